@@ -1,0 +1,28 @@
+#include "base/error.h"
+
+namespace heed {
+
+const char* error_code_name(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::invalid_argument: return "invalid_argument";
+    case ErrorCode::not_found: return "not_found";
+    case ErrorCode::corrupt_data: return "corrupt_data";
+    case ErrorCode::input_output: return "input_output";
+    case ErrorCode::unsupported: return "unsupported";
+    case ErrorCode::out_of_memory: return "out_of_memory";
+    case ErrorCode::conflict: return "conflict";
+    case ErrorCode::diverged: return "diverged";
+    case ErrorCode::interrupted: return "interrupted";
+    case ErrorCode::internal: return "internal";
+  }
+  return "unknown";
+}
+
+void check(bool condition, const char* invariant, std::source_location where) {
+  if (!condition) [[unlikely]] {
+    fail(ErrorCode::internal, "broken invariant in {} (line {}): {}", where.function_name(),
+         where.line(), invariant);
+  }
+}
+
+}  // namespace heed

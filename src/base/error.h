@@ -1,0 +1,31 @@
+// Raising errors. `require` guards what comes from outside; `check` guards heed's own invariants.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <source_location>
+#include <utility>
+
+#include "heed/error.h"
+
+namespace heed {
+
+template <class... Args>
+[[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> message, Args&&... args) {
+  throw Error(code, fmt::format(message, std::forward<Args>(args)...));
+}
+
+// Throws Error{code, message} unless `condition` holds. The message names the offending value and
+// what was expected instead.
+template <class... Args>
+void require(bool condition, ErrorCode code, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) [[unlikely]] {
+    throw Error(code, fmt::format(message, std::forward<Args>(args)...));
+  }
+}
+
+// Throws Error{internal} unless `condition` holds: only heed's own defects can make it fail.
+void check(bool condition, const char* invariant,
+           std::source_location where = std::source_location::current());
+
+}  // namespace heed

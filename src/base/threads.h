@@ -1,0 +1,61 @@
+// Parallel loops over OpenMP's pool, the one that oneDNN itself uses.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+namespace heed {
+
+// Threads that parallel loops use; at least 1. Set by HEED_THREADS or the command line's -t.
+int thread_count();
+void set_thread_count(int count);
+
+// Calls body(begin, end) on disjoint ranges that cover [0, count), one per thread at most, each of
+// at least `grain` items but the last. The split depends on count, grain and thread_count() only.
+template <class Body>
+void parallel_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
+  const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
+  const int threads = static_cast<int>(std::min<std::int64_t>(wanted, thread_count()));
+  if (threads <= 1 || omp_in_parallel()) {
+    if (count > 0) body(std::int64_t{0}, count);
+    return;
+  }
+  std::exception_ptr error;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) {
+    try {
+      body(count * thread / threads, count * (thread + 1) / threads);
+    } catch (...) {
+#pragma omp critical(heed_parallel_error)
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+// Calls body(i) for every i in [0, count), items handed out one by one as threads come free. Only
+// for items whose results do not depend on which thread computes them.
+template <class Body>
+void parallel_items(std::int64_t count, Body&& body) {
+  const int threads = static_cast<int>(std::min<std::int64_t>(count, thread_count()));
+  if (threads <= 1 || omp_in_parallel()) {
+    for (std::int64_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  std::exception_ptr error;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (std::int64_t i = 0; i < count; ++i) {
+    try {
+      body(i);
+    } catch (...) {
+#pragma omp critical(heed_parallel_error)
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace heed

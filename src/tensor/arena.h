@@ -1,0 +1,57 @@
+// Arena: one allocation divided into named tensors, in a fixed order. Parameters, gradients and
+// optimizer moments are arenas of one layout, so that whatever treats them alike is one loop.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace heed {
+
+// Names, shapes and offsets (in elements), without memory.
+class ArenaLayout {
+ public:
+  struct Entry {
+    std::string name;
+    Shape shape;
+    std::int64_t offset = 0;  // a multiple of 16 elements: each f32 tensor starts a cache line
+  };
+
+  // Appends a tensor and returns its index. Throws Error{invalid_argument} for a name already used.
+  std::size_t add(std::string name, const Shape& shape);
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Entry* find(std::string_view name) const;  // null when absent
+  std::int64_t size() const { return size_; }      // elements, padding included
+
+ private:
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::size_t> index_;
+  std::int64_t size_ = 0;
+};
+
+template <class T>
+class Arena {
+ public:
+  Arena() = default;
+  explicit Arena(const ArenaLayout& layout) : memory_(Shape{layout.size()}) {}  // zeroed
+
+  std::span<T> all() { return memory_.span(); }
+  std::span<const T> all() const { return memory_.span(); }
+  bool present() const { return memory_.present(); }
+
+  View<T> view(const ArenaLayout::Entry& entry) {
+    return {memory_.data() + entry.offset, entry.shape};
+  }
+  View<const T> view(const ArenaLayout::Entry& entry) const {
+    return {memory_.data() + entry.offset, entry.shape};
+  }
+
+ private:
+  Tensor<T> memory_;
+};
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// Tensor<T>: elements it owns, contiguous, aligned to 64 bytes (a cache line and an AVX-512
+// register).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include "tensor/view.h"
+
+namespace heed {
+
+// Storage of `bytes` bytes, aligned to 64, zeroed, released with the pointer. Large blocks are
+// placed on huge pages where the system has them. Throws Error{out_of_memory} with the size wanted.
+struct ReleaseMemory {
+  void operator()(std::byte* memory) const noexcept;
+};
+using Memory = std::unique_ptr<std::byte, ReleaseMemory>;
+Memory allocate_memory(std::size_t bytes);
+
+template <class T>
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(const Shape& shape)  // zeroed
+      : memory_(allocate_memory(static_cast<std::size_t>(shape.size()) * sizeof(T))),
+        shape_(shape) {}
+
+  bool present() const { return memory_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t size() const { return memory_ ? shape_.size() : 0; }
+  T* data() { return reinterpret_cast<T*>(memory_.get()); }
+  const T* data() const { return reinterpret_cast<const T*>(memory_.get()); }
+  View<T> view() { return {data(), shape_}; }
+  View<const T> view() const { return {data(), shape_}; }
+  operator View<T>() { return view(); }
+  operator View<const T>() const { return view(); }
+  std::span<T> span() { return {data(), static_cast<std::size_t>(size())}; }
+  std::span<const T> span() const { return {data(), static_cast<std::size_t>(size())}; }
+  T& operator[](std::int64_t index) { return data()[index]; }  // flat index
+  const T& operator[](std::int64_t index) const { return data()[index]; }
+  void fill(T value) { std::fill_n(data(), size(), value); }
+
+ private:
+  Memory memory_;
+  Shape shape_{};
+};
+
+}  // namespace heed
