@@ -1,0 +1,134 @@
+// What the operations take, templated on the number type: `float` for the fast path, `double` for
+// the reference that gradients are checked with. Letters as in docs/notation.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tensor/view.h"
+
+namespace heed::kernels {
+
+enum class Activation {
+  gelu_tanh,  // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))): GPT-2's "gelu_new"
+  gelu_erf,   // 0.5·x·(1 + erf(x/√2)): "gelu"
+  relu,       // max(x, 0)
+};
+
+// Inverted dropout: element (row, column) of a matrix is kept, and scaled by 1/(1 - rate), or set
+// to zero; which of the two is a pure function of (key, row, column), so backward needs no mask.
+struct Dropout {
+  float rate = 0.0F;  // in [0, 1); 0 keeps everything
+  std::uint64_t key = 0;
+};
+
+template <class T>
+struct EmbeddingInput {
+  View<const std::int32_t> tokens;  // (B, T), each in [0, V)
+  View<const T> token_table;        // (V, C)
+  View<const T> position_table;     // (P, C); absent: no positions
+  std::int64_t first_position = 0;  // position of tokens[:, 0]; first_position + T <= P
+};
+
+template <class T>
+struct EmbeddingGradients {
+  View<T> token_table;     // (V, C), accumulates
+  View<T> position_table;  // (P, C), accumulates; absent: no positions
+};
+
+// Layer normalisation over the last dimension (Ba, Kiros, Hinton 2016).
+template <class T>
+struct NormParameters {
+  View<const T> gain;  // (C)
+  View<const T> bias;  // (C); absent: zero
+  T epsilon = T(1e-5);
+};
+
+// What forward saves for backward, one value a row.
+template <class T>
+struct NormStatistics {
+  View<T> mean;                  // (N)
+  View<T> reciprocal_deviation;  // (N), 1/√(variance + epsilon)
+};
+
+template <class T>
+struct NormGradients {
+  View<T> gain;  // (C), accumulates
+  View<T> bias;  // (C), accumulates; absent: no bias
+};
+
+// y = x·Wᵀ + b
+template <class T>
+struct LinearParameters {
+  View<const T> weight;  // (O, I)
+  View<const T> bias;    // (O); absent: zero
+};
+
+template <class T>
+struct LinearGradients {
+  View<T> weight;  // (O, I), accumulates
+  View<T> bias;    // (O), accumulates; absent: no bias
+};
+
+enum class Mask {
+  causal,  // query t stands at position S - T + t of the memory and sees positions up to its own
+  full,    // every query sees the whole memory
+};
+
+// Scaled dot-product attention (Vaswani et al. 2017, eq. 1), head by head:
+//   scores  = scale · query·keyᵀ, −∞ where masked      (T, S)
+//   pattern = softmax of each row of scores            (T, S)
+//   out     = dropout(pattern)·value                   (T, D)
+// Views may be strided (only the last dimension must be dense), so that heads are read where the
+// projections wrote them and memory may be a cache. Causal needs T <= S.
+template <class T>
+struct AttentionInput {
+  View<const T> query;  // (B, T, H, D)
+  View<const T> key;    // (B, S, H, D)
+  View<const T> value;  // (B, S, H, D)
+  Mask mask = Mask::causal;
+  T scale = T(1);
+  Dropout dropout{};  // row = (b·H + h)·T + t, column = s
+};
+
+// A rectangle of one head's (T, S) plane.
+struct AttentionTile {
+  std::int64_t batch = 0;
+  std::int64_t head = 0;
+  std::int64_t query_begin = 0;
+  std::int64_t query_end = 0;
+  std::int64_t key_begin = 0;
+  std::int64_t key_end = 0;
+};
+
+template <class T>
+struct AttentionGradients {
+  View<T> query;  // (B, T, H, D), overwritten
+  View<T> key;    // (B, S, H, D), overwritten
+  View<T> value;  // (B, S, H, D), overwritten
+};
+
+// Decoupled weight decay (Loshchilov, Hutter 2019, algorithm 2), for one group of parameters.
+template <class T>
+struct AdamWStep {
+  T learning_rate = T(1e-3);
+  T beta1 = T(0.9);
+  T beta2 = T(0.95);
+  T epsilon = T(1e-8);
+  T weight_decay = T(0);
+  T gradient_scale = T(1);  // multiplies the gradients first: clipping, averaging
+  std::int64_t step = 1;    // counts from 1; corrects the bias of the moments
+};
+
+template <class T>
+struct AdamWState {
+  std::span<T> parameters;
+  std::span<const T> gradients;
+  std::span<T> first_moment;
+  std::span<T> second_moment;
+};
+
+// Rows whose target is this contribute neither loss nor gradient.
+inline constexpr std::int32_t ignored_target = -1;
+
+}  // namespace heed::kernels
