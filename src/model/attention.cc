@@ -1,0 +1,102 @@
+#include "model/attention.h"
+
+#include <cmath>
+
+#include "kernels/kernels.h"
+#include "model/cache.h"
+#include "model/derived_points.h"
+
+namespace heed {
+namespace {
+
+template <class T>
+struct Heads {
+  View<T> query;  // (B, T, H, D)
+  View<T> key;    // (B, T, H, D)
+  View<T> value;  // (B, T, H, D)
+};
+
+// One row of query_key_value holds query | key | value, each of A = H·D channels.
+template <class T>
+Heads<T> split_heads(const GptConfig& config, const Pass& pass, View<T> query_key_value) {
+  const std::int64_t a = config.attention_width();
+  const View<T> rows = query_key_value.reshape({pass.batch, pass.positions, 3 * a});
+  const auto third = [&](std::int64_t index) {
+    return rows.slice(2, index * a, (index + 1) * a).split_last(config.heads, config.head_size);
+  };
+  return {third(0), third(1), third(2)};
+}
+
+template <class T>
+View<T> concatenated_heads(const GptConfig& config, const Pass& pass, View<T> mixed_values) {
+  return mixed_values.reshape({pass.batch, pass.positions, config.heads, config.head_size});
+}
+
+// What the queries look at: this pass's own keys and values, or everything in the cache and them.
+kernels::AttentionInput<float> attention_input(const GptConfig& config, std::int64_t layer,
+                                               const Pass& pass, const Heads<const float>& heads) {
+  kernels::AttentionInput<float> input{
+      .query = heads.query,
+      .key = heads.key,
+      .value = heads.value,
+      .mask = kernels::Mask::causal,
+      .scale = 1.0F / std::sqrt(static_cast<float>(config.head_size)),
+      .dropout = pass.dropout.at(DropoutSite::pattern, layer, config.attention_dropout)};
+  if (pass.cache != nullptr) {
+    pass.cache->store(layer, heads.key, heads.value);
+    input.key = pass.cache->keys(layer, pass.first_position + pass.positions);
+    input.value = pass.cache->values(layer, pass.first_position + pass.positions);
+  }
+  return input;
+}
+
+}  // namespace
+
+void self_attention_forward(const GptConfig& config, const BlockParameters& parameters,
+                            std::int64_t layer, const Pass& pass, View<const float> x,
+                            const AttentionActivations& saved, View<float> out) {
+  // 1. every position asks, offers and carries: (N, C) -> (N, 3A)
+  kernels::linear_forward(x, parameters.query_key_value, saved.query_key_value);
+  const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
+  pass.observe(Point::query, layer, heads.query);
+  pass.observe(Point::key, layer, heads.key);
+  pass.observe(Point::value, layer, heads.value);
+
+  // 2. each head weighs the values it finds by how well their keys answer: (B, T, H, D)
+  const auto input = attention_input(config, layer, pass, heads);
+  const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
+  kernels::attention_forward(input, mixed, saved.log_sum_exp);
+  observe_attention(pass, layer, input, saved.log_sum_exp);
+  pass.observe(Point::mixed_values, layer, mixed);
+
+  // 3. heads side by side, projected back to the stream: (N, A) -> (N, C)
+  kernels::linear_forward(saved.mixed_values, parameters.projection, out);
+}
+
+void self_attention_backward(const GptConfig& config, const BlockParameters& parameters,
+                             const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
+                             const AttentionActivations& saved,
+                             const GptActivationGradients& buffers,
+                             const SelfAttentionBackward& operands) {
+  // 3. out = mixed_values · projectionᵀ + bias
+  kernels::linear_backward_input(parameters.projection.weight, operands.d_out,
+                                 buffers.mixed_values);
+  kernels::linear_backward_parameters(saved.mixed_values, operands.d_out, gradients.projection);
+
+  // 2. mixed_values = softmax(query·keyᵀ·scale)·value, the pattern recomputed from log_sum_exp
+  const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
+  const auto d_heads = split_heads(config, pass, buffers.query_key_value);
+  kernels::attention_backward(
+      attention_input(config, layer, pass, heads),
+      concatenated_heads(config, pass, View<const float>(saved.mixed_values)), saved.log_sum_exp,
+      concatenated_heads(config, pass, View<const float>(buffers.mixed_values)),
+      {.query = d_heads.query, .key = d_heads.key, .value = d_heads.value});
+
+  // 1. query_key_value = x · weightᵀ + bias
+  kernels::linear_backward_input(parameters.query_key_value.weight, buffers.query_key_value,
+                                 operands.d_x);
+  kernels::linear_backward_parameters(operands.x, buffers.query_key_value,
+                                      gradients.query_key_value);
+}
+
+}  // namespace heed

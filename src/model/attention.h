@@ -1,0 +1,29 @@
+// The attention layer of a block: project to queries, keys and values; attend, head by head;
+// concatenate and project back.
+#pragma once
+
+#include "model/activations.h"
+#include "model/parameters.h"
+#include "model/pass.h"
+
+namespace heed {
+
+// out (N, C) from x (N, C), the normed stream.
+void self_attention_forward(const GptConfig& config, const BlockParameters& parameters,
+                            std::int64_t layer, const Pass& pass, View<const float> x,
+                            const AttentionActivations& saved, View<float> out);
+
+// d_x (N, C), overwritten, from d_out (N, C); parameter gradients accumulate. d_query_key_value
+// and d_mixed_values of `buffers` are scratch.
+struct SelfAttentionBackward {
+  View<const float> x;      // (N, C), as in forward
+  View<const float> d_out;  // (N, C)
+  View<float> d_x;          // (N, C)
+};
+void self_attention_backward(const GptConfig& config, const BlockParameters& parameters,
+                             const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
+                             const AttentionActivations& saved,
+                             const GptActivationGradients& buffers,
+                             const SelfAttentionBackward& operands);
+
+}  // namespace heed

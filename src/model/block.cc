@@ -1,0 +1,72 @@
+#include "model/block.h"
+
+#include "kernels/kernels.h"
+#include "model/attention.h"
+#include "model/derived_points.h"
+#include "model/feed_forward.h"
+
+namespace heed {
+
+void block_forward(const GptConfig& config, const BlockParameters& parameters, std::int64_t layer,
+                   const Pass& pass, const BlockActivations& saved) {
+  const auto dropped = [&](DropoutSite site, View<float> x) {
+    const auto dropout = pass.dropout.at(site, layer, config.residual_dropout);
+    if (dropout.rate > 0) kernels::dropout(x, dropout, x);
+  };
+
+  // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
+  pass.observe_rows(Point::residual_pre, layer, saved.residual_pre);
+  kernels::layer_norm_forward(saved.residual_pre, parameters.norm_1, saved.norm_1,
+                              saved.norm_1_saved);
+  observe_norm(pass, layer, {Point::norm_1_scale, Point::norm_1_normalized}, saved.residual_pre,
+               saved.norm_1_saved);
+  self_attention_forward(config, parameters, layer, pass, saved.norm_1, saved.attention,
+                         saved.branch_out);
+  dropped(DropoutSite::attention_out, saved.branch_out);
+  pass.observe_rows(Point::attention_out, layer, saved.branch_out);
+  kernels::add(saved.residual_pre, saved.branch_out, saved.residual_mid);
+
+  // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
+  pass.observe_rows(Point::residual_mid, layer, saved.residual_mid);
+  kernels::layer_norm_forward(saved.residual_mid, parameters.norm_2, saved.norm_2,
+                              saved.norm_2_saved);
+  observe_norm(pass, layer, {Point::norm_2_scale, Point::norm_2_normalized}, saved.residual_mid,
+               saved.norm_2_saved);
+  feed_forward_forward(config, parameters, layer, pass, saved.norm_2, saved.feed_forward,
+                       saved.branch_out);
+  dropped(DropoutSite::feed_forward_out, saved.branch_out);
+  pass.observe_rows(Point::feed_forward_out, layer, saved.branch_out);
+  kernels::add(saved.residual_mid, saved.branch_out, saved.residual_post);
+  pass.observe_rows(Point::residual_post, layer, saved.residual_post);
+}
+
+void block_backward(const GptConfig& config, const BlockParameters& parameters,
+                    const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
+                    const BlockActivations& saved, const GptActivationGradients& buffers) {
+  // The gradient of what a branch added: that of the stream, where dropout let it through.
+  const auto branch_gradient = [&](DropoutSite site) -> View<const float> {
+    const auto dropout = pass.dropout.at(site, layer, config.residual_dropout);
+    if (dropout.rate <= 0) return buffers.residual;
+    kernels::dropout(buffers.residual, dropout, buffers.branch);
+    return buffers.branch;
+  };
+
+  // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
+  feed_forward_backward(config, parameters, gradients, saved.feed_forward,
+                        {.x = saved.norm_2,
+                         .d_out = branch_gradient(DropoutSite::feed_forward_out),
+                         .d_neurons = buffers.neurons,
+                         .d_x = buffers.norm});
+  kernels::layer_norm_backward(saved.residual_mid, parameters.norm_2, saved.norm_2_saved,
+                               buffers.norm, buffers.residual, gradients.norm_2);
+
+  // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
+  self_attention_backward(config, parameters, gradients, layer, pass, saved.attention, buffers,
+                          {.x = saved.norm_1,
+                           .d_out = branch_gradient(DropoutSite::attention_out),
+                           .d_x = buffers.norm});
+  kernels::layer_norm_backward(saved.residual_pre, parameters.norm_1, saved.norm_1_saved,
+                               buffers.norm, buffers.residual, gradients.norm_1);
+}
+
+}  // namespace heed

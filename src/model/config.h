@@ -1,0 +1,54 @@
+// The shape of a GPT, read from and written to Hugging Face's GPT-2 config.json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/json.h"
+#include "kernels/operands.h"
+
+namespace heed {
+
+using kernels::Activation;
+
+struct GptConfig {
+  std::int64_t vocabulary_size = 50257;  // V
+  std::int64_t context = 1024;           // longest sequence: rows of the position table
+  std::int64_t channels = 768;           // C, width of the residual stream
+  std::int64_t layers = 12;              // L
+  std::int64_t heads = 12;               // H
+  std::int64_t head_size = 64;           // D; usually C / H
+  std::int64_t feed_forward = 3072;      // F; usually 4·C
+  Activation activation = Activation::gelu_tanh;
+  float norm_epsilon = 1e-5F;
+  float initial_deviation = 0.02F;  // of the weights before training
+  bool has_bias = true;             // in linear layers and norms
+  bool tied_head = true;            // the vocabulary projection is the token embedding itself
+  float embedding_dropout = 0.0F;   // after token + position embedding
+  float attention_dropout = 0.0F;   // on the attention pattern
+  float residual_dropout = 0.0F;    // on what attention and feed-forward add to the stream
+  std::int64_t end_of_text = -1;    // token that separates documents; -1: none
+
+  std::int64_t attention_width() const { return heads * head_size; }  // A = H·D
+
+  // Throws Error{invalid_argument} naming the first value that cannot be.
+  void validate() const;
+
+  bool operator==(const GptConfig&) const = default;
+};
+
+// A config with the usual proportions: head_size = channels / heads, feed_forward = 4·channels.
+GptConfig make_gpt_config(std::int64_t layers, std::int64_t heads, std::int64_t channels,
+                          std::int64_t context, std::int64_t vocabulary_size);
+
+// `source` names the document in errors. Throws Error{corrupt_data} for a missing or impossible
+// value and Error{unsupported} for a variant that heed would compute differently.
+GptConfig gpt_config_from_json(const Json& document, const std::string& source);
+OrderedJson gpt_config_to_json(const GptConfig& config);
+
+GptConfig read_gpt_config(const std::filesystem::path& file);
+
+const char* activation_name(Activation activation);  // Hugging Face's: "gelu_new", "gelu", "relu"
+
+}  // namespace heed

@@ -1,0 +1,34 @@
+#include "model/feed_forward.h"
+
+#include "kernels/kernels.h"
+
+namespace heed {
+
+void feed_forward_forward(const GptConfig& config, const BlockParameters& parameters,
+                          std::int64_t layer, const Pass& pass, View<const float> x,
+                          const FeedForwardActivations& saved, View<float> out) {
+  // 1. compare with every key: (N, C) -> (N, F)
+  kernels::linear_forward(x, parameters.up, saved.pre);
+  pass.observe_rows(Point::neurons_pre, layer, saved.pre);
+  // 2. which neurons fire
+  kernels::activation_forward(saved.pre, config.activation, saved.post);
+  pass.observe_rows(Point::neurons_post, layer, saved.post);
+  // 3. write their values: (N, F) -> (N, C)
+  kernels::linear_forward(saved.post, parameters.down, out);
+}
+
+void feed_forward_backward(const GptConfig& config, const BlockParameters& parameters,
+                           const BlockGradients& gradients, const FeedForwardActivations& saved,
+                           const FeedForwardBackward& operands) {
+  // 3. out = post · downᵀ + bias
+  kernels::linear_backward_input(parameters.down.weight, operands.d_out, operands.d_neurons);
+  kernels::linear_backward_parameters(saved.post, operands.d_out, gradients.down);
+  // 2. post = activation(pre), in place
+  kernels::activation_backward(saved.pre, config.activation, operands.d_neurons,
+                               operands.d_neurons);
+  // 1. pre = x · upᵀ + bias
+  kernels::linear_backward_input(parameters.up.weight, operands.d_neurons, operands.d_x);
+  kernels::linear_backward_parameters(operands.x, operands.d_neurons, gradients.up);
+}
+
+}  // namespace heed

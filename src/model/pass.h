@@ -1,0 +1,49 @@
+// What the stages of one pass through the model share.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/operands.h"
+#include "model/probe.h"
+
+namespace heed {
+
+class KeyValueCache;
+
+enum class DropoutSite : std::uint64_t { embedding, pattern, attention_out, feed_forward_out };
+
+// Which elements a training pass drops: a pure function of (seed, pass, site, layer, element).
+// Inactive outside training.
+struct DropoutPlan {
+  bool active = false;
+  std::uint64_t seed = 0;
+  std::uint64_t pass = 0;  // counts batches over the whole training run
+
+  kernels::Dropout at(DropoutSite site, std::int64_t layer, float rate) const;
+};
+
+struct Pass {
+  std::int64_t batch = 1;           // B
+  std::int64_t positions = 1;       // T
+  std::int64_t first_position = 0;  // of tokens[:, 0]; with a cache, the positions already in it
+  KeyValueCache* cache = nullptr;   // remembers keys and values; null: attend within the batch
+  DropoutPlan dropout{};
+  Probe* probe = nullptr;
+
+  std::int64_t rows() const { return batch * positions; }  // N = B·T
+
+  // Shows `values` to whoever looks; one branch when nobody does.
+  void observe(Point point, std::int64_t layer, View<const float> values) const {
+    if (probe != nullptr) [[unlikely]] {
+      probe->observe({point, layer}, values);
+    }
+  }
+  // The same for rows (N, width), shown as (B, T, width).
+  void observe_rows(Point point, std::int64_t layer, View<const float> rows) const {
+    if (probe != nullptr) [[unlikely]] {
+      probe->observe({point, layer}, rows.reshape({batch, positions, rows.extent(1)}));
+    }
+  }
+};
+
+}  // namespace heed
