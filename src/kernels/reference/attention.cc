@@ -1,0 +1,163 @@
+// Attention as the formula says it, one query row at a time.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/dropout_hash.h"
+#include "kernels/operand_checks.h"
+#include "kernels/reference/reference.h"
+
+namespace heed::kernels::reference {
+namespace {
+
+// Whether query t sees memory position s: causal queries stand at the end of the memory.
+template <class T>
+bool visible(const AttentionInput<T>& input, std::int64_t t, std::int64_t s) {
+  const std::int64_t queries = input.query.extent(1), memory = input.key.extent(1);
+  return input.mask == Mask::full || s <= memory - queries + t;
+}
+
+template <class T>
+T score(const AttentionInput<T>& input, std::int64_t b, std::int64_t h, std::int64_t t,
+        std::int64_t s) {
+  if (!visible(input, t, s)) return -std::numeric_limits<T>::infinity();
+  T sum = 0;
+  for (std::int64_t d = 0; d < input.query.extent(3); ++d) {
+    sum += input.query(b, t, h, d) * input.key(b, s, h, d);
+  }
+  return input.scale * sum;
+}
+
+template <class T>
+T keep_factor(const AttentionInput<T>& input, std::int64_t b, std::int64_t h, std::int64_t t,
+              std::int64_t s) {
+  const std::int64_t row = (b * input.query.extent(2) + h) * input.query.extent(1) + t;
+  return dropout_factor<T>(input.dropout, row, s);
+}
+
+template <class T, class Body>
+void for_each_query(const AttentionInput<T>& input, Body&& body) {
+  for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
+    for (std::int64_t h = 0; h < input.query.extent(2); ++h) {
+      for (std::int64_t t = 0; t < input.query.extent(1); ++t) body(b, h, t);
+    }
+  }
+}
+
+template <class T>
+void fill_zero(View<T> view) {
+  for (std::int64_t b = 0; b < view.extent(0); ++b) {
+    for (std::int64_t s = 0; s < view.extent(1); ++s) {
+      for (std::int64_t h = 0; h < view.extent(2); ++h) {
+        for (std::int64_t d = 0; d < view.extent(3); ++d) view(b, s, h, d) = T(0);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void attention_forward(const AttentionInput<T>& input, View<T> out, View<T> log_sum_exp) {
+  checks::attention_output(input, out, log_sum_exp, "out");
+  const std::int64_t memory = input.key.extent(1), head_size = input.key.extent(3);
+  std::vector<T> row(static_cast<std::size_t>(memory));  // one row of scores, then of the pattern
+  for_each_query(input, [&](std::int64_t b, std::int64_t h, std::int64_t t) {
+    // 1: scores = scale · query·keyᵀ, masked
+    for (std::int64_t s = 0; s < memory; ++s) row[s] = score(input, b, h, t, s);
+    // 2: pattern = softmax(scores)
+    const T largest = *std::max_element(row.begin(), row.end());
+    T sum = 0;
+    for (T value : row) sum += std::exp(value - largest);
+    log_sum_exp(b, h, t) = largest + std::log(sum);
+    for (T& value : row) value = std::exp(value - log_sum_exp(b, h, t));
+    // 3: kept = dropout(pattern)
+    for (std::int64_t s = 0; s < memory; ++s) row[s] *= keep_factor(input, b, h, t, s);
+    // 4: out = kept·value
+    for (std::int64_t d = 0; d < head_size; ++d) {
+      T mixed = 0;
+      for (std::int64_t s = 0; s < memory; ++s) mixed += row[s] * input.value(b, s, h, d);
+      out(b, t, h, d) = mixed;
+    }
+  });
+}
+
+template <class T>
+void attention_backward(const AttentionInput<T>& input, View<const T> out,
+                        View<const T> log_sum_exp, View<const T> d_out,
+                        const AttentionGradients<T>& gradients) {
+  checks::attention_output(input, out, log_sum_exp, "out");
+  checks::heads(d_out, input.query.shape(), "d_out");
+  checks::attention_gradients(input, gradients);
+  const std::int64_t memory = input.key.extent(1), head_size = input.key.extent(3);
+  fill_zero(gradients.query);
+  fill_zero(gradients.key);
+  fill_zero(gradients.value);
+  for_each_query(input, [&](std::int64_t b, std::int64_t h, std::int64_t t) {
+    // Σ_s pattern·d_pattern = Σ_s kept·d_kept = Σ_d out·d_out, by 4 and the definition of out
+    T inner = 0;
+    for (std::int64_t d = 0; d < head_size; ++d) inner += out(b, t, h, d) * d_out(b, t, h, d);
+    for (std::int64_t s = 0; s < memory; ++s) {
+      const T pattern = std::exp(score(input, b, h, t, s) - log_sum_exp(b, h, t));
+      const T factor = keep_factor(input, b, h, t, s);
+      // 4: out = kept·value
+      T d_kept = 0;
+      for (std::int64_t d = 0; d < head_size; ++d) {
+        d_kept += d_out(b, t, h, d) * input.value(b, s, h, d);
+        gradients.value(b, s, h, d) += pattern * factor * d_out(b, t, h, d);
+      }
+      // 3: kept = pattern · factor
+      const T d_pattern = d_kept * factor;
+      // 2: pattern = softmax(scores)
+      const T d_score = pattern * (d_pattern - inner);
+      // 1: scores = scale · query·keyᵀ
+      for (std::int64_t d = 0; d < head_size; ++d) {
+        gradients.query(b, t, h, d) += input.scale * d_score * input.key(b, s, h, d);
+        gradients.key(b, s, h, d) += input.scale * d_score * input.query(b, t, h, d);
+      }
+    }
+  });
+}
+
+template <class T>
+void attention_scores_tile(const AttentionInput<T>& input, const AttentionTile& tile, View<T> out) {
+  checks::attention_tile(input, tile, out);
+  for (std::int64_t t = tile.query_begin; t < tile.query_end; ++t) {
+    for (std::int64_t s = tile.key_begin; s < tile.key_end; ++s) {
+      out(t - tile.query_begin, s - tile.key_begin) = score(input, tile.batch, tile.head, t, s);
+    }
+  }
+}
+
+template <class T>
+void attention_pattern_tile(const AttentionInput<T>& input, View<const T> log_sum_exp,
+                            const AttentionTile& tile, View<T> out) {
+  checks::attention_pattern(input, log_sum_exp);
+  attention_scores_tile(input, tile, out);
+  for (std::int64_t t = tile.query_begin; t < tile.query_end; ++t) {
+    for (std::int64_t s = 0; s < out.extent(1); ++s) {
+      T& value = out(t - tile.query_begin, s);
+      value = std::exp(value - log_sum_exp(tile.batch, tile.head, t));
+    }
+  }
+}
+
+template void attention_forward<float>(const AttentionInput<float>&, View<float>, View<float>);
+template void attention_forward<double>(const AttentionInput<double>&, View<double>, View<double>);
+template void attention_backward<float>(const AttentionInput<float>&, View<const float>,
+                                        View<const float>, View<const float>,
+                                        const AttentionGradients<float>&);
+template void attention_backward<double>(const AttentionInput<double>&, View<const double>,
+                                         View<const double>, View<const double>,
+                                         const AttentionGradients<double>&);
+template void attention_scores_tile<float>(const AttentionInput<float>&, const AttentionTile&,
+                                           View<float>);
+template void attention_scores_tile<double>(const AttentionInput<double>&, const AttentionTile&,
+                                            View<double>);
+template void attention_pattern_tile<float>(const AttentionInput<float>&, View<const float>,
+                                            const AttentionTile&, View<float>);
+template void attention_pattern_tile<double>(const AttentionInput<double>&, View<const double>,
+                                             const AttentionTile&, View<double>);
+
+}  // namespace heed::kernels::reference

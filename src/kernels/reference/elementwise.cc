@@ -1,0 +1,95 @@
+// Activations, dropout, addition.
+#include <cmath>
+#include <numbers>
+
+#include "kernels/dropout_hash.h"
+#include "kernels/operand_checks.h"
+#include "kernels/reference/reference.h"
+
+namespace heed::kernels::reference {
+namespace {
+
+// √(2/π)
+template <class T>
+constexpr T tanh_scale = std::numbers::sqrt2_v<T>* std::numbers::inv_sqrtpi_v<T>;
+
+template <class T>
+T activation_value(T x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return T(0.5) * x * (T(1) + std::tanh(tanh_scale<T> * (x + T(0.044715) * x * x * x)));
+    case Activation::gelu_erf: return T(0.5) * x * (T(1) + std::erf(x / std::numbers::sqrt2_v<T>));
+    case Activation::relu: return x > T(0) ? x : T(0);
+  }
+  return x;
+}
+
+template <class T>
+T activation_derivative(T x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh: {
+      const T tanh = std::tanh(tanh_scale<T> * (x + T(0.044715) * x * x * x));
+      const T inner_derivative = tanh_scale<T> * (T(1) + T(3 * 0.044715) * x * x);
+      return T(0.5) * (T(1) + tanh) + T(0.5) * x * (T(1) - tanh * tanh) * inner_derivative;
+    }
+    case Activation::gelu_erf: {
+      const T distribution = T(0.5) * (T(1) + std::erf(x / std::numbers::sqrt2_v<T>));
+      const T density =
+          std::exp(T(-0.5) * x * x) * std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
+      return distribution + x * density;
+    }
+    case Activation::relu: return x > T(0) ? T(1) : T(0);
+  }
+  return T(1);
+}
+
+}  // namespace
+
+template <class T>
+void activation_forward(View<const T> x, Activation activation, View<T> out) {
+  checks::same_shape(x, out, "x", "out");
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    out.data()[i] = activation_value(x.data()[i], activation);
+  }
+}
+
+template <class T>
+void activation_backward(View<const T> x, Activation activation, View<const T> d_out, View<T> d_x) {
+  checks::same_shape(x, d_out, "x", "d_out");
+  checks::same_shape(x, d_x, "x", "d_x");
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    d_x.data()[i] = d_out.data()[i] * activation_derivative(x.data()[i], activation);
+  }
+}
+
+template <class T>
+void dropout(View<const T> x, const Dropout& dropout, View<T> out) {
+  checks::rank(x, 2, "x");
+  checks::same_shape(x, out, "x", "out");
+  checks::dropout(dropout);
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    for (std::int64_t c = 0; c < x.extent(1); ++c) {
+      out(n, c) = x(n, c) * dropout_factor<T>(dropout, n, c);
+    }
+  }
+}
+
+template <class T>
+void add(View<const T> x, View<const T> y, View<T> out) {
+  checks::same_shape(x, y, "x", "y");
+  checks::same_shape(x, out, "x", "out");
+  for (std::int64_t i = 0; i < x.size(); ++i) out.data()[i] = x.data()[i] + y.data()[i];
+}
+
+template void activation_forward<float>(View<const float>, Activation, View<float>);
+template void activation_forward<double>(View<const double>, Activation, View<double>);
+template void activation_backward<float>(View<const float>, Activation, View<const float>,
+                                         View<float>);
+template void activation_backward<double>(View<const double>, Activation, View<const double>,
+                                          View<double>);
+template void dropout<float>(View<const float>, const Dropout&, View<float>);
+template void dropout<double>(View<const double>, const Dropout&, View<double>);
+template void add<float>(View<const float>, View<const float>, View<float>);
+template void add<double>(View<const double>, View<const double>, View<double>);
+
+}  // namespace heed::kernels::reference
