@@ -1,0 +1,124 @@
+#include "model/gpt.h"
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "model/block.h"
+#include "model/derived_points.h"
+
+namespace heed {
+namespace {
+
+View<const std::int32_t> flat(View<const std::int32_t> targets) {
+  return targets.reshape({targets.size()});
+}
+
+}  // namespace
+
+TrainingBuffers::TrainingBuffers(const GptConfig& config, std::int64_t batch,
+                                 std::int64_t positions)
+    : activations(config, batch, positions, Keep::every_block),
+      gradients(config, batch * positions),
+      loss(config.vocabulary_size),
+      losses(Shape{batch * positions}) {}
+
+EvaluationBuffers::EvaluationBuffers(const GptConfig& config, std::int64_t batch,
+                                     std::int64_t positions)
+    : activations(config, batch, positions, Keep::one_block),
+      loss(config.vocabulary_size),
+      losses(Shape{batch * positions}) {}
+
+Gpt::Gpt(const GptConfig& config) : config_(config), parameters_(config) {}
+
+kernels::EmbeddingInput<float> Gpt::embedding_input(View<const std::int32_t> tokens,
+                                                    const Pass& pass) const {
+  return {.tokens = tokens,
+          .token_table = parameters_.token_embedding(),
+          .position_table = parameters_.position_embedding(),
+          .first_position = pass.first_position};
+}
+
+void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
+                  const GptActivations& activations) const {
+  require_shape(tokens, {pass.batch, pass.positions}, "tokens");
+  require(pass.first_position + pass.positions <= config_.context, ErrorCode::invalid_argument,
+          "{} positions are more than the model's context of {}",
+          pass.first_position + pass.positions, config_.context);
+  check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
+        "a pass continues where its cache ends");
+
+  // 1. what each token is, and where: (B, T) -> (N, C)
+  const auto embedding = embedding_input(tokens, pass);
+  kernels::embedding_forward(
+      embedding, activations.embedding().reshape({pass.batch, pass.positions, config_.channels}));
+  observe_embedding(pass, embedding);
+  const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
+  if (dropout.rate > 0) kernels::dropout(activations.embedding(), dropout, activations.embedding());
+
+  // 2. each block refines it
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    block_forward(config_, parameters_.block(layer), layer, pass, activations.block(layer));
+  }
+  if (pass.cache != nullptr) pass.cache->advance(pass.positions);
+
+  // 3. the final norm
+  kernels::layer_norm_forward(activations.last_residual(), parameters_.final_norm(),
+                              activations.final_norm(), activations.final_norm_saved());
+  observe_norm(pass, -1, {Point::final_scale, Point::final_normalized}, activations.last_residual(),
+               activations.final_norm_saved());
+}
+
+void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
+                   const GptActivations& activations, const GptActivationGradients& buffers,
+                   GptGradients& gradients) const {
+  // 3. the final norm; its input's gradient starts the stream's
+  const std::span<float> residual = buffers.residual.span();
+  std::fill(residual.begin(), residual.end(), 0.0F);
+  kernels::layer_norm_backward(activations.last_residual(), parameters_.final_norm(),
+                               activations.final_norm_saved(), buffers.norm, buffers.residual,
+                               gradients.final_norm());
+
+  // 2. the blocks
+  for (std::int64_t layer = config_.layers - 1; layer >= 0; --layer) {
+    block_backward(config_, parameters_.block(layer), gradients.block(layer), layer, pass,
+                   activations.block(layer), buffers);
+  }
+
+  // 1. the embeddings
+  const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
+  if (dropout.rate > 0) kernels::dropout(buffers.residual, dropout, buffers.residual);
+  kernels::embedding_backward(
+      embedding_input(tokens, pass),
+      buffers.residual.reshape({pass.batch, pass.positions, config_.channels}),
+      {.token_table = gradients.tensor("wte.weight"),
+       .position_table = gradients.tensor("wpe.weight")});
+}
+
+void Gpt::project(View<const float> x, View<float> logits) const {
+  kernels::linear_forward(x, {.weight = parameters_.head()}, logits);
+}
+
+LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
+                  EvaluationBuffers& buffers) const {
+  require_shape(targets, tokens.shape(), "targets");
+  forward(tokens, {.batch = tokens.extent(0), .positions = tokens.extent(1)}, buffers.activations);
+  return buffers.loss.forward(buffers.activations.final_norm(), parameters_.head(), flat(targets),
+                              buffers.losses);
+}
+
+LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
+                                const Step& step, TrainingBuffers& buffers,
+                                GptGradients& gradients) const {
+  require_shape(targets, tokens.shape(), "targets");
+  const Pass pass{.batch = tokens.extent(0),
+                  .positions = tokens.extent(1),
+                  .dropout = step.dropout,
+                  .probe = step.probe};
+  forward(tokens, pass, buffers.activations);
+  const LossSum loss = buffers.loss.forward_backward(
+      buffers.activations.final_norm(), parameters_.head(), flat(targets), buffers.losses,
+      {.scale = step.scale, .d_x = buffers.gradients.norm, .d_head = gradients.head()});
+  backward(tokens, pass, buffers.activations, buffers.gradients, gradients);
+  return loss;
+}
+
+}  // namespace heed

@@ -1,0 +1,76 @@
+// The decoder-only GPT: token + position embedding, L pre-norm blocks, a final norm, and the
+// vocabulary projection (Radford et al. 2019).
+#pragma once
+
+#include "model/activations.h"
+#include "model/cache.h"
+#include "model/config.h"
+#include "model/parameters.h"
+#include "model/pass.h"
+#include "model/vocabulary.h"
+
+namespace heed {
+
+// Everything a training step of one batch shape needs, allocated once.
+struct TrainingBuffers {
+  TrainingBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions);
+
+  GptActivations activations;
+  GptActivationGradients gradients;
+  VocabularyLoss loss;
+  Tensor<float> losses;  // (N), of the last batch
+};
+
+// Everything that measuring the loss of one batch shape needs.
+struct EvaluationBuffers {
+  EvaluationBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions);
+
+  GptActivations activations;
+  VocabularyLoss loss;
+  Tensor<float> losses;  // (N), of the last batch
+};
+
+class Gpt {
+ public:
+  explicit Gpt(const GptConfig& config);  // parameters are zero
+
+  const GptConfig& config() const { return config_; }
+  GptParameters& parameters() { return parameters_; }
+  const GptParameters& parameters() const { return parameters_; }
+
+  // Reads tokens (B, T) and fills `activations`, whose final_norm() (B·T, C) the logits come from.
+  // With a cache, its new positions are kept. Throws Error{invalid_argument} for a token outside
+  // the vocabulary or more positions than the context has.
+  void forward(View<const std::int32_t> tokens, const Pass& pass,
+               const GptActivations& activations) const;
+
+  // logits (M, V) of any rows x (M, C) of a final norm.
+  void project(View<const float> x, View<float> logits) const;
+
+  // Losses of predicting targets (B, T) from tokens (B, T).
+  LossSum loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
+               EvaluationBuffers& buffers) const;
+
+  // Forward and backward of a batch; scale · gradient of the summed loss accumulates in
+  // `gradients`.
+  struct Step {
+    float scale = 1.0F;
+    DropoutPlan dropout{};
+    Probe* probe = nullptr;
+  };
+  LossSum loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
+                             const Step& step, TrainingBuffers& buffers,
+                             GptGradients& gradients) const;
+
+ private:
+  void backward(View<const std::int32_t> tokens, const Pass& pass,
+                const GptActivations& activations, const GptActivationGradients& buffers,
+                GptGradients& gradients) const;
+  kernels::EmbeddingInput<float> embedding_input(View<const std::int32_t> tokens,
+                                                 const Pass& pass) const;
+
+  GptConfig config_;
+  GptParameters parameters_;
+};
+
+}  // namespace heed

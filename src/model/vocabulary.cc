@@ -1,0 +1,75 @@
+#include "model/vocabulary.h"
+
+#include <algorithm>
+
+#include "kernels/kernels.h"
+
+namespace heed {
+namespace {
+
+// Enough rows to keep the matrix products efficient, few enough to keep the logits small: 16 M
+// floats are 64 MiB.
+constexpr std::int64_t chunk_elements = std::int64_t{1} << 24;
+constexpr std::int64_t most_chunk_rows = 4096;
+
+std::int64_t chunk_rows(std::int64_t vocabulary_size) {
+  return std::clamp<std::int64_t>(chunk_elements / vocabulary_size, 16, most_chunk_rows);
+}
+
+}  // namespace
+
+LossSum& LossSum::operator+=(const LossSum& other) {
+  sum += other.sum;
+  count += other.count;
+  return *this;
+}
+
+VocabularyLoss::VocabularyLoss(std::int64_t vocabulary_size)
+    : rows_(chunk_rows(vocabulary_size)), vocabulary_size_(vocabulary_size) {}
+
+template <class Chunk>
+LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> targets,
+                                  View<float> losses, Chunk&& chunk) {
+  const std::int64_t rows = x.extent(0);
+  const std::int64_t wanted = std::min(rows, rows_);
+  if (!logits_.present() || logits_.shape()[0] < wanted) {
+    logits_ = Tensor<float>(Shape{wanted, vocabulary_size_});
+  }
+  LossSum total;
+  for (std::int64_t begin = 0; begin < rows; begin += rows_) {
+    const std::int64_t end = std::min(begin + rows_, rows);
+    const View<float> chunk_losses = losses.slice(0, begin, end);
+    chunk(begin, end, logits_.view().slice(0, 0, end - begin), chunk_losses);
+    for (std::int64_t row = begin; row < end; ++row) {
+      total.sum += losses(row);
+      total.count += targets(row) != kernels::ignored_target;
+    }
+  }
+  return total;
+}
+
+LossSum VocabularyLoss::forward(View<const float> x, View<const float> head,
+                                View<const std::int32_t> targets, View<float> losses) {
+  return in_chunks(x, targets, losses, [&](auto begin, auto end, auto logits, auto chunk_losses) {
+    kernels::linear_forward(x.slice(0, begin, end), {.weight = head}, logits);
+    kernels::cross_entropy_forward(logits, targets.slice(0, begin, end), chunk_losses);
+  });
+}
+
+LossSum VocabularyLoss::forward_backward(View<const float> x, View<const float> head,
+                                         View<const std::int32_t> targets, View<float> losses,
+                                         const Backward& backward) {
+  return in_chunks(x, targets, losses, [&](auto begin, auto end, auto logits, auto chunk_losses) {
+    // 1. logits = x · headᵀ
+    const View<const float> chunk_x = x.slice(0, begin, end);
+    kernels::linear_forward(chunk_x, {.weight = head}, logits);
+    // 2. the loss, and at once its gradient in the place of the logits
+    kernels::cross_entropy_forward_backward(logits, targets.slice(0, begin, end), backward.scale,
+                                            chunk_losses);
+    // 1. backwards
+    kernels::linear_backward_input(head, logits, backward.d_x.slice(0, begin, end));
+    kernels::linear_backward_parameters(chunk_x, logits, {.weight = backward.d_head});
+  });
+}
+
+}  // namespace heed

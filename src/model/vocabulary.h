@@ -1,0 +1,49 @@
+// The vocabulary projection and the loss. A whole batch of logits (N, V) never exists: rows go
+// through the projection in chunks.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/tensor.h"
+
+namespace heed {
+
+struct LossSum {
+  double sum = 0;          // nats, over all counted targets
+  std::int64_t count = 0;  // targets that were not ignored
+
+  double mean() const { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
+  LossSum& operator+=(const LossSum& other);
+};
+
+class VocabularyLoss {
+ public:
+  explicit VocabularyLoss(std::int64_t vocabulary_size);
+
+  // Per-row losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
+  // head (V, C): cross-entropy in nats, 0 for ignored targets.
+  LossSum forward(View<const float> x, View<const float> head, View<const std::int32_t> targets,
+                  View<float> losses);
+
+  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_head (V, C)
+  // accumulates.
+  struct Backward {
+    float scale = 1.0F;
+    View<float> d_x;
+    View<float> d_head;
+  };
+  LossSum forward_backward(View<const float> x, View<const float> head,
+                           View<const std::int32_t> targets, View<float> losses,
+                           const Backward& backward);
+
+ private:
+  template <class Chunk>
+  LossSum in_chunks(View<const float> x, View<const std::int32_t> targets, View<float> losses,
+                    Chunk&& chunk);
+
+  std::int64_t rows_;  // of a chunk
+  std::int64_t vocabulary_size_;
+  Tensor<float> logits_;  // (rows, V)
+};
+
+}  // namespace heed
