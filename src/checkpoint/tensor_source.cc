@@ -1,0 +1,120 @@
+#include "checkpoint/tensor_source.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace heed {
+namespace {
+
+using enum ErrorCode;
+namespace fs = std::filesystem;
+
+constexpr const char* single_file = "model.safetensors";
+constexpr const char* index_file = "model.safetensors.index.json";
+constexpr std::size_t largest_index = 100'000'000;  // bytes, as for the header of a file
+
+// A name, not a path: nothing that could lead out of the directory.
+bool plain_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+TensorSource open_shards(const fs::path& index_path) {
+  const std::string source = fmt::format("'{}'", index_path.string());
+  const auto weight_map = parse_shard_index(read_text_file(index_path, largest_index), source);
+  std::map<std::string, SafetensorsFile> shards;
+  for (const auto& [tensor, file_name] : weight_map) {
+    if (shards.contains(file_name)) continue;
+    const fs::path path = index_path.parent_path() / file_name;
+    require(fs::exists(path), not_found, "{}: tensor '{}' is said to be in '{}', which is missing",
+            source, tensor, path.string());
+    shards.emplace(file_name, SafetensorsFile::open(path));
+  }
+  for (const auto& [tensor, file_name] : weight_map) {
+    require(shards.at(file_name).find(tensor) != nullptr, corrupt_data,
+            "{}: tensor '{}' is said to be in '{}', which does not hold it", source, tensor,
+            file_name);
+  }
+  std::vector<SafetensorsFile> files;
+  for (auto& [file_name, file] : shards) {
+    for (const TensorEntry& entry : file.tensors()) {
+      const auto mapped = weight_map.find(entry.name);
+      require(mapped != weight_map.end() && mapped->second == file_name, corrupt_data,
+              "{}: '{}' holds tensor '{}', which the index does not place there", source, file_name,
+              entry.name);
+    }
+    files.push_back(std::move(file));
+  }
+  return TensorSource(std::move(files));
+}
+
+TensorSource open_single(const fs::path& path) {
+  std::vector<SafetensorsFile> files;
+  files.push_back(SafetensorsFile::open(path));
+  return TensorSource(std::move(files));
+}
+
+}  // namespace
+
+TensorSource::TensorSource(std::vector<SafetensorsFile> files) : files_(std::move(files)) {
+  check(!files_.empty(), "a tensor source has a file");
+  for (const SafetensorsFile& file : files_) {
+    for (const TensorEntry& entry : file.tensors()) index_.emplace(entry.name, &entry);
+  }
+}
+
+std::vector<const TensorEntry*> TensorSource::tensors() const {
+  std::vector<const TensorEntry*> all;
+  all.reserve(index_.size());
+  for (const SafetensorsFile& file : files_) {
+    for (const TensorEntry& entry : file.tensors()) all.push_back(&entry);
+  }
+  return all;
+}
+
+const TensorEntry* TensorSource::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : found->second;
+}
+
+const TensorEntry& TensorSource::get(std::string_view name) const {
+  const TensorEntry* entry = find(name);
+  require(entry != nullptr, corrupt_data, "{}: holds no tensor '{}'", source(), name);
+  return *entry;
+}
+
+TensorSource open_tensor_source(const fs::path& directory_or_file) {
+  if (!fs::is_directory(directory_or_file)) {
+    return directory_or_file.extension() == ".json" ? open_shards(directory_or_file)
+                                                    : open_single(directory_or_file);
+  }
+  if (fs::exists(directory_or_file / single_file)) {
+    return open_single(directory_or_file / single_file);
+  }
+  if (fs::exists(directory_or_file / index_file))
+    return open_shards(directory_or_file / index_file);
+  fail(not_found, "directory '{}' holds neither {} nor {}", directory_or_file.string(), single_file,
+       index_file);
+}
+
+std::map<std::string, std::string> parse_shard_index(std::string_view text,
+                                                     const std::string& source) {
+  const Json index = parse_json(text, source);
+  require(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object() &&
+              !index["weight_map"].empty(),
+          corrupt_data, "{}: 'weight_map' is missing, empty or not an object", source);
+  std::map<std::string, std::string> weight_map;
+  for (const auto& [tensor, file_name] : index["weight_map"].items()) {
+    require(file_name.is_string() && plain_file_name(file_name.get_ref<const std::string&>()),
+            corrupt_data,
+            "{}: tensor '{}' is said to be in {}, which is not the name of a file beside the index",
+            source, tensor, file_name.dump());
+    weight_map.emplace(tensor, file_name.get<std::string>());
+  }
+  return weight_map;
+}
+
+}  // namespace heed

@@ -1,0 +1,41 @@
+// A model's tensors by name, wherever they lie: in one safetensors file or in several shards.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+
+namespace heed {
+
+class TensorSource {
+ public:
+  explicit TensorSource(std::vector<SafetensorsFile> files);
+
+  std::vector<const TensorEntry*> tensors() const;       // file by file, in the order of the data
+  const TensorEntry* find(std::string_view name) const;  // null when absent
+  // Throws Error{corrupt_data} when there is no tensor of that name.
+  const TensorEntry& get(std::string_view name) const;
+  const std::map<std::string, std::string>& metadata() const { return files_.front().metadata(); }
+  const std::string& source() const { return files_.front().source(); }
+
+ private:
+  std::vector<SafetensorsFile> files_;                              // at least one
+  std::unordered_map<std::string_view, const TensorEntry*> index_;  // into files_
+};
+
+// Opens a safetensors file; an index (*.json) with its shards; or a directory that holds
+// model.safetensors or else model.safetensors.index.json. Throws Error{not_found} when there is
+// none of them, Error{corrupt_data} for an index that contradicts its shards or names a file
+// outside its directory, and what SafetensorsFile::open throws.
+TensorSource open_tensor_source(const std::filesystem::path& directory_or_file);
+
+// The weight_map of a shard index: tensor name to the plain name of a file beside the index.
+std::map<std::string, std::string> parse_shard_index(std::string_view text,
+                                                     const std::string& source);
+
+}  // namespace heed
