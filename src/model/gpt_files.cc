@@ -75,7 +75,8 @@ void check_tied_head(const TensorSource& source, const GptParameters& parameters
 // A bias that the config denies must not be in the file, unless it is zero.
 void check_absent_biases(const TensorSource& source, const GptConfig& config) {
   if (config.has_bias) return;
-  for (const auto& entry : gpt_layout(config_of_file(config)).entries()) {
+  const ArenaLayout in_file = gpt_layout(config_of_file(config));
+  for (const auto& entry : in_file.entries()) {
     if (!entry.name.ends_with(".bias")) continue;
     const TensorEntry* stored = find_tensor(source, entry.name);
     if (stored == nullptr) continue;
@@ -108,7 +109,8 @@ Gpt load_gpt(const std::filesystem::path& directory) {
   const TensorSource source = open_tensor_source(directory);
   check_nothing_left_over(source, config);
   // Before any memory is taken: a config that asks for more than the file holds is refused.
-  for (const auto& entry : gpt_layout(config).entries()) {
+  const ArenaLayout expected = gpt_layout(config);
+  for (const auto& entry : expected.entries()) {
     const TensorEntry* stored = find_tensor(source, entry.name);
     require(
         stored != nullptr && stored->shape.size() == entry.shape.size(), ErrorCode::corrupt_data,

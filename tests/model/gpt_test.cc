@@ -1,0 +1,65 @@
+#include "model/gpt.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace heed {
+namespace {
+
+GptConfig tiny_config() { return make_gpt_config(2, 2, 16, 8, 11); }
+
+TEST(Gpt, UntrainedLossIsNearUniform) {
+  const GptConfig config = tiny_config();
+  Gpt gpt(config);
+  gpt.parameters().initialize(1);
+  Tensor<std::int32_t> tokens(Shape{3, 8});
+  Tensor<std::int32_t> targets(Shape{3, 8});
+  for (std::int64_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(i % 11);
+    targets[i] = static_cast<std::int32_t>((i + 5) % 11);
+  }
+  EvaluationBuffers buffers(config, 3, 8);
+  const LossSum loss = gpt.loss(tokens, targets, buffers);
+  EXPECT_EQ(loss.count, 24);
+  EXPECT_NEAR(loss.mean(), std::log(11.0), 0.1);
+}
+
+// The directional derivative along the gradient, by central differences: ties every backward to its
+// forward at once.
+TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
+  GptConfig config = tiny_config();
+  config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
+  Gpt gpt(config);
+  gpt.parameters().initialize(2);
+  for (float& value : gpt.parameters().all()) value *= 5;  // away from the linear regime
+  Tensor<std::int32_t> tokens(Shape{3, 8});
+  Tensor<std::int32_t> targets(Shape{3, 8});
+  for (std::int64_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
+    targets[i] = static_cast<std::int32_t>(i * 5 % 11);
+  }
+  TrainingBuffers buffers(config, 3, 8);
+  GptGradients gradients(config);
+  const Gpt::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
+  gpt.loss_and_gradients(tokens, targets, step, buffers, gradients);
+
+  double squared = 0;
+  for (const float g : gradients.all()) squared += static_cast<double>(g) * g;
+  const double distance = 1e-2;
+  const auto loss_at = [&](double move) {
+    for (std::size_t i = 0; i < gradients.all().size(); ++i) {
+      gpt.parameters().all()[i] +=
+          static_cast<float>(move * gradients.all()[i] / std::sqrt(squared));
+    }
+    GptGradients ignored(config);
+    return gpt.loss_and_gradients(tokens, targets, step, buffers, ignored).sum;
+  };
+  const double above = loss_at(distance);
+  const double below = loss_at(-2 * distance);
+  // Central differences err by the third derivative · distance²; float losses by about 1e-6 / 1e-2.
+  EXPECT_NEAR((above - below) / (2 * distance) / std::sqrt(squared), 1.0, 5e-3);
+}
+
+}  // namespace
+}  // namespace heed
