@@ -1,0 +1,46 @@
+// One token for each character, as nanoGPT's shakespeare_char has it: the vocabulary is the sorted
+// set of the characters (code points) of the training text.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace heed {
+
+class CharacterTokenizer : public Tokenizer {
+ public:
+  // `tokens[id]` is one character, or the content of an added token. Throws Error{corrupt_data}
+  // naming `source` for any other token and for a character with two ids.
+  CharacterTokenizer(const std::vector<std::string>& tokens, std::vector<AddedToken> added,
+                     std::string_view source);
+
+  TokenizerKind kind() const override { return TokenizerKind::character; }
+
+  // Throws Error{invalid_argument} naming the first character that is not in the vocabulary, and
+  // its byte offset.
+  std::vector<std::int32_t> encode(std::string_view text,
+                                   EncodeOptions options = {}) const override;
+  std::string to_json() const override;
+
+ private:
+  std::unordered_map<char32_t, std::int32_t> ids_;
+  std::array<std::int32_t, 128> ascii_ids_;  // the same below U+0080; -1 where there is none
+};
+
+struct CharacterTrainingOptions {
+  std::vector<std::string> special_tokens;  // their ids follow the characters'; they are cut from
+                                            // the texts before characters are counted
+};
+
+// Throws Error{invalid_argument} when there is no character at all, and Error{corrupt_data} with
+// the byte offset where a text is not UTF-8.
+std::unique_ptr<CharacterTokenizer> train_character_tokenizer(
+    std::span<const std::string_view> texts, const CharacterTrainingOptions& options = {});
+
+}  // namespace heed

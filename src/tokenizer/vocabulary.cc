@@ -1,0 +1,51 @@
+#include "tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "tokenizer/utf8.h"
+
+namespace heed {
+
+Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<AddedToken> added,
+                       std::string_view source)
+    : added_(std::move(added)) {
+  require(!tokens.empty() && tokens.size() <= INT32_MAX, ErrorCode::corrupt_data,
+          "{}: a vocabulary of {} tokens; expected 1 to {}", source, tokens.size(), INT32_MAX);
+  begins_.reserve(tokens.size() + 1);
+  for (const std::string& token : tokens) {
+    begins_.push_back(bytes_.size());
+    bytes_ += token;
+  }
+  begins_.push_back(bytes_.size());
+
+  std::sort(added_.begin(), added_.end(),
+            [](const AddedToken& left, const AddedToken& right) { return left.id < right.id; });
+  std::set<std::string_view> seen;
+  for (const AddedToken& token : added_) {
+    require(token.id >= 0 && token.id < size() && bytes(token.id) == token.content,
+            ErrorCode::corrupt_data, "{}: the added token {} has id {}, which is not its own",
+            source, in_quotes(token.content), token.id);
+    require(!token.content.empty() && is_valid_utf8(token.content), ErrorCode::corrupt_data,
+            "{}: the added token {} is {}; expected UTF-8 text", source, token.id,
+            in_quotes(token.content));
+    require(seen.insert(token.content).second, ErrorCode::corrupt_data,
+            "{}: the added token {} is listed twice", source, in_quotes(token.content));
+  }
+}
+
+std::string_view Vocabulary::bytes(std::int32_t id) const {
+  require(id >= 0 && id < size(), ErrorCode::invalid_argument,
+          "token id {} is outside this tokenizer's vocabulary of {} tokens", id, size());
+  return std::string_view(bytes_).substr(begins_[id], begins_[id + 1] - begins_[id]);
+}
+
+const AddedToken* Vocabulary::find_added(std::int32_t id) const {
+  const auto found = std::lower_bound(
+      added_.begin(), added_.end(), id,
+      [](const AddedToken& token, std::int32_t wanted) { return token.id < wanted; });
+  return found != added_.end() && found->id == id ? &*found : nullptr;
+}
+
+}  // namespace heed

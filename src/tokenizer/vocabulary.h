@@ -1,0 +1,42 @@
+// The bytes of every token, and which tokens were added to the vocabulary as whole strings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+// The end of a document, in GPT-2 and its descendants.
+inline constexpr std::string_view end_of_text_name = "<|endoftext|>";
+
+// A token that is found in the text as a whole string, before anything else looks at the text.
+struct AddedToken {
+  std::int32_t id = 0;
+  std::string content;
+  bool special = true;  // a control token, which EncodeOptions can have read as plain text
+};
+
+class Vocabulary {
+ public:
+  // `tokens[id]` are the bytes of token `id`. Throws Error{corrupt_data} when an added token is
+  // empty, not UTF-8, listed twice, or not the token of its id.
+  Vocabulary(const std::vector<std::string>& tokens, std::vector<AddedToken> added,
+             std::string_view source);
+
+  std::int32_t size() const { return static_cast<std::int32_t>(begins_.size()) - 1; }
+
+  // Throws Error{invalid_argument} for an id outside [0, size()).
+  std::string_view bytes(std::int32_t id) const;
+
+  const std::vector<AddedToken>& added() const { return added_; }  // by ascending id
+  const AddedToken* find_added(std::int32_t id) const;             // null when `id` is none
+
+ private:
+  std::string bytes_;                // all tokens, one after the other
+  std::vector<std::size_t> begins_;  // token i is [begins_[i], begins_[i + 1]) of bytes_
+  std::vector<AddedToken> added_;
+};
+
+}  // namespace heed

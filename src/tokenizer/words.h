@@ -1,0 +1,86 @@
+// GPT-2's pre-tokenizer, as a state machine equal to its regular expression
+//
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+//
+// The words cover the text without gaps. Bytes that are not valid UTF-8 are characters of the class
+// `other`, one each, so that every byte string splits, and joins again to itself.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "tokenizer/character_class.h"
+
+namespace heed {
+
+// End of the longest run of characters of class `wanted` from `position` on, in the general case.
+std::size_t run_end_beyond_ascii(std::string_view text, std::size_t position,
+                                 CharacterClass wanted);
+
+// The class of the character at `position` (< text.size()).
+CharacterClass class_at_beyond_ascii(std::string_view text, std::size_t position);
+
+// End of the white-space word that begins at `position`: the whole run at the end of the text, else
+// the run without its last character (which may be the space before the next word), at least one.
+std::size_t space_word_end(std::string_view text, std::size_t position);
+
+// True where a text may be cut without changing its words: a white-space character that follows
+// another kind always begins a word, and nothing before it looks past it.
+bool is_word_boundary(std::string_view text, std::size_t position);
+
+inline CharacterClass class_at(std::string_view text, std::size_t position) {
+  const std::uint8_t known = ascii_class[static_cast<unsigned char>(text[position])];
+  if (known != not_ascii) [[likely]]
+    return static_cast<CharacterClass>(known);
+  return class_at_beyond_ascii(text, position);
+}
+
+inline std::size_t run_end(std::string_view text, std::size_t position, CharacterClass wanted) {
+  const auto code = static_cast<std::uint8_t>(wanted);
+  std::uint8_t found = code;
+  while (position < text.size() &&
+         (found = ascii_class[static_cast<unsigned char>(text[position])]) == code) {
+    ++position;
+  }
+  if (found == not_ascii) [[unlikely]]
+    return run_end_beyond_ascii(text, position, wanted);
+  return position;
+}
+
+// Length of the contraction ('s 't 're 've 'm 'll 'd) at an apostrophe, or 0.
+inline std::size_t contraction_length(std::string_view text, std::size_t position) {
+  const std::size_t left = text.size() - position;
+  if (left < 2) return 0;
+  const char first = text[position + 1];
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  if (left < 3) return 0;
+  const char second = text[position + 2];
+  const bool two_letters = (first == 'r' && second == 'e') || (first == 'v' && second == 'e') ||
+                           (first == 'l' && second == 'l');
+  return two_letters ? 3 : 0;
+}
+
+// End of the word that begins at `begin` (< text.size()).
+inline std::size_t word_end(std::string_view text, std::size_t begin) {
+  if (text[begin] == '\'') {
+    const std::size_t length = contraction_length(text, begin);
+    if (length > 0) return begin + length;
+  }
+  std::size_t first = begin;
+  if (text[begin] == ' ' && begin + 1 < text.size()) first = begin + 1;
+  const CharacterClass kind = class_at(text, first);
+  if (kind == CharacterClass::space) return space_word_end(text, begin);
+  return run_end(text, first, kind);
+}
+
+// Calls visit(begin, end) for each word of the text, in order.
+template <class Visit>
+void for_each_word(std::string_view text, Visit&& visit) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = word_end(text, begin);
+    visit(begin, end);
+    begin = end;
+  }
+}
+
+}  // namespace heed
