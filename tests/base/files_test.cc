@@ -1,0 +1,114 @@
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "support/expect_error.h"
+#include "support/temporary_directory.h"
+
+namespace heed {
+namespace {
+
+using enum ErrorCode;
+using testing::expect_error;
+using testing::TemporaryDirectory;
+
+TEST(MappedFile, GivesTheBytes) {
+  const TemporaryDirectory directory;
+  const std::string text("one\0two", 7);
+  write_text_file(directory / "x", text);
+  MappedFile file(directory / "x");
+  EXPECT_EQ(file.text(), text);
+  const auto* data = file.bytes().data();
+  MappedFile moved = std::move(file);
+  EXPECT_EQ(moved.bytes().data(), data);
+  MappedFile assigned;
+  assigned = std::move(moved);
+  EXPECT_EQ(assigned.text(), text);
+}
+
+TEST(MappedFile, OfAnEmptyFileIsEmpty) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "x", "");
+  EXPECT_TRUE(MappedFile(directory / "x").bytes().empty());
+}
+
+TEST(MappedFile, ThatCannotBeOpenedIsNamed) {
+  const TemporaryDirectory directory;
+  expect_error(
+      not_found, [&] { MappedFile(directory / "absent"); }, "absent");
+  expect_error(
+      invalid_argument, [&] { MappedFile file(directory.path()); }, "not a regular file");
+  write_text_file(directory / "file", "");
+  expect_error(
+      input_output, [&] { MappedFile(directory.path() / "file" / "x"); }, "file/x",
+      "Not a directory");
+}
+
+TEST(AtomicFile, IsSeenOnlyAfterCommit) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "x", "old");
+  {
+    AtomicFile file(directory / "x");
+    file.write("new");
+    EXPECT_EQ(read_text_file(directory / "x"), "old");
+    file.write(" text");
+    file.commit();
+  }
+  EXPECT_EQ(read_text_file(directory / "x"), "new text");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(AtomicFile, WithoutCommitLeavesTheOldFileAndNothingElse) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "x", "old");
+  {
+    AtomicFile file(directory / "x");
+    file.write("new");
+    EXPECT_EQ(directory.entries(), 2U);
+  }
+  EXPECT_EQ(read_text_file(directory / "x"), "old");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(AtomicFile, ThatCannotBeRenamedLeavesNothing) {
+  const TemporaryDirectory directory;
+  make_directory(directory.path() / "x" / "full");
+  AtomicFile file(directory / "x");
+  file.write("new");
+  expect_error(
+      input_output, [&] { file.commit(); }, "/x'", "Is a directory");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(AtomicFile, ThatCannotBeCreatedIsNamed) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "file", "");
+  expect_error(
+      input_output, [&] { AtomicFile(directory.path() / "file" / "x"); }, "file/x");
+  expect_error(
+      not_found, [&] { AtomicFile(directory.path() / "absent" / "x"); }, "absent/x");
+}
+
+TEST(TextFile, LargerThanAllowedIsRefused) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "x", "four");
+  EXPECT_EQ(read_text_file(directory / "x", 4), "four");
+  expect_error(
+      corrupt_data, [&] { read_text_file(directory / "x", 3); }, "4 bytes", "3");
+}
+
+TEST(Directory, IsMadeWithItsParents) {
+  const TemporaryDirectory directory;
+  make_directory(directory.path() / "a" / "b");
+  make_directory(directory.path() / "a" / "b");
+  EXPECT_TRUE(std::filesystem::is_directory(directory.path() / "a" / "b"));
+  write_text_file(directory / "file", "");
+  expect_error(
+      input_output, [&] { make_directory(directory.path() / "file" / "x"); }, "file/x");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,59 @@
+#include "base/json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/expect_error.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+
+void expect_refused(const std::string& text, const char* reason) {
+  SCOPED_TRACE(text.substr(0, 40));
+  expect_error(
+      ErrorCode::corrupt_data, [&] { parse_json(text, "test.json"); }, "test.json", reason);
+}
+
+std::string nested(int levels, char open, char close) {
+  return std::string(static_cast<std::size_t>(levels), open) +
+         std::string(static_cast<std::size_t>(levels), close);
+}
+
+TEST(Json, ReadsDocuments) {
+  EXPECT_EQ(parse_json("{\"a\":[1,{\"a\":2}],\"b\":null} ", "x")["a"][1]["a"], 2);
+  EXPECT_EQ(parse_json("7", "x"), 7);
+  // The same key in different objects is no duplicate.
+  EXPECT_EQ(parse_json("[{\"a\":1},{\"a\":2}]", "x").size(), 2U);
+}
+
+TEST(Json, WhatIsCutShortOrFollowedByMoreIsRefused) {
+  const std::string whole = R"({"a":[1,"é",true,null,{"b":-1.5e3}]})";
+  parse_json(whole, "x");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    expect_refused(whole.substr(0, size), "not valid JSON");
+  }
+  for (const char* text : {"{} {}", "{,}", "[1,]", "{'a':1}", "// no\n{}", "NaN", "01", "\"\xff\"",
+                           "\"\\ud800\"", "1e999"}) {
+    expect_refused(text, "not valid JSON");
+  }
+}
+
+TEST(Json, DuplicateKeysAreRefused) {
+  expect_refused(R"({"a":1,"b":2,"a":3})", "'a' appears twice");
+  expect_refused(R"({"o":[{"a":1,"\u0061":3}]})", "'a' appears twice");
+}
+
+TEST(Json, DeepNestingIsRefused) {
+  parse_json(nested(64, '[', ']'), "x");
+  expect_refused(nested(66, '[', ']'), "deeper than 64");
+  expect_refused(nested(1'000'000, '[', ']'), "deeper than 64");
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  expect_refused(objects, "deeper than 64");
+}
+
+}  // namespace
+}  // namespace heed
