@@ -1,0 +1,63 @@
+#include "train/presets.h"
+
+#include "model/presets.h"
+
+namespace heed {
+namespace {
+
+// nanoGPT's runs over the characters of Shakespeare.
+TrainSettings character_run(TrainSettings settings) {
+  settings.tokenizer = "char";
+  settings.learning_rate = 1e-3;
+  settings.min_learning_rate = 1e-4;
+  settings.beta2 = 0.99;
+  settings.warmup_steps = 100;
+  return settings;
+}
+
+// GPT-2 124M on a large text, as nanoGPT trains it: half a million tokens a step.
+TrainSettings published_run(TrainSettings settings) {
+  settings.steps = 600'000;
+  settings.batch_size = 12;
+  settings.accumulation = 40;
+  settings.learning_rate = 6e-4;
+  settings.min_learning_rate = 6e-5;
+  settings.warmup_steps = 2000;
+  settings.evaluate_every = 1000;
+  settings.checkpoint_every = 1000;
+  settings.sample_every = 1000;
+  settings.validation_fraction = 0.005;
+  return settings;
+}
+
+}  // namespace
+
+TrainSettings train_preset(std::string_view name) {
+  TrainSettings settings;
+  settings.model = gpt_preset(name).config;
+  if (name == "shakespeare-char-cpu") {
+    settings = character_run(settings);
+    settings.steps = 2000;
+    settings.batch_size = 12;
+    return settings;
+  }
+  if (name == "shakespeare-char") {
+    settings = character_run(settings);
+    settings.steps = 5000;
+    settings.batch_size = 64;
+    return settings;
+  }
+  if (name == "starter") {
+    settings.steps = 6000;
+    settings.batch_size = 16;
+    settings.learning_rate = 2e-3;
+    settings.min_learning_rate = 1e-4;
+    settings.warmup_steps = 200;
+    settings.beta2 = 0.98;
+    settings.validation_fraction = 0.01;
+    return settings;
+  }
+  return published_run(settings);
+}
+
+}  // namespace heed

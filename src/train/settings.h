@@ -1,0 +1,75 @@
+// Everything that decides what a training run computes, under one flat set of names: in presets, in
+// JSON files, on the command line (`--set name=value`) and in a run's own record.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "model/config.h"
+
+namespace heed {
+
+enum class Schedule { constant, linear, cosine };
+
+struct TrainSettings {
+  // The model, when it is trained from scratch. vocabulary_size is the tokenizer's to decide,
+  // unless the tokenizer is learned from the data.
+  GptConfig model;
+
+  // The text: "char" (characters of the data), "bpe" (byte pairs learned from the data), or the
+  // path of a tokenizer.
+  std::string tokenizer = "bpe";
+  double validation_fraction = 0.1;  // the end of the data, when no validation file is given
+
+  // A step: batch_size · accumulation sequences of sequence_length tokens.
+  std::int64_t steps = 2000;
+  std::int64_t batch_size = 12;
+  std::int64_t accumulation = 1;
+  std::int64_t sequence_length = 0;  // 0: the model's context
+
+  // AdamW; decay applies to matrices only. Gradients longer than clip (0: never) are shortened.
+  double learning_rate = 1e-3;
+  double min_learning_rate = 1e-4;  // where the schedule ends
+  Schedule schedule = Schedule::cosine;
+  std::int64_t warmup_steps = 100;
+  std::int64_t decay_steps = 0;  // where the schedule reaches the minimum; 0: at `steps`
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1.0;
+  std::uint64_t seed = 1337;
+
+  // What happens along the way. 0: never.
+  std::int64_t evaluate_every = 250;
+  std::int64_t evaluation_batches = 20;  // of batch_size sequences; 0: the whole validation data
+  std::int64_t checkpoint_every = 500;
+  std::int64_t sample_every = 500;
+  std::int64_t sample_tokens = 100;
+
+  std::int64_t sequence() const { return sequence_length > 0 ? sequence_length : model.context; }
+  std::int64_t tokens_per_step() const { return batch_size * accumulation * sequence(); }
+
+  // Throws Error{invalid_argument} naming the first setting that cannot be.
+  void validate() const;
+};
+
+// The settings' names, in the order of the struct.
+std::vector<std::string> setting_names();
+
+// Sets one by name. Throws Error{invalid_argument} for an unknown name (the nearest is offered) or
+// a value that it cannot take.
+void set_setting(TrainSettings& settings, std::string_view name, std::string_view value);
+
+// A JSON object of names and values, over what `settings` holds already.
+void apply_settings(TrainSettings& settings, const Json& values, const std::string& source);
+OrderedJson settings_to_json(const TrainSettings& settings);
+
+// The names whose values differ, each as "name: 12 -> 16".
+std::vector<std::string> settings_differences(const TrainSettings& before,
+                                              const TrainSettings& after);
+
+}  // namespace heed

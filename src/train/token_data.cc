@@ -1,0 +1,209 @@
+#include "train/token_data.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace heed {
+namespace {
+
+constexpr std::string_view document_mark = "<|endoftext|>";
+constexpr std::int64_t shard_tokens = std::int64_t{1} << 26;
+constexpr std::size_t slice_bytes = std::size_t{32} << 20;
+
+// 128 bits of the content, by two multiply-rotate lanes over 8-byte words. It names cache files; it
+// is no defence against someone who makes collisions in his own cache.
+class ContentHash {
+ public:
+  void add(std::string_view text) {
+    add_word(text.size());
+    std::size_t i = 0;
+    for (; i + 8 <= text.size(); i += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, text.data() + i, 8);
+      add_word(word);
+    }
+    std::uint64_t rest = 0;
+    std::memcpy(&rest, text.data() + i, text.size() - i);
+    add_word(rest);
+  }
+
+  std::string text() const { return fmt::format("{:016x}{:016x}", mix(a_ + b_), mix(b_ ^ ~a_)); }
+
+ private:
+  static std::uint64_t mix(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
+  }
+  void add_word(std::uint64_t word) {
+    a_ = ((a_ ^ word) * 0x9E3779B97F4A7C15U);
+    a_ ^= a_ >> 32;
+    b_ = ((b_ + word) * 0xC2B2AE3D27D4EB4FU);
+    b_ = (b_ << 31) | (b_ >> 33);
+  }
+
+  std::uint64_t a_ = 0x243F6A8885A308D3U;
+  std::uint64_t b_ = 0x13198A2E03707344U;
+};
+
+// Where a slice of about slice_bytes may end without changing any token: after a lone newline
+// between two visible ASCII characters, which GPT-2's pattern never joins across.
+std::size_t slice_end(std::string_view text, std::size_t begin) {
+  const auto visible = [](char c) { return c > 0x20 && c < 0x7F; };
+  for (std::size_t i = begin + slice_bytes; i + 1 < text.size(); ++i) {
+    if (text[i] == '\n' && visible(text[i - 1]) && visible(text[i + 1])) return i + 1;
+  }
+  return text.size();
+}
+
+// Collects tokens and writes a shard whenever there are enough.
+class ShardWriter {
+ public:
+  ShardWriter(std::filesystem::path stem, std::int64_t vocabulary_size)
+      : stem_(std::move(stem)), vocabulary_size_(vocabulary_size) {}
+
+  void add(std::span<const std::int32_t> tokens) {
+    pending_.insert(pending_.end(), tokens.begin(), tokens.end());
+    while (static_cast<std::int64_t>(pending_.size()) >= shard_tokens) flush(shard_tokens);
+  }
+  std::vector<std::filesystem::path> finish() {
+    if (!pending_.empty() || paths_.empty()) flush(static_cast<std::int64_t>(pending_.size()));
+    return paths_;
+  }
+
+ private:
+  void flush(std::int64_t count) {
+    paths_.push_back(fmt::format("{}-{:05}.bin", stem_.string(), paths_.size()));
+    write_token_file(paths_.back(), std::span(pending_).first(static_cast<std::size_t>(count)),
+                     vocabulary_size_);
+    pending_.erase(pending_.begin(), pending_.begin() + count);
+  }
+
+  std::filesystem::path stem_;
+  std::int64_t vocabulary_size_;
+  std::vector<std::int32_t> pending_;
+  std::vector<std::filesystem::path> paths_;
+};
+
+void encode_text(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
+                 Progress& progress, ShardWriter& writer) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while tokenizing");
+    const std::size_t end = slice_end(text, begin);
+    writer.add(tokenizer.encode(text.substr(begin, end - begin)));
+    progress.done += static_cast<std::int64_t>(end - begin);
+    if (options.progress) options.progress(progress);
+    begin = end;
+  }
+}
+
+// The cached shards under `list`, a file that names them and is written last. Nothing when there is
+// none or a shard is damaged: they are then made again.
+std::vector<std::filesystem::path> cached_shards(const std::filesystem::path& list) {
+  std::vector<std::filesystem::path> shards;
+  try {
+    const std::string names = read_text_file(list, 1 << 20);
+    for (std::size_t begin = 0; begin < names.size();) {
+      const std::size_t end = std::min(names.find('\n', begin), names.size());
+      shards.push_back(list.parent_path() / names.substr(begin, end - begin));
+      TokenFile checked(shards.back());
+      begin = end + 1;
+    }
+  } catch (const Error&) {
+    shards.clear();
+  }
+  return shards;
+}
+
+}  // namespace
+
+TokenData::TokenData(std::vector<std::filesystem::path> shards) : starts_{0} {
+  for (const auto& path : shards) {
+    shards_.emplace_back(path);
+    starts_.push_back(starts_.back() + shards_.back().size());
+  }
+}
+
+void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
+  while (!out.empty()) {
+    const auto shard = static_cast<std::size_t>(
+        std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin() - 1);
+    check(shard < shards_.size(), "a range inside the token data");
+    const std::int64_t available = starts_[shard + 1] - begin;
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(available, std::ssize(out)));
+    shards_[shard].read(begin - starts_[shard], out.first(count));
+    out = out.subspan(count);
+    begin += static_cast<std::int64_t>(count);
+  }
+}
+
+TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
+                         const TokenizeOptions& options) {
+  Progress progress{.what = "tokenizing"};
+  ContentHash hash;
+  hash.add(tokenizer.content_key());
+  for (const std::string_view text : texts) {
+    hash.add(text);
+    progress.total += static_cast<std::int64_t>(text.size());
+  }
+  make_directory(options.cache);
+  const std::filesystem::path stem = options.cache / hash.text();
+  const std::filesystem::path list = stem.string() + ".list";
+  if (auto shards = cached_shards(list); !shards.empty()) return TokenData(std::move(shards));
+
+  ShardWriter writer(stem, tokenizer.vocabulary_size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    encode_text(tokenizer, texts[i], options, progress, writer);
+    const auto mark = tokenizer.end_of_text();
+    const bool marked =
+        texts[i].ends_with(document_mark) || texts[i].ends_with(std::string(document_mark) + "\n");
+    if (mark && !marked && i + 1 < texts.size()) writer.add(std::span(&*mark, 1));
+  }
+  const auto shards = writer.finish();
+  std::string names;
+  for (const auto& path : shards) names += path.filename().string() + "\n";
+  write_text_file(list, names);
+  return TokenData(shards);
+}
+
+std::filesystem::path default_token_cache() {
+  if (const char* own = std::getenv("HEED_CACHE")) return std::filesystem::path(own) / "tokens";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME")) {
+    return std::filesystem::path(cache) / "heed" / "tokens";
+  }
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home != nullptr ? home : ".") / ".cache" / "heed" / "tokens";
+}
+
+SplitTexts split_texts(const Texts& texts, double fraction) {
+  std::size_t total = 0;
+  for (const std::string_view text : texts) total += text.size();
+  auto position = static_cast<std::size_t>((1.0 - fraction) * static_cast<double>(total));
+  SplitTexts split;
+  for (const std::string_view text : texts) {
+    if (position >= text.size()) {
+      split.training.push_back(text);
+      position -= text.size();
+      continue;
+    }
+    if (position == 0) {
+      split.validation.push_back(text);
+      continue;
+    }
+    std::size_t cut = position;
+    position = 0;
+    if (const std::size_t mark = text.find(document_mark, cut); mark != std::string_view::npos) {
+      cut = mark + document_mark.size();
+    } else {
+      while (cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) ++cut;
+    }
+    split.training.push_back(text.substr(0, cut));
+    if (cut < text.size()) split.validation.push_back(text.substr(cut));
+  }
+  return split;
+}
+
+}  // namespace heed

@@ -1,0 +1,56 @@
+// Text files as one long sequence of tokens: encoded once into memory-mapped shards, cached under a
+// name made of their content and the tokenizer's.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/progress.h"
+#include "tokenizer/tokenizer.h"
+#include "train/token_file.h"
+
+namespace heed {
+
+class TokenData {
+ public:
+  explicit TokenData(std::vector<std::filesystem::path> shards);
+
+  std::int64_t size() const { return starts_.back(); }
+  // Tokens [begin, begin + out.size()), across shards.
+  void read(std::int64_t begin, std::span<std::int32_t> out) const;
+
+ private:
+  std::vector<TokenFile> shards_;
+  std::vector<std::int64_t> starts_;  // first token of each shard, and the end
+};
+
+// Texts that are read one after the other. Borrowed: mapped files or strings that outlive the call.
+using Texts = std::vector<std::string_view>;
+
+struct TokenizeOptions {
+  std::filesystem::path cache;  // directory of the shards; see default_token_cache()
+  ProgressCallback progress;    // bytes of text
+  StopFlag stop = nullptr;
+};
+
+// The texts' tokens, from the cache when they are there. Between texts stands the tokenizer's
+// end-of-text token, if it has one; <|endoftext|> inside a text means that token too. Throws
+// Error{interrupted} when stopped.
+TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
+                         const TokenizeOptions& options);
+
+// $HEED_CACHE/tokens, else $XDG_CACHE_HOME/heed/tokens, else ~/.cache/heed/tokens.
+std::filesystem::path default_token_cache();
+
+// Splits texts, laid end to end, in front of the last `fraction` of their bytes: at the end of a
+// document where documents are marked, else between two characters.
+struct SplitTexts {
+  Texts training;
+  Texts validation;
+};
+SplitTexts split_texts(const Texts& texts, double fraction);
+
+}  // namespace heed
