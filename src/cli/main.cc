@@ -1,1 +1,95 @@
-int main() { return 0; }
+// The command line. A face: it asks, shows and reports; what it shows is computed elsewhere.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/terminal.h"
+#include "heed/version.h"
+
+namespace heed::cli {
+namespace {
+
+enum ExitStatus { done = 0, work_failed = 1, wrong_call = 2 };
+
+int exit_status(ErrorCode code) {
+  if (code == ErrorCode::invalid_argument) return wrong_call;
+  if (code == ErrorCode::interrupted) return interrupted_exit_status;
+  return work_failed;
+}
+
+void say(const std::string& message) {
+  ProgressLine::clear_any();
+  const std::string line = "heed: " + message + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void add_all_commands(CLI::App& app) {
+  add_tour_command(app);
+  add_train_command(app);
+  add_generate_command(app);
+  add_predict_command(app);
+  add_attend_command(app);
+  add_eval_command(app);
+  add_params_command(app);
+  add_tokenize_command(app);
+  add_tokenizer_command(app);
+  add_microworld_command(app);
+}
+
+// Parsing runs the command: it is called back once its options are complete.
+int parse_and_run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    flush_output();
+    return done;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+    return done;
+  } catch (const CLI::ParseError& error) {
+    const CLI::App* command = &app;
+    while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+    std::string name = command->get_name();
+    for (const CLI::App* parent = command->get_parent(); parent != nullptr;
+         parent = parent->get_parent()) {
+      name = parent->get_name() + " " + name;
+    }
+    say(std::string(error.what()) + " (see `" + name + " --help`)");
+    return wrong_call;
+  } catch (const Error& error) {
+    say(error.what());
+    return exit_status(error.code());
+  } catch (const std::bad_alloc&) {
+    say("out of memory");
+    return work_failed;
+  } catch (const std::exception& error) {
+    say(std::string("unexpected failure: ") + error.what());
+    return work_failed;
+  }
+}
+
+}  // namespace
+}  // namespace heed::cli
+
+int main(int argc, char** argv) {
+  using namespace heed::cli;
+  catch_interrupts();
+  auto log = spdlog::stderr_color_mt("heed");
+  log->set_pattern("%^%v%$");
+  spdlog::set_default_logger(log);
+
+  CLI::App app("Train, run and open up GPT-style transformers", "heed");
+  app.set_version_flag("--version", std::string("heed ") + heed::version,
+                       "Print the version and exit");
+  app.require_subcommand(1);
+  app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
+  add_all_commands(app);
+  return parse_and_run(app, argc, argv);
+}

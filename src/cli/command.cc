@@ -1,0 +1,37 @@
+#include "cli/command.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "cli/terminal/terminal.h"
+
+namespace heed::cli {
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description) {
+  CLI::App* command = parent.add_subcommand(name, description);
+  command
+      ->add_option_function<int>(
+          "-t,--threads", [](int count) { set_thread_count(count); },
+          "Threads to compute with [all cores, or HEED_THREADS]")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N")
+      ->group("General");
+  command
+      ->add_option_function<std::string>(
+          "--color", [](const std::string& when) { set_colour_choice(when); },
+          "Colour: auto, always or never [auto]")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN")
+      ->group("General");
+  command->get_help_ptr()->group("General");
+  return command;
+}
+
+void add_json_option(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print one JSON document instead of text");
+}
+
+void fail_usage(const std::string& message) { fail(ErrorCode::invalid_argument, "{}", message); }
+
+}  // namespace heed::cli

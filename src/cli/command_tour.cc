@@ -1,0 +1,8 @@
+#include "cli/command.h"
+#include "cli/commands.h"
+
+namespace heed::cli {
+
+void add_tour_command(CLI::App&) {}
+
+}  // namespace heed::cli

@@ -1,0 +1,19 @@
+// The commands of `heed`: one file command_NAME.cc each, which registers itself here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace heed::cli {
+
+void add_tour_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+void add_generate_command(CLI::App& app);
+void add_predict_command(CLI::App& app);
+void add_attend_command(CLI::App& app);
+void add_eval_command(CLI::App& app);
+void add_params_command(CLI::App& app);
+void add_tokenize_command(CLI::App& app);
+void add_tokenizer_command(CLI::App& app);
+void add_microworld_command(CLI::App& app);
+
+}  // namespace heed::cli

@@ -1,0 +1,43 @@
+// Text measured and cut in terminal columns. Escape sequences for colour take no columns.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed::cli {
+
+// Columns that valid or invalid UTF-8 takes; an invalid byte counts as one.
+int display_width(std::string_view text);
+
+// Cut to `width` columns, ending in … where something was left out. Plain text only.
+std::string fit(std::string_view text, int width);
+
+// Filled with spaces to `width` columns; longer text is left as it is.
+std::string pad_right(std::string_view text, int width);
+std::string pad_left(std::string_view text, int width);
+
+std::string repeat(std::string_view piece, int times);
+
+// Lines of at most `width` columns, broken at spaces where possible. Plain text only.
+std::vector<std::string> wrap(std::string_view text, int width);
+
+// A token's bytes for people: spaces as ␣, the rest as printable() has it.
+std::string visible(std::string_view bytes);
+
+// 1234567 as "1,234,567".
+std::string grouped(long long number);
+
+// 174604259328 as "174.6 B", 1.2e7 as "12.0 M", below a thousand as it is.
+std::string short_count(double number);
+
+// 3.2e9 bytes as "3.0 GiB".
+std::string short_bytes(double bytes);
+
+// A number in at most seven columns: 3.142, -12.5, 1.2e-07.
+std::string short_number(double number);
+
+// A share of one in at most five columns: "62 %", "7.1 %", "0.3 %", "<.1%".
+std::string percent(double share);
+
+}  // namespace heed::cli
