@@ -1,0 +1,89 @@
+#include "generate/session.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace heed {
+namespace {
+
+std::int64_t checked_capacity(const Gpt& gpt, std::int64_t capacity) {
+  require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
+          "a session must have room for 1 to {} positions, the model's context, not {}",
+          gpt.config().context, capacity);
+  return capacity;
+}
+
+}  // namespace
+
+Session::Session(const Gpt& gpt) : Session(gpt, gpt.config().context) {}
+
+Session::Session(const Gpt& gpt, std::int64_t capacity)
+    : gpt_(gpt),
+      cache_(gpt.config(), 1, checked_capacity(gpt, capacity)),
+      step_(gpt.config(), 1, 1, Keep::one_block),
+      logits_(Shape{1, gpt.config().vocabulary_size}) {
+  tokens_.reserve(static_cast<std::size_t>(capacity));
+}
+
+std::span<const float> Session::feed(std::span<const std::int32_t> tokens, Probe* probe) {
+  check_tokens(tokens);
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  if (count == 1) {
+    read(tokens, probe, step_);
+    gpt_.project(step_.final_norm(), logits_);
+    return logits_.span();
+  }
+  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  read(tokens, probe, activations);
+  gpt_.project(activations.final_norm().slice(0, count - 1, count), logits_);
+  return logits_.span();
+}
+
+Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> tokens, Probe* probe) {
+  check_tokens(tokens);
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  Tensor<float> logits(Shape{count, gpt_.config().vocabulary_size});
+  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  read(tokens, probe, activations);
+  gpt_.project(activations.final_norm(), logits);
+  return logits;
+}
+
+void Session::truncate(std::int64_t length) {
+  require(length >= 0 && length <= this->length(), ErrorCode::invalid_argument,
+          "a session that has read {} tokens cannot be cut to {}", this->length(), length);
+  cache_.truncate(length);
+  tokens_.resize(static_cast<std::size_t>(length));
+}
+
+void Session::check_tokens(std::span<const std::int32_t> tokens) const {
+  require(!tokens.empty(), ErrorCode::invalid_argument,
+          "there is nothing to read: expected at least one token");
+  const std::int64_t vocabulary_size = gpt_.config().vocabulary_size;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    require(tokens[i] >= 0 && tokens[i] < vocabulary_size, ErrorCode::invalid_argument,
+            "token id {} at position {} is outside the model's vocabulary of {}", tokens[i],
+            length() + static_cast<std::int64_t>(i), vocabulary_size);
+  }
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  require(count <= room(), ErrorCode::invalid_argument,
+          "{} tokens after {} already read are more than the context of {} holds: shorten the "
+          "prompt or let the window shift",
+          count, length(), capacity());
+}
+
+void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
+                   const GptActivations& activations) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+               {.batch = 1,
+                .positions = count,
+                .first_position = length(),
+                .cache = &cache_,
+                .probe = probe},
+               activations);
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+}
+
+}  // namespace heed
