@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "support/expect_error.h"
+#include "base/expect_error.h"
 
 namespace heed {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "support/expect_error.h"
-#include "support/temporary_directory.h"
+#include "base/expect_error.h"
+#include "base/temporary_directory.h"
 
 namespace heed {
 namespace {

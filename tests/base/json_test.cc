@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "support/expect_error.h"
+#include "base/expect_error.h"
 
 namespace heed {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "support/expect_error.h"
+#include "base/expect_error.h"
 
 namespace heed {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/expect_error.h"
+#include "base/expect_error.h"
 
 namespace heed {
 namespace {

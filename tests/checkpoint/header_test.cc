@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/expect_error.h"
 #include "checkpoint/safetensors.h"
-#include "support/expect_error.h"
 
 namespace heed {
 namespace {

@@ -11,10 +11,10 @@
 #include <numeric>
 #include <vector>
 
+#include "base/expect_error.h"
 #include "base/files.h"
+#include "base/temporary_directory.h"
 #include "checkpoint/safetensors_writer.h"
-#include "support/expect_error.h"
-#include "support/temporary_directory.h"
 #include "tensor/tensor.h"
 
 namespace heed {

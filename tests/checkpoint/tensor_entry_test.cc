@@ -7,12 +7,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/expect_error.h"
 #include "base/random.h"
+#include "base/temporary_directory.h"
 #include "base/threads.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
-#include "support/expect_error.h"
-#include "support/temporary_directory.h"
 #include "tensor/tensor.h"
 
 namespace heed {

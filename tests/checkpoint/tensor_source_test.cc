@@ -5,10 +5,10 @@
 
 #include <vector>
 
+#include "base/expect_error.h"
 #include "base/files.h"
+#include "base/temporary_directory.h"
 #include "checkpoint/safetensors_writer.h"
-#include "support/expect_error.h"
-#include "support/temporary_directory.h"
 
 namespace heed {
 namespace {

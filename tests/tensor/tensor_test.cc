@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "support/expect_error.h"
+#include "base/expect_error.h"
 #include "tensor/arena.h"
 
 namespace heed {
