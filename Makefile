@@ -1,0 +1,65 @@
+# Short names for the usual commands; CMake and CTest do the work.
+jobs := $(shell nproc)
+cmake_flags := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fuzz_seconds ?= 60
+
+# The tests that still say something under sanitizers in minutes; the others say it in an hour.
+quick_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|cli)$$
+
+.PHONY: run test build bench fuzz sanitize format format-check lint layers install-deps install-test-deps
+
+run: install-deps
+	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build --preset release --target heed -j $(jobs)
+	build/release/bin/heed tour
+
+build:
+	cmake --preset release -DHEED_BUILD_TESTS=ON $(cmake_flags)
+	cmake --build --preset release -j $(jobs)
+
+test: install-test-deps build
+	ctest --test-dir build/release --output-on-failure
+
+sanitize: install-test-deps
+	cmake --preset asan $(cmake_flags)
+	cmake --build --preset asan -j $(jobs)
+	ctest --test-dir build/asan --output-on-failure -R '$(quick_tests)'
+
+bench: install-test-deps
+	cmake --preset release -DHEED_BUILD_BENCHMARKS=ON $(cmake_flags)
+	cmake --build --preset release -j $(jobs)
+	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
+
+fuzz: install-test-deps
+	cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DCMAKE_CXX_COMPILER=clang++ -DHEED_BUILD_FUZZERS=ON -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build build/fuzz --target fuzzers -j $(jobs)
+	for program in build/fuzz/bin/*_fuzz; do \
+	  echo "$$program"; \
+	  OMP_NUM_THREADS=1 "$$program" -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
+	    -artifact_prefix=build/fuzz/ || exit 1; \
+	done
+
+sources = $(shell git ls-files '*.cc' '*.h')
+
+format: install-test-deps
+	clang-format -i $(sources)
+
+format-check: install-test-deps
+	clang-format --dry-run -Werror $(sources)
+
+layers:
+	/usr/bin/python3 scripts/check_layers.py
+	/usr/bin/python3 -m unittest discover -s tests/scripts -p '*_test.py'
+
+# Clang reads the compile commands of a build of its own, so that it sees no flags of GCC.
+lint: install-test-deps format-check layers
+	cmake -S . -B build/lint -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=clang++ \
+	  -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHEED_BUILD_TESTS=OFF
+	clang-tidy -p build/lint --quiet $$(git ls-files 'src/*.cc')
+
+install-deps:
+	scripts/install-deps.sh
+
+install-test-deps:
+	scripts/install-deps.sh --test

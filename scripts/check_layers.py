@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Checks that the folders of src/ include only what stands below them.
+
+A file includes its own folder, lower floors and heed/ (the installed headers). Folders on one floor
+never include each other. Highway and oneDNN stay inside src/kernels/cpu. Installed headers include
+installed headers only. Prints file:line for every breach and exits with 1 if there is one.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+FLOORS = [
+    {"base"},
+    {"tensor"},
+    {"kernels", "tokenizer", "checkpoint", "comm", "microworld"},
+    {"model"},
+    {"train", "generate", "microscope"},
+    {"engine"},
+    {"cli", "server"},
+]
+FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
+
+# Libraries that one folder alone may include.
+CONFINED = {"hwy": "src/kernels/cpu", "oneapi": "src/kernels/cpu"}
+
+SUFFIXES = {".h", ".cc"}
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def breach(file, quote, included):
+    """Why `file` (a path from the root) may not include this, or None."""
+    first = included.split("/")[0]
+    home = CONFINED.get(first)
+    if home is not None:
+        inside = file.as_posix().startswith(home + "/")
+        return None if inside else f"{first}/ is included only in {home}"
+    if first == "heed" and "/" in included:
+        return None
+    if file.parts[0] == "include":
+        if quote == '"' or first in FLOOR_OF and "/" in included:
+            return "an installed header includes only installed headers (heed/...)"
+        return None
+    folder = file.parts[1]
+    if folder not in FLOOR_OF:
+        return f"src/{folder} is on no floor (see scripts/check_layers.py)"
+    if quote == "<" and not (first in FLOOR_OF and "/" in included):
+        return None
+    if quote == '"' and "/" not in included:
+        return "includes are written from src/, with their folder"
+    if first not in FLOOR_OF:
+        return f"'{first}' is on no floor (see scripts/check_layers.py)"
+    if first == folder or FLOOR_OF[first] < FLOOR_OF[folder]:
+        return None
+    relation = "beside" if FLOOR_OF[first] == FLOOR_OF[folder] else "above"
+    return f"src/{first} (floor {FLOOR_OF[first]}) stands {relation} src/{folder} " \
+           f"(floor {FLOOR_OF[folder]})"
+
+
+def breaches(root):
+    """All breaches below `root`, as (path, line, what was included, why not)."""
+    found = []
+    for top in ("include", "src"):
+        for path in sorted((root / top).rglob("*")):
+            file = path.relative_to(root)
+            in_folder = top == "include" or len(file.parts) > 2
+            if path.suffix not in SUFFIXES or not in_folder:
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                match = INCLUDE.match(line)
+                why = match and breach(file, match.group(1), match.group(2))
+                if why:
+                    found.append((file, number, match.group(2), why))
+    return found
+
+
+def main():
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    found = breaches(root)
+    for file, number, included, why in found:
+        print(f"{file}:{number}: includes {included}: {why}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs what heed is built with, on Debian and Ubuntu. Does nothing, offline, when all is there.
+#
+#   scripts/install-deps.sh           what the program needs
+#   scripts/install-deps.sh --test    also what the tests, the linters and the fuzzers need
+set -euo pipefail
+
+build=(build-essential g++ cmake ninja-build pkg-config git make
+       libdnnl-dev libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+       libutf8proc-dev libcpp-httplib-dev libcurl4-openssl-dev)
+tests=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-numpy python3-torch)
+# Clang's own OpenMP and sanitizer runtimes are packages apart.
+analysis=(clang clang-format clang-tidy libomp-dev)
+
+wanted=("${build[@]}")
+case "${1:-}" in
+  "") ;;
+  --test)
+    wanted+=("${tests[@]}" "${analysis[@]}")
+    command -v node >/dev/null || wanted+=(nodejs)
+    command -v npm >/dev/null || wanted+=(npm)
+    ;;
+  *)
+    echo "usage: $0 [--test]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "This is not Debian or Ubuntu; install the equivalents of: ${wanted[*]}" >&2
+  exit 1
+fi
+
+installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing_of() {
+  local package
+  for package in "$@"; do
+    installed "$package" || echo "$package"
+  done
+}
+
+apt() {
+  if [ "$(id -u)" -eq 0 ]; then
+    DEBIAN_FRONTEND=noninteractive apt-get -y -q "$@" </dev/null
+  else
+    sudo env DEBIAN_FRONTEND=noninteractive apt-get -y -q "$@" </dev/null
+  fi
+}
+
+install_all() {
+  echo "Installing with apt: $*"
+  apt update
+  apt install --no-install-recommends "$@"
+}
+
+mapfile -t missing < <(missing_of "${wanted[@]}")
+if [ "${#missing[@]}" -gt 0 ]; then
+  install_all "${missing[@]}"
+fi
+
+# Clang 14's sanitizer runtimes are in libclang-rt-14-dev, named after Clang's own version.
+if [ "${1:-}" = --test ]; then
+  version=$(clang -dumpversion | cut -d. -f1)
+  mapfile -t missing < <(missing_of "libclang-rt-$version-dev")
+  if [ "${#missing[@]}" -gt 0 ]; then
+    install_all "${missing[@]}"
+  fi
+fi

@@ -1,0 +1,76 @@
+"""The layer check sees every kind of breach, and nothing else."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_layers.py"
+
+
+class CheckLayers(unittest.TestCase):
+    def run_on(self, files):
+        with tempfile.TemporaryDirectory() as directory:
+            for name, text in files.items():
+                path = Path(directory, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return subprocess.run([sys.executable, SCRIPT, directory], capture_output=True,
+                                  text=True, check=False)
+
+    def assert_clean(self, file, text):
+        result = self.run_on({file: text})
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+    def assert_breach(self, file, text, *parts):
+        result = self.run_on({file: text})
+        self.assertEqual(result.returncode, 1, text)
+        for part in parts:
+            self.assertIn(part, result.stdout)
+
+    def test_lower_floors_and_own_folder_are_allowed(self):
+        self.assert_clean("src/model/block.cc",
+                          '#include "model/block.h"\n#include <vector>\n'
+                          '#include "kernels/kernels.h"\n#include "base/error.h"\n'
+                          '#include "heed/error.h"\n#include <fmt/format.h>\n')
+
+    def test_higher_floor(self):
+        self.assert_breach("src/base/error.cc", '\n\n#include "model/block.h"\n',
+                           "src/base/error.cc:3: includes model/block.h", "above")
+
+    def test_same_floor(self):
+        self.assert_breach("src/train/a.cc", '#include "generate/a.h"\n', ":1:", "beside")
+        self.assert_breach("src/kernels/cpu/a.cc", '#include "tokenizer/a.h"\n', "beside")
+
+    def test_angle_brackets_and_spaces_do_not_hide_a_breach(self):
+        self.assert_breach("src/base/a.h", "#include <model/block.h>\n", "above")
+        self.assert_breach("src/base/a.h", '  #  include "model/block.h"\n', "above")
+
+    def test_unknown_folders(self):
+        self.assert_breach("src/misc/a.cc", "#include <vector>\n", "src/misc")
+        self.assert_breach("src/model/a.cc", '#include "misc/a.h"\n', "'misc'")
+        self.assert_breach("src/model/a.cc", '#include "../base/error.h"\n', "'..'")
+        self.assert_breach("src/model/a.cc", '#include "block.h"\n', "with their folder")
+
+    def test_confined_libraries(self):
+        for header in ("hwy/highway.h", "oneapi/dnnl/dnnl.hpp"):
+            self.assert_clean("src/kernels/cpu/a.cc", f"#include <{header}>\n")
+            self.assert_clean("src/kernels/cpu/a.cc", f'#include "{header}"\n')
+            self.assert_breach("src/kernels/reference/a.cc", f"#include <{header}>\n", header)
+            self.assert_breach("src/model/a.cc", f'#include "{header}"\n', "only in")
+            self.assert_breach("include/heed/a.h", f"#include <{header}>\n", "only in")
+
+    def test_installed_headers(self):
+        self.assert_clean("include/heed/a.h", '#include "heed/error.h"\n#include <string>\n')
+        self.assert_breach("include/heed/a.h", '#include "base/error.h"\n', "installed headers")
+        self.assert_breach("include/heed/a.h", "#include <base/error.h>\n", "installed headers")
+
+    def test_the_repository_is_clean(self):
+        result = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True,
+                                check=False)
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
