@@ -29,6 +29,13 @@ EvaluationBuffers::EvaluationBuffers(const GptConfig& config, std::int64_t batch
 
 Gpt::Gpt(const GptConfig& config) : config_(config), parameters_(config) {}
 
+void Gpt::set_dropout(float embedding, float attention, float residual) {
+  config_.embedding_dropout = embedding;
+  config_.attention_dropout = attention;
+  config_.residual_dropout = residual;
+  config_.validate();
+}
+
 kernels::EmbeddingInput<float> Gpt::embedding_input(View<const std::int32_t> tokens,
                                                     const Pass& pass) const {
   return {.tokens = tokens,

@@ -35,6 +35,8 @@ class Gpt {
   explicit Gpt(const GptConfig& config);  // parameters are zero
 
   const GptConfig& config() const { return config_; }
+  // The only part of a config that may change under trained parameters.
+  void set_dropout(float embedding, float attention, float residual);
   GptParameters& parameters() { return parameters_; }
   const GptParameters& parameters() const { return parameters_; }
 

@@ -120,7 +120,8 @@ std::vector<std::filesystem::path> cached_shards(const std::filesystem::path& li
 
 }  // namespace
 
-TokenData::TokenData(std::vector<std::filesystem::path> shards) : starts_{0} {
+TokenData::TokenData(const std::vector<std::filesystem::path>& shards, std::string key)
+    : key_(std::move(key)), starts_{0} {
   for (const auto& path : shards) {
     shards_.emplace_back(path);
     starts_.push_back(starts_.back() + shards_.back().size());
@@ -152,7 +153,7 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
   make_directory(options.cache);
   const std::filesystem::path stem = options.cache / hash.text();
   const std::filesystem::path list = stem.string() + ".list";
-  if (auto shards = cached_shards(list); !shards.empty()) return TokenData(std::move(shards));
+  if (const auto shards = cached_shards(list); !shards.empty()) return {shards, hash.text()};
 
   ShardWriter writer(stem, tokenizer.vocabulary_size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -166,7 +167,7 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
   std::string names;
   for (const auto& path : shards) names += path.filename().string() + "\n";
   write_text_file(list, names);
-  return TokenData(shards);
+  return {shards, hash.text()};
 }
 
 std::filesystem::path default_token_cache() {

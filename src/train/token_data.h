@@ -16,13 +16,16 @@ namespace heed {
 
 class TokenData {
  public:
-  explicit TokenData(std::vector<std::filesystem::path> shards);
+  TokenData(const std::vector<std::filesystem::path>& shards, std::string key);
 
   std::int64_t size() const { return starts_.back(); }
+  // Names these tokens: made from the texts' content and the tokenizer's.
+  const std::string& key() const { return key_; }
   // Tokens [begin, begin + out.size()), across shards.
   void read(std::int64_t begin, std::span<std::int32_t> out) const;
 
  private:
+  std::string key_;
   std::vector<TokenFile> shards_;
   std::vector<std::int64_t> starts_;  // first token of each shard, and the end
 };

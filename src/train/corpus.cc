@@ -1,0 +1,47 @@
+#include "train/corpus.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tokenizer/character_tokenizer.h"
+#include "tokenizer/train_byte_pair.h"
+
+namespace heed {
+
+Corpus::Corpus(const TrainRequest& request) {
+  require(!request.data.empty(), ErrorCode::invalid_argument,
+          "training needs at least one text file (--data)");
+  Texts training;
+  for (const auto& path : request.data) {
+    files_.emplace_back(path);
+    training.push_back(files_.back().text());
+  }
+  if (request.validation.empty()) {
+    split_ = split_texts(training, request.settings.validation_fraction);
+  } else {
+    files_.emplace_back(request.validation);
+    split_ = {.training = training, .validation = {files_.back().text()}};
+  }
+  const bool has_text =
+      std::ranges::any_of(split_.training, [](auto text) { return !text.empty(); });
+  require(has_text, ErrorCode::invalid_argument, "the training data is empty ('{}')",
+          request.data.front().string());
+}
+
+Texts Corpus::all() const {
+  Texts texts = split_.training;
+  texts.insert(texts.end(), split_.validation.begin(), split_.validation.end());
+  return texts;
+}
+
+std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const Corpus& corpus,
+                                            const ProgressCallback& progress, StopFlag stop) {
+  const Texts texts = corpus.all();
+  if (settings.tokenizer == "char") return train_character_tokenizer(texts);
+  if (settings.tokenizer != "bpe") return load_tokenizer(settings.tokenizer);
+  BytePairTrainingOptions options;
+  options.vocabulary_size = static_cast<std::int32_t>(settings.model.vocabulary_size);
+  return train_byte_pair_tokenizer(texts, options, progress, stop);
+}
+
+}  // namespace heed

@@ -1,0 +1,33 @@
+// The text of a run and the tokenizer that reads it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+#include "train/token_data.h"
+#include "train/trainer.h"
+
+namespace heed {
+
+// The files of a request, mapped, and split into training and validation text.
+class Corpus {
+ public:
+  // Throws Error{not_found} for a missing file, Error{invalid_argument} for no text at all.
+  explicit Corpus(const TrainRequest& request);
+
+  const Texts& training() const { return split_.training; }
+  const Texts& validation() const { return split_.validation; }  // empty: none
+  Texts all() const;
+
+ private:
+  std::vector<MappedFile> files_;
+  SplitTexts split_;
+};
+
+// What settings.tokenizer names: learned from the corpus ("char", "bpe") or loaded.
+std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const Corpus& corpus,
+                                            const ProgressCallback& progress, StopFlag stop);
+
+}  // namespace heed

@@ -1,0 +1,58 @@
+// A run on disk:
+//   run.json        what is trained: settings, data, tokenizer
+//   metrics.jsonl   one line a step, one an evaluation
+//   last/           model directory of the last checkpoint, and training_state.safetensors
+//   best/           model directory of the lowest validation loss
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/gpt.h"
+#include "tokenizer/tokenizer.h"
+#include "train/settings.h"
+
+namespace heed {
+
+// What run.json records.
+struct RunRecord {
+  TrainSettings settings;
+  std::vector<std::string> data;  // absolute paths
+  std::string validation;         // absolute path; empty: split off the data
+  std::string from;               // model directory that was fine-tuned; empty: from scratch
+  std::string tokenizer_key;
+  std::string data_key;  // names the exact tokens, see TokenData
+};
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path last() const { return root_ / "last"; }
+  std::filesystem::path best() const { return root_ / "best"; }
+  std::filesystem::path state_file() const { return last() / "training_state.safetensors"; }
+
+  bool holds_a_run() const;
+
+  // Makes the directory and records the run. Throws Error{conflict} when it holds one already.
+  void create(const RunRecord& record) const;
+  // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.
+  RunRecord read_record() const;
+
+  void save_model(const std::filesystem::path& directory, const Gpt& gpt,
+                  const Tokenizer& tokenizer) const;
+
+  void append_metrics(const OrderedJson& line) const;
+  // Drops lines of steps after `step`, which a resumed run will write again.
+  void truncate_metrics(std::int64_t step) const;
+
+ private:
+  std::filesystem::path record_file() const { return root_ / "run.json"; }
+  std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
+
+  std::filesystem::path root_;
+};
+
+}  // namespace heed

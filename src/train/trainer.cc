@@ -1,0 +1,363 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "model/gpt_files.h"
+#include "model/parameter_count.h"
+#include "train/batch_order.h"
+#include "train/corpus.h"
+#include "train/optimizer.h"
+#include "train/run_directory.h"
+#include "train/schedule.h"
+#include "train/training_state.h"
+
+namespace heed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// An exponential moving average that starts at its first value.
+class Average {
+ public:
+  explicit Average(double weight) : weight_(weight) {}
+  void add(double value) {
+    value_ = empty_ ? value : value_ + weight_ * (value - value_);
+    empty_ = false;
+  }
+  double value() const { return value_; }
+
+ private:
+  double weight_;
+  double value_ = 0;
+  bool empty_ = true;
+};
+
+TrainObserver& observer_of(const TrainRequest& request) {
+  static TrainObserver nobody;
+  return request.observer != nullptr ? *request.observer : nobody;
+}
+
+std::string absolute_text(const std::filesystem::path& path) {
+  return path.empty() ? "" : std::filesystem::absolute(path).string();
+}
+
+// Everything a run holds in memory.
+class Run {
+ public:
+  explicit Run(const TrainRequest& request);
+
+  TrainSummary train();
+
+ private:
+  struct StepResult {
+    double loss = 0;
+    double gradient_norm = 0;
+  };
+
+  void check_directory() const;
+  void prepare_text(bool has_checkpoint);
+  void prepare_model(bool has_checkpoint);
+  void check_same_text() const;
+  RunRecord record() const;
+  StepResult step();
+  void require_finite(double value, const char* what) const;
+  void read_batch();
+  void report(const StepResult& result, double step_seconds);
+  bool due(std::int64_t every) const;
+  void evaluate();
+  void sample();
+  void save();
+
+  const TrainRequest& request_;
+  TrainObserver& observer_;
+  RunDirectory directory_;
+  TrainSettings settings_;
+  Corpus corpus_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<TokenData> training_;
+  std::optional<TokenData> validation_;
+  std::optional<Gpt> gpt_;
+  std::optional<Optimizer> optimizer_;
+  std::optional<GptGradients> gradients_;
+  std::optional<TrainingBuffers> buffers_;
+  std::optional<BatchOrder> order_;
+  Tensor<std::int32_t> tokens_;   // (B, T)
+  Tensor<std::int32_t> targets_;  // (B, T)
+  RunPosition position_;
+  std::int64_t saved_step_ = -1;
+  double flops_per_token_ = 0;
+  Average loss_{0.05};
+  Average step_seconds_{0.05};
+};
+
+Run::Run(const TrainRequest& request)
+    : request_(request),
+      observer_(observer_of(request)),
+      directory_(request.out),
+      settings_(request.settings),
+      corpus_(request) {
+  settings_.validate();
+  check_directory();
+  // A run that was stopped before its first checkpoint starts again from the beginning.
+  const bool has_checkpoint =
+      request.start == RunStart::resume && std::filesystem::exists(directory_.state_file());
+
+  prepare_text(has_checkpoint);
+  prepare_model(has_checkpoint);
+  if (request.start == RunStart::fresh) directory_.create(record());
+  if (request.start == RunStart::resume) check_same_text();
+  if (has_checkpoint) {
+    position_ = load_training_state(directory_.state_file(), gpt_->parameters(), *optimizer_);
+    saved_step_ = position_.step;
+    directory_.truncate_metrics(position_.step);
+  } else {
+    save();
+  }
+}
+
+// Before any work: is this directory what the request says it is?
+void Run::check_directory() const {
+  if (request_.start == RunStart::fresh) {
+    require(!directory_.holds_a_run(), ErrorCode::conflict,
+            "'{}' already holds a run: continue it with --resume, or choose another --out",
+            directory_.root().string());
+    return;
+  }
+  const auto differences = settings_differences(directory_.read_record().settings, settings_);
+  require(differences.empty(), ErrorCode::conflict,
+          "'{}' was started with other settings ({}): resume it without changes, or start a new "
+          "run from it with --from '{}'",
+          directory_.root().string(), fmt::join(differences, "; "), directory_.last().string());
+}
+
+void Run::prepare_text(bool has_checkpoint) {
+  const auto progress = [this](const Progress& done) { observer_.preparing(done); };
+  if (has_checkpoint) {
+    tokenizer_ = load_tokenizer(directory_.last());
+  } else if (!request_.from.empty()) {
+    tokenizer_ = load_tokenizer(request_.from);
+  } else {
+    tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
+  }
+  const TokenizeOptions options{
+      .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
+      .progress = progress,
+      .stop = request_.stop};
+  training_ = tokenize_texts(*tokenizer_, corpus_.training(), options);
+  if (!corpus_.validation().empty()) {
+    validation_ = tokenize_texts(*tokenizer_, corpus_.validation(), options);
+    if (validation_->size() < 2) validation_.reset();
+  }
+}
+
+void Run::prepare_model(bool has_checkpoint) {
+  if (has_checkpoint) {
+    gpt_.emplace(settings_.model);
+  } else if (request_.from.empty()) {
+    settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
+    settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
+    gpt_.emplace(settings_.model);
+    gpt_->parameters().initialize(settings_.seed);
+  } else {
+    gpt_ = load_gpt(request_.from);
+    gpt_->set_dropout(settings_.model.embedding_dropout, settings_.model.attention_dropout,
+                      settings_.model.residual_dropout);
+    require(gpt_->config() == settings_.model, ErrorCode::conflict,
+            "'{}' has another shape than the settings ask for: fine-tuning keeps the shape",
+            request_.from.string());
+    require(tokenizer_->vocabulary_size() <= settings_.model.vocabulary_size,
+            ErrorCode::corrupt_data, "'{}': its tokenizer has {} tokens, its model only {}",
+            request_.from.string(), tokenizer_->vocabulary_size(), settings_.model.vocabulary_size);
+  }
+  const std::int64_t length = settings_.sequence();
+  order_.emplace(training_->size(), length, settings_.seed);
+  optimizer_.emplace(settings_.model, settings_);
+  gradients_.emplace(settings_.model);
+  buffers_.emplace(settings_.model, settings_.batch_size, length);
+  tokens_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
+  targets_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
+  GptConfig shape = settings_.model;
+  shape.context = length;
+  flops_per_token_ = model_cost(shape).train_flops_per_token;
+}
+
+RunRecord Run::record() const {
+  RunRecord record{.settings = settings_,
+                   .validation = absolute_text(request_.validation),
+                   .from = absolute_text(request_.from),
+                   .tokenizer_key = tokenizer_->content_key(),
+                   .data_key = training_->key()};
+  for (const auto& path : request_.data) record.data.push_back(absolute_text(path));
+  return record;
+}
+
+void Run::check_same_text() const {
+  const RunRecord before = directory_.read_record();
+  const RunRecord now = record();
+  require(
+      before.data_key == now.data_key && before.tokenizer_key == now.tokenizer_key,
+      ErrorCode::conflict,
+      "'{}' was started on other text than '{}' holds now: restore the data, or start a new run "
+      "from it with --from '{}'",
+      directory_.root().string(), request_.data.front().string(), directory_.last().string());
+}
+
+void Run::read_batch() {
+  const std::int64_t length = settings_.sequence();
+  std::vector<std::int32_t> window(static_cast<std::size_t>(length + 1));
+  for (std::int64_t row = 0; row < settings_.batch_size; ++row) {
+    training_->read(order_->next(position_.data), window);
+    std::copy(window.begin(), window.end() - 1, &tokens_.view()(row, 0));
+    std::copy(window.begin() + 1, window.end(), &targets_.view()(row, 0));
+  }
+}
+
+void Run::require_finite(double value, const char* what) const {
+  require(
+      std::isfinite(value), ErrorCode::diverged,
+      "the {} became {} at step {} (learning rate {:.3g}): the checkpoint of step {} in '{}' is "
+      "whole; try a lower learning_rate, a longer warmup_steps or a smaller clip",
+      what, value, position_.step + 1, learning_rate_at(settings_, position_.step),
+      std::max<std::int64_t>(saved_step_, 0), directory_.last().string());
+}
+
+Run::StepResult Run::step() {
+  gradients_->clear();
+  LossSum loss;
+  const float scale = 1.0F / static_cast<float>(settings_.tokens_per_step());
+  for (std::int64_t part = 0; part < settings_.accumulation; ++part) {
+    read_batch();
+    const auto pass = static_cast<std::uint64_t>(position_.step * settings_.accumulation + part);
+    loss += gpt_->loss_and_gradients(
+        tokens_, targets_,
+        {.scale = scale, .dropout = {.active = true, .seed = settings_.seed, .pass = pass}},
+        *buffers_, *gradients_);
+  }
+  require_finite(loss.mean(), "loss");
+  // The update is only made once the gradients are known to be finite: a checkpoint never holds
+  // anything else.
+  StepResult result{.loss = loss.mean()};
+  require_finite(kernels::squared_norm(gradients_->all()), "gradients' squared length");
+  result.gradient_norm = optimizer_->update(position_.step, *gradients_, gpt_->parameters());
+  ++position_.step;
+  return result;
+}
+
+void Run::report(const StepResult& result, double step_seconds) {
+  loss_.add(result.loss);
+  step_seconds_.add(step_seconds);
+  const auto tokens = static_cast<double>(settings_.tokens_per_step());
+  const StepReport report{.step = position_.step,
+                          .steps = settings_.steps,
+                          .loss = result.loss,
+                          .learning_rate = learning_rate_at(settings_, position_.step - 1),
+                          .gradient_norm = result.gradient_norm,
+                          .tokens_per_second = tokens / step_seconds_.value(),
+                          .flops_per_second = tokens / step_seconds_.value() * flops_per_token_,
+                          .seconds_left = static_cast<double>(settings_.steps - position_.step) *
+                                          step_seconds_.value()};
+  observer_.stepped(report);
+  OrderedJson line;
+  line["step"] = report.step;
+  line["loss"] = report.loss;
+  line["learning_rate"] = report.learning_rate;
+  line["gradient_norm"] = report.gradient_norm;
+  line["tokens_per_s"] = tokens / step_seconds;
+  line["seconds"] = position_.seconds;
+  directory_.append_metrics(line);
+}
+
+bool Run::due(std::int64_t every) const { return every > 0 && position_.step % every == 0; }
+
+void Run::evaluate() {
+  if (!validation_) return;
+  Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
+                                        .sequence_length = settings_.sequence(),
+                                        .batches = settings_.evaluation_batches});
+  const Evaluation evaluation = evaluator.evaluate(*gpt_, *validation_);
+  const bool is_best = evaluation.nats_per_token < position_.best_loss;
+  if (is_best) {
+    position_.best_loss = evaluation.nats_per_token;
+    position_.best_step = position_.step;
+    directory_.save_model(directory_.best(), *gpt_, *tokenizer_);
+  }
+  OrderedJson line;
+  line["step"] = position_.step;
+  line["val_loss"] = evaluation.nats_per_token;
+  line["val_standard_error"] = evaluation.standard_error;
+  directory_.append_metrics(line);
+  observer_.evaluated(position_.step, evaluation, is_best);
+}
+
+void Run::sample() {
+  if (!request_.sample) return;
+  const std::string text = request_.sample(*gpt_, *tokenizer_);
+  OrderedJson line;
+  line["step"] = position_.step;
+  line["sample"] = text;
+  directory_.append_metrics(line);
+  observer_.sampled(position_.step, text);
+}
+
+void Run::save() {
+  if (saved_step_ == position_.step) return;
+  directory_.save_model(directory_.last(), *gpt_, *tokenizer_);
+  // The state comes last, and is what --resume trusts: it holds the parameters too.
+  save_training_state(directory_.state_file(), position_, gpt_->parameters(), *optimizer_);
+  saved_step_ = position_.step;
+  observer_.saved(position_.step, directory_.last());
+}
+
+TrainSummary Run::train() {
+  observer_.started({.parameters = count_parameters(settings_.model).total,
+                     .training_tokens = training_->size(),
+                     .validation_tokens = validation_ ? validation_->size() : 0,
+                     .vocabulary_size = settings_.model.vocabulary_size,
+                     .first_step = position_.step,
+                     .settings = settings_});
+  const std::int64_t first_step = position_.step;
+  double stepping = 0;
+  while (position_.step < settings_.steps && !stop_requested(request_.stop)) {
+    const Clock::time_point step_start = Clock::now();
+    const StepResult result = step();
+    const double step_seconds = seconds_since(step_start);
+    stepping += step_seconds;
+    position_.seconds += step_seconds;
+    report(result, step_seconds);
+    if (due(settings_.evaluate_every) || position_.step == settings_.steps) evaluate();
+    if (due(settings_.sample_every)) sample();
+    if (due(settings_.checkpoint_every)) save();
+  }
+  save();
+
+  TrainSummary summary{.steps = position_.step,
+                       .train_loss = loss_.value(),
+                       .seconds = position_.seconds,
+                       .checkpoint = directory_.last(),
+                       .interrupted = position_.step < settings_.steps};
+  const auto trained =
+      static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());
+  summary.tokens_per_second = stepping > 0 ? trained / stepping : 0;
+  if (validation_ && !summary.interrupted) {
+    Evaluator whole(settings_.model,
+                    {.batch_size = settings_.batch_size, .sequence_length = settings_.sequence()});
+    summary.validation = whole.evaluate(*gpt_, *validation_);
+  }
+  return summary;
+}
+
+}  // namespace
+
+TrainSummary train(const TrainRequest& request) { return Run(request).train(); }
+
+}  // namespace heed

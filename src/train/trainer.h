@@ -1,0 +1,84 @@
+// Training a GPT on text files, from scratch, from another model, or on from where a run stopped.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "model/gpt.h"
+#include "tokenizer/tokenizer.h"
+#include "train/evaluation.h"
+#include "train/settings.h"
+
+namespace heed {
+
+struct StepReport {
+  std::int64_t step = 0;  // steps finished
+  std::int64_t steps = 0;
+  double loss = 0;  // mean over the step's tokens, nats
+  double learning_rate = 0;
+  double gradient_norm = 0;      // before clipping
+  double tokens_per_second = 0;  // over the last steps
+  double flops_per_second = 0;   // counted by model_cost, over the last steps
+  double seconds_left = 0;
+};
+
+struct RunDescription {
+  std::int64_t parameters = 0;
+  std::int64_t training_tokens = 0;
+  std::int64_t validation_tokens = 0;
+  std::int64_t vocabulary_size = 0;
+  std::int64_t first_step = 0;  // above 0 when resumed
+  TrainSettings settings;
+};
+
+// Told what happens. Every method may be left as it is.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void preparing(const Progress&) {}
+  virtual void started(const RunDescription&) {}
+  virtual void stepped(const StepReport&) {}
+  virtual void evaluated(std::int64_t /*step*/, const Evaluation&, bool /*is_best*/) {}
+  virtual void sampled(std::int64_t /*step*/, const std::string& /*text*/) {}
+  virtual void saved(std::int64_t /*step*/, const std::filesystem::path&) {}
+};
+
+enum class RunStart {
+  fresh,   // the directory must not hold a run
+  resume,  // the directory must hold this run
+};
+
+struct TrainRequest {
+  TrainSettings settings;
+  std::vector<std::filesystem::path> data;
+  std::filesystem::path validation;  // empty: the last validation_fraction of the data
+  std::filesystem::path from;        // model directory to fine-tune; empty: from scratch
+  std::filesystem::path out;
+  std::filesystem::path cache;  // of tokens; empty: default_token_cache()
+  RunStart start = RunStart::fresh;
+  TrainObserver* observer = nullptr;
+  StopFlag stop = nullptr;
+  // Writes a sample of the model's text; empty: no samples.
+  std::function<std::string(const Gpt&, const Tokenizer&)> sample;
+};
+
+struct TrainSummary {
+  std::int64_t steps = 0;                // finished, over all sessions of the run
+  double train_loss = 0;                 // mean of the last steps
+  std::optional<Evaluation> validation;  // over the whole validation data, at the end
+  double tokens_per_second = 0;
+  double seconds = 0;  // spent training, over all sessions of the run
+  std::filesystem::path checkpoint;
+  bool interrupted = false;  // stopped on request: everything is saved
+};
+
+// Runs until settings.steps are done or a stop is requested; then finishes the step and saves.
+// Throws Error{conflict} for a directory with another run, or a resumed run whose settings, data or
+// tokenizer changed; Error{diverged} when the loss is no longer finite. What was saved stays whole.
+TrainSummary train(const TrainRequest& request);
+
+}  // namespace heed

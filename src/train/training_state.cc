@@ -1,0 +1,78 @@
+#include "train/training_state.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* parameters_name = "parameters";
+constexpr const char* first_moment_name = "first_moment";
+constexpr const char* second_moment_name = "second_moment";
+constexpr const char* counters_name = "counters";  // (4) i64: step, epoch, index, best_step
+constexpr const char* measures_name = "measures";  // (2) f64: best_loss, seconds
+
+View<const float> as_view(std::span<const float> values) {
+  return {values.data(), {std::ssize(values)}};
+}
+
+const TensorEntry& entry_of(const SafetensorsFile& file, const char* name, DType dtype,
+                            std::int64_t size) {
+  const TensorEntry* entry = file.find(name);
+  require(entry != nullptr, ErrorCode::corrupt_data, "{}: the training state has no '{}'",
+          file.source(), name);
+  require(entry->dtype == dtype && entry->shape == Shape{size}, ErrorCode::corrupt_data,
+          "{}: '{}' is {} {}, but this run needs {} ({})", file.source(), name,
+          dtype_name(entry->dtype), entry->shape.text(), dtype_name(dtype), size);
+  return *entry;
+}
+
+void read_floats(const SafetensorsFile& file, const char* name, std::span<float> out) {
+  const TensorEntry& entry = entry_of(file, name, DType::f32, std::ssize(out));
+  std::memcpy(out.data(), entry.bytes.data(), entry.bytes.size());
+}
+
+}  // namespace
+
+void save_training_state(const std::filesystem::path& file, const RunPosition& position,
+                         const GptParameters& parameters, const Optimizer& optimizer) {
+  const std::int64_t counters[] = {position.step, position.data.epoch, position.data.index,
+                                   position.best_step};
+  const double measures[] = {position.best_loss, position.seconds};
+  const std::vector<OutgoingTensor> tensors{
+      outgoing(counters_name, View<const std::int64_t>(counters, {4})),
+      outgoing(measures_name, View<const double>(measures, {2})),
+      outgoing(parameters_name, as_view(parameters.all())),
+      outgoing(first_moment_name, as_view(optimizer.first_moment())),
+      outgoing(second_moment_name, as_view(optimizer.second_moment()))};
+  write_safetensors(file, tensors);
+}
+
+RunPosition load_training_state(const std::filesystem::path& path, GptParameters& parameters,
+                                Optimizer& optimizer) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  std::int64_t counters[4];
+  double measures[2];
+  std::memcpy(counters, entry_of(file, counters_name, DType::i64, 4).bytes.data(),
+              sizeof(counters));
+  std::memcpy(measures, entry_of(file, measures_name, DType::f64, 2).bytes.data(),
+              sizeof(measures));
+  for (const std::int64_t counter : counters) {
+    require(counter >= 0, ErrorCode::corrupt_data, "{}: a negative counter {}", path.string(),
+            counter);
+  }
+  read_floats(file, parameters_name, parameters.all());
+  read_floats(file, first_moment_name, optimizer.first_moment());
+  read_floats(file, second_moment_name, optimizer.second_moment());
+  return {.step = counters[0],
+          .data = {.epoch = counters[1], .index = counters[2]},
+          .best_loss = measures[0],
+          .best_step = counters[3],
+          .seconds = measures[1]};
+}
+
+}  // namespace heed

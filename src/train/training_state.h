@@ -1,0 +1,30 @@
+// Everything a run needs to go on to the bit as if it had never stopped, in one file that is
+// written whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <limits>
+
+#include "model/parameters.h"
+#include "train/batch_order.h"
+#include "train/optimizer.h"
+
+namespace heed {
+
+// Random numbers need no state of their own: they are functions of the seed and these counters.
+struct RunPosition {
+  std::int64_t step = 0;  // steps finished
+  DataPosition data;
+  double best_loss = std::numeric_limits<double>::infinity();  // lowest validation loss so far
+  std::int64_t best_step = 0;
+  double seconds = 0;  // spent training
+};
+
+void save_training_state(const std::filesystem::path& file, const RunPosition& position,
+                         const GptParameters& parameters, const Optimizer& optimizer);
+
+// Throws Error{corrupt_data} when the file does not fit the parameters.
+RunPosition load_training_state(const std::filesystem::path& file, GptParameters& parameters,
+                                Optimizer& optimizer);
+
+}  // namespace heed
