@@ -1,0 +1,50 @@
+# What `cmake --install` puts in place: the program, the installed headers, the static libraries
+# and the CMake package `heed`, whose target heed::heed is the engine with all that it stands on.
+include(CMakePackageConfigHelpers)
+
+add_library(heed::heed ALIAS heed_engine)
+
+# Appends `target` and every heed_ library below it to the list named `collected`.
+function(heed_collect_libraries target collected)
+  if(target IN_LIST ${collected})
+    return()
+  endif()
+  list(APPEND ${collected} ${target})
+  get_target_property(type ${target} TYPE)
+  set(property LINK_LIBRARIES)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    set(property INTERFACE_LINK_LIBRARIES)
+  endif()
+  get_target_property(links ${target} ${property})
+  foreach(link ${links})
+    if(link MATCHES "^heed_" AND TARGET ${link})
+      heed_collect_libraries(${link} ${collected})
+    endif()
+  endforeach()
+  set(${collected} ${${collected}} PARENT_SCOPE)
+endfunction()
+
+heed_collect_libraries(heed_engine heed_installed_libraries)
+set_target_properties(heed_engine PROPERTIES EXPORT_NAME heed)
+
+set(heed_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
+install(TARGETS ${heed_installed_libraries} EXPORT heedTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${heed_package_folder})
+install(DIRECTORY include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET heed)
+  install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_package_config_file(cmake/heedConfig.cmake.in ${CMAKE_BINARY_DIR}/heedConfig.cmake
+  INSTALL_DESTINATION ${heed_package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/heedConfig.cmake ${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
+  cmake/onednn.cmake DESTINATION ${heed_package_folder})
+
+if(HEED_BUILD_TESTS)
+  add_test(NAME install COMMAND ${PROJECT_SOURCE_DIR}/tests/install/install_test.sh
+    ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR} ${PROJECT_VERSION}
+    ${CMAKE_CXX_COMPILER} "${CMAKE_CXX_FLAGS}")
+endif()
