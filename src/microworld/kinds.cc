@@ -1,0 +1,35 @@
+#include "microworld/kinds.h"
+
+#include <array>
+
+namespace heed::microworld {
+namespace {
+
+struct Kind {
+  StoryKind kind;
+  void (*tell)(Writer&);
+};
+
+constexpr std::array<Kind, story_kind_count> kinds = {{
+    {StoryKind::creature, tell_creature},
+    {StoryKind::market, tell_market},
+    {StoryKind::outing, tell_outing},
+    {StoryKind::letter, tell_letter},
+    {StoryKind::tale, tell_tale},
+    {StoryKind::mystery, tell_mystery},
+}};
+
+// Mysteries come most often because their clue is the hardest thing to learn.
+constexpr std::array<double, story_kind_count> weights = {0.20, 0.12, 0.18, 0.08, 0.14, 0.28};
+
+}  // namespace
+
+std::span<const double> kind_weights() { return weights; }
+
+void tell(Writer& writer) {
+  const Kind& chosen = kinds[writer.choose({.count = weights.size(), .weights = weights})];
+  writer.story().kind = chosen.kind;
+  chosen.tell(writer);
+}
+
+}  // namespace heed::microworld

@@ -1,0 +1,19 @@
+// One procedure per kind of story. Each tells a whole story through the writer.
+#pragma once
+
+#include "microworld/writer.h"
+
+namespace heed::microworld {
+
+void tell_creature(Writer& writer);  // two creatures meet; adjectives decide what they do
+void tell_market(Writer& writer);    // goods on stalls; adjectives decide what becomes of them
+void tell_outing(Writer& writer);    // a day with two words of several senses
+void tell_letter(Writer& writer);    // thanks for a present, and one word of several senses
+void tell_tale(Writer& writer);      // two names that several bearers share
+void tell_mystery(Writer& writer);   // one clue, far before the murderer's name
+
+// Chooses a kind and tells such a story. `kind_weights` are the kinds' probabilities.
+std::span<const double> kind_weights();
+void tell(Writer& writer);
+
+}  // namespace heed::microworld

@@ -1,0 +1,52 @@
+// A day out with two words of several senses, each settled by what came before it.
+#include "microworld/goods.h"
+#include "microworld/kinds.h"
+#include "microworld/lexicon.h"
+#include "microworld/people.h"
+#include "microworld/phrase.h"
+#include "microworld/scenes.h"
+
+namespace heed::microworld {
+
+void tell_outing(Writer& writer) {
+  const Scene* morning = nullptr;
+  const Scene* afternoon = nullptr;
+  std::string_view companion;
+  Goods found;
+  Slots slots = common_slots();
+  slots.set("person", [&](Writer& w) { set_person(slots, write_person(w)); });
+  slots.set("companion", [&](Writer& w) { companion = roles()[w.pick(roles())]; });
+  slots.set("companion_again", [&](Writer& w) { w.write(companion); });
+  slots.set("found", [&](Writer& w) { found = write_goods(w); });
+  slots.set("found_noun", [&](Writer& w) { w.write(found.noun); });
+  slots.set("fate", [&](Writer& w) { say(w, found.condition->fate, slots); });
+  slots.set("morning_context",
+            [&](Writer& w) { morning = &write_context(w, Reading::sense, slots); });
+  slots.set("morning_scene", [&](Writer& w) { write_scene(w, *morning, Reading::sense, slots); });
+  slots.set("afternoon_context", [&](Writer& w) {
+    afternoon = &write_context(w, Reading::sense, slots, morning->word);
+  });
+  slots.set("afternoon_scene",
+            [&](Writer& w) { write_scene(w, *afternoon, Reading::sense, slots); });
+  slots.set("morning_word", [&](Writer& w) { write_marked(w, *morning, Reading::sense); });
+  slots.set("afternoon_word", [&](Writer& w) { write_marked(w, *afternoon, Reading::sense); });
+
+  say(writer,
+      "{weekday} was (a holiday|cold and bright|grey and windy|warm and dry|dark and rainy), and "
+      "{person} (got up early|was in a good mood|could not sit still|sang at breakfast). In the "
+      "morning {he} and the {companion} {morning_context}. {morning_scene} \"(What a day|Look at "
+      "that|Who would believe it|This is better than school)!\" (said|cried|laughed) the "
+      "{companion_again}.\n",
+      slots);
+  say(writer,
+      "(After lunch|In the afternoon|Later that day) {he} {afternoon_context}. {afternoon_scene} "
+      "On the way home {he} found {found} and gave the {found_noun} to the {companion_again}, who "
+      "took it{fate}. ",
+      slots);
+  say(writer,
+      "(That night|In bed|When the lamp was out,) {he} dreamed of the {morning_word} and the "
+      "{afternoon_word}.",
+      slots);
+}
+
+}  // namespace heed::microworld

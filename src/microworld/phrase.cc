@@ -1,0 +1,159 @@
+#include "microworld/phrase.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.h"
+
+namespace heed::microworld {
+namespace {
+
+constexpr std::string_view special_characters = "({";
+
+// Index just past the parenthesis that closes the one at text[0].
+std::size_t end_of_group(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return i + 1;
+  }
+  check(false, "every ( in a template has its )");
+  return text.size();
+}
+
+std::vector<std::string_view> split_alternatives(std::string_view group) {
+  std::vector<std::string_view> alternatives;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group[i] == '(') ++depth;
+    if (group[i] == ')') --depth;
+    if (group[i] == '|' && depth == 0) {
+      alternatives.push_back(group.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  alternatives.push_back(group.substr(begin));
+  return alternatives;
+}
+
+void say_alternatives(Writer& writer, std::string_view group, const Slots& slots) {
+  const std::vector<std::string_view> alternatives = split_alternatives(group);
+  std::vector<std::string_view> beginnings;
+  for (std::string_view alternative : alternatives) {
+    beginnings.push_back(certain_beginning(alternative));
+  }
+  const std::size_t option =
+      writer.choose({.count = alternatives.size(), .beginnings = beginnings});
+  say(writer, alternatives[option], slots);
+}
+
+void say_slot(Writer& writer, std::string_view name, const Slots& slots) {
+  const Slot& slot = slots[name];
+  if (const auto* text = std::get_if<std::string_view>(&slot)) {
+    say(writer, *text, slots);
+  } else {
+    std::get<std::function<void(Writer&)>>(slot)(writer);
+  }
+}
+
+bool starts_with_vowel(std::string_view word) {
+  return !word.empty() && std::string_view("aeiou").find(word[0]) != std::string_view::npos;
+}
+
+std::string with_article(Article article, std::string_view word) {
+  switch (article) {
+    case Article::none: break;
+    case Article::definite: return "the " + std::string(word);
+    case Article::indefinite: return (starts_with_vowel(word) ? "an " : "a ") + std::string(word);
+  }
+  return std::string(word);
+}
+
+// Chooses one word and writes it after `before`, which may depend on the word; marks the word only.
+template <class Before>
+std::pair<std::size_t, Span> pick_word(Writer& writer, std::span<const std::string_view> words,
+                                       Before&& before) {
+  std::vector<std::string> texts;
+  for (std::string_view word : words) texts.push_back(before(word));
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const std::size_t option = writer.pick(views);
+  return {option, {writer.offset() - words[option].size(), writer.offset()}};
+}
+
+}  // namespace
+
+void Slots::set(std::string_view name, Slot slot) {
+  for (auto& [known, value] : slots_) {
+    if (known == name) {
+      value = std::move(slot);
+      return;
+    }
+  }
+  slots_.emplace_back(name, std::move(slot));
+}
+
+const Slot& Slots::operator[](std::string_view name) const {
+  for (const auto& [known, value] : slots_) {
+    if (known == name) return value;
+  }
+  fail(ErrorCode::internal, "the template slot {{{}}} has no value", name);
+}
+
+std::string_view certain_beginning(std::string_view text) {
+  return text.substr(0, text.find_first_of(special_characters));
+}
+
+void say(Writer& writer, std::string_view text, const Slots& slots) {
+  while (!text.empty() && writer.alive()) {
+    const std::string_view plain = certain_beginning(text);
+    if (!plain.empty()) {
+      writer.write(plain);
+      text.remove_prefix(plain.size());
+      continue;
+    }
+    std::size_t end = 0;
+    if (text[0] == '(') {
+      end = end_of_group(text);
+      say_alternatives(writer, text.substr(1, end - 2), slots);
+    } else {
+      end = text.find('}') + 1;
+      check(end > 0, "every { in a template has its }");
+      say_slot(writer, text.substr(1, end - 2), slots);
+    }
+    text.remove_prefix(end);
+  }
+}
+
+ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase) {
+  static constexpr std::array<std::string_view, 3> joins = {" ", ", ", " and "};
+  ChosenWords chosen;
+  AdjectiveMark mark;
+  for (const AdjectiveChoice& adjectives : phrase.adjectives) {
+    const bool first = mark.adjectives.empty();
+    if (!first && adjectives.join == Join::space) writer.write(" ");
+    if (!first && adjectives.join == Join::any) writer.pick(joins);
+    const auto [option, span] = pick_word(writer, adjectives.words, [&](std::string_view word) {
+      return with_article(first ? phrase.article : Article::none, word);
+    });
+    chosen.adjectives.push_back(option);
+    mark.adjectives.push_back(span);
+  }
+
+  std::vector<std::string_view> nouns;
+  for (std::string_view noun : phrase.nouns) {
+    const bool excluded =
+        std::find(phrase.except.begin(), phrase.except.end(), noun) != phrase.except.end();
+    if (!excluded) nouns.push_back(noun);
+  }
+  const auto [option, span] = pick_word(writer, nouns, [&](std::string_view word) {
+    return phrase.adjectives.empty() ? with_article(phrase.article, word) : " " + std::string(word);
+  });
+  chosen.noun = nouns[option];
+  mark.noun = span;
+  if (!mark.adjectives.empty() && writer.alive()) writer.story().adjectives.push_back(mark);
+  return chosen;
+}
+
+}  // namespace heed::microworld

@@ -1,0 +1,66 @@
+// The two ways in which content becomes text: templates with alternatives and slots, and noun
+// phrases with adjectives.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "microworld/writer.h"
+
+namespace heed::microworld {
+
+// What stands for {name} in a template: another template, or a procedure that writes.
+using Slot = std::variant<std::string_view, std::function<void(Writer&)>>;
+
+// Slots by name. A later set() of the same name replaces the earlier one.
+class Slots {
+ public:
+  Slots() = default;
+  Slots(std::initializer_list<std::pair<std::string_view, Slot>> slots) : slots_(slots) {}
+
+  void set(std::string_view name, Slot slot);
+  const Slot& operator[](std::string_view name) const;
+
+ private:
+  std::vector<std::pair<std::string_view, Slot>> slots_;
+};
+
+// Writes a template: plain text, (one|or|another) with all alternatives equally likely, and {slot}.
+// Alternatives nest and may be empty.
+void say(Writer& writer, std::string_view text, const Slots& slots);
+
+// The text that an expansion of `text` certainly starts with.
+std::string_view certain_beginning(std::string_view text);
+
+enum class Article { none, indefinite, definite };
+
+// How an adjective joins the one before it: a colour by a space; other adjectives also by a comma
+// or "and".
+enum class Join { space, any };
+
+struct AdjectiveChoice {
+  std::span<const std::string_view> words;
+  Join join = Join::any;
+};
+
+struct NounPhrase {
+  Article article = Article::indefinite;
+  std::vector<AdjectiveChoice> adjectives;  // one is chosen from each, in order
+  std::span<const std::string_view> nouns;
+  std::vector<std::string_view> except = {};  // nouns that must not come again
+};
+
+struct ChosenWords {
+  std::vector<std::size_t> adjectives;  // index of each adjective within its list
+  std::string_view noun;
+};
+
+// Writes the phrase with the right article and records an AdjectiveMark.
+ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase);
+
+}  // namespace heed::microworld

@@ -1,0 +1,65 @@
+#include "microworld/story.h"
+
+#include "base/json.h"
+
+namespace heed::microworld {
+namespace {
+
+OrderedJson span_json(const Span& span, std::string_view text) {
+  return {{"text", span.in(text)}, {"begin", span.begin}, {"end", span.end}};
+}
+
+}  // namespace
+
+std::string_view story_kind_name(StoryKind kind) {
+  switch (kind) {
+    case StoryKind::creature: return "creature";
+    case StoryKind::market: return "market";
+    case StoryKind::outing: return "outing";
+    case StoryKind::letter: return "letter";
+    case StoryKind::tale: return "tale";
+    case StoryKind::mystery: return "mystery";
+  }
+  return "unknown";
+}
+
+std::string to_json_line(const Story& story) {
+  OrderedJson line;
+  line["index"] = story.index;
+  line["kind"] = story_kind_name(story.kind);
+  line["text"] = story.text;
+  line["log_probability"] = story.log_probability;
+
+  line["senses"] = OrderedJson::array();
+  for (const SenseMark& mark : story.senses) {
+    line["senses"].push_back({{"word", mark.word},
+                              {"sense", mark.sense},
+                              {"begin", mark.span.begin},
+                              {"end", mark.span.end}});
+  }
+  line["names"] = OrderedJson::array();
+  for (const NameMark& mark : story.names) {
+    line["names"].push_back({{"name", mark.name},
+                             {"referent", mark.referent},
+                             {"begin", mark.span.begin},
+                             {"end", mark.span.end}});
+  }
+  line["adjectives"] = OrderedJson::array();
+  for (const AdjectiveMark& mark : story.adjectives) {
+    OrderedJson adjectives = OrderedJson::array();
+    for (const Span& span : mark.adjectives) adjectives.push_back(span_json(span, story.text));
+    line["adjectives"].push_back(
+        {{"noun", span_json(mark.noun, story.text)}, {"adjectives", std::move(adjectives)}});
+  }
+  line["culprit"] = nullptr;
+  if (story.culprit) {
+    line["culprit"] = {{"name", story.culprit->name},
+                       {"suspects", story.culprit->suspects},
+                       {"clue", span_json(story.culprit->clue, story.text)},
+                       {"clue_name", span_json(story.culprit->clue_name, story.text)},
+                       {"answer", span_json(story.culprit->answer, story.text)}};
+  }
+  return line.dump();
+}
+
+}  // namespace heed::microworld
