@@ -1,0 +1,101 @@
+#include "tokenizer/train_byte_pair.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tokenizer/byte_letters.h"
+#include "tokenizer/merge_learner.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/word_counts.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int32_t byte_count = 256;
+
+void check_options(const BytePairTrainingOptions& options) {
+  const auto smallest = byte_count + static_cast<std::int64_t>(options.special_tokens.size());
+  require(options.vocabulary_size >= smallest, ErrorCode::invalid_argument,
+          "a vocabulary of {} tokens; expected at least {}: 256 bytes and {} special tokens",
+          options.vocabulary_size, smallest, options.special_tokens.size());
+  require(options.min_frequency >= 1, ErrorCode::invalid_argument,
+          "min_frequency is {}; expected at least 1", options.min_frequency);
+  std::set<std::string_view> seen;
+  for (const std::string& token : options.special_tokens) {
+    require(is_valid_utf8(token), ErrorCode::invalid_argument,
+            "the special token {} is not valid UTF-8", in_quotes(token));
+    const auto bytes = letters_to_bytes(token);
+    require(!token.empty() && (!bytes || bytes->size() > 1), ErrorCode::invalid_argument,
+            "the special token {} stands for a byte or for nothing; expected a longer string",
+            in_quotes(token));
+    require(seen.insert(token).second, ErrorCode::invalid_argument,
+            "the special token {} is given twice", in_quotes(token));
+  }
+}
+
+// What the special tokens stand for where files read them as byte letters.
+std::vector<std::string> reserved_strings(const std::vector<std::string>& special_tokens) {
+  std::vector<std::string> reserved;
+  for (const std::string& token : special_tokens) {
+    if (auto bytes = letters_to_bytes(token)) reserved.push_back(std::move(*bytes));
+  }
+  return reserved;
+}
+
+std::vector<AddedToken> as_added(const std::vector<std::string>& special_tokens,
+                                 std::int32_t first_id) {
+  std::vector<AddedToken> added;
+  for (const std::string& token : special_tokens) {
+    added.push_back({.id = first_id + static_cast<std::int32_t>(added.size()), .content = token});
+  }
+  return added;
+}
+
+}  // namespace
+
+std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
+    std::span<const std::string_view> texts, const BytePairTrainingOptions& options,
+    const ProgressCallback& progress, StopFlag stop) {
+  check_options(options);
+  const AddedTokenMatcher special(as_added(options.special_tokens, 0));
+  const std::vector<WordCount> words = count_words(texts, special, progress, stop);
+
+  std::array<std::int32_t, byte_count> byte_ids;
+  for (std::int32_t id = 0; id < byte_count; ++id) byte_ids[bytes_by_letter()[id]] = id;
+  MergeLearner learner(words, byte_ids, reserved_strings(options.special_tokens));
+
+  const auto learned =
+      options.vocabulary_size - static_cast<std::int32_t>(options.special_tokens.size());
+  Progress report{.what = "learning merges", .total = learned - byte_count};
+  while (learner.next_id() < learned && learner.learn_one(options.min_frequency)) {
+    require(!stop_requested(stop), ErrorCode::interrupted, "learning merges was stopped");
+    ++report.done;
+    constexpr std::int64_t merges_a_report = 64;
+    if (progress && report.done % merges_a_report == 0) progress(report);
+  }
+  report.total = report.done;
+  if (progress) progress(report);
+
+  BytePairDefinition definition;
+  definition.added = as_added(options.special_tokens, learner.next_id());
+  definition.tokens = std::move(learner.tokens());
+  definition.merges = std::move(learner.merges());
+  definition.tokens.insert(definition.tokens.end(), options.special_tokens.begin(),
+                           options.special_tokens.end());
+  return std::make_unique<BytePairTokenizer>(std::move(definition), "the trained tokenizer");
+}
+
+std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
+    std::span<const std::filesystem::path> files, const BytePairTrainingOptions& options,
+    const ProgressCallback& progress, StopFlag stop) {
+  std::vector<MappedFile> mapped;
+  std::vector<std::string_view> texts;
+  for (const std::filesystem::path& file : files) {
+    texts.push_back(mapped.emplace_back(file).text());
+  }
+  return train_byte_pair_tokenizer(texts, options, progress, stop);
+}
+
+}  // namespace heed
