@@ -61,23 +61,6 @@ void activation_backward(View<const float> x, Activation activation, View<const 
                          View<float> d_x) {
   reference::activation_backward<float>(x, activation, d_out, d_x);
 }
-void attention_forward(const AttentionInput<float>& input, View<float> out,
-                       View<float> log_sum_exp) {
-  reference::attention_forward<float>(input, out, log_sum_exp);
-}
-void attention_backward(const AttentionInput<float>& input, View<const float> out,
-                        View<const float> log_sum_exp, View<const float> d_out,
-                        const AttentionGradients<float>& gradients) {
-  reference::attention_backward<float>(input, out, log_sum_exp, d_out, gradients);
-}
-void attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,
-                           View<float> out) {
-  reference::attention_scores_tile<float>(input, tile, out);
-}
-void attention_pattern_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
-                            const AttentionTile& tile, View<float> out) {
-  reference::attention_pattern_tile<float>(input, log_sum_exp, tile, out);
-}
 void dropout(View<const float> x, const Dropout& dropout, View<float> out) {
   reference::dropout<float>(x, dropout, out);
 }

@@ -1,0 +1,167 @@
+// Attention: how heads, blocks and parts are shared among threads. Which thread takes a piece never
+// changes its result, so any order is deterministic.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/threads.h"
+#include "kernels/cpu/attention_blocks.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/kernels.h"
+#include "kernels/operand_checks.h"
+
+namespace heed::kernels {
+namespace {
+
+// Up to this many queries are attended to one by one: a block would leave most of its lanes empty.
+constexpr std::int64_t few_queries = 3;
+
+// A part of the memory long enough that starting a piece of work for it costs nothing beside it.
+constexpr std::int64_t least_part = 512;
+
+// Item (b, h, t, part): partial results in `parts` rows of D + 2 floats a query, merged in order.
+void forward_row_by_row(const AttentionInput<float>& input, View<float> out,
+                        View<float> log_sum_exp) {
+  const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
+  const std::int64_t heads = input.query.extent(2), size = input.query.extent(3);
+  const std::int64_t rows = batch * heads * queries, memory = input.key.extent(1);
+  const std::int64_t parts =
+      std::clamp<std::int64_t>((2 * thread_count() + rows - 1) / std::max<std::int64_t>(rows, 1), 1,
+                               std::max<std::int64_t>(memory / least_part, 1));
+  const std::int64_t width = (size + 2 + 15) / 16 * 16;
+  float* const partial = scratch(Scratch::shared, static_cast<std::size_t>(rows * parts * width));
+  parallel_items(rows * parts, [&](std::int64_t item) {
+    const std::int64_t row = item / parts, part = item % parts;
+    const Head head = head_of(input, row / (heads * queries), row / queries % heads);
+    const std::int64_t query = row % queries, end = visible_end(head, query + 1);
+    float* const mine = partial + item * width;
+    const PartialSoftmax softmax =
+        attend_row(head, query, end * part / parts, end * (part + 1) / parts, mine);
+    mine[size] = softmax.maximum;
+    mine[size + 1] = softmax.sum;
+  });
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t b = row / (heads * queries), h = row / queries % heads, t = row % queries;
+    const float* const first = partial + row * parts * width;
+    float maximum = first[size];
+    for (std::int64_t p = 1; p < parts; ++p) maximum = std::max(maximum, first[p * width + size]);
+    float sum = 0.0F;
+    for (std::int64_t p = 0; p < parts; ++p) {
+      sum += first[p * width + size + 1] * std::exp2(first[p * width + size] - maximum);
+    }
+    float* const to = &out(b, t, h, 0);
+    std::fill_n(to, size, 0.0F);
+    for (std::int64_t p = 0; p < parts; ++p) {
+      const float* const mine = first + p * width;
+      const float factor = std::exp2(mine[size] - maximum) / (sum * (1.0F - input.dropout.rate));
+      for (std::int64_t k = 0; k < size; ++k) to[k] += factor * mine[k];
+    }
+    log_sum_exp(b, h, t) = maximum * std::numbers::ln2_v<float> + std::log(sum);
+  }
+}
+
+}  // namespace
+
+void attention_forward(const AttentionInput<float>& input, View<float> out,
+                       View<float> log_sum_exp) {
+  checks::attention_output(input, out, log_sum_exp, "out");
+  const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
+  const std::int64_t heads = input.query.extent(2);
+  if (queries <= few_queries) return forward_row_by_row(input, out, log_sum_exp);
+  const std::int64_t blocks = (queries + query_block - 1) / query_block;
+  parallel_items(batch * heads * blocks, [&](std::int64_t item) {
+    const std::int64_t b = item / (heads * blocks), h = item / blocks % heads;
+    // the last block first: under a causal mask it is the longest
+    const std::int64_t begin = (blocks - 1 - item % blocks) * query_block;
+    attend_block(head_of(input, b, h), begin, std::min(begin + query_block, queries),
+                 head_rows(out, b, h), &log_sum_exp(b, h, 0));
+  });
+}
+
+void attention_backward(const AttentionInput<float>& input, View<const float> out,
+                        View<const float> log_sum_exp, View<const float> d_out,
+                        const AttentionGradients<float>& gradients) {
+  checks::attention_output(input, out, log_sum_exp, "out");
+  checks::heads(d_out, input.query.shape(), "d_out");
+  checks::attention_gradients(input, gradients);
+  const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
+  const std::int64_t heads = input.query.extent(2), size = input.query.extent(3);
+  const std::int64_t memory = input.key.extent(1), planes = batch * heads;
+  if (planes == 0) return;
+  // With too few heads to occupy the threads evenly, each head's memory is dealt out tile by tile
+  // to several items, whose shares of the query gradient are added up in order.
+  const std::int64_t threads = thread_count(), tiles = (memory + key_block - 1) / key_block;
+  const bool even = planes % threads == 0 || planes >= 8 * threads;
+  const std::int64_t parts =
+      even ? 1 : std::clamp<std::int64_t>((4 * threads + planes - 1) / planes, 1, tiles);
+  const std::int64_t share = queries * size;
+  float* const shares =
+      parts == 1 ? nullptr
+                 : scratch(Scratch::shared, static_cast<std::size_t>(planes * parts * share));
+
+  parallel_items(planes * parts, [&](std::int64_t item) {
+    const std::int64_t b = item / parts / heads, h = item / parts % heads, part = item % parts;
+    const HeadGradients head_gradients{.out = head_rows(out, b, h),
+                                       .d_out = head_rows(d_out, b, h),
+                                       .log_sum_exp = &log_sum_exp(b, h, 0),
+                                       .query = parts == 1
+                                                    ? head_rows(gradients.query, b, h)
+                                                    : Rows<float>{shares + item * share, size},
+                                       .key = head_rows(gradients.key, b, h),
+                                       .value = head_rows(gradients.value, b, h)};
+    for (std::int64_t s = part * key_block; s < memory; s += parts * key_block) {
+      for (std::int64_t i = s; i < std::min(s + key_block, memory); ++i) {
+        std::fill_n(head_gradients.key[i], size, 0.0F);
+        std::fill_n(head_gradients.value[i], size, 0.0F);
+      }
+    }
+    attend_backward(head_of(input, b, h), head_gradients, part, parts);
+  });
+  if (parts == 1) return;
+  parallel_ranges(planes * queries, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t plane = row / queries, t = row % queries;
+      float* const to = &gradients.query(plane / heads, t, plane % heads, 0);
+      const float* const from = shares + plane * parts * share + t * size;
+      for (std::int64_t k = 0; k < size; ++k) {
+        float sum = 0.0F;
+        for (std::int64_t part = 0; part < parts; ++part) sum += from[part * share + k];
+        to[k] = sum;
+      }
+    }
+  });
+}
+
+namespace {
+
+// Cuts a rectangle into tiles that attend_tile takes.
+void tile_by_tile(const AttentionInput<float>& input, const float* log_sum_exp,
+                  const AttentionTile& tile, View<float> out) {
+  const Head head = head_of(input, tile.batch, tile.head);
+  const std::int64_t rows = (out.extent(0) + query_block - 1) / query_block;
+  const std::int64_t columns = (out.extent(1) + key_block - 1) / key_block;
+  parallel_items(rows * columns, [&](std::int64_t item) {
+    const std::int64_t query = tile.query_begin + item / columns * query_block;
+    const std::int64_t key = tile.key_begin + item % columns * key_block;
+    attend_tile(head, query, std::min(query + query_block, tile.query_end), key,
+                std::min(key + key_block, tile.key_end), log_sum_exp,
+                {&out(query - tile.query_begin, key - tile.key_begin), out.stride(0)});
+  });
+}
+
+}  // namespace
+
+void attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,
+                           View<float> out) {
+  checks::attention_tile(input, tile, out);
+  tile_by_tile(input, nullptr, tile, out);
+}
+
+void attention_pattern_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
+                            const AttentionTile& tile, View<float> out) {
+  checks::attention_tile(input, tile, out);
+  checks::attention_pattern(input, log_sum_exp);
+  tile_by_tile(input, &log_sum_exp(tile.batch, tile.head, 0), tile, out);
+}
+
+}  // namespace heed::kernels

@@ -1,0 +1,226 @@
+// Attention backward over one head, and any tile of its pattern.
+#include "kernels/cpu/attention_blocks.h"
+#include "kernels/cpu/scratch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention_backward.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <limits>
+#include <numbers>
+
+#include "kernels/cpu/attention_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+
+// What a block of queries brings to every tile: one value a lane.
+struct BlockRows {
+  HWY_ALIGN float log_sum_exp[query_block];  // in powers of two
+  HWY_ALIGN float inner[query_block];        // scale · Σ out·d_out
+};
+
+// Turns column vector j of `scores` into the pattern that forward mixed values with, and of
+// `products` (scale·d_out·valueᵀ) into the gradient of scores, times scale.
+template <bool dropping>
+HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, const BlockRows& rows,
+                                    const TileDropout& dropout, float keep_scale, float* scores,
+                                    float* products) {
+  const Floats d;
+  const auto [whole, part] = LimitsOf(place, j);
+  const Float log_sum_exp = hn::Load(d, rows.log_sum_exp + j);
+  const Float inner = hn::Load(d, rows.inner + j);
+  const auto differentiate = [&](std::int64_t i, Float pattern) HEED_INLINE_LAMBDA {
+    const std::int64_t at = i * query_block + j;
+    Float product = hn::Load(d, products + at);
+    Float kept = pattern;
+    if constexpr (dropping) {
+      const auto mask = dropout.Kept(i, j);
+      product = hn::IfThenElseZero(mask, product);
+      kept = hn::IfThenElseZero(mask, hn::Mul(kept, hn::Set(d, keep_scale)));
+    }
+    hn::Store(kept, d, scores + at);
+    hn::Store(hn::Mul(pattern, hn::Sub(product, inner)), d, products + at);
+  };
+  const auto pattern_at = [&](std::int64_t i) HEED_INLINE_LAMBDA {
+    return Exp2Clamped(d, hn::Sub(hn::Load(d, scores + i * query_block + j), log_sum_exp));
+  };
+  std::int64_t i = 0;
+  for (; i + 4 <= whole; i += 4) {
+    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
+      const std::int64_t row = i + static_cast<std::int64_t>(r);
+      differentiate(row, pattern_at(row));
+    });
+  }
+  for (; i < whole; ++i) differentiate(i, pattern_at(i));
+  for (; i < part; ++i) {
+    // products of masked lanes are computed, and finite or not must not survive
+    const auto visible = VisibleLanes(place, i, j);
+    const std::int64_t at = i * query_block + j;
+    hn::Store(hn::IfThenElse(visible, hn::Load(d, products + at), inner), d, products + at);
+    differentiate(i, hn::IfThenElseZero(visible, pattern_at(i)));
+  }
+  for (; i < place.keys; ++i) {
+    hn::Store(hn::Zero(d), d, scores + i * query_block + j);
+    hn::Store(hn::Zero(d), d, products + i * query_block + j);
+  }
+}
+
+HWY_INLINE float Dot(const float* x, const float* y, std::int64_t size) {
+  const Floats d;
+  Float sum = hn::Zero(d);
+  ForEachVector(static_cast<std::size_t>(size),
+                [&](std::size_t, auto load, auto)
+                    HEED_INLINE_LAMBDA { sum = hn::MulAdd(load(x), load(y), sum); });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+HWY_INLINE void AddRows(Rows<float> to, const float* from, std::int64_t from_row,
+                        std::int64_t count, std::int64_t head_size, bool overwrite) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    float* const row = to[i];
+    const float* const addend = from + i * from_row;
+    for (std::int64_t k = 0; k < head_size; ++k) {
+      row[k] = overwrite ? addend[k] : row[k] + addend[k];
+    }
+  }
+}
+
+void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64_t part,
+                    std::int64_t parts) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  const std::int64_t size = head.head_size, columns = RoundUp(size, lanes);
+  const std::int64_t tile_size = query_block * key_block, block_size = query_block * columns;
+  float* const scores = scratch(Scratch::item, 2 * tile_size + 8 * block_size);
+  float* const products = scores + tile_size;
+  float* const query_transposed = products + tile_size;
+  float* const d_out_transposed = query_transposed + block_size;
+  float* const d_query = d_out_transposed + block_size;
+  float* const padded_query = d_query + block_size;
+  float* const padded_d_out = padded_query + block_size;
+  float* const padded_key = padded_d_out + block_size;
+  float* const padded_d_key = padded_key + block_size;
+  float* const padded_d_value = padded_d_key + block_size;
+
+  const bool dropping = head.dropout.rate > 0.0F;
+  const float keep_scale = 1.0F / (1.0F - head.dropout.rate);
+  BlockRows rows{};
+  TileDropout dropout;
+  for (std::int64_t begin = 0; begin < head.queries; begin += query_block) {
+    const std::int64_t queries = std::min(query_block, head.queries - begin);
+    const Rows<const float> query{head.query[begin], head.query.stride};
+    const Rows<const float> d_out{gradients.d_out[begin], gradients.d_out.stride};
+    PackTransposed(query, queries, size, head.scale * std::numbers::log2e_v<float>,
+                   query_transposed);
+    PackTransposed(d_out, queries, size, head.scale * keep_scale, d_out_transposed);
+    const Rows<const float> whole_query = WholeVectors(query, queries, size, padded_query);
+    const Rows<const float> whole_d_out = WholeVectors(d_out, queries, size, padded_d_out);
+    for (std::int64_t j = 0; j < queries; ++j) {
+      rows.log_sum_exp[j] = gradients.log_sum_exp[begin + j] * std::numbers::log2e_v<float>;
+      rows.inner[j] = head.scale * Dot(gradients.out[begin + j], d_out[j], size);
+    }
+    if (dropping) dropout.Prepare(head, begin, queries);
+
+    std::fill_n(d_query, queries * columns, 0.0F);
+    const std::int64_t last = visible_end(head, begin + queries);
+    for (std::int64_t s = part * key_block; s < last; s += parts * key_block) {
+      const TilePlace place = PlaceTile(head, begin, queries, s);
+      const Rows<const float> key{head.key[s], head.key.stride};
+      // 1: scores = scale · query·keyᵀ, as forward had them
+      MultiplyScores(place, key, query_transposed, size, scores);
+      // 4: out = dropout(pattern)·value, towards the pattern
+      MultiplyScores(place, {head.value[s], head.value.stride}, d_out_transposed, size, products);
+      // 3 and 2: pattern = softmax(scores), dropped
+      dropout.first_column = static_cast<std::uint32_t>(s);
+      for (std::int64_t j = 0; j < queries; j += lanes) {
+        if (dropping) {
+          DifferentiateColumn<true>(place, j, rows, dropout, keep_scale, scores, products);
+        } else {
+          DifferentiateColumn<false>(place, j, rows, dropout, keep_scale, scores, products);
+        }
+      }
+      // 4, towards values; 1, towards queries and keys
+      const Rows<const float> whole_key = WholeVectors(key, place.keys, size, padded_key);
+      MixOverKeys<Start::keep>(place, products, whole_key, columns, {d_query, columns}, nullptr);
+      const Rows<float> d_key{gradients.key[s], gradients.key.stride};
+      const Rows<float> d_value{gradients.value[s], gradients.value.stride};
+      if (columns == size) {
+        MixOverQueries(place, scores, whole_d_out, columns, {d_value.data, d_value.stride});
+        MixOverQueries(place, products, whole_query, columns, {d_key.data, d_key.stride});
+      } else {
+        std::fill_n(padded_d_key, 2 * block_size, 0.0F);
+        MixOverQueries(place, scores, whole_d_out, columns, {padded_d_value, columns});
+        MixOverQueries(place, products, whole_query, columns, {padded_d_key, columns});
+        AddRows(d_value, padded_d_value, columns, place.keys, size, false);
+        AddRows(d_key, padded_d_key, columns, place.keys, size, false);
+      }
+    }
+    AddRows({gradients.query[begin], gradients.query.stride}, d_query, columns, queries, size,
+            true);
+  }
+}
+
+void AttendTile(const Head& head, std::int64_t query_begin, std::int64_t query_end,
+                std::int64_t key_begin, std::int64_t key_end, const float* log_sum_exp,
+                Rows<float> out) {
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t columns = RoundUp(head.head_size, lanes);
+  const std::int64_t queries = query_end - query_begin, keys = key_end - key_begin;
+  float* const tile = scratch(Scratch::item, query_block * (key_block + columns));
+  float* const transposed = tile + query_block * key_block;
+  const bool pattern = log_sum_exp != nullptr;
+  PackTransposed({head.query[query_begin], head.query.stride}, queries, head.head_size,
+                 pattern ? head.scale * std::numbers::log2e_v<float> : head.scale, transposed);
+  const TilePlace place{keys, queries, key_begin - head.visible - query_begin};
+  // every score, masked or not: diagonal such that nothing is left out
+  MultiplyScores({keys, queries, -keys}, {head.key[key_begin], head.key.stride}, transposed,
+                 head.head_size, tile);
+  if (pattern) {
+    for (std::int64_t j = 0; j < queries; j += lanes) {
+      HWY_ALIGN float normalisers[query_block] = {};
+      for (std::int64_t lane = 0; lane < std::min(lanes, queries - j); ++lane) {
+        normalisers[lane] = log_sum_exp[query_begin + j + lane] * std::numbers::log2e_v<float>;
+      }
+      const Float normaliser = hn::Load(d, normalisers);
+      for (std::int64_t i = 0; i < keys; ++i) {
+        float* const at = tile + i * query_block + j;
+        const Float power = hn::Sub(hn::Load(d, at), normaliser);
+        const auto representable = hn::Gt(power, hn::Set(d, -100.0F));
+        hn::Store(hn::IfThenElseZero(representable, Exp2Clamped(d, power)), d, at);
+      }
+    }
+  }
+  const float masked = pattern ? 0.0F : -std::numeric_limits<float>::infinity();
+  for (std::int64_t j = 0; j < queries; ++j) {
+    for (std::int64_t i = 0; i < keys; ++i) {
+      out[j][i] = j >= i + place.diagonal ? tile[i * query_block + j] : masked;
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(AttendBackward);
+HWY_EXPORT(AttendTile);
+
+void attend_backward(const Head& head, const HeadGradients& gradients, std::int64_t part,
+                     std::int64_t parts) {
+  HWY_DYNAMIC_DISPATCH(AttendBackward)(head, gradients, part, parts);
+}
+
+void attend_tile(const Head& head, std::int64_t query_begin, std::int64_t query_end,
+                 std::int64_t key_begin, std::int64_t key_end, const float* log_sum_exp,
+                 Rows<float> out) {
+  HWY_DYNAMIC_DISPATCH(AttendTile)
+  (head, query_begin, query_end, key_begin, key_end, log_sum_exp, out);
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

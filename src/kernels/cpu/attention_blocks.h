@@ -1,0 +1,45 @@
+// The vectorised parts of attention, behind ordinary functions: each call runs on one thread and
+// with the instruction set in use.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/attention_head.h"
+
+namespace heed::kernels {
+
+// Queries [begin, end), at most query_block of them: rows of out and of log_sum_exp.
+void attend_block(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
+                  float* log_sum_exp);
+
+// The same for one query over the memory [key_begin, key_end), which it sees: unnormalised
+// out (D), and the maximum and sum that normalise it, scores counted in powers of two. Reads each
+// key and value once, in order: for decoding against a long cache.
+struct PartialSoftmax {
+  float maximum = 0.0F;
+  float sum = 0.0F;
+};
+PartialSoftmax attend_row(const Head& head, std::int64_t query, std::int64_t key_begin,
+                          std::int64_t key_end, float* out);
+
+// Operands of backward for one head; `key` and `value` gradients accumulate, `query` overwrites.
+struct HeadGradients {
+  Rows<const float> out;
+  Rows<const float> d_out;
+  const float* log_sum_exp = nullptr;  // (T)
+  Rows<float> query;
+  Rows<float> key;
+  Rows<float> value;
+};
+
+// Key tiles `part`, `part` + `parts`, ...: their rows of the key and value gradients, and their
+// share of the query gradient.
+void attend_backward(const Head& head, const HeadGradients& gradients, std::int64_t part,
+                     std::int64_t parts);
+
+// Scores (log_sum_exp null) or pattern of a rectangle of at most query_block × key_block.
+void attend_tile(const Head& head, std::int64_t query_begin, std::int64_t query_end,
+                 std::int64_t key_begin, std::int64_t key_end, const float* log_sum_exp,
+                 Rows<float> out);
+
+}  // namespace heed::kernels

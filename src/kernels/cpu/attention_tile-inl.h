@@ -1,0 +1,188 @@
+// What attention's forward and backward do with one tile: keys along rows, queries along lanes.
+// Softmax then runs down columns, without sums across a vector, and only query blocks, never the
+// memory, are transposed.
+
+#if defined(HEED_KERNELS_CPU_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_CPU_ATTENTION_TILE_INL_H_
+#undef HEED_KERNELS_CPU_ATTENTION_TILE_INL_H_
+#else
+#define HEED_KERNELS_CPU_ATTENTION_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/attention_head.h"
+#include "kernels/cpu/tile_product-inl.h"
+#include "kernels/dropout_hash.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+
+HWY_INLINE std::int64_t RoundUp(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
+// Where a tile of `keys` rows from key_begin and `queries` columns from query_begin stands: row i
+// and column j are visible to each other when j >= i + diagonal.
+struct TilePlace {
+  std::int64_t keys;
+  std::int64_t queries;
+  std::int64_t diagonal;
+  bool cut() const { return diagonal + keys - 1 > 0; }  // whether anything is masked
+};
+
+HWY_INLINE TilePlace PlaceTile(const Head& head, std::int64_t query_begin, std::int64_t queries,
+                               std::int64_t key_begin) {
+  const std::int64_t end = visible_end(head, query_begin + queries);
+  return {std::min(key_block, end - key_begin), queries, key_begin - head.visible - query_begin};
+}
+
+// Rows of a masked tile are worked on by groups of 16, each within its own limits.
+inline constexpr std::int64_t triangle_group = 16;
+
+// scores (keys, queries) = keys·transposedᵀ; columns no row of a group sees are left out.
+HWY_INLINE void MultiplyScores(const TilePlace& place, Rows<const float> keys,
+                               const float* transposed, std::int64_t head_size, float* scores) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  const std::int64_t width = RoundUp(place.queries, lanes);
+  const std::int64_t group = place.cut() ? triangle_group : place.keys;
+  for (std::int64_t i = 0; i < place.keys; i += group) {
+    const std::int64_t begin = std::max<std::int64_t>(i + place.diagonal, 0) / lanes * lanes;
+    MultiplyRows<Start::zero>(std::min(group, place.keys - i), width - begin,
+                              {keys[i], keys.stride, 1}, transposed + begin, query_block, head_size,
+                              {scores + i * query_block + begin, query_block}, nullptr);
+  }
+}
+
+// out (queries, columns) = or += tileᵀ·rows, for a tile (keys, queries) whose masked part is zero.
+template <Start start>
+HWY_INLINE void MixOverKeys(const TilePlace& place, const float* tile, Rows<const float> rows,
+                            std::int64_t columns, DenseRows out, const float* row_factors) {
+  const std::int64_t group = place.cut() ? triangle_group : place.queries;
+  for (std::int64_t j = 0; j < place.queries; j += group) {
+    const std::int64_t count = std::min(group, place.queries - j);
+    const std::int64_t inner = std::clamp<std::int64_t>(j + count - place.diagonal, 0, place.keys);
+    MultiplyRows<start>(count, columns, {tile + j, 1, query_block}, rows.data, rows.stride, inner,
+                        {out.data + j * out.row, out.row},
+                        start == Start::rescaled ? row_factors + j : nullptr);
+  }
+}
+
+// out (keys, columns) += tile·rows, for a tile (keys, queries) whose masked part is zero.
+HWY_INLINE void MixOverQueries(const TilePlace& place, const float* tile, Rows<const float> rows,
+                               std::int64_t columns, DenseRows out) {
+  const std::int64_t group = place.cut() ? triangle_group : place.keys;
+  for (std::int64_t i = 0; i < place.keys; i += group) {
+    const std::int64_t begin = std::max<std::int64_t>(i + place.diagonal, 0);
+    MultiplyRows<Start::keep>(std::min(group, place.keys - i), columns,
+                              {tile + i * query_block + begin, query_block, 1},
+                              rows.data + begin * rows.stride, rows.stride, place.queries - begin,
+                              {out.data + i * out.row, out.row}, nullptr);
+  }
+}
+
+// Rows a column vector starting at column j sees: all lanes of rows before `whole`, some lanes of
+// rows before `part`, none after.
+struct ColumnLimits {
+  std::int64_t whole;
+  std::int64_t part;
+};
+
+HWY_INLINE ColumnLimits LimitsOf(const TilePlace& place, std::int64_t j) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  return {std::clamp<std::int64_t>(j - place.diagonal + 1, 0, place.keys),
+          std::clamp<std::int64_t>(j + lanes - place.diagonal, 0, place.keys)};
+}
+
+// Lanes of a vector starting at column j that row i sees.
+HWY_INLINE hn::Mask<Floats> VisibleLanes(const TilePlace& place, std::int64_t i, std::int64_t j) {
+  const Floats d;
+  return hn::Ge(hn::Iota(d, static_cast<float>(j)),
+                hn::Set(d, static_cast<float>(i + place.diagonal)));
+}
+
+// transposed (head_size, query_block) = factor · rowsᵀ, columns from `count` to the next whole
+// vector zero. By squares of 4 × 4, the largest that every instruction set transposes alike.
+HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
+                               float factor, float* transposed) {
+  const hn::CappedTag<float, 4> d4;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  const auto factors = hn::Set(d4, factor);
+  const std::int64_t squares = hn::Lanes(d4) == 4 ? head_size / 4 * 4 : 0;
+  std::int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const float *row0 = rows[i], *row1 = rows[i + 1], *row2 = rows[i + 2], *row3 = rows[i + 3];
+    for (std::int64_t k = 0; k < squares; k += 4) {
+      const auto a = hn::LoadU(d4, row0 + k), b = hn::LoadU(d4, row1 + k);
+      const auto c = hn::LoadU(d4, row2 + k), e = hn::LoadU(d4, row3 + k);
+      const auto ac_low = hn::InterleaveLower(d4, a, c), ac_high = hn::InterleaveUpper(d4, a, c);
+      const auto be_low = hn::InterleaveLower(d4, b, e), be_high = hn::InterleaveUpper(d4, b, e);
+      float* to = transposed + k * query_block + i;
+      hn::StoreU(hn::Mul(factors, hn::InterleaveLower(d4, ac_low, be_low)), d4, to);
+      hn::StoreU(hn::Mul(factors, hn::InterleaveUpper(d4, ac_low, be_low)), d4, to + query_block);
+      hn::StoreU(hn::Mul(factors, hn::InterleaveLower(d4, ac_high, be_high)), d4,
+                 to + 2 * query_block);
+      hn::StoreU(hn::Mul(factors, hn::InterleaveUpper(d4, ac_high, be_high)), d4,
+                 to + 3 * query_block);
+    }
+    for (std::int64_t k = squares; k < head_size; ++k) {
+      float* to = transposed + k * query_block + i;
+      to[0] = factor * row0[k];
+      to[1] = factor * row1[k];
+      to[2] = factor * row2[k];
+      to[3] = factor * row3[k];
+    }
+  }
+  for (; i < count; ++i) {
+    for (std::int64_t k = 0; k < head_size; ++k) {
+      transposed[k * query_block + i] = factor * rows[i][k];
+    }
+  }
+  for (const std::int64_t end = RoundUp(count, lanes); i < end; ++i) {
+    for (std::int64_t k = 0; k < head_size; ++k) transposed[k * query_block + i] = 0.0F;
+  }
+}
+
+// Rows as MultiplyRows wants them, whole vectors wide: the rows themselves where head_size is a
+// whole number of vectors, else a padded copy in `buffer`.
+HWY_INLINE Rows<const float> WholeVectors(Rows<const float> rows, std::int64_t count,
+                                          std::int64_t head_size, float* buffer) {
+  const std::int64_t padded = RoundUp(head_size, static_cast<std::int64_t>(hn::Lanes(Floats())));
+  if (padded == head_size) return rows;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::copy_n(rows[i], head_size, buffer + i * padded);
+    std::fill(buffer + i * padded + head_size, buffer + (i + 1) * padded, 0.0F);
+  }
+  return {buffer, padded};
+}
+
+// Dropout inside a tile: lanes hold queries, that is rows of dropout's matrix, and rows hold keys,
+// its columns.
+struct TileDropout {
+  HWY_ALIGN std::uint32_t row_keys[query_block];
+  std::uint32_t threshold;
+  std::uint32_t first_column;
+
+  void Prepare(const Head& head, std::int64_t query_begin, std::int64_t queries) {
+    threshold = dropout_threshold(head.dropout.rate);
+    for (std::int64_t j = 0; j < query_block; ++j) {
+      const std::int64_t row = head.first_row + query_begin + std::min(j, queries - 1);
+      row_keys[j] = dropout_row_key(head.dropout.key, static_cast<std::uint64_t>(row));
+    }
+  }
+
+  HWY_INLINE hn::Mask<Floats> Kept(std::int64_t i, std::int64_t j) const {
+    const Words dw;
+    const std::uint32_t column = first_column + static_cast<std::uint32_t>(i);
+    return HWY_NAMESPACE::Kept(Floats(), hn::LoadU(dw, row_keys + j),
+                               hn::Set(dw, column * dropout_column_step), hn::Set(dw, threshold));
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,19 @@
+// Working memory of a thread: grows to the largest request and is reused, so that the hot path
+// allocates nothing.
+#pragma once
+
+#include <cstddef>
+
+namespace heed::kernels {
+
+// Separate buffers for what is in use at the same time.
+enum class Scratch {
+  item,    // one item of a parallel loop
+  shared,  // results of all items of a loop, owned by the thread that started it
+};
+
+// At least `count` floats aligned to 64 bytes, with arbitrary contents, valid until the same thread
+// asks for the same buffer again.
+float* scratch(Scratch use, std::size_t count);
+
+}  // namespace heed::kernels

@@ -1,0 +1,168 @@
+// Vector functions shared by the kernels, once per instruction set. Errors are the largest found by
+// tests/kernels/vector_math_test.cc over the stated range.
+
+#if defined(HEED_KERNELS_CPU_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_CPU_VECTOR_MATH_INL_H_
+#undef HEED_KERNELS_CPU_VECTOR_MATH_INL_H_
+#else
+#define HEED_KERNELS_CPU_VECTOR_MATH_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Float = hn::Vec<Floats>;
+
+// The first count < Lanes(d) elements, the rest zero; touches no memory behind them.
+HWY_INLINE Float LoadPartial(Floats d, const float* from, std::size_t count) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[hn::MaxLanes(d)] = {};
+  std::memcpy(lanes, from, count * sizeof(float));
+  return hn::Load(d, lanes);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, count), d, from);
+#endif
+}
+
+HWY_INLINE void StorePartial(Float value, Floats d, float* to, std::size_t count) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(value, d, lanes);
+  std::memcpy(to, lanes, count * sizeof(float));
+#else
+  hn::BlendedStore(value, hn::FirstN(d, count), d, to);
+#endif
+}
+
+// Calls body(offset, load, store) for every vector of [0, count): load(pointer) and
+// store(value, pointer) take whole vectors, and at the end the elements that are left.
+template <class Body>
+HWY_INLINE void ForEachVector(std::size_t count, Body&& body) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    body(
+        i, [&](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); },
+        [&](Float value, float* to) HWY_ATTR { hn::StoreU(value, d, to + i); });
+  }
+  if (i < count) {
+    body(
+        i, [&](const float* from) HWY_ATTR { return LoadPartial(d, from + i, count - i); },
+        [&](Float value, float* to) HWY_ATTR { StorePartial(value, d, to + i, count - i); });
+  }
+}
+
+// Adding 1.5·2^23 rounds |x| < 2^22 to an integer, which the sum's low bits then hold in two's
+// complement: one addition instead of a rounding and a conversion.
+HWY_INLINE Float RoundingShift(Floats d) { return hn::Set(d, 12582912.0F); }
+
+// value · 2^n, for n held by `shifted` = n + RoundingShift and a result in the normal range.
+HWY_INLINE Float ScaleByPower(Floats d, Float value, Float shifted) {
+  const hn::RebindToSigned<Floats> di;
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, value), exponent));
+}
+
+// 2^x for x <= 127; below −100 the result stays at 2^−100, which no sum with 1 can feel. Relative
+// error 1.6e-7. For x = n + f, |f| <= 1/2: a minimax polynomial of degree 5 for 2^f (error 9.2e-8)
+// scaled by 2^n.
+HWY_INLINE Float Exp2Clamped(Floats d, Float x) {
+  x = hn::Max(hn::Set(d, -100.0F), x);  // in this order x86 hands a NaN on
+  const Float shifted = hn::Add(x, RoundingShift(d));
+  const Float fraction = hn::Sub(x, hn::Sub(shifted, RoundingShift(d)));
+  Float power = hn::Set(d, 1.326472641633268e-3F);
+  power = hn::MulAdd(power, fraction, hn::Set(d, 9.6715130169051347e-3F));
+  power = hn::MulAdd(power, fraction, hn::Set(d, 5.5507337502038324e-2F));
+  power = hn::MulAdd(power, fraction, hn::Set(d, 0.24022242077174092F));
+  power = hn::MulAdd(power, fraction, hn::Set(d, 0.69314697758871621F));
+  power = hn::MulAdd(power, fraction, hn::Set(d, 1.0F));
+  return ScaleByPower(d, power, shifted);
+}
+
+// e^x; 0 below −87.3 (where floats end), e^88 above 88. Relative error 1.3e-7. For x = n·ln 2 + r:
+// 1 + r + r²·(minimax polynomial, error 3.1e-9) scaled by 2^n. ln 2 is taken in two parts, the
+// first short enough that n times it is exact.
+HWY_INLINE Float Exp(Floats d, Float x) {
+  const auto vanishing = hn::Lt(x, hn::Set(d, -87.3F));
+  const Float clamped = hn::Min(hn::Set(d, 88.0F), hn::Max(hn::Set(d, -87.3F), x));
+  const Float shifted = hn::MulAdd(clamped, hn::Set(d, 1.44269504F), RoundingShift(d));
+  const Float n = hn::Sub(shifted, RoundingShift(d));
+  Float r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), clamped);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440055e-4F), r);
+  Float tail = hn::Set(d, 1.3814602834745305e-3F);
+  tail = hn::MulAdd(tail, r, hn::Set(d, 8.3687170849956677e-3F));
+  tail = hn::MulAdd(tail, r, hn::Set(d, 4.166838797698891e-2F));
+  tail = hn::MulAdd(tail, r, hn::Set(d, 0.16666520629491762F));
+  tail = hn::MulAdd(tail, r, hn::Set(d, 0.49999993448041551F));
+  const Float power = hn::MulAdd(hn::Mul(r, r), tail, hn::Add(r, hn::Set(d, 1.0F)));
+  return hn::IfThenZeroElse(vanishing, ScaleByPower(d, power, shifted));
+}
+
+// 1/x for x in [1, 2^125]: an estimate and one Newton step. Relative error 3e-7.
+HWY_INLINE Float Reciprocal(Floats d, Float x) {
+  const Float estimate = hn::ApproximateReciprocal(x);
+  return hn::Mul(estimate, hn::NegMulAdd(x, estimate, hn::Set(d, 2.0F)));
+}
+
+// The logistic function 1/(1 + e^−x). Relative error 5e-7 for x > −86.
+HWY_INLINE Float Logistic(Floats d, Float x) {
+  const Float bounded = hn::Min(hn::Set(d, 86.0F), hn::Max(hn::Set(d, -87.0F), hn::Neg(x)));
+  return Reciprocal(d, hn::Add(hn::Set(d, 1.0F), Exp(d, bounded)));
+}
+
+// Φ(x) = ½·(1 + erf(x/√2)) and φ(x) = Φ'(x)·√(2π) = exp(−x²/2). Φ has an absolute error of 1.5e-7:
+// Φ(−|x|) = φ(x)·t·P(t) with t = 1/(1 + 0.3·|x|) and P the minimax polynomial of eight terms for
+// |x| <= 9 (error 1.3e-8); the form is that of Hastings' erf approximations (1955).
+struct Normal {
+  Float distribution;
+  Float density;
+};
+
+HWY_INLINE Normal StandardNormal(Floats d, Float x) {
+  const Float magnitude = hn::Abs(x);
+  const Float density = Exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5F)));
+  const Float bounded = hn::Min(hn::Set(d, 1e6F), magnitude);
+  const Float t = Reciprocal(d, hn::MulAdd(bounded, hn::Set(d, 0.3F), hn::Set(d, 1.0F)));
+  Float polynomial = hn::Set(d, 0.036247909382357523F);
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, -0.15917253246831228F));
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, 0.20888310891047269F));
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, -0.055045577891092363F));
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, 0.1286515538334857F));
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, 0.10012541684174018F));
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, 0.120671378876612F));
+  polynomial = hn::MulAdd(polynomial, t, hn::Set(d, 0.11963875492273076F));
+  const Float tail = hn::Mul(hn::Mul(density, t), polynomial);
+  const auto negative = hn::Lt(x, hn::Zero(d));
+  return {hn::IfThenElse(negative, tail, hn::Sub(hn::Set(d, 1.0F), tail)), density};
+}
+
+// Which of the columns `column`, `column` + 1, ... of a row dropout keeps: dropout_bits() of
+// dropout_hash.h, vectorised. Row keys may differ from lane to lane.
+using Words = hn::RebindToUnsigned<Floats>;
+
+HWY_INLINE hn::Mask<Floats> Kept(Floats d, hn::Vec<Words> row_keys, hn::Vec<Words> column_products,
+                                 hn::Vec<Words> threshold) {
+  const Words dw;
+  auto mixed = hn::Add(row_keys, column_products);
+  mixed = hn::Mul(hn::Xor(mixed, hn::ShiftRight<16>(mixed)), hn::Set(dw, 0x7FEB352DU));
+  mixed = hn::Mul(hn::Xor(mixed, hn::ShiftRight<15>(mixed)), hn::Set(dw, 0x846CA68BU));
+  mixed = hn::ShiftRight<8>(hn::Xor(mixed, hn::ShiftRight<16>(mixed)));
+  // both sides are below 2^24, so that signed comparison serves
+  const hn::RebindToSigned<Floats> di;
+  const auto dropped = hn::Lt(hn::BitCast(di, mixed), hn::BitCast(di, threshold));
+  return hn::RebindMask(d, hn::Not(dropped));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
