@@ -1,0 +1,71 @@
+#include "microscope/capture.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace heed {
+namespace {
+
+// Copies any strided view, dimension by dimension; rows at a time where the last one is dense.
+void copy(View<const float> from, float*& to) {
+  if (from.rank() == 0) {
+    *to++ = *from.data();
+    return;
+  }
+  if (from.rank() == 1 && (from.stride(0) == 1 || from.extent(0) == 1)) {
+    to = std::copy_n(from.data(), from.extent(0), to);
+    return;
+  }
+  for (std::int64_t i = 0; i < from.extent(0); ++i) copy(from[i], to);
+}
+
+}  // namespace
+
+bool matches_glob(std::string_view name, std::string_view pattern) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return name == pattern;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  name.remove_prefix(star);
+  pattern.remove_prefix(star + 1);
+  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped) {
+    if (matches_glob(name.substr(skipped), pattern)) return true;
+  }
+  return false;
+}
+
+Capture::Capture(const std::vector<std::string>& patterns, std::int64_t layers) {
+  const std::vector<Site> every = all_sites(layers);
+  for (const std::string& pattern : patterns) {
+    const std::size_t before = sites_.size();
+    for (const Site& site : every) {
+      if (!matches_glob(site_name(site), pattern)) continue;
+      sites_.push_back(site);
+    }
+    require(sites_.size() > before, ErrorCode::invalid_argument,
+            "no probe point of a model with {} layers is called '{}'; names look like "
+            "blocks.0.attn.hook_pattern, and * stands for any part",
+            layers, pattern);
+  }
+}
+
+bool Capture::wants(const Site& site) const {
+  return std::find(sites_.begin(), sites_.end(), site) != sites_.end();
+}
+
+void Capture::observe(const Site& site, View<const float> values) {
+  if (!wants(site)) return;
+  Tensor<float> kept(values.shape());
+  float* to = kept.data();
+  copy(values, to);
+  values_.insert_or_assign(site_name(site), std::move(kept));
+}
+
+const Tensor<float>& Capture::at(const Site& site) const {
+  const std::string name = site_name(site);
+  const auto found = values_.find(name);
+  require(found != values_.end(), ErrorCode::not_found, "'{}' was not captured", name);
+  return found->second;
+}
+
+}  // namespace heed

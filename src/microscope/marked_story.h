@@ -1,0 +1,47 @@
+// A microworld story as a model reads it: its tokens, and its marks as positions among them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "microworld/story.h"
+#include "tokenizer/tokenizer.h"
+
+namespace heed {
+
+// Positions [begin, end) in MarkedStory::tokens.
+struct TokenRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t last() const { return end - 1; }
+};
+
+struct MarkedStory {
+  struct Sense {
+    std::string word;
+    std::string sense;
+    TokenRange at;
+  };
+  struct Noun {
+    TokenRange at;
+    std::vector<TokenRange> adjectives;
+  };
+  struct Mystery {
+    TokenRange clue;
+    TokenRange answer;
+  };
+
+  std::vector<std::int32_t> tokens;  // <|endoftext|>, the story, <|endoftext|>
+  double log_probability = 0;        // of the story, under the grammar
+  std::vector<Sense> senses;
+  std::vector<Noun> nouns;  // those with adjectives
+  std::optional<Mystery> mystery;
+};
+
+// Throws Error{invalid_argument} for a tokenizer that has no <|endoftext|>.
+MarkedStory mark_story(const microworld::Story& story, const Tokenizer& tokenizer);
+
+}  // namespace heed
