@@ -1,0 +1,56 @@
+// A small GPT of random weights, far enough from the linear regime that its logits differ.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "model/gpt.h"
+
+namespace heed::testing {
+
+inline GptConfig small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
+
+inline Gpt random_gpt(const GptConfig& config, std::uint64_t seed = 7) {
+  Gpt gpt(config);
+  gpt.parameters().initialize(seed);
+  for (float& value : gpt.parameters().all()) value *= 6.0F;
+  return gpt;
+}
+
+inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t vocabulary_size,
+                                               std::uint64_t seed) {
+  RandomStream random(seed, 0);
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < count; ++i) {
+    tokens.push_back(
+        static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary_size))));
+  }
+  return tokens;
+}
+
+// Logits (T, V) of a whole sequence, without a cache.
+inline Tensor<float> full_logits(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
+              activations);
+  Tensor<float> logits(Shape{count, gpt.config().vocabulary_size});
+  gpt.project(activations.final_norm(), logits);
+  return logits;
+}
+
+// ‖actual - expected‖ / ‖expected‖
+inline double relative_error(std::span<const float> actual, std::span<const float> expected) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
+    norm += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+}  // namespace heed::testing

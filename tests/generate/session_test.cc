@@ -1,0 +1,139 @@
+#include "generate/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/expect_error.h"
+#include "generate/random_gpt.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+using testing::full_logits;
+using testing::random_gpt;
+using testing::random_tokens;
+using testing::relative_error;
+using testing::small_config;
+
+constexpr double tolerance = 1e-5;
+
+std::span<const float> row(const Tensor<float>& logits, std::int64_t position) {
+  return logits.view()[position].span();
+}
+
+TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(24, 61, 1);
+  const Tensor<float> expected = full_logits(gpt, tokens);
+  Session session(gpt);
+  double worst = 0;
+  for (std::int64_t t = 0; t < 24; ++t) {
+    const auto logits = session.feed(std::span(tokens).subspan(static_cast<std::size_t>(t), 1));
+    worst = std::max(worst, relative_error(logits, row(expected, t)));
+    EXPECT_EQ(session.length(), t + 1);
+  }
+  EXPECT_LE(worst, tolerance);
+  RecordProperty("worst_relative_error", std::to_string(worst));
+}
+
+TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(20, 61, 2);
+  const Tensor<float> expected = full_logits(gpt, tokens);
+  for (const std::size_t piece : {1U, 2U, 3U, 7U, 19U, 20U}) {
+    Session session(gpt);
+    std::span<const float> logits;
+    for (std::size_t begin = 0; begin < tokens.size(); begin += piece) {
+      logits =
+          session.feed(std::span(tokens).subspan(begin, std::min(piece, tokens.size() - begin)));
+    }
+    EXPECT_LE(relative_error(logits, row(expected, 19)), tolerance) << "pieces of " << piece;
+    EXPECT_THAT(session.tokens(), ::testing::ElementsAreArray(tokens));
+  }
+}
+
+TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(12, 61, 3);
+  const Tensor<float> expected = full_logits(gpt, tokens);
+  Session session(gpt);
+  session.feed(std::span(tokens).first(5));
+  const Tensor<float> logits = session.feed_for_all_positions(std::span(tokens).subspan(5));
+  ASSERT_EQ(logits.shape(), (Shape{7, 61}));
+  for (std::int64_t t = 0; t < 7; ++t) {
+    EXPECT_LE(relative_error(row(logits, t), row(expected, t + 5)), tolerance);
+  }
+}
+
+TEST(Session, GoesOnFromWhereItWasCut) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(10, 61, 4);
+  const auto other = random_tokens(10, 61, 5);
+  Session session(gpt);
+  session.feed(tokens);
+  session.truncate(4);
+  EXPECT_EQ(session.length(), 4);
+  EXPECT_EQ(session.room(), 20);
+  auto mixed = std::vector(tokens.begin(), tokens.begin() + 4);
+  mixed.insert(mixed.end(), other.begin(), other.end());
+  const auto logits = session.feed(other);
+  EXPECT_LE(relative_error(logits, row(full_logits(gpt, mixed), 13)), tolerance);
+  session.reset();
+  EXPECT_LE(relative_error(session.feed(other), row(full_logits(gpt, other), 9)), tolerance);
+}
+
+TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(20, 61, 6);
+  Session session(gpt);
+  session.feed(tokens);
+  const auto refuse = [&](std::vector<std::int32_t> bad, const char* part) {
+    expect_error(
+        ErrorCode::invalid_argument, [&] { session.feed(bad); }, part);
+    expect_error(
+        ErrorCode::invalid_argument, [&] { session.feed_for_all_positions(bad); }, part);
+    EXPECT_EQ(session.length(), 20);
+  };
+  refuse({}, "at least one token");
+  refuse({3, 61}, "token id 61 at position 21 is outside the model's vocabulary of 61");
+  refuse({-1}, "token id -1 at position 20");
+  refuse({1, 2, 3, 4, 5}, "5 tokens after 20 already read are more than the context of 24");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { session.truncate(21); }, "cannot be cut to 21");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { Session(gpt, 25); }, "1 to 24");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { Session(gpt, 0); }, "1 to 24");
+  session.feed(random_tokens(4, 61, 7));
+  EXPECT_EQ(session.room(), 0);
+}
+
+// Counts what it is shown.
+class CountingProbe : public Probe {
+ public:
+  bool wants(const Site&) const override { return true; }
+  void observe(const Site& site, View<const float> values) override {
+    ++observed;
+    if (site.point == Point::pattern) pattern_shape = values.shape();
+  }
+
+  int observed = 0;
+  Shape pattern_shape;
+};
+
+TEST(Session, ShowsAPassToItsProbeOnly) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(6, 61, 8);
+  CountingProbe probe;
+  Session session(gpt);
+  session.feed(std::span(tokens).first(5));
+  session.feed(std::span(tokens).last(1), &probe);
+  EXPECT_EQ(probe.observed, static_cast<int>(all_sites(3).size()));
+  EXPECT_EQ(probe.pattern_shape, (Shape{1, 4, 1, 6}));
+}
+
+}  // namespace
+}  // namespace heed
