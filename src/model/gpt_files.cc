@@ -100,13 +100,7 @@ void check_nothing_left_over(const TensorSource& source, const GptConfig& config
   }
 }
 
-}  // namespace
-
-Gpt load_gpt(const std::filesystem::path& directory) {
-  require(std::filesystem::is_directory(directory), ErrorCode::not_found,
-          "there is no model directory '{}'", directory.string());
-  const GptConfig config = read_gpt_config(directory / config_file_name);
-  const TensorSource source = open_tensor_source(directory);
+Gpt build_gpt(const GptConfig& config, const TensorSource& source) {
   check_nothing_left_over(source, config);
   // Before any memory is taken: a config that asks for more than the file holds is refused.
   const ArenaLayout expected = gpt_layout(config);
@@ -124,6 +118,22 @@ Gpt load_gpt(const std::filesystem::path& directory) {
   check_absent_biases(source, config);
   if (config.tied_head) check_tied_head(source, gpt.parameters());
   return gpt;
+}
+
+}  // namespace
+
+Gpt load_gpt(const std::filesystem::path& directory) {
+  require(std::filesystem::is_directory(directory), ErrorCode::not_found,
+          "there is no model directory '{}'", directory.string());
+  const GptConfig config = read_gpt_config(directory / config_file_name);
+  return build_gpt(config, open_tensor_source(directory));
+}
+
+Gpt load_gpt(const GptBytes& files) {
+  const GptConfig config = gpt_config_from_json(parse_json(files.config, files.name), files.name);
+  std::vector<SafetensorsFile> weights;
+  weights.push_back(SafetensorsFile::parse(files.weights, files.name));
+  return build_gpt(config, TensorSource(std::move(weights)));
 }
 
 void save_gpt(const Gpt& gpt, const std::filesystem::path& directory) {

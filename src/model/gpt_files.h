@@ -2,7 +2,11 @@
 // shards of it).
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "model/gpt.h"
 
@@ -15,6 +19,14 @@ inline constexpr const char* weights_file_name = "model.safetensors";
 // Error{not_found} for missing files and Error{corrupt_data} where the tensors contradict the
 // config: one is missing, left over, or of another shape.
 Gpt load_gpt(const std::filesystem::path& directory);
+
+// The same from the contents of both files in memory, which need to last for the call only.
+struct GptBytes {
+  std::string name;  // for messages
+  std::string_view config;
+  std::span<const std::byte> weights;
+};
+Gpt load_gpt(const GptBytes& files);
 
 // Writes both files, each beside and renamed; what `transformers` loads as a GPT2LMHeadModel. A
 // model without biases is written with zeros in their place, and marked so in config.json.
