@@ -1,8 +1,264 @@
+// heed train: text to a model, with a live line and everything saved on the way.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "generate/generator.h"
+#include "kernels/machine_peak.h"
+#include "model/gpt_files.h"
+#include "train/presets.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
 
 namespace heed::cli {
+namespace {
 
-void add_train_command(CLI::App&) {}
+struct TrainOptions {
+  std::vector<std::string> data;
+  std::string validation;
+  std::string config;
+  std::string from;
+  std::string out;
+  std::string tokenizer;
+  std::vector<std::string> settings;
+  std::optional<std::uint64_t> seed;
+  bool resume = false;
+  bool json = false;
+};
+
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::ptrdiff_t i = std::ssize(digits) - 3; i > 0; i -= 3) {
+    digits.insert(static_cast<std::size_t>(i), ",");
+  }
+  return digits;
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole >= 3600) return fmt::format("{}h {:02}m", whole / 3600, whole / 60 % 60);
+  if (whole >= 60) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
+  return fmt::format("{}s", whole);
+}
+
+// The live line, and the lines that stay.
+class TrainReporter : public TrainObserver {
+ public:
+  void preparing(const Progress& progress) override { line_.update(progress); }
+
+  void started(const RunDescription& run) override {
+    steps_ = run.settings.steps;
+    peak_ = kernels::measure_peak_flops();
+    line_.log(fmt::format(
+        "{} parameters, {} layers × {} heads, {} tokens of text ({} for validation), vocabulary {}",
+        grouped(run.parameters), run.settings.model.layers, run.settings.model.heads,
+        grouped(run.training_tokens + run.validation_tokens), grouped(run.validation_tokens),
+        grouped(run.vocabulary_size)));
+    line_.log(fmt::format(
+        "{} steps of {} tokens{}", grouped(steps_), grouped(run.settings.tokens_per_step()),
+        run.first_step > 0 ? fmt::format(", going on from step {}", grouped(run.first_step)) : ""));
+  }
+
+  void stepped(const StepReport& report) override {
+    std::string detail = fmt::format("loss {:.4f}", report.loss);
+    if (validation_) detail += fmt::format("  val {:.4f}", *validation_);
+    detail += fmt::format("  {} tok/s  {:.0f}% of peak",
+                          grouped(static_cast<std::int64_t>(report.tokens_per_second)),
+                          100 * report.flops_per_second / peak_);
+    line_.update({.what = "training", .done = report.step, .total = report.steps}, detail);
+    last_loss_ = report.loss;
+  }
+
+  void evaluated(std::int64_t step, const Evaluation& evaluation, bool is_best) override {
+    validation_ = evaluation.nats_per_token;
+    line_.log(fmt::format("step {:>6}  loss {:.4f}  val {:.4f} ± {:.4f}{}", step, last_loss_,
+                          evaluation.nats_per_token, evaluation.standard_error,
+                          is_best ? "  best" : ""));
+  }
+
+  void sampled(std::int64_t step, const std::string& text) override {
+    std::string indented = fmt::format("step {:>6}  sample:\n  │ ", step);
+    for (const char c : text) {
+      indented += c;
+      if (c == '\n') indented += "  │ ";
+    }
+    line_.log(indented);
+  }
+
+  void clear() { line_.clear(); }
+
+ private:
+  ProgressLine line_;
+  std::int64_t steps_ = 0;
+  double peak_ = 1;
+  double last_loss_ = 0;
+  std::optional<double> validation_;
+};
+
+// A few words of the model's own, begun at the end-of-text token or, without one, at a newline.
+std::string sample_text(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSettings& settings) {
+  std::vector<std::int32_t> prompt{0};
+  if (tokenizer.end_of_text()) {
+    prompt = {*tokenizer.end_of_text()};
+  } else if (tokenizer.kind() == TokenizerKind::byte_pair) {
+    prompt = tokenizer.encode("\n");
+  }
+  const std::int64_t room = gpt.config().context - std::ssize(prompt);
+  return generate(gpt, &tokenizer, prompt,
+                  {.max_new_tokens = std::min(settings.sample_tokens, room),
+                   .sampling = {.seed = settings.seed}})
+      .text;
+}
+
+void apply_config(TrainSettings& settings, const std::string& config) {
+  if (!config.ends_with(".json")) {
+    settings = train_preset(config);
+    return;
+  }
+  apply_settings(settings, parse_json(read_text_file(config, 1 << 24), config), config);
+}
+
+void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
+  for (const std::string& setting : options.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos) {
+      fail_usage(fmt::format("--set takes name=value, not '{}'", setting));
+    }
+    set_setting(settings, setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  if (!options.tokenizer.empty()) settings.tokenizer = options.tokenizer;
+  if (options.seed) settings.seed = *options.seed;
+}
+
+// Where the settings come from, the later over the earlier: a resumed run's own record, or a preset
+// or file and, when fine-tuning, the model's shape; then --set.
+TrainRequest make_request(const TrainOptions& options) {
+  TrainRequest request;
+  request.out = options.out;
+  request.data.assign(options.data.begin(), options.data.end());
+  request.validation = options.validation;
+  request.from = options.from;
+  if (options.resume) {
+    request.start = RunStart::resume;
+    const RunRecord record = RunDirectory(options.out).read_record();
+    request.settings = record.settings;
+    if (request.data.empty()) request.data.assign(record.data.begin(), record.data.end());
+    if (request.validation.empty()) request.validation = record.validation;
+    if (request.from.empty()) request.from = record.from;
+  }
+  if (!options.config.empty()) {
+    const GptConfig recorded = request.settings.model;
+    apply_config(request.settings, options.config);
+    // What the tokenizer decided when the run began is no setting of the preset.
+    if (options.resume) {
+      request.settings.model.vocabulary_size = recorded.vocabulary_size;
+      request.settings.model.end_of_text = recorded.end_of_text;
+    }
+  }
+  if (!options.from.empty() && !options.resume) {
+    request.settings.model =
+        read_gpt_config(std::filesystem::path(options.from) / config_file_name);
+    request.settings.model.embedding_dropout = request.settings.model.attention_dropout =
+        request.settings.model.residual_dropout = 0;
+  }
+  apply_overrides(request.settings, options);
+  if (request.data.empty()) fail_usage("training needs text: --data FILE...");
+  return request;
+}
+
+void print_summary(const TrainSummary& summary, const TrainOptions& options) {
+  if (options.json) {
+    OrderedJson json;
+    json["steps"] = summary.steps;
+    json["train_loss"] = json_number(summary.train_loss);
+    if (summary.validation) {
+      json["val_loss"] = json_number(summary.validation->nats_per_token);
+      json["val_standard_error"] = json_number(summary.validation->standard_error);
+    } else {
+      json["val_loss"] = nullptr;
+    }
+    json["tokens_per_s"] = json_number(summary.tokens_per_second);
+    json["seconds"] = json_number(summary.seconds);
+    json["checkpoint"] = summary.checkpoint.string();
+    json["interrupted"] = summary.interrupted;
+    print_json(json);
+    return;
+  }
+  print(fmt::format("{} steps in {}, {} tokens/s, training loss {:.4f}\n", grouped(summary.steps),
+                    duration(summary.seconds),
+                    grouped(static_cast<std::int64_t>(summary.tokens_per_second)),
+                    summary.train_loss));
+  if (summary.validation) {
+    print(fmt::format("validation loss {:.4f} ± {:.4f} over {} tokens\n",
+                      summary.validation->nats_per_token, summary.validation->standard_error,
+                      grouped(summary.validation->tokens)));
+  }
+  print(fmt::format("saved in {}\n", summary.checkpoint.string()));
+}
+
+void run_train(const TrainOptions& options) {
+  TrainReporter reporter;
+  TrainRequest request = make_request(options);
+  request.observer = &reporter;
+  request.stop = interrupt_flag();
+  request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
+    return sample_text(gpt, tokenizer, request.settings);
+  };
+  const TrainSummary summary = train(request);
+  reporter.clear();
+  print_summary(summary, options);
+  if (summary.interrupted) {
+    flush_output();
+    fail(ErrorCode::interrupted,
+         "stopped after step {} of {}, everything is saved; go on with: heed train --out '{}' "
+         "--resume",
+         summary.steps, request.settings.steps, options.out);
+  }
+}
+
+std::string setting_list() {
+  std::string list = "Settings, for --set and in JSON files:\n";
+  std::string line = " ";
+  for (const std::string& name : setting_names()) {
+    if (line.size() + name.size() > 76) {
+      list += line + "\n";
+      line = " ";
+    }
+    line += " " + name;
+  }
+  return list + line;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "train", "Train a model on text, or fine-tune one");
+  auto options = std::make_shared<TrainOptions>();
+  command->add_option("--data", options->data, "Text files to learn from")->expected(1, -1);
+  command->add_option("--validation", options->validation,
+                      "Text file to measure on [default: the end of the data]");
+  command->add_option("-o,--out", options->out, "Directory of the run")->required();
+  command->add_option("--config", options->config,
+                      "Preset (gpt2, shakespeare-char-cpu, starter, ...) or JSON file of settings");
+  command->add_option("--from", options->from, "Model directory to fine-tune");
+  command->add_option("--tokenizer", options->tokenizer,
+                      "char or bpe (learned from the data), or a tokenizer's path");
+  command->add_option("--set", options->settings, "name=value, over the config; repeatable")
+      ->expected(1)
+      ->take_all();
+  command->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout");
+  command->add_flag("--resume", options->resume, "Go on with the run in --out, to the bit");
+  add_json_option(*command, options->json);
+  command->footer(setting_list());
+  command->callback([options] { run_train(*options); });
+}
 
 }  // namespace heed::cli
