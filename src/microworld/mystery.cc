@@ -36,7 +36,8 @@ constexpr std::string_view opening =
     "It was a {weather} (night|evening) at (Ashby|Ravenwood|Thornfield|Blackwater|Marlow|Kestrel) "
     "(Hall|Manor|House|Lodge). (Three guests had come to supper|Three people sat by the fire|Three "
     "strangers had met there): the {new_suspect}, the {new_suspect} and the {new_suspect}. At "
-    "{number} (Lord|Lady|Colonel|Judge) (Vane|Thorpe|Harding|Winter|Locke) was found dead in the "
+    "(eight|nine|ten|eleven) (Lord|Lady|Colonel|Judge) (Vane|Thorpe|Harding|Winter|Locke) was "
+    "found dead in the "
     "{room}. ";
 
 constexpr std::string_view clue =
@@ -53,7 +54,8 @@ constexpr std::string_view arrival =
 constexpr std::string_view alibi =
     "The {witness} (said|cried|answered|whispered|declared), \"I was (reading|asleep|writing "
     "letters|playing cards|lighting the fire|looking for the cat|counting spoons|mending a chair) "
-    "in the {room} (all evening|until {number}|when the clock stopped|with the door shut).\"";
+    "in the {room} (all evening|until (nine|ten|midnight)|when the clock stopped|with the door "
+    "shut).\"";
 
 constexpr std::string_view search =
     "They searched the {two_rooms}, but found only {other_thing} and (a dead moth|an empty glass|"

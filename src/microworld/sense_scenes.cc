@@ -24,7 +24,8 @@ constexpr std::array<Scene, 18> scenes = {{
      .context = "showed {his} skin and {his} freckles to a kind doctor",
      .setting = "Each freckle was (counted|measured|drawn on paper).",
      .tail = "( on {his} cheek| on {his} arm| above {his} nose)",
-     .after = "was {colour} and (round|flat), and it had not (grown|changed) for {number} years"},
+     .after = "was (brown|black|red) and (round|flat), and it had not (grown|changed) for {number} "
+              "years"},
 
     {.word = "tower",
      .reading = "castle",

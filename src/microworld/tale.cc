@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "microworld/creatures.h"
 #include "microworld/goods.h"
 #include "microworld/kinds.h"
 #include "microworld/lexicon.h"
@@ -28,6 +29,7 @@ void tell_tale(Writer& writer) {
   slots.set("new_thing", [&](Writer& w) { thing = write_goods(w); });
   slots.set("thing_trail", [&](Writer& w) { say(w, thing.condition->trail, slots); });
   slots.set("thing_noun", [&](Writer& w) { w.write(thing.noun); });
+  slots.set("toy", [](Writer& w) { write_creature(w); });
   slots.set("first_context", [&](Writer& w) { first = &write_context(w, Reading::name, slots); });
   slots.set("first_scene", [&](Writer& w) { write_scene(w, *first, Reading::name, slots); });
   slots.set("second_context",
@@ -45,13 +47,14 @@ void tell_tale(Writer& writer) {
       slots);
   say(writer,
       "\"(Another|One more|Do not stop|Tell me more)!\" (cried|begged|said) {name} (from the "
-      "floor|under the table|with shining eyes|through the door). So {teller_again} (smiled|"
+      "floor|from under the table|with shining eyes|through the door). So {teller_again} (smiled|"
       "sighed|laughed|poured some tea|looked at the {thing_noun}) and told {him} about "
       "{second_context}. {second_scene}\n",
       slots);
   say(writer,
       "(The candle burned low|A dog barked|The fire was out|Rain ran down the window|The house was "
-      "still), and {name} slept (like a stone|under the table|on the floor|in a chair), dreaming "
+      "still), and {name} slept (like a stone|under the table|on the floor|in a chair) beside "
+      "{toy}, dreaming "
       "of {first_name} and {second_name}.",
       slots);
 }
