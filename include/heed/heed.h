@@ -1,0 +1,141 @@
+// heed as a library: load a GPT, ask it for the next token, let it write, watch its attention.
+//
+//   heed::Model model = heed::Model::load("starter");
+//   std::vector<std::int32_t> tokens = model.encode("Once upon a time");
+//   for (const auto& next : model.predict(tokens, {}, 5)) { ... }
+//
+// Everything throws heed::Error. A Model is not changed by its const functions, which several
+// threads may call at once; each call computes with all the cores it is allowed (set_threads).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/error.h"
+#include "heed/version.h"
+
+namespace heed {
+
+class Model {
+ public:
+  // The sizes of a model.
+  struct Dimensions {
+    std::int64_t vocabulary = 0;
+    std::int64_t context = 0;  // longest sequence
+    std::int64_t channels = 0;
+    std::int64_t layers = 0;
+    std::int64_t heads = 0;         // in each layer
+    std::int64_t head_size = 0;     // channels of one head
+    std::int64_t feed_forward = 0;  // neurons of one layer
+    std::int64_t parameters = 0;    // in all
+  };
+
+  // How a next token is drawn. Filters come in this order: repeat penalty, top-k, top-p, min-p,
+  // temperature.
+  struct Sampling {
+    double temperature = 0.8;         // divides the logits; 0 always takes the likeliest
+    std::int64_t top_k = 40;          // keep the k likeliest; 0 keeps all
+    double top_p = 0.95;              // keep the fewest that reach p together; 1 keeps all
+    double min_p = 0.05;              // keep those at least this fraction of the likeliest; 0: all
+    double repeat_penalty = 1.0;      // above 1, recent tokens become less likely
+    std::int64_t repeat_last_n = 64;  // recent tokens that the penalty looks at; -1: all
+    std::uint64_t seed = 0;
+  };
+
+  // A token that may come next.
+  struct Next {
+    std::int32_t token = 0;
+    std::string text;           // its bytes, which need not be a whole character
+    double logit = 0;           // the model's
+    double probability = 0;     // softmax of the logits
+    double drawn = 0;           // probability of being drawn; 0 when filtered out
+    std::string_view filtered;  // "top-k", "top-p", "min-p", "temperature", or empty
+  };
+
+  struct GenerateOptions {
+    std::int64_t max_new_tokens = 128;
+    Sampling sampling;
+    std::vector<std::string> stop;  // strings that end the text, and are no part of it
+    bool shift_context = false;     // when the context is full, go on with its last half
+  };
+
+  struct Generation {
+    std::vector<std::int32_t> tokens;
+    std::string text;
+    std::string finish_reason;  // "stop_token", "stop_string", "length", "interrupted" or
+                                // "context_full"
+  };
+
+  // Called with every piece of text as it is certain. Return false to stop.
+  using TextCallback = std::function<bool(std::string_view text)>;
+
+  // Attention patterns of one pass. Layers and heads count from 0.
+  struct Attention {
+    std::int64_t layers = 0;
+    std::int64_t heads = 0;
+    std::int64_t tokens = 0;
+    std::vector<float> weights;  // (layers, heads, tokens, tokens)
+
+    // How much the token at position `query` heeds the one at `key`; a query's weights sum to one.
+    float weight(std::int64_t layer, std::int64_t head, std::int64_t query,
+                 std::int64_t key) const {
+      return weights[((layer * heads + head) * tokens + query) * tokens + key];
+    }
+  };
+
+  // Values of one probe point, named as in TransformerLens ("blocks.0.attn.hook_pattern").
+  struct Values {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<float> values;
+  };
+
+  // A directory with config.json, model.safetensors and tokenizer.json (or vocab.json and
+  // merges.txt), or the built-in name "starter".
+  static Model load(const std::string& name_or_directory);
+
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  Dimensions dimensions() const;
+
+  // Text needs a tokenizer; without one, these three throw Error{not_found}.
+  bool has_tokenizer() const;
+  std::vector<std::int32_t> encode(std::string_view text) const;
+  std::string decode(std::span<const std::int32_t> tokens) const;
+
+  // The logits (vocabulary) of what follows the tokens.
+  std::vector<float> logits(std::span<const std::int32_t> tokens) const;
+
+  // What may follow the tokens, the likeliest first; `most` 0 gives the whole vocabulary.
+  std::vector<Next> predict(std::span<const std::int32_t> tokens, const Sampling& sampling,
+                            std::size_t most = 10) const;
+
+  // Continues a prompt.
+  Generation generate(std::string_view prompt, const GenerateOptions& options,
+                      const TextCallback& callback = {}) const;
+  Generation generate(std::span<const std::int32_t> prompt, const GenerateOptions& options,
+                      const TextCallback& callback = {}) const;
+
+  Attention attention(std::span<const std::int32_t> tokens) const;
+
+  // Any probe points by name; * stands for any part of one.
+  std::vector<Values> trace(std::span<const std::int32_t> tokens,
+                            const std::vector<std::string>& names) const;
+
+ private:
+  struct Parts;
+  explicit Model(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+// Threads that heed computes with, in the whole process; all cores unless HEED_THREADS says less.
+void set_threads(int count);
+
+}  // namespace heed

@@ -1,0 +1,75 @@
+#include "engine/loaded_model.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "engine/starter.h"
+#include "model/gpt_files.h"
+#include "tokenizer/tokenizer_files.h"
+
+namespace heed {
+namespace {
+
+StarterFiles require_starter() {
+  const auto files = starter_files();
+  require(files.has_value(), ErrorCode::not_found,
+          "this build of heed has no starter model (models/starter was missing when it was built); "
+          "name a model directory instead");
+  return *files;
+}
+
+bool has_tokenizer(const std::filesystem::path& directory) {
+  return std::filesystem::exists(directory / "tokenizer.json") ||
+         std::filesystem::exists(directory / "vocab.json");
+}
+
+std::unique_ptr<Tokenizer> starter_tokenizer(const StarterFiles& files) {
+  return parse_tokenizer_json(files.tokenizer, "the starter's tokenizer.json");
+}
+
+}  // namespace
+
+const Tokenizer& LoadedModel::require_tokenizer() const {
+  require(tokenizer != nullptr, ErrorCode::not_found,
+          "'{}' has no tokenizer (tokenizer.json, or vocab.json and merges.txt); give token ids "
+          "instead of text",
+          name);
+  return *tokenizer;
+}
+
+std::vector<std::int32_t> LoadedModel::encode(std::string_view text) const {
+  std::vector<std::int32_t> ids = require_tokenizer().encode(text);
+  require(!ids.empty(), ErrorCode::invalid_argument, "the text is empty");
+  return ids;
+}
+
+std::string LoadedModel::token_bytes(std::int32_t id) const {
+  const bool known = tokenizer != nullptr && id >= 0 && id < tokenizer->vocabulary_size();
+  return known ? tokenizer->token_bytes(id) : "#" + std::to_string(id);
+}
+
+std::vector<std::string> LoadedModel::token_bytes(std::span<const std::int32_t> ids) const {
+  std::vector<std::string> bytes;
+  for (const std::int32_t id : ids) bytes.push_back(token_bytes(id));
+  return bytes;
+}
+
+LoadedModel load_model(const std::string& name_or_directory) {
+  if (name_or_directory == starter_name) {
+    const StarterFiles files = require_starter();
+    return {.name = name_or_directory,
+            .gpt = load_gpt(GptBytes{"the starter model", files.config, files.weights}),
+            .tokenizer = starter_tokenizer(files)};
+  }
+  const std::filesystem::path directory = name_or_directory;
+  LoadedModel model{.name = name_or_directory, .gpt = load_gpt(directory), .tokenizer = nullptr};
+  if (has_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
+  return model;
+}
+
+std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path) {
+  if (name_or_path == starter_name) return starter_tokenizer(require_starter());
+  return load_tokenizer(name_or_path);
+}
+
+}  // namespace heed

@@ -1,0 +1,22 @@
+// The model that ships inside the binary.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace heed {
+
+inline constexpr std::string_view starter_name = "starter";
+
+struct StarterFiles {
+  std::string_view config;             // config.json
+  std::span<const std::byte> weights;  // model.safetensors
+  std::string_view tokenizer;          // tokenizer.json
+};
+
+// Nothing in a build that was made without models/starter.
+std::optional<StarterFiles> starter_files();
+
+}  // namespace heed
