@@ -26,8 +26,9 @@ void require_rate(float rate, const char* name) {
 // Reads fields of one JSON object, with the document's name in every complaint.
 class Fields {
  public:
-  Fields(const Json& object, std::string source) : object_(object), source_(std::move(source)) {
-    require(object.is_object(), ErrorCode::corrupt_data, "{}: expected a JSON object", source_);
+  // A copy, because an object within a document may be a temporary one.
+  Fields(Json object, std::string source) : object_(std::move(object)), source_(std::move(source)) {
+    require(object_.is_object(), ErrorCode::corrupt_data, "{}: expected a JSON object", source_);
   }
 
   bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
@@ -72,9 +73,19 @@ class Fields {
   }
 
  private:
-  const Json& object_;
+  const Json object_;
   std::string source_;
 };
+
+// What is impossible in a config is damage in a document: the same complaint, with the source.
+template <class Validate>
+void validate_document(const std::string& source, Validate&& validate) {
+  try {
+    validate();
+  } catch (const Error& error) {
+    fail(ErrorCode::corrupt_data, "{}: {}", source, error.what());
+  }
+}
 
 Activation activation_from_name(const std::string& name, const std::string& source) {
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
@@ -148,8 +159,11 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
   config.channels = fields.integer("n_embd");
   config.layers = fields.integer("n_layer");
   config.heads = fields.integer("n_head");
-  require_extent(config.channels, largest_extent, "channels");
-  require_extent(config.heads, 65536, "heads");
+  // Before anything is derived from them.
+  validate_document(source, [&] {
+    require_extent(config.channels, largest_extent, "channels");
+    require_extent(config.heads, 65536, "heads");
+  });
   config.feed_forward = fields.integer_or("n_inner", 4 * config.channels);
   config.activation =
       activation_from_name(fields.text_or("activation_function", "gelu_new"), source);
@@ -172,11 +186,7 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
             "{}: n_embd {} is not a multiple of n_head {}", source, config.channels, config.heads);
     config.head_size = config.channels / config.heads;
   }
-  try {
-    config.validate();
-  } catch (const Error& error) {
-    fail(ErrorCode::corrupt_data, "{}: {}", source, error.what());
-  }
+  validate_document(source, [&] { config.validate(); });
   return config;
 }
 

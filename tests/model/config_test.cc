@@ -1,0 +1,182 @@
+#include "model/config.h"
+
+#include <gtest/gtest.h>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryDirectory;
+
+// The config.json that the GPT-2 of the hub has, in so far as it says what is computed.
+Json hub_document() {
+  return Json::parse(R"({
+    "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"],
+    "attn_pdrop": 0.1, "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256,
+    "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt2",
+    "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+    "resid_pdrop": 0.1, "summary_activation": null, "summary_type": "cls_index",
+    "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}},
+    "vocab_size": 50257
+  })");
+}
+
+Json with(const char* key, const Json& value) {
+  Json document = hub_document();
+  document[key] = value;
+  return document;
+}
+
+GptConfig read(const Json& document) { return gpt_config_from_json(document, "config.json"); }
+
+TEST(Config, ReadsTheHubsGpt2) {
+  GptConfig expected;
+  expected.embedding_dropout = expected.attention_dropout = expected.residual_dropout = 0.1F;
+  expected.end_of_text = 50256;
+  EXPECT_EQ(read(hub_document()), expected);
+}
+
+TEST(Config, IsReadAsItWasWritten) {
+  GptConfig plain = make_gpt_config(3, 4, 32, 24, 61);
+  GptConfig unusual = make_gpt_config(2, 3, 24, 16, 37);
+  unusual.head_size = 10;
+  unusual.feed_forward = 56;
+  unusual.activation = Activation::gelu_erf;
+  unusual.norm_epsilon = 1e-6F;
+  unusual.initial_deviation = 0.013F;
+  unusual.has_bias = false;
+  unusual.tied_head = false;
+  unusual.embedding_dropout = 0.1F;
+  unusual.attention_dropout = 0.2F;
+  unusual.residual_dropout = 0.3F;
+  unusual.end_of_text = 36;
+  GptConfig rectified = plain;
+  rectified.activation = Activation::relu;
+  for (const GptConfig& config : {plain, unusual, rectified}) {
+    EXPECT_EQ(read(Json::parse(gpt_config_to_json(config).dump())), config);
+  }
+}
+
+// The nested object once was a temporary that had gone when its fields were read.
+TEST(Config, ReadsHeedsOwnFields) {
+  Json document = hub_document();
+  document["heed"] = {{"bias", false}, {"head_size", 80}};
+  EXPECT_FALSE(read(document).has_bias);
+  EXPECT_EQ(read(document).head_size, 80);
+  document["heed"] = nullptr;
+  EXPECT_TRUE(read(document).has_bias);
+  document["heed"] = {{"bias", "no"}};
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(document); }, "config.json: heed", "'bias'");
+  document["heed"] = 3;
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(document); }, "config.json: heed", "object");
+}
+
+TEST(Config, WritesWhatOtherReadersLookFor) {
+  const OrderedJson json = gpt_config_to_json(make_gpt_config(3, 4, 32, 24, 61));
+  EXPECT_EQ(json["n_ctx"], 24);
+  EXPECT_EQ(json["architectures"][0], "GPT2LMHeadModel");
+  EXPECT_EQ(json["layer_norm_epsilon"].dump(), "1e-05");
+  EXPECT_FALSE(json.contains("heed"));
+}
+
+TEST(Config, FillsInWhatGpt2Assumes) {
+  const GptConfig config = read(Json::parse(
+      R"({"vocab_size": 10, "n_ctx": 8, "n_embd": 12, "n_layer": 1, "n_head": 3,
+          "n_inner": null, "eos_token_id": 50256})"));
+  EXPECT_EQ(config.context, 8);
+  EXPECT_EQ(config.head_size, 4);
+  EXPECT_EQ(config.feed_forward, 48);
+  EXPECT_EQ(config.activation, Activation::gelu_tanh);
+  EXPECT_TRUE(config.tied_head);
+  EXPECT_EQ(config.end_of_text, -1);
+  EXPECT_EQ(read(with("activation_function", "gelu_pytorch_tanh")).activation,
+            Activation::gelu_tanh);
+}
+
+TEST(Config, NamesAMissingKey) {
+  for (const char* key : {"vocab_size", "n_embd", "n_layer", "n_head"}) {
+    Json document = hub_document();
+    document.erase(key);
+    expect_error(
+        ErrorCode::corrupt_data, [&] { read(document); },
+        fmt::format("config.json: '{}' is missing", key));
+  }
+  Json document = hub_document();
+  document.erase("n_positions");
+  document.erase("n_ctx");
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(document); }, "'n_ctx' is missing");
+}
+
+TEST(Config, NamesAValueOfTheWrongType) {
+  const auto refuse = [](const char* key, const Json& value) {
+    expect_error(
+        ErrorCode::corrupt_data, [&] { read(with(key, value)); }, "config.json",
+        std::string("'") + key + "'", value.dump());
+  };
+  refuse("n_layer", "twelve");
+  refuse("n_layer", 12.5);
+  refuse("n_embd", Json::array({768}));
+  refuse("vocab_size", std::uint64_t{1} << 63);
+  refuse("layer_norm_epsilon", "1e-5");
+  refuse("tie_word_embeddings", 1);
+  refuse("activation_function", 3);
+  expect_error(
+      ErrorCode::corrupt_data, [] { read(Json::array()); }, "expected a JSON object");
+}
+
+TEST(Config, NamesAnImpossibleValue) {
+  const auto refuse = [](const char* key, const Json& value, const std::string& part) {
+    expect_error(
+        ErrorCode::corrupt_data, [&] { read(with(key, value)); }, "config.json", part);
+  };
+  refuse("n_layer", 0, "layers must be between 1 and 4096, not 0");
+  refuse("n_layer", 5000, "not 5000");
+  refuse("n_head", 0, "heads must be between 1 and 65536, not 0");
+  refuse("n_head", -12, "not -12");
+  refuse("n_embd", std::int64_t{1} << 40, "channels");
+  refuse("vocab_size", -1, "vocabulary size");
+  refuse("n_positions", 0, "context");
+  refuse("n_inner", -4, "feed-forward size");
+  refuse("layer_norm_epsilon", 0.0, "layer_norm_epsilon must be positive");
+  refuse("attn_pdrop", 1.0, "attn_pdrop");
+  refuse("eos_token_id", -2, "eos_token_id is -2");
+}
+
+TEST(Config, NamesAContradiction) {
+  expect_error(
+      ErrorCode::corrupt_data, [] { read(with("n_head", 7)); },
+      "n_embd 768 is not a multiple of n_head 7");
+}
+
+TEST(Config, RefusesVariantsThatItWouldComputeDifferently) {
+  const auto refuse = [](const char* key, const Json& value) {
+    expect_error(
+        ErrorCode::unsupported, [&] { read(with(key, value)); }, key);
+  };
+  refuse("model_type", "llama");
+  refuse("scale_attn_by_inverse_layer_idx", true);
+  refuse("add_cross_attention", true);
+  refuse("is_encoder_decoder", true);
+  refuse("scale_attn_weights", false);
+  refuse("activation_function", "silu");
+}
+
+TEST(Config, NamesTheFileThatIsNoJson) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "config.json", "{\"n_layer\": 12,}");
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read_gpt_config(directory / "config.json"); },
+      (directory / "config.json").string());
+  expect_error(
+      ErrorCode::not_found, [&] { read_gpt_config(directory / "other.json"); }, "other.json");
+}
+
+}  // namespace
+}  // namespace heed
