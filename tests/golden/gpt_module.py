@@ -1,0 +1,166 @@
+"""A GPT in PyTorch, written for comparison with heed: every number of a pass has a name.
+
+Names of parameters are Hugging Face's for GPT-2, with weights [out, in]; names of points inside a
+pass are TransformerLens'. Letters: B batch, T positions, C channels, H heads, D head size,
+F neurons, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+# Matrices that a GPT-2 file keeps as Conv1D, [in, out].
+TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
+
+
+@dataclass
+class GptConfig:
+    vocabulary_size: int
+    context: int
+    channels: int
+    layers: int
+    heads: int
+    head_size: int
+    feed_forward: int
+    activation: str = "gelu_new"
+    norm_epsilon: float = 1e-5
+    has_bias: bool = True
+    tied_head: bool = True
+
+    @staticmethod
+    def from_json(document):
+        """From a config.json as GPT-2 has it, with heed's own fields."""
+        own = document.get("heed", {})
+        channels, heads = document["n_embd"], document["n_head"]
+        return GptConfig(
+            vocabulary_size=document["vocab_size"],
+            context=document["n_positions"],
+            channels=channels,
+            layers=document["n_layer"],
+            heads=heads,
+            head_size=own.get("head_size", channels // heads),
+            feed_forward=document.get("n_inner") or 4 * channels,
+            activation=document.get("activation_function", "gelu_new"),
+            norm_epsilon=document.get("layer_norm_epsilon", 1e-5),
+            has_bias=own.get("bias", True),
+            tied_head=document.get("tie_word_embeddings", True),
+        )
+
+
+ACTIVATIONS = {
+    "gelu_new": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
+    "relu": torch.relu,
+}
+
+
+class Points(dict):
+    """Collects the points of a pass by name."""
+
+    def see(self, name, values):
+        self[name] = values.detach().clone()
+
+
+class Norm(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(config.channels))
+        self.bias = nn.Parameter(torch.zeros(config.channels)) if config.has_bias else None
+        self.epsilon = config.norm_epsilon
+
+    def forward(self, x, points, name):
+        centred = x - x.mean(-1, keepdim=True)
+        scale = torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        normalized = centred / scale
+        points.see(name + ".hook_scale", scale)
+        points.see(name + ".hook_normalized", normalized)
+        out = normalized * self.weight
+        return out if self.bias is None else out + self.bias
+
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.heads, self.head_size = config.heads, config.head_size
+        width = config.heads * config.head_size
+        self.c_attn = nn.Linear(config.channels, 3 * width, bias=config.has_bias)
+        self.c_proj = nn.Linear(width, config.channels, bias=config.has_bias)
+
+    def forward(self, x, points, name):
+        batch, positions, _ = x.shape
+        split = lambda part: part.reshape(batch, positions, self.heads, self.head_size)
+        query, key, value = (split(part) for part in self.c_attn(x).chunk(3, dim=-1))
+        points.see(name + ".hook_q", query)
+        points.see(name + ".hook_k", key)
+        points.see(name + ".hook_v", value)
+        scores = torch.einsum("bthd,bshd->bhts", query, key) / math.sqrt(self.head_size)
+        future = torch.ones(positions, positions, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, -math.inf)
+        pattern = torch.softmax(scores, dim=-1)
+        mixed = torch.einsum("bhts,bshd->bthd", pattern, value)
+        points.see(name + ".hook_attn_scores", scores)
+        points.see(name + ".hook_pattern", pattern)
+        points.see(name + ".hook_z", mixed)
+        return self.c_proj(mixed.reshape(batch, positions, -1))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.c_fc = nn.Linear(config.channels, config.feed_forward, bias=config.has_bias)
+        self.c_proj = nn.Linear(config.feed_forward, config.channels, bias=config.has_bias)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x, points, name):
+        pre = self.c_fc(x)
+        post = self.activation(pre)
+        points.see(name + ".hook_pre", pre)
+        points.see(name + ".hook_post", post)
+        return self.c_proj(post)
+
+
+class Block(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.ln_1, self.attn = Norm(config), Attention(config)
+        self.ln_2, self.mlp = Norm(config), FeedForward(config)
+
+    def forward(self, x, points, name):
+        points.see(name + ".hook_resid_pre", x)
+        attended = self.attn(self.ln_1(x, points, name + ".ln1"), points, name + ".attn")
+        points.see(name + ".hook_attn_out", attended)
+        x = x + attended
+        points.see(name + ".hook_resid_mid", x)
+        remembered = self.mlp(self.ln_2(x, points, name + ".ln2"), points, name + ".mlp")
+        points.see(name + ".hook_mlp_out", remembered)
+        x = x + remembered
+        points.see(name + ".hook_resid_post", x)
+        return x
+
+
+class Gpt(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.wte = nn.Embedding(config.vocabulary_size, config.channels)
+        self.wpe = nn.Embedding(config.context, config.channels)
+        self.h = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.ln_f = Norm(config)
+        if not config.tied_head:
+            self.lm_head = nn.Linear(config.channels, config.vocabulary_size, bias=False)
+
+    def forward(self, tokens, points=None):
+        """Logits (B, T, V) of tokens (B, T)."""
+        points = Points() if points is None else points
+        embedded = self.wte(tokens)
+        positions = self.wpe(torch.arange(tokens.shape[1])).expand_as(embedded)
+        points.see("hook_embed", embedded)
+        points.see("hook_pos_embed", positions)
+        x = embedded + positions
+        for layer, block in enumerate(self.h):
+            x = block(x, points, f"blocks.{layer}")
+        x = self.ln_f(x, points, "ln_final")
+        head = self.wte.weight if self.config.tied_head else self.lm_head.weight
+        return x @ head.T

@@ -1,0 +1,222 @@
+// Against PyTorch: tests/golden/make_gpt_golden.py wrote what a model of the same weights computes
+// there in f64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <ostream>
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "kernels/instruction_sets.h"
+#include "kernels/kernels.h"
+#include "model/comparison.h"
+#include "model/gpt.h"
+
+namespace heed {
+namespace {
+
+using testing::RecordingProbe;
+using testing::relative_error;
+
+constexpr double forward_tolerance = 1e-5;
+constexpr double gradient_tolerance = 1e-4;
+constexpr double step_tolerance = 1e-4;
+
+bool is_transposed(const std::string& name) {
+  return name.ends_with("c_attn.weight") || name.ends_with("c_proj.weight") ||
+         name.ends_with("c_fc.weight");
+}
+
+// One golden file, and the model that it begins with.
+class Golden {
+ public:
+  explicit Golden(const std::string& name)
+      : file_(SafetensorsFile::open(std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden" /
+                                    (name + ".safetensors"))),
+        config_(gpt_config_from_json(parse_json(file_.metadata().at("config"), name), name)) {}
+
+  const GptConfig& config() const { return config_; }
+  const SafetensorsFile& file() const { return file_; }
+
+  Gpt gpt() const {
+    Gpt gpt(config_);
+    for (const auto& entry : gpt.parameters().layout().entries()) {
+      const Tensor<float> values = parameter_like("parameter." + entry.name, entry.shape);
+      std::ranges::copy(values.span(), gpt.parameters().tensor(entry.name).data());
+    }
+    return gpt;
+  }
+
+  const TensorEntry& entry(const std::string& name) const {
+    const TensorEntry* found = file_.find(name);
+    require(found != nullptr, ErrorCode::not_found, "no '{}' in the golden file", name);
+    return *found;
+  }
+
+  // A parameter or its gradient as heed keeps it, [out, in].
+  Tensor<float> parameter_like(const std::string& name, const Shape& shape) const {
+    Tensor<float> values(shape);
+    is_transposed(name) ? read_transposed_as_f32(entry(name), values)
+                        : read_as_f32(entry(name), values);
+    return values;
+  }
+
+  Tensor<float> floats(const std::string& name) const {
+    Tensor<float> values(entry(name).shape);
+    read_as_f32(entry(name), values);
+    return values;
+  }
+
+  template <class T>
+  Tensor<T> exact(const std::string& name) const {
+    Tensor<T> values(entry(name).shape);
+    EXPECT_EQ(entry(name).bytes.size(), values.span().size_bytes());
+    std::memcpy(values.data(), entry(name).bytes.data(), entry(name).bytes.size());
+    return values;
+  }
+
+ private:
+  SafetensorsFile file_;
+  GptConfig config_;
+};
+
+struct Case {
+  std::string model;
+  std::string instruction_set;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& case_) {
+    return out << case_.model << " on " << case_.instruction_set;
+  }
+};
+
+class AgainstPyTorch : public ::testing::TestWithParam<Case> {
+ protected:
+  AgainstPyTorch()
+      : golden_(GetParam().model),
+        gpt_(golden_.gpt()),
+        tokens_(golden_.exact<std::int32_t>("tokens")),
+        targets_(golden_.exact<std::int32_t>("targets")),
+        buffers_(gpt_.config(), tokens_.shape()[0], tokens_.shape()[1]) {
+    kernels::use_instruction_set(GetParam().instruction_set);
+    for (const std::int32_t target : targets_.span()) {
+      counted_ += target != kernels::ignored_target;
+    }
+  }
+  ~AgainstPyTorch() override { kernels::use_instruction_set(""); }
+
+  LossSum loss_and_gradients(GptGradients& gradients) {
+    return gpt_.loss_and_gradients(
+        tokens_, targets_, {.scale = 1.0F / static_cast<float>(counted_)}, buffers_, gradients);
+  }
+
+  void record(const char* what, double error) {
+    RecordProperty(what, fmt::format("{:.2e}", error));
+  }
+
+  Golden golden_;
+  Gpt gpt_;
+  Tensor<std::int32_t> tokens_;
+  Tensor<std::int32_t> targets_;
+  TrainingBuffers buffers_;
+  std::int64_t counted_ = 0;
+};
+
+TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
+  const std::int64_t batch = tokens_.shape()[0];
+  const std::int64_t positions = tokens_.shape()[1];
+  RecordingProbe probe;
+  const GptActivations activations(gpt_.config(), batch, positions, Keep::one_block);
+  gpt_.forward(tokens_, {.batch = batch, .positions = positions, .probe = &probe}, activations);
+  Tensor<float> logits(Shape{batch * positions, gpt_.config().vocabulary_size});
+  gpt_.project(activations.final_norm(), logits);
+  const double logits_error = relative_error(logits.span(), golden_.floats("logits").span());
+  EXPECT_LE(logits_error, forward_tolerance);
+  record("logits", logits_error);
+
+  double worst = 0;
+  std::size_t compared = 0;
+  for (const TensorEntry& entry : golden_.file().tensors()) {
+    constexpr std::string_view prefix = "probe.";
+    if (!entry.name.starts_with(prefix)) continue;
+    const auto& record = probe.records[entry.name.substr(prefix.size())];
+    EXPECT_EQ(record.shape, entry.shape) << entry.name;
+    const double error = relative_error(record.values, golden_.floats(entry.name).span());
+    EXPECT_LE(error, forward_tolerance) << entry.name;
+    worst = std::max(worst, error);
+    ++compared;
+  }
+  EXPECT_EQ(compared, all_sites(gpt_.config().layers).size());
+  record("worst_point", worst);
+}
+
+TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
+  GptGradients gradients(gpt_.config());
+  const LossSum loss = loss_and_gradients(gradients);
+  EXPECT_EQ(loss.count, counted_);
+  const double expected_loss = golden_.exact<double>("loss")[0];
+  EXPECT_NEAR(loss.mean(), expected_loss, 1e-5 * expected_loss);
+
+  double worst = 0;
+  for (const auto& entry : gradients.layout().entries()) {
+    const Tensor<float> expected = golden_.parameter_like("gradient." + entry.name, entry.shape);
+    const double error = relative_error(gradients.tensor(entry.name).span(), expected.span());
+    EXPECT_LE(error, gradient_tolerance) << entry.name;
+    worst = std::max(worst, error);
+  }
+  record("worst_gradient", worst);
+}
+
+// Weights decay, vectors do not; the gradient is clipped to norm 1.
+TEST_P(AgainstPyTorch, TenStepsOfAdamWAgree) {
+  const Tensor<double> losses = golden_.exact<double>("step_losses");
+  const Tensor<double> norms = golden_.exact<double>("step_norms");
+  GptGradients gradients(gpt_.config());
+  const ArenaLayout& layout = gpt_.parameters().layout();
+  Arena<float> first_moment(layout);
+  Arena<float> second_moment(layout);
+  double worst = 0;
+  for (std::int64_t step = 0; step < 10; ++step) {
+    gradients.clear();
+    const double loss = loss_and_gradients(gradients).mean();
+    EXPECT_NEAR(loss, losses[step], step_tolerance) << "before step " << step + 1;
+    worst = std::max(worst, std::abs(loss - losses[step]));
+    const double norm = std::sqrt(kernels::squared_norm(gradients.all()));
+    EXPECT_NEAR(norm, norms[step], 1e-4 * norms[step]);
+    for (const auto& entry : layout.entries()) {
+      kernels::adamw_step({.parameters = gpt_.parameters().tensor(entry.name).span(),
+                           .gradients = gradients.tensor(entry.name).span(),
+                           .first_moment = first_moment.view(entry).span(),
+                           .second_moment = second_moment.view(entry).span()},
+                          {.learning_rate = 1e-3F,
+                           .beta1 = 0.9F,
+                           .beta2 = 0.95F,
+                           .epsilon = 1e-8F,
+                           .weight_decay = entry.shape.rank() == 2 ? 0.1F : 0.0F,
+                           .gradient_scale = static_cast<float>(std::min(1.0, 1.0 / norm)),
+                           .step = step + 1});
+    }
+  }
+  record("worst_step_loss", worst);
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const char* model : {"gpt_tied", "gpt_untied"}) {
+    for (const std::string& set : kernels::available_instruction_sets()) {
+      cases.push_back({model, set});
+    }
+  }
+  return cases;
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  return info.param.model + "_" + info.param.instruction_set;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, AgainstPyTorch, ::testing::ValuesIn(all_cases()), case_name);
+
+}  // namespace
+}  // namespace heed
