@@ -1,0 +1,135 @@
+// Stories as a whole: reproducible, with a probability that reading them back confirms.
+#include "microworld/microworld.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "heed/error.h"
+#include "microworld/kinds.h"
+
+namespace heed::microworld {
+namespace {
+
+constexpr double impossible = -std::numeric_limits<double>::infinity();
+
+Story first_of(const Microworld& world, StoryKind kind) {
+  for (std::int64_t i = 0;; ++i) {
+    Story story = world.story(i);
+    if (story.kind == kind) return story;
+  }
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Microworld, StoryIsAFunctionOfSeedAndIndex) {
+  const Microworld world(42);
+  std::vector<std::string> forward, backward;
+  for (std::int64_t i = 0; i < 50; ++i) forward.push_back(to_json_line(world.story(i)));
+  for (std::int64_t i = 50; i-- > 0;) backward.push_back(to_json_line(Microworld(42).story(i)));
+  EXPECT_EQ(forward, std::vector<std::string>(backward.rbegin(), backward.rend()));
+  EXPECT_NE(world.story(0).text, Microworld(43).story(0).text);
+  EXPECT_NE(world.story(0).text, world.story(1).text);
+  EXPECT_THROW(world.story(-1), Error);
+}
+
+TEST(Microworld, ReadingAStoryBackGivesItsProbabilityAndTruth) {
+  const Microworld world(7);
+  for (std::int64_t i = 0; i < 6000; ++i) {
+    const Story story = world.story(i);
+    std::vector<Story> found = derivations(story.text);
+    ASSERT_EQ(found.size(), 1u) << story.text;
+    found[0].index = i;
+    ASSERT_EQ(found[0].log_probability, story.log_probability) << story.text;
+    ASSERT_EQ(to_json_line(found[0]), to_json_line(story));
+  }
+}
+
+TEST(Microworld, KindsComeAsOftenAsTheyShould) {
+  const Microworld world(5);
+  std::array<int, story_kind_count> counts{};
+  for (std::int64_t i = 0; i < 10000; ++i) {
+    ++counts[static_cast<std::size_t>(world.story(i).kind)];
+  }
+  for (std::size_t kind = 0; kind < story_kind_count; ++kind) {
+    const double p = kind_weights()[kind];
+    EXPECT_NEAR(counts[kind] / 10000.0, p, 5.0 * std::sqrt(p * (1 - p) / 10000.0));
+  }
+}
+
+TEST(Microworld, EntropyEstimatesAgree) {
+  const Microworld world(1);
+  const Entropy one = world.entropy(0, 5000);
+  const Entropy other = Microworld(2).entropy(5000, 10000);
+  EXPECT_EQ(one.stories, 5000);
+  EXPECT_GT(one.standard_error, 0.0);
+  EXPECT_LT(one.standard_error, 0.5);
+  EXPECT_NEAR(one.nats_per_story, other.nats_per_story,
+              5.0 * std::hypot(one.standard_error, other.standard_error));
+  EXPECT_GT(one.nats_per_story, 60.0);
+  EXPECT_LT(one.nats_per_story, 150.0);
+  EXPECT_THROW(world.entropy(3, 4), Error);
+}
+
+TEST(Microworld, TextThatTheGrammarCannotMakeHasNoProbability) {
+  const Microworld world(9);
+  const Story story = first_of(world, StoryKind::creature);
+  ASSERT_EQ(log_probability(story.text), story.log_probability);
+  EXPECT_EQ(log_probability(""), impossible);
+  EXPECT_EQ(log_probability("Call me Ishmael."), impossible);
+  EXPECT_EQ(log_probability(std::string("\0\xff(|){}", 7)), impossible);
+  EXPECT_EQ(log_probability(story.text + " "), impossible);
+  EXPECT_EQ(log_probability(story.text + story.text), impossible);
+  EXPECT_EQ(log_probability(story.text.substr(1)), impossible);
+  for (std::size_t cut = 0; cut < story.text.size(); cut += 7) {
+    EXPECT_EQ(log_probability(story.text.substr(0, cut)), impossible) << cut;
+  }
+  EXPECT_FALSE(parse("The murderer was the cook.").has_value());
+}
+
+TEST(Microworld, OneWrongByteIsAlwaysNoticed) {
+  const Story story = first_of(Microworld(9), StoryKind::letter);
+  for (std::size_t i = 0; i < story.text.size(); ++i) {
+    std::string text = story.text;
+    text[i] ^= 0x02;
+    EXPECT_EQ(log_probability(text), impossible) << text;
+  }
+}
+
+TEST(Microworld, WhatContradictsTheTruthHasNoProbability) {
+  const Microworld world(12);
+  const Story mystery = first_of(world, StoryKind::mystery);
+  for (const std::string& suspect : mystery.culprit->suspects) {
+    std::string text = mystery.text;
+    text.replace(mystery.culprit->answer.begin, mystery.culprit->name.size(), suspect);
+    EXPECT_EQ(log_probability(text) > impossible, suspect == mystery.culprit->name) << suspect;
+  }
+  const std::string walk =
+      "Long ago, a shy fox crept through the leafy wood, where ferns grew beside the path. It had "
+      "no "
+      "name. Near a broken gate it met a blue hare, which waited. \"Good day to you,\" said the "
+      "hare. The fox trembled. \"I heard a noise,\" it whispered.\nBehind a rock they dug up a "
+      "tiny "
+      "cup and a new red bell. The hare took the cup and hid it under a leaf, and the fox took the "
+      "bell and smiled at the moon in its side. That night an owl sang to them.";
+  EXPECT_GT(log_probability(walk), impossible);
+  // A fierce fox does not creep, a leafy wood has no ice, and a new bell needs no mending.
+  EXPECT_EQ(log_probability(replaced(walk, "a shy fox", "a fierce fox")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "crept through", "prowled through")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "leafy", "icy")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "a new red bell", "a bent red bell")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "The hare took", "The pony took")), impossible);
+  EXPECT_NEAR(log_probability(replaced(walk, "crept through", "slipped into")),
+              log_probability(walk), 1e-9);
+}
+
+}  // namespace
+}  // namespace heed::microworld
