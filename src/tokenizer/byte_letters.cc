@@ -1,6 +1,7 @@
 #include "tokenizer/byte_letters.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "tokenizer/utf8.h"

@@ -2,6 +2,7 @@
 // set of the characters (code points) of the training text.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
