@@ -42,8 +42,8 @@ void tell_tale(Writer& writer) {
 
   say(writer,
       "(One rainy evening|One {weekday} evening|After supper|When the lamps were lit), {teller} "
-      "(sat down by the fire|opened a heavy book|lit a candle|shut the door), put {new_thing} "
-      "{thing_trail} on the table and told {person} about {first_context}. {first_scene}\n",
+      "(sat down by the fire|opened a heavy book|lit a candle|shut the door), put on the table "
+      "{new_thing} {thing_trail}, and told {person} about {first_context}. {first_scene}\n",
       slots);
   say(writer,
       "\"(Another|One more|Do not stop|Tell me more)!\" (cried|begged|said) {name} (from the "
