@@ -1,0 +1,301 @@
+#include "model/gpt_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <functional>
+#include <ranges>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryDirectory;
+
+// A tensor as it lies in a file.
+struct StoredTensor {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
+};
+
+GptConfig small_config() { return make_gpt_config(2, 2, 12, 8, 11); }
+
+GptConfig bias_free_config() {
+  GptConfig config = small_config();
+  config.has_bias = false;
+  config.tied_head = false;
+  config.head_size = 5;
+  return config;
+}
+
+Gpt random_gpt(const GptConfig& config, std::uint64_t seed = 3) {
+  Gpt gpt(config);
+  gpt.parameters().initialize(seed);
+  // Gains and biases too, so that mixing them up shows.
+  for (const auto& entry : gpt.parameters().layout().entries()) {
+    float value = 0.5F;
+    for (float& element : gpt.parameters().tensor(entry.name).span()) {
+      element += value += 0.01F;
+    }
+  }
+  return gpt;
+}
+
+std::vector<StoredTensor> stored_tensors(const std::filesystem::path& directory) {
+  const auto file = SafetensorsFile::open(directory / weights_file_name);
+  std::vector<StoredTensor> tensors;
+  for (const TensorEntry& entry : file.tensors()) {
+    Tensor<float> values(entry.shape);
+    read_as_f32(entry, values);
+    tensors.push_back({entry.name, entry.shape, {values.span().begin(), values.span().end()}});
+  }
+  return tensors;
+}
+
+OutgoingTensor outgoing_as(const StoredTensor& tensor, DType dtype) {
+  return {.name = tensor.name,
+          .dtype = dtype,
+          .shape = tensor.shape,
+          .produce = [&tensor, dtype](const ByteSink& sink) {
+            if (dtype == DType::f32) return sink(std::as_bytes(std::span(tensor.values)));
+            std::vector<std::uint16_t> halves;
+            for (const float value : tensor.values) {
+              halves.push_back(dtype == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value));
+            }
+            sink(std::as_bytes(std::span(halves)));
+          }};
+}
+
+void write_tensors(const std::filesystem::path& file, const std::vector<StoredTensor>& tensors,
+                   DType dtype = DType::f32) {
+  std::vector<OutgoingTensor> out;
+  for (const StoredTensor& tensor : tensors) out.push_back(outgoing_as(tensor, dtype));
+  write_safetensors(file, out);
+}
+
+// A saved model whose file a test may change before it is read.
+class GptFiles : public ::testing::Test {
+ protected:
+  void save(const Gpt& gpt) {
+    save_gpt(gpt, directory_.path());
+    tensors_ = stored_tensors(directory_.path());
+  }
+
+  StoredTensor& stored(const std::string& name) {
+    const auto found = std::ranges::find(tensors_, name, &StoredTensor::name);
+    require(found != tensors_.end(), ErrorCode::not_found, "no stored '{}'", name);
+    return *found;
+  }
+
+  void rewrite(DType dtype = DType::f32) {
+    write_tensors(directory_ / weights_file_name, tensors_, dtype);
+  }
+
+  Gpt load() { return load_gpt(directory_.path()); }
+
+  template <class... Parts>
+  void expect_refused(const Parts&... parts) {
+    expect_error(
+        ErrorCode::corrupt_data, [&] { load(); }, parts...);
+  }
+
+  TemporaryDirectory directory_;
+  std::vector<StoredTensor> tensors_;
+};
+
+void expect_same(const Gpt& actual, const Gpt& expected) {
+  EXPECT_EQ(actual.config(), expected.config());
+  EXPECT_TRUE(std::ranges::equal(actual.parameters().all(), expected.parameters().all()));
+}
+
+TEST_F(GptFiles, AreReadAsTheyWereWritten) {
+  for (const GptConfig& config : {small_config(), bias_free_config()}) {
+    const Gpt gpt = random_gpt(config);
+    save(gpt);
+    expect_same(load(), gpt);
+  }
+}
+
+TEST_F(GptFiles, HoldWhatHuggingFaceExpects) {
+  const Gpt gpt = random_gpt(small_config());
+  save(gpt);
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : tensors_) names.push_back(tensor.name);
+  EXPECT_EQ(names.size(), 2 + 2 * 12 + 2U);
+  EXPECT_THAT(names, ::testing::Contains("h.1.mlp.c_proj.bias"));
+  EXPECT_THAT(names, ::testing::Not(::testing::Contains("lm_head.weight")));
+  // Conv1D: [in, out], the transpose of what is in memory.
+  const StoredTensor& up = stored("h.0.mlp.c_fc.weight");
+  EXPECT_EQ(up.shape, (Shape{12, 48}));
+  EXPECT_EQ(up.values[1], gpt.parameters().tensor("h.0.mlp.c_fc.weight")(1, 0));
+  EXPECT_EQ(stored("wte.weight").shape, (Shape{11, 12}));
+}
+
+TEST_F(GptFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
+  const Gpt gpt = random_gpt(small_config());
+  save(gpt);
+  for (StoredTensor& tensor : tensors_) tensor.name = "transformer." + tensor.name;
+  tensors_.push_back({"transformer.h.0.attn.bias", {1, 1, 8, 8}, std::vector<float>(64, 1.0F)});
+  tensors_.push_back({"transformer.h.0.attn.masked_bias", {1}, {-1e4F}});
+  tensors_.push_back(
+      {"lm_head.weight", {11, 12}, stored("transformer.wte.weight").values});  // a copy of the tied
+  rewrite();
+  expect_same(load(), gpt);
+}
+
+TEST_F(GptFiles, AreReadInHalfPrecision) {
+  const Gpt gpt = random_gpt(small_config());
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    save(gpt);
+    rewrite(dtype);
+    Gpt expected = random_gpt(small_config());
+    for (float& value : expected.parameters().all()) {
+      value = dtype == DType::f16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
+    }
+    expect_same(load(), expected);
+  }
+}
+
+TEST_F(GptFiles, AreReadInShards) {
+  const Gpt gpt = random_gpt(small_config());
+  save(gpt);
+  std::filesystem::remove(directory_ / weights_file_name);
+  const auto middle = tensors_.begin() + 9;
+  OrderedJson index;
+  const auto write_shard = [&](const std::string& name, auto begin, auto end) {
+    write_tensors(directory_ / name, {begin, end});
+    for (auto tensor = begin; tensor != end; ++tensor) index["weight_map"][tensor->name] = name;
+  };
+  write_shard("model-00001-of-00002.safetensors", tensors_.begin(), middle);
+  write_shard("model-00002-of-00002.safetensors", middle, tensors_.end());
+  write_text_file(directory_ / "model.safetensors.index.json", index.dump());
+  expect_same(load(), gpt);
+}
+
+TEST_F(GptFiles, MustHoldEveryTensorOfTheConfig) {
+  save(random_gpt(small_config()));
+  std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "h.1.ln_2.bias"; });
+  rewrite();
+  expect_refused("'h.1.ln_2.bias' is missing", weights_file_name);
+}
+
+TEST_F(GptFiles, MustHoldNoOther) {
+  save(random_gpt(small_config()));
+  tensors_.push_back({"h.2.ln_1.weight", {12}, std::vector<float>(12)});
+  rewrite();
+  expect_refused("'h.2.ln_1.weight'", "2 layers");
+}
+
+TEST_F(GptFiles, MustHaveTheShapesOfTheConfig) {
+  save(random_gpt(small_config()));
+  stored("h.0.mlp.c_fc.weight").shape = {48, 12};  // as nn.Linear would have it
+  rewrite();
+  expect_refused("'h.0.mlp.c_fc.weight' has shape (48, 12)", "(12, 48)");
+  stored("h.0.mlp.c_fc.weight").shape = {12, 48};
+  stored("wpe.weight").shape = {4, 12};
+  stored("wpe.weight").values.resize(48);
+  rewrite();
+  expect_refused("'wpe.weight' has shape (4, 12)");
+}
+
+// A small file whose config asks for a terabyte must not make heed ask for it too.
+TEST_F(GptFiles, AreRefusedBeforeMemoryIsTakenForThem) {
+  save(random_gpt(small_config()));
+  GptConfig huge = small_config();
+  huge.vocabulary_size = huge.channels = 1 << 20;
+  huge.head_size = 1 << 15;
+  write_text_file(directory_ / config_file_name, gpt_config_to_json(huge).dump());
+  expect_refused("'wte.weight' has shape (11, 12)");
+}
+
+TEST_F(GptFiles, MayNotContradictATiedHead) {
+  save(random_gpt(small_config()));
+  tensors_.push_back({"lm_head.weight", {11, 12}, stored("wte.weight").values});
+  tensors_.back().values[5] += 1;
+  rewrite();
+  expect_refused("'lm_head.weight' differs from wte.weight", "tie_word_embeddings");
+  tensors_.back().shape = {12, 11};
+  rewrite();
+  expect_refused("'lm_head.weight' has shape (12, 11)");
+}
+
+TEST_F(GptFiles, NeedAHeadThatIsNotTied) {
+  GptConfig config = small_config();
+  config.tied_head = false;
+  save(random_gpt(config));
+  std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
+  rewrite();
+  expect_refused("'lm_head.weight' is missing");
+}
+
+TEST_F(GptFiles, HoldZerosForBiasesThatAModelLacks) {
+  save(random_gpt(bias_free_config()));
+  const auto is_zero = [](float value) { return value == 0.0F; };
+  EXPECT_TRUE(std::ranges::all_of(stored("h.1.mlp.c_fc.bias").values, is_zero));
+  EXPECT_EQ(stored("h.0.attn.c_attn.bias").shape, (Shape{30}));
+  stored("ln_f.bias").values[2] = 0.25F;
+  rewrite();
+  expect_refused("'ln_f.bias' is not zero", "no biases");
+  std::erase_if(tensors_, [](const auto& tensor) { return tensor.name.ends_with(".bias"); });
+  rewrite();
+  expect_same(load(), random_gpt(bias_free_config()));
+}
+
+TEST_F(GptFiles, AreNamedWhenTheyAreNotThere) {
+  expect_error(
+      ErrorCode::not_found, [&] { load_gpt(directory_ / "none"); }, (directory_ / "none").string());
+  expect_error(
+      ErrorCode::not_found, [&] { load(); }, config_file_name);
+  save(random_gpt(small_config()));
+  std::filesystem::remove(directory_ / weights_file_name);
+  expect_error(
+      ErrorCode::not_found, [&] { load(); }, weights_file_name);
+}
+
+// For its lifetime, files of this process cannot grow beyond `bytes`: writing more fails as on a
+// full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    previous_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &previous_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = previous_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &previous_);
+    ::signal(SIGXFSZ, previous_handler_);
+  }
+
+ private:
+  rlimit previous_{};
+  void (*previous_handler_)(int) = nullptr;
+};
+
+TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
+  const Gpt old_gpt = random_gpt(small_config());
+  save(old_gpt);
+  const auto size = std::filesystem::file_size(directory_ / weights_file_name);
+  const auto entries = directory_.entries();
+  {
+    const FileSizeLimit limit(size / 2);
+    expect_error(
+        ErrorCode::input_output,
+        [&] { save_gpt(random_gpt(small_config(), 99), directory_.path()); }, weights_file_name);
+  }
+  EXPECT_EQ(directory_.entries(), entries);
+  expect_same(load(), old_gpt);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,175 @@
+#include "model/probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "model/cache.h"
+#include "model/comparison.h"
+#include "model/gpt.h"
+
+namespace heed {
+namespace {
+
+using testing::RecordingProbe;
+
+constexpr std::int64_t batch = 2, positions = 6, layers = 2, heads = 3, head_size = 4;
+constexpr std::int64_t channels = 12, feed_forward = 48, vocabulary = 11;
+
+GptConfig small_config() {
+  GptConfig config = make_gpt_config(layers, heads, channels, 8, vocabulary);
+  config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
+  return config;
+}
+
+Tensor<std::int32_t> some_tokens(std::int64_t factor) {
+  Tensor<std::int32_t> tokens(Shape{batch, positions});
+  for (std::int64_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>((i * factor + 3) % vocabulary);
+  }
+  return tokens;
+}
+
+// The shape that probe.h promises for T positions whose queries see S.
+Shape promised_shape(Point point, std::int64_t t, std::int64_t s) {
+  switch (point) {
+    case Point::norm_1_scale:
+    case Point::norm_2_scale:
+    case Point::final_scale: return {batch, t, 1};
+    case Point::query:
+    case Point::key:
+    case Point::value:
+    case Point::mixed_values: return {batch, t, heads, head_size};
+    case Point::scores:
+    case Point::pattern: return {batch, heads, t, s};
+    case Point::neurons_pre:
+    case Point::neurons_post: return {batch, t, feed_forward};
+    default: return {batch, t, channels};
+  }
+}
+
+void expect_all_sites(const RecordingProbe& probe, std::int64_t t, std::int64_t s) {
+  EXPECT_EQ(probe.order, all_sites(layers));
+  for (const Site& site : all_sites(layers)) {
+    EXPECT_EQ(probe.records.at(site_name(site)).shape, promised_shape(site.point, t, s))
+        << site_name(site);
+  }
+}
+
+TEST(Probe, ChangesNothingInTraining) {
+  Gpt gpt(small_config());
+  gpt.parameters().initialize(4);
+  const auto tokens = some_tokens(7);
+  const auto targets = some_tokens(5);
+  const auto step = [&](Probe* probe, GptGradients& gradients) {
+    TrainingBuffers buffers(gpt.config(), batch, positions);
+    return gpt.loss_and_gradients(
+        tokens, targets, {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = probe},
+        buffers, gradients);
+  };
+  RecordingProbe probe;
+  GptGradients plain(gpt.config());
+  GptGradients probed(gpt.config());
+  EXPECT_EQ(step(nullptr, plain).sum, step(&probe, probed).sum);
+  EXPECT_TRUE(std::ranges::equal(plain.all(), probed.all()));
+  expect_all_sites(probe, positions, positions);
+}
+
+// Hands over final norms (B·T, C) of a pass of tokens [begin, end) of every sequence.
+std::vector<float> pass(const Gpt& gpt, KeyValueCache& cache, std::int64_t begin, std::int64_t end,
+                        Probe* probe) {
+  const auto all = some_tokens(7);
+  Tensor<std::int32_t> tokens(Shape{batch, end - begin});
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      tokens.view()(b, t - begin) = all.view()(b, t);
+    }
+  }
+  const GptActivations activations(gpt.config(), batch, end - begin, Keep::one_block);
+  gpt.forward(tokens,
+              {.batch = batch,
+               .positions = end - begin,
+               .first_position = begin,
+               .cache = &cache,
+               .probe = probe},
+              activations);
+  const auto norms = activations.final_norm().span();
+  return {norms.begin(), norms.end()};
+}
+
+TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
+  Gpt gpt(small_config());
+  gpt.parameters().initialize(4);
+  KeyValueCache plain(gpt.config(), batch, 8);
+  KeyValueCache probed(gpt.config(), batch, 8);
+  RecordingProbe prefill;
+  EXPECT_EQ(pass(gpt, plain, 0, 4, nullptr), pass(gpt, probed, 0, 4, &prefill));
+  expect_all_sites(prefill, 4, 4);
+  for (std::int64_t t = 4; t < positions; ++t) {
+    RecordingProbe step;
+    EXPECT_EQ(pass(gpt, plain, t, t + 1, nullptr), pass(gpt, probed, t, t + 1, &step));
+    expect_all_sites(step, 1, t + 1);
+  }
+}
+
+TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
+  Gpt gpt(small_config());
+  gpt.parameters().initialize(4);
+  KeyValueCache whole_cache(gpt.config(), batch, 8);
+  KeyValueCache cache(gpt.config(), batch, 8);
+  RecordingProbe whole;
+  RecordingProbe last;
+  pass(gpt, whole_cache, 0, positions, &whole);
+  pass(gpt, cache, 0, positions - 1, nullptr);
+  pass(gpt, cache, positions - 1, positions, &last);
+  // The last row of each head's (T, S) plane.
+  const auto& planes = whole.records.at("blocks.1.attn.hook_pattern").values;
+  const auto& rows = last.records.at("blocks.1.attn.hook_pattern").values;
+  ASSERT_EQ(rows.size(), static_cast<std::size_t>(batch * heads * positions));
+  for (std::int64_t plane = 0; plane < batch * heads; ++plane) {
+    double sum = 0;
+    for (std::int64_t s = 0; s < positions; ++s) {
+      const float value = rows[static_cast<std::size_t>(plane * positions + s)];
+      const std::int64_t in_plane = (plane * positions + positions - 1) * positions + s;
+      EXPECT_NEAR(value, planes[static_cast<std::size_t>(in_plane)], 1e-6);
+      sum += value;
+    }
+    EXPECT_NEAR(sum, 1.0, 1e-6);
+  }
+}
+
+TEST(Probe, IsNotBotheredWithWhatWouldHaveToBeComputedForIt) {
+  class Modest : public RecordingProbe {
+   public:
+    bool wants(const Site&) const override { return false; }
+  };
+  Gpt gpt(small_config());
+  gpt.parameters().initialize(4);
+  KeyValueCache cache(gpt.config(), batch, 8);
+  Modest probe;
+  pass(gpt, cache, 0, 3, &probe);
+  EXPECT_EQ(probe.records.count("blocks.0.attn.hook_pattern"), 0U);
+  EXPECT_EQ(probe.records.count("blocks.1.ln1.hook_scale"), 0U);
+  EXPECT_EQ(probe.records.count("hook_embed"), 0U);
+  EXPECT_EQ(probe.records.count("blocks.1.hook_resid_post"), 1U);
+}
+
+TEST(SiteName, IsReadBack) {
+  for (const Site& site : all_sites(13)) EXPECT_EQ(site_from_name(site_name(site)), site);
+  EXPECT_EQ(site_name({Point::pattern, 3}), "blocks.3.attn.hook_pattern");
+  EXPECT_EQ(site_name({Point::final_scale}), "ln_final.hook_scale");
+  EXPECT_EQ(all_sites(13).size(), 4U + 13U * 17U);
+}
+
+TEST(SiteName, IsNothingWhenUnknown) {
+  for (const char* name :
+       {"", "hook_embeds", "blocks", "blocks.", "blocks.3", "blocks.3.", "blocks.x.hook_resid_pre",
+        "blocks.-1.hook_resid_pre", "blocks.1hook_resid_pre", "blocks.0.hook_embed",
+        "hook_resid_pre", "blocks.99999999999999999999.hook_resid_pre", "blocks.1.attn.hook_qq"}) {
+    EXPECT_EQ(site_from_name(name), std::nullopt) << name;
+  }
+}
+
+}  // namespace
+}  // namespace heed
