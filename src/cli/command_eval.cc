@@ -1,8 +1,113 @@
+// heed eval: how well a model predicts a text.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <numbers>
+
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "train/evaluation.h"
 
 namespace heed::cli {
+namespace {
 
-void add_eval_command(CLI::App&) {}
+struct EvalOptions {
+  std::string model = "starter";
+  std::string text;
+  EvaluationOptions evaluation;
+  bool per_token = false;
+  bool json = false;
+};
+
+struct EvalResult {
+  Evaluation evaluation;
+  std::int64_t bytes = 0;  // of the text that was predicted
+  std::vector<std::int32_t> tokens;
+  std::vector<float> losses;  // of tokens[1:]
+
+  double bits_per_byte() const {
+    return evaluation.nats_per_token * static_cast<double>(evaluation.tokens) / std::numbers::ln2 /
+           static_cast<double>(bytes);
+  }
+};
+
+// With an end-of-text token in front, the first word is predicted too: as the beginning of a text.
+EvalResult evaluate_text(const EvalOptions& options) {
+  const LoadedModel model = load_model(options.model);
+  const MappedFile file(options.text);
+  EvalResult result;
+  if (const auto mark = model.require_tokenizer().end_of_text()) result.tokens.push_back(*mark);
+  const std::vector<std::int32_t> text = model.encode(file.text());
+  result.bytes = std::ssize(file.text());
+  if (result.tokens.empty()) result.bytes -= std::ssize(model.token_bytes(text.front()));
+  result.tokens.insert(result.tokens.end(), text.begin(), text.end());
+
+  ProgressLine line;
+  EvaluationOptions evaluation = options.evaluation;
+  evaluation.progress = line.callback();
+  evaluation.stop = interrupt_flag();
+  result.losses.resize(result.tokens.size());
+  evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
+    std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
+  };
+  Evaluator evaluator(model.gpt.config(), evaluation);
+  result.evaluation = evaluator.evaluate(model.gpt, TokenList(result.tokens));
+  line.clear();
+  return result;
+}
+
+void print_result(const EvalOptions& options, const EvalResult& result) {
+  const Evaluation& evaluation = result.evaluation;
+  const double perplexity = std::exp(evaluation.nats_per_token);
+  if (!options.json) {
+    print(fmt::format("loss        {:.4f} ± {:.4f} nats a token, over {} tokens\n",
+                      evaluation.nats_per_token, evaluation.standard_error, evaluation.tokens));
+    print(fmt::format("perplexity  {:.3f} ± {:.3f}\n", perplexity,
+                      perplexity * evaluation.standard_error));
+    print(fmt::format("bits a byte {:.4f} over {} bytes\n", result.bits_per_byte(), result.bytes));
+    return;
+  }
+  OrderedJson json;
+  json["loss"] = json_number(evaluation.nats_per_token);
+  json["standard_error"] = json_number(evaluation.standard_error);
+  json["perplexity"] = json_number(perplexity);
+  json["bits_per_byte"] = json_number(result.bits_per_byte());
+  json["tokens"] = evaluation.tokens;
+  json["bytes"] = result.bytes;
+  if (options.per_token) {
+    json["ids"] = result.tokens;
+    OrderedJson log_probabilities = OrderedJson::array({nullptr});  // nothing predicts the first
+    for (std::size_t i = 1; i < result.losses.size(); ++i) {
+      log_probabilities.push_back(json_number(-result.losses[i]));
+    }
+    json["log_probabilities"] = std::move(log_probabilities);
+  }
+  print_json(json);
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "eval", "Measure how well a model predicts a text");
+  auto options = std::make_shared<EvalOptions>();
+  add_model_option(*command, options->model);
+  command->add_option("--text", options->text, "Text file")->required();
+  command->add_option("-c,--context", options->evaluation.sequence_length,
+                      "Tokens read at once [default: the model's context]");
+  command->add_option("--stride", options->evaluation.stride,
+                      "Tokens between windows; smaller gives more context [default: --context]");
+  command->add_option("-b,--batch", options->evaluation.batch_size, "Windows read together")
+      ->capture_default_str();
+  command->add_flag("--per-token", options->per_token,
+                    "With --json: every token's log-probability");
+  add_json_option(*command, options->json);
+  command->callback([options] { print_result(*options, evaluate_text(*options)); });
+}
 
 }  // namespace heed::cli

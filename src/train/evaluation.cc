@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -42,54 +43,82 @@ class WindowStatistics {
   std::vector<double> counts_;
 };
 
+EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) {
+  if (options.sequence_length == 0) options.sequence_length = config.context;
+  if (options.stride == 0) options.stride = options.sequence_length;
+  require(options.sequence_length >= 1 && options.sequence_length <= config.context,
+          ErrorCode::invalid_argument,
+          "windows of {} tokens: the model reads between 1 and {} at once", options.sequence_length,
+          config.context);
+  require(options.stride >= 1 && options.stride <= options.sequence_length,
+          ErrorCode::invalid_argument, "a stride of {} for windows of {} tokens", options.stride,
+          options.sequence_length);
+  require(options.batch_size >= 1 && options.batches >= 0, ErrorCode::invalid_argument,
+          "{} batches of {} windows", options.batches, options.batch_size);
+  return options;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const GptConfig& config, const EvaluationOptions& options)
-    : options_(options),
-      sequence_length_(options.sequence_length > 0 ? options.sequence_length : config.context),
-      buffers_(config, options.batch_size, sequence_length_),
-      tokens_(Shape{options.batch_size, sequence_length_}),
-      targets_(Shape{options.batch_size, sequence_length_}) {}
+    : options_(completed(options, config)),
+      buffers_(config, options_.batch_size, options_.sequence_length),
+      tokens_(Shape{options_.batch_size, options_.sequence_length}),
+      targets_(Shape{options_.batch_size, options_.sequence_length}) {}
 
-Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenData& data) {
-  const std::int64_t length = sequence_length_;
+Evaluator::Window Evaluator::window(std::int64_t index, std::int64_t tokens) const {
+  const std::int64_t begin = index * options_.stride;
+  const std::int64_t overlap = options_.sequence_length - options_.stride;
+  return {.begin = begin,
+          .first = index == 0 ? 0 : overlap,
+          .last = std::min(options_.sequence_length, tokens - 1 - begin)};
+}
+
+// Positions that are not scored, and rows past the last window, have ignored targets.
+void Evaluator::fill_row(std::int64_t row, const Window& window, const TokenSequence& data) {
+  const View<std::int32_t> tokens = tokens_.view()[row];
+  const View<std::int32_t> targets = targets_.view()[row];
+  std::ranges::fill(tokens.span(), 0);
+  std::ranges::fill(targets.span(), kernels::ignored_target);
+  if (window.last == 0) return;
+  const auto count = static_cast<std::size_t>(window.last);
+  data.read(window.begin, tokens.span().first(count));
+  data.read(window.begin + 1 + window.first,
+            targets.span().subspan(static_cast<std::size_t>(window.first),
+                                   static_cast<std::size_t>(window.last - window.first)));
+}
+
+Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
   require(data.size() >= 2, ErrorCode::invalid_argument,
           "the text holds {} tokens; predicting takes at least 2", data.size());
-  const std::int64_t windows = (data.size() - 1 + length - 1) / length;  // the last may be short
-  const std::int64_t all_batches = (windows + options_.batch_size - 1) / options_.batch_size;
-  const std::int64_t batches =
-      options_.batches > 0 ? std::min(options_.batches, all_batches) : all_batches;
-  const bool everything = batches == all_batches;
-  const std::int64_t wanted = everything ? windows : batches * options_.batch_size;
+  const std::int64_t targets = data.size() - 1;
+  const std::int64_t beyond_first = std::max<std::int64_t>(targets - options_.sequence_length, 0);
+  const std::int64_t windows = 1 + (beyond_first + options_.stride - 1) / options_.stride;
+  const std::int64_t wanted =
+      options_.batches > 0 ? std::min(options_.batches * options_.batch_size, windows) : windows;
 
   WindowStatistics statistics;
-  Progress progress{.what = "evaluating", .total = everything ? data.size() - 1 : wanted * length};
-  std::vector<std::int32_t> window(static_cast<std::size_t>(length + 1));
+  Progress progress{.what = "evaluating", .total = std::min(targets, wanted * options_.stride)};
+  std::vector<Window> batch(static_cast<std::size_t>(options_.batch_size));
   for (std::int64_t first = 0; first < wanted; first += options_.batch_size) {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "stopped while evaluating");
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
-      // Evenly spread over all windows; rows past the last one, and positions past a short one's
-      // end, are ignored.
-      const std::int64_t begin = (first + row) * windows / wanted * length;
-      const std::int64_t count =
-          first + row < wanted ? std::min(length, data.size() - 1 - begin) : 0;
-      std::fill(window.begin(), window.end(), 0);
-      if (count > 0) data.read(begin, std::span(window).first(static_cast<std::size_t>(count + 1)));
-      for (std::int64_t t = 0; t < length; ++t) {
-        tokens_.view()(row, t) = window[static_cast<std::size_t>(t)];
-        targets_.view()(row, t) =
-            t < count ? window[static_cast<std::size_t>(t + 1)] : kernels::ignored_target;
-      }
+      const std::int64_t index = (first + row) * windows / wanted;  // evenly spread
+      Window& current = batch[static_cast<std::size_t>(row)];
+      current = first + row < wanted ? window(index, data.size()) : Window{};
+      fill_row(row, current, data);
     }
     gpt.loss(tokens_, targets_, buffers_);
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
-      double sum = 0;
-      std::int64_t count = 0;
-      for (std::int64_t t = 0; t < length; ++t) {
-        sum += buffers_.losses[row * length + t];
-        count += targets_.view()(row, t) != kernels::ignored_target;
-      }
-      if (count > 0) statistics.add(sum, count);
+      const Window& current = batch[static_cast<std::size_t>(row)];
+      const std::int64_t count = current.last - current.first;
+      if (count <= 0) continue;
+      const std::span<const float> losses =
+          std::span<const float>(buffers_.losses.span())
+              .subspan(static_cast<std::size_t>(row * options_.sequence_length + current.first),
+                       static_cast<std::size_t>(count));
+      statistics.add(std::accumulate(losses.begin(), losses.end(), 0.0), count);
+      if (options_.scored) options_.scored(current.begin + current.first + 1, losses);
       progress.done += count;
     }
     if (options_.progress) options_.progress(progress);

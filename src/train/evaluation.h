@@ -2,24 +2,31 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "base/progress.h"
 #include "model/gpt.h"
-#include "train/token_data.h"
+#include "train/token_sequence.h"
 
 namespace heed {
 
-// The mean loss, in nats a token, of predicting windows of the data from within each window.
+// The text is read in windows of sequence_length tokens, each begun `stride` tokens after the one
+// before; a window scores the targets that none before it has. With stride == sequence_length each
+// token is read once; a smaller stride gives every target more context, and costs more.
 struct EvaluationOptions {
   std::int64_t batch_size = 8;
   std::int64_t sequence_length = 0;  // 0: the model's context
-  std::int64_t batches = 0;          // evenly spread over the data; 0: all of it
-  ProgressCallback progress;         // tokens
+  std::int64_t stride = 0;           // 0: sequence_length
+  std::int64_t batches = 0;          // evenly spread over the windows; 0: all of them
+  ProgressCallback progress;         // scored tokens
   StopFlag stop = nullptr;
+  // Told the losses, in nats, of the targets from token `first` on, window by window.
+  std::function<void(std::int64_t first, std::span<const float> losses)> scored;
 };
 
 struct Evaluation {
-  std::int64_t tokens = 0;    // predicted
+  std::int64_t tokens = 0;    // scored
   double nats_per_token = 0;  // mean loss
   double standard_error = 0;  // of that mean, from the spread between windows
 };
@@ -27,14 +34,23 @@ struct Evaluation {
 // Reuses its buffers from call to call.
 class Evaluator {
  public:
+  // Throws Error{invalid_argument} for a sequence length, stride or batch size that cannot be.
   Evaluator(const GptConfig& config, const EvaluationOptions& options);
 
   // Throws Error{invalid_argument} for fewer than two tokens, Error{interrupted} when stopped.
-  Evaluation evaluate(const Gpt& gpt, const TokenData& data);
+  Evaluation evaluate(const Gpt& gpt, const TokenSequence& data);
 
  private:
+  // Of one window: where it begins, and which of its targets it scores.
+  struct Window {
+    std::int64_t begin = 0;
+    std::int64_t first = 0;  // positions [first, last) of the window
+    std::int64_t last = 0;
+  };
+  Window window(std::int64_t index, std::int64_t tokens) const;
+  void fill_row(std::int64_t row, const Window& window, const TokenSequence& data);
+
   EvaluationOptions options_;
-  std::int64_t sequence_length_;
   EvaluationBuffers buffers_;
   Tensor<std::int32_t> tokens_;   // (B, T)
   Tensor<std::int32_t> targets_;  // (B, T)

@@ -11,18 +11,19 @@
 #include "base/progress.h"
 #include "tokenizer/tokenizer.h"
 #include "train/token_file.h"
+#include "train/token_sequence.h"
 
 namespace heed {
 
-class TokenData {
+class TokenData : public TokenSequence {
  public:
   TokenData(const std::vector<std::filesystem::path>& shards, std::string key);
 
-  std::int64_t size() const { return starts_.back(); }
+  std::int64_t size() const override { return starts_.back(); }
   // Names these tokens: made from the texts' content and the tokenizer's.
   const std::string& key() const { return key_; }
   // Tokens [begin, begin + out.size()), across shards.
-  void read(std::int64_t begin, std::span<std::int32_t> out) const;
+  void read(std::int64_t begin, std::span<std::int32_t> out) const override;
 
  private:
   std::string key_;
