@@ -72,6 +72,11 @@ TEST(Phenomena, MarksPointAtTheirWords) {
       }
       ASSERT_EQ(mark.noun.begin, end + 1);
     }
+    std::set<std::string> marked;
+    for (const SenseMark& mark : story.senses) marked.insert(mark.word);
+    for (const NameMark& mark : story.names) marked.insert(mark.name);
+    const bool two = story.kind == StoryKind::outing || story.kind == StoryKind::tale;
+    ASSERT_EQ(marked.size(), two ? 2u : story.kind == StoryKind::letter ? 1u : 0u) << story.text;
     senses += story.senses.size();
     names += story.names.size();
     adjectives += story.adjectives.size();
