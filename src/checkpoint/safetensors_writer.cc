@@ -105,11 +105,13 @@ std::string header(std::span<const OutgoingTensor> tensors,
 
 template <class T>
 OutgoingTensor outgoing(std::string name, View<const T> elements) {
-  return {
-      .name = std::move(name),
-      .dtype = dtype_of<T>(),
-      .shape = elements.shape(),
-      .produce = [bytes = std::as_bytes(elements.span())](const ByteSink& sink) { sink(bytes); }};
+  const auto bytes = std::as_bytes(elements.span());
+  OutgoingTensor tensor;
+  tensor.name = std::move(name);
+  tensor.dtype = dtype_of<T>();
+  tensor.shape = elements.shape();
+  tensor.produce = [bytes](const ByteSink& sink) { sink(bytes); };
+  return tensor;
 }
 
 template OutgoingTensor outgoing(std::string, View<const float>);
