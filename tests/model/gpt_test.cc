@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "base/expect_error.h"
+#include "model/comparison.h"
+
 namespace heed {
 namespace {
 
@@ -59,6 +62,57 @@ TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
   const double below = loss_at(-2 * distance);
   // Central differences err by the third derivative · distance²; float losses by about 1e-6 / 1e-2.
   EXPECT_NEAR((above - below) / (2 * distance) / std::sqrt(squared), 1.0, 5e-3);
+}
+
+TEST(Gpt, RefusesWhatDoesNotFitIt) {
+  const GptConfig config = tiny_config();
+  const Gpt gpt(config);
+  EvaluationBuffers buffers(config, 1, 4);
+  Tensor<std::int32_t> tokens(Shape{1, 4});
+  Tensor<std::int32_t> targets(Shape{1, 4});
+  const auto refuse = [&](const char* part) {
+    testing::expect_error(
+        ErrorCode::invalid_argument, [&] { gpt.loss(tokens, targets, buffers); }, part);
+  };
+  tokens[2] = 11;
+  refuse("11");
+  tokens[2] = -1;
+  refuse("-1");
+  tokens[2] = 0;
+  targets[3] = 11;
+  refuse("11");
+  targets = Tensor<std::int32_t>(Shape{1, 3});
+  refuse("targets has shape (1, 3), expected (1, 4)");
+}
+
+// A batch of sequences decoded step by step, as one pass has it.
+TEST(Gpt, ContinuesABatchFromItsCache) {
+  const GptConfig config = tiny_config();
+  Gpt gpt(config);
+  gpt.parameters().initialize(5);
+  for (float& value : gpt.parameters().all()) value *= 5;
+  Tensor<std::int32_t> tokens(Shape{3, 8});
+  for (std::int64_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
+  }
+  const GptActivations whole(config, 3, 8, Keep::one_block);
+  gpt.forward(tokens, {.batch = 3, .positions = 8}, whole);
+  const View<float> expected = whole.final_norm().reshape({3, 8, 16});
+
+  KeyValueCache cache(config, 3, 8);
+  const GptActivations step(config, 3, 1, Keep::one_block);
+  Tensor<std::int32_t> column(Shape{3, 1});
+  for (std::int64_t t = 0; t < 8; ++t) {
+    for (std::int64_t b = 0; b < 3; ++b) column[b] = tokens.view()(b, t);
+    gpt.forward(column, {.batch = 3, .first_position = t, .cache = &cache}, step);
+    for (std::int64_t b = 0; b < 3; ++b) {
+      EXPECT_LE(testing::relative_error(step.final_norm()[b].span(), expected[b][t].span()), 1e-5);
+    }
+  }
+  testing::expect_error(
+      ErrorCode::invalid_argument,
+      [&] { gpt.forward(column, {.batch = 3, .first_position = 8, .cache = &cache}, step); },
+      "9 positions are more than the model's context of 8");
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+// The other direction of golden_test.cc: PyTorch reads what heed wrote, and computes the same.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/temporary_directory.h"
+#include "model/gpt_files.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* python = "/usr/bin/python3";
+
+struct Outcome {
+  int status = 0;
+  std::string output;
+};
+
+Outcome run(const std::string& command) {
+  Outcome outcome;
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, pipe)) {
+    outcome.output.append(buffer, count);
+  }
+  const int status = ::pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+// What `heed predict --json --full --all-positions` writes, as far as the script reads it.
+std::string logits_document(const Gpt& gpt, const std::vector<std::int32_t>& tokens) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.positions = count},
+              activations);
+  Tensor<float> logits(Shape{count, gpt.config().vocabulary_size});
+  gpt.project(activations.final_norm(), logits);
+  Json rows = Json::array();
+  for (std::int64_t t = 0; t < count; ++t) {
+    const auto row = logits.view()[t].span();
+    rows.push_back(std::vector<float>(row.begin(), row.end()));
+  }
+  return Json{{"tokens", tokens}, {"logits", rows}}.dump();
+}
+
+class ReadByPyTorch : public ::testing::Test {
+ protected:
+  // Writes a model and its logits, and has the script compare them.
+  Outcome compare(const Gpt& gpt) {
+    save_gpt(gpt, directory_.path());
+    write_text_file(directory_ / "logits.json", logits_document(gpt, {5, 17, 3, 3, 0, 36, 11}));
+    return compare_again();
+  }
+
+  Outcome compare_again() const {
+    const auto quoted_path = [](const std::filesystem::path& path) {
+      return "'" + path.string() + "'";
+    };
+    return run(
+        std::string(python) + " -B " +
+        quoted_path(std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/read_heed_model.py") +
+        " " + quoted_path(directory_.path()) + " " + quoted_path(directory_ / "logits.json"));
+  }
+
+  void SetUp() override {
+    if (!std::filesystem::exists(python)) GTEST_SKIP() << "there is no " << python;
+    if (run(std::string(python) + " -c 'import torch, numpy'").status != 0) {
+      GTEST_SKIP() << python << " cannot import torch and numpy";
+    }
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+Gpt random_gpt(const GptConfig& config) {
+  Gpt gpt(config);
+  gpt.parameters().initialize(8);
+  for (float& value : gpt.parameters().all()) value *= 5;
+  return gpt;
+}
+
+TEST_F(ReadByPyTorch, GivesTheSameLogits) {
+  GptConfig config = make_gpt_config(3, 4, 32, 24, 61);
+  Outcome outcome = compare(random_gpt(config));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  RecordProperty("like_gpt2", outcome.output);
+
+  config.activation = Activation::gelu_erf;
+  config.head_size = 10;
+  config.feed_forward = 56;
+  config.has_bias = false;
+  config.tied_head = false;
+  outcome = compare(random_gpt(config));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  RecordProperty("unlike_gpt2", outcome.output);
+}
+
+TEST_F(ReadByPyTorch, NoticesADifference) {
+  Gpt gpt = random_gpt(make_gpt_config(2, 4, 32, 24, 61));
+  ASSERT_EQ(compare(gpt).status, 0);
+  gpt.parameters().tensor("h.1.attn.c_proj.weight")(3, 4) += 0.1F;
+  save_gpt(gpt, directory_.path());
+  EXPECT_EQ(compare_again().status, 1);
+}
+
+}  // namespace
+}  // namespace heed
