@@ -112,10 +112,18 @@ HWY_INLINE Float Reciprocal(Floats d, Float x) {
   return hn::Mul(estimate, hn::NegMulAdd(x, estimate, hn::Set(d, 2.0F)));
 }
 
-// The logistic function 1/(1 + e^−x). Relative error 5e-7 for x > −86.
-HWY_INLINE Float Logistic(Floats d, Float x) {
+// The logistic function σ(x) = 1/(1 + e^−x) and its derivative σ·(1 − σ) = e^−x·σ², which in this
+// form keeps its relative precision where σ nears 1. Relative error 5e-7 for |x| < 86.
+struct LogisticValue {
+  Float value;
+  Float derivative;
+};
+
+HWY_INLINE LogisticValue Logistic(Floats d, Float x) {
   const Float bounded = hn::Min(hn::Set(d, 86.0F), hn::Max(hn::Set(d, -87.0F), hn::Neg(x)));
-  return Reciprocal(d, hn::Add(hn::Set(d, 1.0F), Exp(d, bounded)));
+  const Float power = Exp(d, bounded);
+  const Float value = Reciprocal(d, hn::Add(hn::Set(d, 1.0F), power));
+  return {value, hn::Mul(hn::Mul(power, value), value)};
 }
 
 // Φ(x) = ½·(1 + erf(x/√2)) and φ(x) = Φ'(x)·√(2π) = exp(−x²/2). Φ has an absolute error of 1.5e-7:

@@ -1,0 +1,227 @@
+// Operations on elements: activations, dropout, addition, embedding's table look-ups.
+#include "base/threads.h"
+#include "kernels/dropout_hash.h"
+#include "kernels/kernels.h"
+#include "kernels/operand_checks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include "kernels/cpu/tile_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+
+// gelu_tanh(x) = ½·x·(1 + tanh u) = x·logistic(2u), u = √(2/π)·(x + 0.044715·x³)
+inline constexpr float twice_tanh_scale = 1.5957691216057308F;  // 2·√(2/π)
+inline constexpr float cubic = 0.044715F;
+inline constexpr float density_scale = 0.3989422804014327F;  // 1/√(2π)
+
+HWY_INLINE Float TwiceU(Floats d, Float x, Float square) {
+  const Float series =
+      hn::MulAdd(square, hn::Set(d, cubic * twice_tanh_scale), hn::Set(d, twice_tanh_scale));
+  return hn::Mul(x, series);
+}
+
+template <Activation activation>
+HWY_INLINE Float Activate(Floats d, Float x) {
+  if constexpr (activation == Activation::gelu_tanh) {
+    return hn::Mul(x, Logistic(d, TwiceU(d, x, hn::Mul(x, x))).value);
+  } else if constexpr (activation == Activation::gelu_erf) {
+    return hn::Mul(x, StandardNormal(d, x).distribution);
+  } else {
+    return hn::Max(hn::Zero(d), x);
+  }
+}
+
+template <Activation activation>
+HWY_INLINE Float Derivative(Floats d, Float x) {
+  if constexpr (activation == Activation::gelu_tanh) {
+    // (x·σ(v))' = σ + x·v'·σ·(1 − σ)
+    const Float square = hn::Mul(x, x);
+    const LogisticValue logistic = Logistic(d, TwiceU(d, x, square));
+    const Float slope =
+        hn::MulAdd(square, hn::Set(d, 3 * cubic * twice_tanh_scale), hn::Set(d, twice_tanh_scale));
+    return hn::MulAdd(hn::Mul(x, slope), logistic.derivative, logistic.value);
+  } else if constexpr (activation == Activation::gelu_erf) {
+    const Normal normal = StandardNormal(d, x);
+    return hn::MulAdd(hn::Mul(x, hn::Set(d, density_scale)), normal.density, normal.distribution);
+  } else {
+    return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0F));
+  }
+}
+
+template <Activation activation>
+HWY_INLINE void ActivateAll(const float* x, std::size_t count, float* out) {
+  ForEachVector(count, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+    store(Activate<activation>(Floats(), load(x)), out);
+  });
+}
+
+template <Activation activation>
+HWY_INLINE void DifferentiateAll(const float* x, const float* d_out, std::size_t count,
+                                 float* d_x) {
+  ForEachVector(count, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+    store(hn::Mul(load(d_out), Derivative<activation>(Floats(), load(x))), d_x);
+  });
+}
+
+void ActivateRange(Activation activation, const float* x, std::size_t count, float* out) {
+  switch (activation) {
+    case Activation::gelu_tanh: return ActivateAll<Activation::gelu_tanh>(x, count, out);
+    case Activation::gelu_erf: return ActivateAll<Activation::gelu_erf>(x, count, out);
+    case Activation::relu: return ActivateAll<Activation::relu>(x, count, out);
+  }
+}
+
+void DifferentiateRange(Activation activation, const float* x, const float* d_out,
+                        std::size_t count, float* d_x) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return DifferentiateAll<Activation::gelu_tanh>(x, d_out, count, d_x);
+    case Activation::gelu_erf: return DifferentiateAll<Activation::gelu_erf>(x, d_out, count, d_x);
+    case Activation::relu: return DifferentiateAll<Activation::relu>(x, d_out, count, d_x);
+  }
+}
+
+void DropRow(const float* x, std::size_t count, std::uint32_t row_key, float rate, float* out) {
+  const Floats d;
+  const Words dw;
+  const auto keys = hn::Set(dw, row_key);
+  const auto threshold = hn::Set(dw, dropout_threshold(rate));
+  const Float scale = hn::Set(d, 1.0F / (1.0F - rate));
+  ForEachVector(count, [&](std::size_t i, auto load, auto store) HEED_INLINE_LAMBDA {
+    const auto columns = hn::Iota(dw, static_cast<std::uint32_t>(i));
+    const auto kept = Kept(d, keys, hn::Mul(columns, hn::Set(dw, dropout_column_step)), threshold);
+    store(hn::IfThenElseZero(kept, hn::Mul(load(x), scale)), out);
+  });
+}
+
+void AddRange(const float* x, const float* y, std::size_t count, float* out) {
+  ForEachVector(count, [&](std::size_t, auto load, auto store)
+                           HEED_INLINE_LAMBDA { store(hn::Add(load(x), load(y)), out); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(ActivateRange);
+HWY_EXPORT(DifferentiateRange);
+HWY_EXPORT(DropRow);
+HWY_EXPORT(AddRange);
+
+namespace {
+
+// Elements that make a second thread worth waking: a few microseconds of work.
+constexpr std::int64_t cheap_grain = 16384;
+constexpr std::int64_t costly_grain = 4096;
+
+// body(begin, count) on ranges of whole cache lines.
+template <class Body>
+void over_elements(std::int64_t size, std::int64_t grain, Body&& body) {
+  parallel_ranges((size + 15) / 16, grain / 16, [&](std::int64_t begin, std::int64_t end) {
+    body(begin * 16, static_cast<std::size_t>(std::min(end * 16, size) - begin * 16));
+  });
+}
+
+}  // namespace
+
+void activation_forward(View<const float> x, Activation activation, View<float> out) {
+  checks::same_shape(x, out, "x", "out");
+  over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(ActivateRange)
+    (activation, x.data() + begin, count, out.data() + begin);
+  });
+}
+
+void activation_backward(View<const float> x, Activation activation, View<const float> d_out,
+                         View<float> d_x) {
+  checks::same_shape(x, d_out, "x", "d_out");
+  checks::same_shape(x, d_x, "x", "d_x");
+  over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(DifferentiateRange)
+    (activation, x.data() + begin, d_out.data() + begin, count, d_x.data() + begin);
+  });
+}
+
+void dropout(View<const float> x, const Dropout& dropout, View<float> out) {
+  checks::rank(x, 2, "x");
+  checks::same_shape(x, out, "x", "out");
+  checks::dropout(dropout);
+  const std::int64_t columns = x.extent(1);
+  if (columns == 0) return;
+  parallel_ranges(x.extent(0), cheap_grain / columns + 1,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t row = begin; row < end; ++row) {
+                      HWY_DYNAMIC_DISPATCH(DropRow)
+                      (x.data() + row * columns, static_cast<std::size_t>(columns),
+                       dropout_row_key(dropout.key, static_cast<std::uint64_t>(row)), dropout.rate,
+                       out.data() + row * columns);
+                    }
+                  });
+}
+
+void add(View<const float> x, View<const float> y, View<float> out) {
+  checks::same_shape(x, y, "x", "y");
+  checks::same_shape(x, out, "x", "out");
+  over_elements(x.size(), cheap_grain, [&](std::int64_t begin, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(AddRange)
+    (x.data() + begin, y.data() + begin, count, out.data() + begin);
+  });
+}
+
+void embedding_forward(const EmbeddingInput<float>& input, View<float> out) {
+  checks::embedding(input, out, EmbeddingGradients<float>{}, "out");
+  const std::int64_t positions = out.extent(1), channels = out.extent(2);
+  if (out.size() == 0) return;
+  parallel_ranges(out.extent(0) * positions, cheap_grain / channels + 1,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t row = begin; row < end; ++row) {
+                      const float* const token =
+                          input.token_table.data() + input.tokens.data()[row] * channels;
+                      float* const to = out.data() + row * channels;
+                      if (!input.position_table.present()) {
+                        std::copy_n(token, channels, to);
+                        continue;
+                      }
+                      const std::int64_t position = input.first_position + row % positions;
+                      HWY_DYNAMIC_DISPATCH(AddRange)
+                      (token, input.position_table.data() + position * channels,
+                       static_cast<std::size_t>(channels), to);
+                    }
+                  });
+}
+
+// Threads own channels, not rows: a token met twice is summed by one thread, in order.
+void embedding_backward(const EmbeddingInput<float>& input, View<const float> d_out,
+                        const EmbeddingGradients<float>& gradients) {
+  checks::embedding(input, d_out, gradients, "d_out");
+  const std::int64_t positions = d_out.extent(1), channels = d_out.extent(2);
+  if (d_out.size() == 0) return;
+  const std::int64_t rows = d_out.extent(0) * positions;
+  const auto accumulate = [&](View<float> table, std::int64_t index, std::int64_t row,
+                              std::int64_t begin, std::int64_t end) {
+    if (!table.present()) return;
+    float* const to = table.data() + index * channels + begin;
+    HWY_DYNAMIC_DISPATCH(AddRange)
+    (to, d_out.data() + row * channels + begin, static_cast<std::size_t>(end - begin), to);
+  };
+  parallel_ranges((channels + 15) / 16, cheap_grain / (16 * rows) + 1,
+                  [&](std::int64_t first, std::int64_t last) {
+                    const std::int64_t begin = first * 16, end = std::min(last * 16, channels);
+                    for (std::int64_t row = 0; row < rows; ++row) {
+                      accumulate(gradients.position_table, input.first_position + row % positions,
+                                 row, begin, end);
+                      accumulate(gradients.token_table, input.tokens.data()[row], row, begin, end);
+                    }
+                  });
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

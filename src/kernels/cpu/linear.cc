@@ -1,0 +1,196 @@
+// y = x·Wᵀ + b. Matrix products are oneDNN's; a few rows, as in decoding, are our own, which reads
+// each weight once, at the speed of memory.
+#include <oneapi/dnnl/dnnl.h>
+
+#include "base/threads.h"
+#include "kernels/kernels.h"
+#include "kernels/operand_checks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/linear.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include "kernels/cpu/tile_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+
+// Outputs [begin, end) of `rows` rows: dot products of a row of x with a row of the weights. Every
+// element is summed in the same order whatever `rows` is, so that a sequence decodes alike alone
+// and in a batch.
+template <int rows>
+void FewRows(const float* x, std::int64_t inputs, const float* weight, const float* bias,
+             std::int64_t outputs, std::int64_t begin, std::int64_t end, float* out) {
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  // Streams of weights read together: enough to keep memory busy.
+  constexpr int streams = rows <= 2 ? 4 : 2;
+  const auto some = [&]<int count>(std::int64_t o,
+                                   std::integral_constant<int, count>) HEED_INLINE_LAMBDA {
+    Float sum[count][rows];
+    Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA { sum[w][r] = hn::Zero(d); });
+    });
+    const auto step = [&](auto load) HEED_INLINE_LAMBDA {
+      Float w_vector[count];
+      Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+        w_vector[w] = load(weight + (o + static_cast<std::int64_t>(w)) * inputs);
+      });
+      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+        const Float x_vector = load(x + static_cast<std::int64_t>(r) * inputs);
+        Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+          sum[w][r] = hn::MulAdd(w_vector[w], x_vector, sum[w][r]);
+        });
+      });
+    };
+    std::int64_t i = 0;
+    for (; i + lanes <= inputs; i += lanes) {
+      step([&](const float* from) HEED_INLINE_LAMBDA { return hn::LoadU(d, from + i); });
+    }
+    if (i < inputs) {
+      step([&](const float* from) HEED_INLINE_LAMBDA {
+        return LoadPartial(d, from + i, static_cast<std::size_t>(inputs - i));
+      });
+    }
+    Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+      const std::int64_t column = o + static_cast<std::int64_t>(w);
+      const float offset = bias != nullptr ? bias[column] : 0.0F;
+      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+        out[static_cast<std::int64_t>(r) * outputs + column] =
+            hn::GetLane(hn::SumOfLanes(d, sum[w][r])) + offset;
+      });
+    });
+  };
+  std::int64_t o = begin;
+  for (; o + streams <= end; o += streams) some(o, std::integral_constant<int, streams>{});
+  for (; o < end; ++o) some(o, std::integral_constant<int, 1>{});
+}
+
+void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const float* weight,
+               const float* bias, std::int64_t outputs, std::int64_t begin, std::int64_t end,
+               float* out) {
+  while (rows > 0) {
+    const std::int64_t taken = rows >= 4 ? 4 : rows;
+    const auto kernel = taken == 4   ? FewRows<4>
+                        : taken == 3 ? FewRows<3>
+                        : taken == 2 ? FewRows<2>
+                                     : FewRows<1>;
+    kernel(x, inputs, weight, bias, outputs, begin, end, out);
+    rows -= taken;
+    x += taken * inputs;
+    out += taken * outputs;
+  }
+}
+
+// sums (columns from begin to end) += Σ over rows of x.
+void AddColumnSums(const float* x, std::int64_t rows, std::int64_t columns, std::int64_t begin,
+                   std::int64_t end, float* sums) {
+  const Floats d;
+  ForEachVector(static_cast<std::size_t>(end - begin),
+                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+                  const float* row = x + begin;
+                  Float even = hn::Zero(d), odd = hn::Zero(d);
+                  std::int64_t n = 0;
+                  for (; n + 2 <= rows; n += 2, row += 2 * columns) {
+                    even = hn::Add(even, load(row));
+                    odd = hn::Add(odd, load(row + columns));
+                  }
+                  if (n < rows) even = hn::Add(even, load(row));
+                  store(hn::Add(load(sums + begin), hn::Add(even, odd)), sums + begin);
+                });
+}
+
+void FillRows(const float* row, std::int64_t columns, std::int64_t begin, std::int64_t end,
+              float* out) {
+  for (std::int64_t n = begin; n < end; ++n) {
+    ForEachVector(static_cast<std::size_t>(columns),
+                  [&](std::size_t, auto load, auto store)
+                      HEED_INLINE_LAMBDA { store(load(row), out + n * columns); });
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(FewRowsOf);
+HWY_EXPORT(AddColumnSums);
+HWY_EXPORT(FillRows);
+
+namespace {
+
+// Up to this many rows our own kernel reads weights faster than a matrix product packs them.
+constexpr std::int64_t few_rows = 4;
+
+// C (rows, columns) = A·B + keep·C; 'T' for an operand that is stored transposed.
+void product(char transpose_a, char transpose_b, std::int64_t rows, std::int64_t columns,
+             std::int64_t inner, const float* a, const float* b, float keep, float* c) {
+  const std::int64_t a_row = transpose_a == 'N' ? inner : rows;
+  const std::int64_t b_row = transpose_b == 'N' ? columns : inner;
+  const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, rows, columns, inner, 1.0F, a,
+                                          a_row, b, b_row, keep, c, columns);
+  require(status != dnnl_out_of_memory, ErrorCode::out_of_memory,
+          "no memory for a product of {} x {} x {}", rows, inner, columns);
+  check(status == dnnl_success, "oneDNN takes every product of dense matrices");
+}
+
+}  // namespace
+
+void linear_forward(View<const float> x, const LinearParameters<float>& parameters,
+                    View<float> out) {
+  checks::linear(x, parameters.weight, out, parameters.bias, "x", "out");
+  const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
+  if (rows == 0 || outputs == 0) return;
+  const float* const bias = parameters.bias.data();
+  if (rows <= few_rows || inputs == 0) {
+    const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
+    parallel_ranges(outputs, grain, [&](std::int64_t begin, std::int64_t end) {
+      HWY_DYNAMIC_DISPATCH(FewRowsOf)
+      (rows, x.data(), inputs, parameters.weight.data(), bias, outputs, begin, end, out.data());
+    });
+    return;
+  }
+  if (parameters.bias.present()) {
+    parallel_ranges(rows, std::max<std::int64_t>(32768 / outputs, 1),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      HWY_DYNAMIC_DISPATCH(FillRows)(bias, outputs, begin, end, out.data());
+                    });
+  }
+  product('N', 'T', rows, outputs, inputs, x.data(), parameters.weight.data(),
+          parameters.bias.present() ? 1.0F : 0.0F, out.data());
+}
+
+// out = x·Wᵀ: d_x = d_out·W
+void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x) {
+  checks::linear(d_x, weight, d_out, View<const float>{}, "d_x", "d_out");
+  const std::int64_t rows = d_x.extent(0), inputs = d_x.extent(1), outputs = d_out.extent(1);
+  if (d_x.size() == 0) return;
+  if (outputs == 0) return std::fill_n(d_x.data(), d_x.size(), 0.0F), void();
+  product('N', 'N', rows, inputs, outputs, d_out.data(), weight.data(), 0.0F, d_x.data());
+}
+
+// out = x·Wᵀ + bias: d_W += d_outᵀ·x, d_bias += Σ over rows of d_out
+void linear_backward_parameters(View<const float> x, View<const float> d_out,
+                                const LinearGradients<float>& gradients) {
+  checks::linear(x, gradients.weight, d_out, gradients.bias, "x", "d_out");
+  const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = d_out.extent(1);
+  if (rows == 0 || outputs == 0) return;
+  if (inputs > 0) {
+    product('T', 'N', outputs, inputs, rows, d_out.data(), x.data(), 1.0F, gradients.weight.data());
+  }
+  if (!gradients.bias.present()) return;
+  const std::int64_t lines = (outputs + 15) / 16;  // cache lines of sums, each one thread's own
+  parallel_ranges(lines, std::max<std::int64_t>(4096 / rows, 1),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    HWY_DYNAMIC_DISPATCH(AddColumnSums)
+                    (d_out.data(), rows, outputs, begin * 16, std::min(end * 16, outputs),
+                     gradients.bias.data());
+                  });
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

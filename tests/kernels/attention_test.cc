@@ -1,0 +1,294 @@
+#include <cstring>
+
+#include "kernels/cases.h"
+#include "kernels/dropout_hash.h"
+#include "kernels/kernels.h"
+#include "kernels/reference/reference.h"
+#include "kernels/support.h"
+
+namespace heed::kernels {
+namespace {
+
+// All operands and results of one case. Heads are read where a joint projection would have written
+// them, (B, T, 3, H, D) with T = S, or else from tensors of their own.
+struct Problem {
+  explicit Problem(const cases::Attention& wanted) : shape(wanted) {
+    const Shape query_shape{shape.batch, shape.queries, shape.heads, shape.head_size};
+    const Shape memory_shape{shape.batch, shape.memory, shape.heads, shape.head_size};
+    query = random_twin(query_shape, 1);
+    key = random_twin(memory_shape, 2);
+    value = random_twin(memory_shape, 3);
+    d_out = random_twin(query_shape, 4);
+    out = Twin(query_shape);
+    log_sum_exp = Twin(Shape{shape.batch, shape.heads, shape.queries});
+    d_query = Twin(query_shape);
+    d_key = Twin(memory_shape);
+    d_value = Twin(memory_shape);
+  }
+
+  Dropout dropout() const { return {.rate = shape.dropout, .key = 99}; }
+  AttentionInput<float> input() const {
+    return {query.single, key.single, value.single, shape.mask, shape.scale(), dropout()};
+  }
+  AttentionInput<double> exact_input() const {
+    return {query.exact, key.exact, value.exact, shape.mask, static_cast<double>(shape.scale()),
+            dropout()};
+  }
+  void forward() { attention_forward(input(), out.single, log_sum_exp.single); }
+  void backward() {
+    attention_backward(input(), out.single, log_sum_exp.single, d_out.single,
+                       {d_query.single, d_key.single, d_value.single});
+  }
+  void exact_forward() {
+    reference::attention_forward<double>(exact_input(), out.exact, log_sum_exp.exact);
+  }
+  void exact_backward() {
+    reference::attention_backward<double>(exact_input(), out.exact, log_sum_exp.exact, d_out.exact,
+                                          {d_query.exact, d_key.exact, d_value.exact});
+  }
+
+  // A score of magnitude M = scale·‖query‖·‖key‖ ≈ √D carries a few roundings of M, each of which
+  // changes a weight by the same relative amount; the weights' exponential adds 1.6e-7 (three
+  // roundings); sums over S weights add about √S/4 roundings, being blocked.
+  double tolerance() const {
+    const auto size = static_cast<double>(shape.head_size),
+               memory = static_cast<double>(shape.memory);
+    return unit_roundoff * (8.0 + 2.0 * std::sqrt(size) + std::sqrt(memory) / 4.0);
+  }
+
+  cases::Attention shape;
+  Twin query, key, value, d_out, out, log_sum_exp, d_query, d_key, d_value;
+};
+
+TEST(Attention, ForwardAndBackwardMatchTheReference) {
+  for (const cases::Attention& shape : cases::attention()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    Problem problem(shape);
+    problem.exact_forward();
+    problem.exact_backward();
+    on_every_instruction_set([&] {
+      for (Twin* result : {&problem.out, &problem.d_query, &problem.d_key, &problem.d_value}) {
+        result->single.fill(NAN);  // whatever is not overwritten shows
+      }
+      problem.forward();
+      problem.backward();
+      EXPECT_LE(relative_error(problem.out), problem.tolerance());
+      EXPECT_LE(relative_error(problem.log_sum_exp), problem.tolerance());
+      // backward chains two products behind the weights, and subtracts sums of similar size
+      EXPECT_LE(relative_error(problem.d_query), 4.0 * problem.tolerance());
+      EXPECT_LE(relative_error(problem.d_key), 4.0 * problem.tolerance());
+      EXPECT_LE(relative_error(problem.d_value), 4.0 * problem.tolerance());
+    });
+  }
+}
+
+TEST(Attention, GradientsMatchFiniteDifferences) {
+  for (const cases::Attention& shape : cases::attention()) {
+    if (!cases::checked(shape.use) || shape.operations() > 3e5) continue;
+    SCOPED_TRACE(shape.name());
+    Problem problem(shape);
+    problem.exact_forward();
+    problem.exact_backward();
+    const auto loss = [&] {
+      problem.exact_forward();
+      return weigh(problem.d_out.exact, problem.out.exact);
+    };
+    expect_gradient(problem.query.exact, problem.d_query.exact, loss, "query", 24);
+    expect_gradient(problem.key.exact, problem.d_key.exact, loss, "key", 24);
+    expect_gradient(problem.value.exact, problem.d_value.exact, loss, "value", 24);
+  }
+}
+
+// Heads as the joint projection lays them out, and a cache longer than what is attended to.
+TEST(Attention, StridedViewsGiveTheSameBits) {
+  const std::int64_t batch = 2, positions = 70, heads = 3, size = 24, channels = heads * size;
+  Twin joint = random_twin(Shape{batch, positions, 3 * channels}, 5);
+  Tensor<float> joint_gradient(joint.single.shape());
+  const auto part = [&](Tensor<float>& tensor, std::int64_t index) {
+    return tensor.view().slice(2, index * channels, (index + 1) * channels).split_last(heads, size);
+  };
+  const Shape shape{batch, positions, heads, size};
+  const auto copy = [&](View<float> from) {
+    Tensor<float> to(shape);
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t t = 0; t < positions; ++t) {
+        for (std::int64_t h = 0; h < heads; ++h) {
+          std::copy_n(&from(b, t, h, 0), size, &to.view()(b, t, h, 0));
+        }
+      }
+    }
+    return to;
+  };
+  const Tensor<float> query = copy(part(joint.single, 0)), key = copy(part(joint.single, 1));
+  const Tensor<float> value = copy(part(joint.single, 2));
+  Tensor<float> out(shape), strided_out(shape), d_query(shape), d_key(shape), d_value(shape);
+  Tensor<float> log_sum_exp(Shape{batch, heads, positions});
+  const AttentionInput<float> dense{query, key, value, Mask::causal, 0.2F};
+  const AttentionInput<float> strided{part(joint.single, 0), part(joint.single, 1),
+                                      part(joint.single, 2), Mask::causal, 0.2F};
+  attention_forward(dense, out, log_sum_exp);
+  attention_backward(dense, out, log_sum_exp, out, {d_query, d_key, d_value});
+  attention_forward(strided, strided_out, log_sum_exp);
+  attention_backward(strided, strided_out, log_sum_exp, strided_out,
+                     {part(joint_gradient, 0), part(joint_gradient, 1), part(joint_gradient, 2)});
+  EXPECT_EQ(relative_error(strided_out, out), 0.0);
+  EXPECT_EQ(relative_error(copy(part(joint_gradient, 0)), d_query), 0.0);
+  EXPECT_EQ(relative_error(copy(part(joint_gradient, 1)), d_key), 0.0);
+  EXPECT_EQ(relative_error(copy(part(joint_gradient, 2)), d_value), 0.0);
+}
+
+TEST(Attention, EveryTileIsThePatternAndRowsSumToOne) {
+  for (const cases::Attention& shape : cases::attention()) {
+    if (!cases::checked(shape.use) || shape.operations() > 2e7) continue;
+    SCOPED_TRACE(shape.name());
+    Problem problem(shape);
+    problem.exact_forward();
+    Tensor<double> exact_scores(Shape{shape.queries, shape.memory});
+    Tensor<double> exact_pattern(Shape{shape.queries, shape.memory});
+    const std::int64_t b = shape.batch - 1, h = shape.heads - 1;
+    const AttentionTile all{b, h, 0, shape.queries, 0, shape.memory};
+    reference::attention_scores_tile<double>(problem.exact_input(), all, exact_scores);
+    reference::attention_pattern_tile<double>(problem.exact_input(), problem.log_sum_exp.exact, all,
+                                              exact_pattern);
+    on_every_instruction_set([&] {
+      problem.forward();
+      // a rectangle that starts and ends anywhere
+      const AttentionTile tile{b,
+                               h,
+                               shape.queries / 3,
+                               shape.queries,
+                               shape.memory / 4,
+                               shape.memory - shape.memory / 5};
+      const Shape extents{tile.query_end - tile.query_begin, tile.key_end - tile.key_begin};
+      Tensor<float> scores(extents), pattern(extents), rows(Shape{shape.queries, shape.memory});
+      attention_scores_tile(problem.input(), tile, scores);
+      attention_pattern_tile(problem.input(), problem.log_sum_exp.single, tile, pattern);
+      attention_pattern_tile(problem.input(), problem.log_sum_exp.single, all, rows);
+      for (std::int64_t t = 0; t < extents[0]; ++t) {
+        for (std::int64_t s = 0; s < extents[1]; ++s) {
+          const double score = exact_scores.view()(tile.query_begin + t, tile.key_begin + s);
+          const double weight = exact_pattern.view()(tile.query_begin + t, tile.key_begin + s);
+          if (std::isinf(score)) {
+            EXPECT_EQ(scores.view()(t, s), static_cast<float>(score));
+            EXPECT_EQ(pattern.view()(t, s), 0.0F);
+          } else {
+            // D roundings of products as large as √D each, at worst
+            EXPECT_NEAR(scores.view()(t, s), score, problem.tolerance() * 4.0);
+            EXPECT_NEAR(pattern.view()(t, s), weight, weight * problem.tolerance() * 4.0 + 1e-30);
+          }
+        }
+      }
+      for (std::int64_t t = 0; t < shape.queries; ++t) {
+        double sum = 0.0;
+        for (std::int64_t s = 0; s < shape.memory; ++s) sum += rows.view()(t, s);
+        EXPECT_NEAR(sum, 1.0, 2.0 * problem.tolerance());
+      }
+    });
+  }
+}
+
+// With values that spell out the identity, out is the kept pattern itself.
+TEST(Attention, DropoutKeepsWhatTheReferenceKeeps) {
+  const std::int64_t positions = 128;
+  const Shape shape{1, positions, 1, positions};
+  Twin query = random_twin(shape, 6, 0.1), key = random_twin(shape, 7, 0.1);
+  Tensor<float> value(shape), out(shape), log_sum_exp(Shape{1, 1, positions});
+  for (std::int64_t t = 0; t < positions; ++t) value[t * positions + t] = 1.0F;
+  const Dropout dropout{.rate = 0.3F, .key = 0xABCDEF0123456789U};
+  const AttentionInput<float> input{query.single, key.single, value, Mask::full, 0.1F, dropout};
+  on_every_instruction_set([&] {
+    attention_forward(input, out, log_sum_exp);
+    for (std::int64_t t = 0; t < positions; ++t) {
+      for (std::int64_t s = 0; s < positions; ++s) {
+        ASSERT_EQ(out[t * positions + s] != 0.0F, dropout_factor<float>(dropout, t, s) != 0.0F)
+            << t << ", " << s;
+      }
+    }
+  });
+}
+
+TEST(Attention, RepeatedRunsAgreeToTheBit) {
+  for (const cases::Attention& shape :
+       {cases::Attention{3, 130, 150, 1, 32}, cases::Attention{1, 1, 3000, 1, 64},
+        cases::Attention{2, 96, 96, 5, 40, Mask::causal, 0.1F}}) {
+    SCOPED_TRACE(shape.name());
+    Problem first(shape);
+    first.forward();
+    first.backward();
+    for (int run = 0; run < 5; ++run) {
+      Problem again(shape);
+      again.forward();
+      again.backward();
+      const auto same = [](const Tensor<float>& a, const Tensor<float>& b) {
+        return std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
+      };
+      EXPECT_TRUE(same(again.out.single, first.out.single));
+      EXPECT_TRUE(same(again.log_sum_exp.single, first.log_sum_exp.single));
+      EXPECT_TRUE(same(again.d_query.single, first.d_query.single));
+      EXPECT_TRUE(same(again.d_key.single, first.d_key.single));
+      EXPECT_TRUE(same(again.d_value.single, first.d_value.single));
+    }
+  }
+}
+
+// Scores hundreds apart: exponentials vanish and nothing overflows.
+TEST(Attention, SharpPatternsStayFinite) {
+  const Shape shape{1, 80, 2, 16};
+  Problem problem(cases::Attention{1, 80, 80, 2, 16});
+  problem.query.randomise(8, 40.0);
+  problem.key.randomise(9, 40.0);
+  problem.exact_forward();
+  on_every_instruction_set([&] {
+    problem.forward();
+    problem.backward();
+    // scores reach 40·40·√16·3 ≈ 2e4, and a rounding of that is 1e-3 of a weight
+    EXPECT_LE(relative_error(problem.out), 5e-3);
+    for (const Twin* result : {&problem.d_query, &problem.d_key, &problem.d_value}) {
+      EXPECT_TRUE(all_finite(result->single.span()));
+    }
+  });
+}
+
+// A NaN must not be swallowed by a maximum: it is how a run that diverged is found out.
+TEST(Attention, NotANumberComesThrough) {
+  Problem problem(cases::Attention{1, 40, 40, 1, 16});
+  problem.query.single[5 * 16 + 3] = NAN;
+  on_every_instruction_set([&] {
+    problem.forward();
+    EXPECT_TRUE(std::isnan(problem.out.single[5 * 16]));
+    EXPECT_FALSE(std::isnan(problem.out.single[4 * 16]));
+  });
+}
+
+TEST(Attention, WrongOperandsAreNamed) {
+  Problem problem(cases::Attention{2, 6, 6, 2, 8});
+  const auto message = [&](auto change) {
+    AttentionInput<float> input = problem.input();
+    change(input);
+    try {
+      attention_forward(input, problem.out.single, problem.log_sum_exp.single);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message([&](auto& input) { input.key = input.key.slice(3, 0, 4); }).find("key"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) { input.value = input.value.slice(1, 0, 3); }).find("value"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) {
+              input.key = input.key.slice(1, 0, 3);
+              input.value = input.value.slice(1, 0, 3);
+            }).find("causal attention of 6 queries"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) { input.dropout.rate = 1.0F; }).find("dropout"),
+            std::string::npos);
+  Tensor<float> tile(Shape{3, 3});
+  EXPECT_THROW(attention_scores_tile(problem.input(), {0, 2, 0, 3, 0, 3}, tile), Error);
+  EXPECT_THROW(attention_scores_tile(problem.input(), {0, 0, 4, 7, 0, 3}, tile), Error);
+}
+
+}  // namespace
+}  // namespace heed::kernels

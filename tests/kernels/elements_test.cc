@@ -1,0 +1,307 @@
+// Activations, dropout, addition, cross-entropy, and what runs over arenas.
+#include <limits>
+
+#include "base/threads.h"
+#include "kernels/cases.h"
+#include "kernels/dropout_hash.h"
+#include "kernels/kernels.h"
+#include "kernels/reference/reference.h"
+#include "kernels/support.h"
+
+namespace heed::kernels {
+namespace {
+
+constexpr Activation activations[] = {Activation::gelu_tanh, Activation::gelu_erf,
+                                      Activation::relu};
+
+TEST(Activation, MatchesTheReference) {
+  for (const cases::Matrix& shape : cases::matrices()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    Twin x = random_twin(Shape{shape.rows, shape.columns}, 1, 3.0);
+    Twin d_out = random_twin(x.single.shape(), 2), out(x.single.shape()), d_x(x.single.shape());
+    for (const Activation activation : activations) {
+      reference::activation_forward<double>(x.exact, activation, out.exact);
+      reference::activation_backward<double>(x.exact, activation, d_out.exact, d_x.exact);
+      on_every_instruction_set([&] {
+        activation_forward(x.single, activation, out.single);
+        activation_backward(x.single, activation, d_out.single, d_x.single);
+        for (std::int64_t i = 0; i < x.single.size(); ++i) {
+          // Φ and the logistic function err by at most 5e-7 (vector_math-inl.h), scaled by x; the
+          // derivative adds x·φ, whose exponent x²/2 is rounded: x·x²·φ(x)·u < 1e-7.
+          const double size = std::max(1.0, std::abs(x.exact[i]));
+          ASSERT_NEAR(out.single[i], out.exact[i], 5e-7 * size) << "x = " << x.exact[i];
+          ASSERT_NEAR(d_x.single[i], d_x.exact[i],
+                      8e-7 * size * std::max(1.0, std::abs(d_out.exact[i])))
+              << "x = " << x.exact[i];
+        }
+      });
+    }
+  }
+}
+
+TEST(Activation, EveryMagnitudeIsFiniteAndRight) {
+  std::vector<float> points = {0.0F, -0.0F, 1e-30F, -1e-30F, 1e30F, -1e30F, 3e38F, -3e38F};
+  for (float x = -60.0F; x <= 60.0F; x += 0.01F) points.push_back(x);
+  const Shape shape{static_cast<std::int64_t>(points.size())};
+  Twin x(shape), out(shape), ones(shape), d_x(shape);
+  for (std::int64_t i = 0; i < x.single.size(); ++i) {
+    x.single[i] = points[static_cast<std::size_t>(i)];
+    x.exact[i] = static_cast<double>(x.single[i]);
+  }
+  ones.single.fill(1.0F);
+  ones.exact.fill(1.0);
+  for (const Activation activation : activations) {
+    // x³ of 1e30 is beyond double's tanh argument but not beyond double
+    reference::activation_forward<double>(x.exact, activation, out.exact);
+    on_every_instruction_set([&] {
+      activation_forward(x.single, activation, out.single);
+      activation_backward(x.single, activation, ones.single, d_x.single);
+      for (std::int64_t i = 0; i < x.single.size(); ++i) {
+        ASSERT_NEAR(out.single[i], out.exact[i], 5e-7 * std::max(1.0, std::abs(x.exact[i])))
+            << "x = " << x.exact[i];
+        if (std::abs(x.exact[i]) < 1e6) {
+          ASSERT_TRUE(std::isfinite(d_x.single[i])) << x.exact[i];
+        }
+      }
+    });
+  }
+}
+
+TEST(Activation, GradientsMatchFiniteDifferences) {
+  for (const Activation activation : activations) {
+    Twin x = random_twin(Shape{9, 33}, 3, 2.0), d_out = random_twin(x.single.shape(), 4);
+    if (activation == Activation::relu) {  // away from the kink at 0
+      for (double& value : x.exact.span()) value += value > 0 ? 0.01 : -0.01;
+    }
+    Tensor<double> out(x.single.shape()), d_x(x.single.shape());
+    reference::activation_backward<double>(x.exact, activation, d_out.exact, d_x);
+    const auto loss = [&] {
+      reference::activation_forward<double>(x.exact, activation, out);
+      return weigh(d_out.exact, out);
+    };
+    expect_gradient(x.exact, d_x, loss, "x", 300);
+  }
+}
+
+TEST(Dropout, IsTheSameToTheBitAndKeepsTheRightFraction) {
+  for (const cases::Matrix& shape : cases::matrices()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    const Twin x = random_twin(Shape{shape.rows, shape.columns}, 1, 1.0, 5.0);
+    for (const float rate : {0.0F, 0.1F, 0.5F, 0.9F}) {
+      const Dropout settings{.rate = rate, .key = 1234567890123ULL};
+      Tensor<float> expected(x.single.shape()), out(x.single.shape());
+      reference::dropout<float>(x.single, settings, expected);
+      on_every_instruction_set([&] {
+        dropout(x.single, settings, out);
+        EXPECT_EQ(relative_error(out, expected), 0.0);
+      });
+      // A fraction of N independent decisions deviates by √(rate·(1 − rate)/N); five of those
+      // happen once in two million.
+      const double kept = static_cast<double>(
+          std::count_if(out.span().begin(), out.span().end(), [](float v) { return v != 0; }));
+      const double fraction = 1.0 - static_cast<double>(rate);
+      EXPECT_NEAR(kept / shape.elements(), fraction,
+                  5.0 * std::sqrt(fraction * (1.0 - fraction) / shape.elements()) + 1e-12);
+    }
+  }
+}
+
+// Rows, columns and keys must look unrelated: of two masks with half the elements kept, a quarter
+// coincide.
+TEST(Dropout, MasksOfDifferentKeysAndRowsAreUnrelated) {
+  const std::int64_t size = 1 << 16;
+  const auto both_kept = [&](std::uint64_t key1, std::uint64_t row1, std::uint64_t key2,
+                             std::uint64_t row2, std::uint32_t shift) {
+    const std::uint32_t first = dropout_row_key(key1, row1), second = dropout_row_key(key2, row2);
+    std::int64_t count = 0;
+    for (std::uint32_t c = 0; c < size; ++c) {
+      count += dropout_bits(first, c) >= dropout_threshold(0.5F) &&
+               dropout_bits(second, c + shift) >= dropout_threshold(0.5F);
+    }
+    return static_cast<double>(count) / static_cast<double>(size);
+  };
+  const double bound = 5.0 * std::sqrt(0.25 * 0.75 / static_cast<double>(size));
+  EXPECT_NEAR(both_kept(1, 0, 2, 0, 0), 0.25, bound);
+  EXPECT_NEAR(both_kept(1, 0, 1, 1, 0), 0.25, bound);
+  EXPECT_NEAR(both_kept(1, 5, 1, 5, 1), 0.25, bound);
+  EXPECT_NEAR(both_kept(7, 3, 8, 2, 0), 0.25, bound);
+}
+
+TEST(Add, IsOneRoundingAndMayBeInPlace) {
+  for (const cases::Matrix& shape : cases::matrices()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    on_every_instruction_set([&] {
+      Twin x = random_twin(Shape{shape.rows, shape.columns}, 1);
+      const Twin y = random_twin(Shape{shape.rows, shape.columns}, 2);
+      Tensor<float> expected(x.single.shape());
+      reference::add<float>(x.single, y.single, expected);
+      add(x.single, y.single, x.single);
+      EXPECT_EQ(relative_error(x.single, expected), 0.0);
+    });
+  }
+}
+
+struct LossProblem {
+  explicit LossProblem(const cases::Logits& shape)
+      : logits(random_twin(Shape{shape.rows, shape.vocabulary}, 1, 4.0)),
+        targets(Shape{shape.rows}),
+        losses(Shape{shape.rows}) {
+    RandomStream random(23, 0);
+    for (std::int32_t& target : targets.span()) {
+      target =
+          static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(shape.vocabulary)));
+    }
+    if (shape.rows > 3) targets[2] = ignored_target;
+  }
+  Twin logits;
+  Tensor<std::int32_t> targets;
+  Twin losses;
+};
+
+TEST(CrossEntropy, MatchesTheReference) {
+  for (const cases::Logits& shape : cases::logits()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    LossProblem exact(shape);
+    reference::cross_entropy_forward_backward<double>(exact.logits.exact, exact.targets, 0.125,
+                                                      exact.losses.exact);
+    on_every_instruction_set([&] {
+      LossProblem fast(shape);
+      Tensor<float> losses(fast.losses.single.shape());
+      cross_entropy_forward(fast.logits.single, fast.targets, losses);
+      cross_entropy_forward_backward(fast.logits.single, fast.targets, 0.125F, fast.losses.single);
+      EXPECT_EQ(relative_error(losses, fast.losses.single), 0.0);
+      // Logits and normalisers of up to 24 are rounded at 24·u; exponentials err by 2·u; losses
+      // are differences of such numbers.
+      const double tolerance = unit_roundoff * (24.0 + 8.0);
+      for (std::int64_t n = 0; n < shape.rows; ++n) {
+        EXPECT_NEAR(losses[n], exact.losses.exact[n], tolerance);
+      }
+      // Probabilities err by that much of themselves; one that is nearly 1 leaves a small gradient
+      // with the error of 1.
+      for (std::int64_t i = 0; i < exact.logits.exact.size(); ++i) {
+        ASSERT_NEAR(fast.logits.single[i], exact.logits.exact[i], 0.125 * tolerance);
+      }
+    });
+  }
+}
+
+TEST(CrossEntropy, GradientsMatchFiniteDifferences) {
+  for (const cases::Logits& shape : cases::logits()) {
+    if (!cases::checked(shape.use) || shape.elements() > 1e4) continue;
+    SCOPED_TRACE(shape.name());
+    LossProblem problem(shape), gradient(shape);
+    reference::cross_entropy_forward_backward<double>(gradient.logits.exact, problem.targets, 0.5,
+                                                      problem.losses.exact);
+    const auto loss = [&] {
+      reference::cross_entropy_forward<double>(problem.logits.exact, problem.targets,
+                                               problem.losses.exact);
+      double sum = 0.0;
+      for (double value : problem.losses.exact.span()) sum += value;
+      return 0.5 * sum;
+    };
+    expect_gradient(problem.logits.exact, gradient.logits.exact, loss, "logits");
+  }
+}
+
+TEST(CrossEntropy, TargetsOutsideTheVocabularyAreNamed) {
+  LossProblem problem({3, 4});
+  problem.targets[1] = 4;
+  try {
+    cross_entropy_forward(problem.logits.single, problem.targets, problem.losses.single);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_STREQ(error.what(), "target 4 of row 1 is outside the vocabulary of 4");
+  }
+}
+
+TEST(AdamW, FollowsTheFormulaInDouble) {
+  for (const cases::Arena& shape : cases::arenas()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    on_every_instruction_set([&] {
+      Twin parameters = random_twin(Shape{shape.size}, 1),
+           gradients = random_twin(Shape{shape.size}, 2);
+      Twin first(Shape{shape.size}), second(Shape{shape.size});
+      for (std::int64_t step = 1; step <= 3; ++step) {
+        const AdamWStep<float> settings{
+            .learning_rate = 0.01F, .weight_decay = 0.1F, .gradient_scale = 0.5F, .step = step};
+        const AdamWStep<double> exact_settings{
+            .learning_rate = static_cast<double>(settings.learning_rate),
+            .beta1 = static_cast<double>(settings.beta1),
+            .beta2 = static_cast<double>(settings.beta2),
+            .epsilon = static_cast<double>(settings.epsilon),
+            .weight_decay = static_cast<double>(settings.weight_decay),
+            .gradient_scale = 0.5,
+            .step = step};
+        adamw_step({parameters.single.span(), gradients.single.span(), first.single.span(),
+                    second.single.span()},
+                   settings);
+        reference::adamw_step<double>({parameters.exact.span(), gradients.exact.span(),
+                                       first.exact.span(), second.exact.span()},
+                                      exact_settings);
+      }
+      // Each step rounds a parameter once (u, three steps) and changes it by 0.01 with a few
+      // roundings; 1 − beta is rounded relative to beta, 20·u of itself.
+      EXPECT_LE(relative_error(parameters), 6.0 * unit_roundoff);
+      EXPECT_LE(relative_error(first), 12.0 * unit_roundoff);
+      EXPECT_LE(relative_error(second), 24.0 * unit_roundoff);
+    });
+  }
+}
+
+TEST(Arenas, NormIsDoubleAndIndependentOfThreads) {
+  for (const cases::Arena& shape : cases::arenas()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    const Twin x = random_twin(Shape{shape.size}, 1);
+    const double expected = reference::squared_norm<double>(x.exact.span());
+    on_every_instruction_set([&] {
+      const double norm = squared_norm(x.single.span());
+      // the reference's one chain of n roundings, each of 1.1e-16 of what is summed so far
+      EXPECT_NEAR(norm, expected, 1e-15 * std::sqrt(static_cast<double>(shape.size)) * expected);
+      const int threads = thread_count();
+      set_thread_count(threads == 1 ? 2 : 1);
+      EXPECT_EQ(squared_norm(x.single.span()), norm);
+      set_thread_count(threads);
+    });
+  }
+}
+
+TEST(Arenas, WhatIsNotFiniteIsFoundAnywhere) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const std::int64_t size : {1, 17, 70001}) {
+    Tensor<float> x(Shape{size});
+    x.fill(-std::numeric_limits<float>::max());
+    on_every_instruction_set([&] {
+      EXPECT_TRUE(all_finite(x.span()));
+      for (const std::int64_t at : {std::int64_t{0}, size / 2, size - 1}) {
+        for (const float bad : {NAN, -NAN, infinity, -infinity}) {
+          const float before = x[at];
+          x[at] = bad;
+          EXPECT_FALSE(all_finite(x.span())) << at << " of " << size;
+          x[at] = before;
+        }
+      }
+    });
+  }
+  EXPECT_TRUE(all_finite({}));
+}
+
+TEST(InstructionSets, CanBeChosenAndNamed) {
+  const std::vector<std::string> names = available_instruction_sets();
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(current_instruction_set(), names.front());
+  use_instruction_set(names.back());
+  EXPECT_EQ(current_instruction_set(), names.back());
+  use_instruction_set("");
+  EXPECT_EQ(current_instruction_set(), names.front());
+  EXPECT_THROW(use_instruction_set("MMX"), Error);
+}
+
+}  // namespace
+}  // namespace heed::kernels
