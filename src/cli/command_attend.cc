@@ -1,8 +1,134 @@
+// heed attend: what attends to what, from all heads down to one word's numbers.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
 
 namespace heed::cli {
+namespace {
 
-void add_attend_command(CLI::App&) {}
+struct AttendOptions {
+  std::string model = "starter";
+  TextOptions text;
+  std::optional<std::int64_t> layer;
+  std::optional<std::int64_t> head;
+  std::string word;
+  std::int64_t occurrence = 0;
+  std::size_t top = 0;
+  bool json = false;
+};
+
+void check_choice(const AttendOptions& options, const GptConfig& config) {
+  if (options.layer.has_value() != options.head.has_value()) {
+    fail_usage("--layer and --head choose a head together; give both");
+  }
+  const auto check_range = [](const char* what, std::optional<std::int64_t> value,
+                              std::int64_t count) {
+    if (value && (*value < 0 || *value >= count)) {
+      fail_usage(fmt::format("{} {} does not exist: the model has {}s 0 to {}", what, *value, what,
+                             count - 1));
+    }
+  };
+  check_range("layer", options.layer, config.layers);
+  check_range("head", options.head, config.heads);
+  if (options.occurrence != 0 && options.word.empty()) {
+    fail_usage("--occurrence counts the places of a --word; give one");
+  }
+}
+
+// The head that was asked for, or the one in which this word picks out another most clearly.
+HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
+                         const TextWord& word) {
+  if (options.layer) return {*options.layer, *options.head};
+  const auto ranked = rank_heads_for(text.patterns, word.last(), word.begin);
+  return {ranked.front().layer, ranked.front().head};
+}
+
+WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {
+  const Gpt& gpt = text.model.gpt;
+  const Capture capture = trace(gpt, text.tokens, word_walk_sites(choice.layer));
+  return walk_word(gpt, capture, choice.layer, choice.head, word.last());
+}
+
+void print_attention_json(const AttendOptions& options, const AttendedText& text) {
+  OrderedJson document{{"model", text.model.name},
+                       {"tokens", tokens_json(text.model, text.tokens)}};
+  if (!options.word.empty()) {
+    const std::vector<TextWord> words = words_of(text.bytes);
+    const TextWord& word = find_word(words, options.word, options.occurrence);
+    document["walk"] =
+        word_walk_json(text, word, walk(text, word, head_for_word(options, text, word)));
+    return print_json(document);
+  }
+  if (options.layer) {
+    document["layer"] = *options.layer;
+    document["head"] = *options.head;
+    document["pattern"] = pattern_json(text.pattern(*options.layer, *options.head));
+    return print_json(document);
+  }
+  document["heads"] = OrderedJson::array();
+  const auto ranked = rank_heads(text.patterns);
+  const std::size_t count = options.top == 0 ? ranked.size() : std::min(options.top, ranked.size());
+  for (const RankedHead& head : std::span(ranked).first(count)) {
+    OrderedJson row = head_statistics_json(head);
+    if (options.top == 0) row["pattern"] = pattern_json(text.pattern(head.layer, head.head));
+    document["heads"].push_back(std::move(row));
+  }
+  print_json(document);
+}
+
+void attend(const AttendOptions& options) {
+  const LoadedModel model = load_model(options.model);
+  check_choice(options, model.gpt.config());
+  const AttendedText text(model, read_tokens(options.text, model));
+  if (options.json) return print_attention_json(options, text);
+  const Screen screen;
+  if (!options.word.empty()) {
+    const std::vector<TextWord> words = words_of(text.bytes);
+    const TextWord& word = find_word(words, options.word, options.occurrence);
+    return print_word_walk(text, word, walk(text, word, head_for_word(options, text, word)),
+                           screen);
+  }
+  if (options.layer) return print_head_map(text, {*options.layer, *options.head}, screen);
+  if (options.top > 0) {
+    print("\n" + screen.ink.title("The most telling heads") +
+          screen.ink.quiet("  picks: mean largest weight on a token further back\n\n"));
+    return print_telling_heads(text, rank_heads(text.patterns), options.top, screen);
+  }
+  print_head_overview(text, screen);
+}
+
+}  // namespace
+
+void add_attend_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "attend", "Show attention: all heads, one head, one word");
+  auto options = std::make_shared<AttendOptions>();
+  add_model_option(*command, options->model);
+  add_text_options(*command, options->text);
+  command->add_option("--layer", options->layer, "With --head: one head as a map; from 0")
+      ->type_name("L");
+  command->add_option("--head", options->head, "With --layer: one head as a map; from 0")
+      ->type_name("H");
+  command
+      ->add_option("--word", options->word,
+                   "One word's way through that head, or through the most telling one")
+      ->type_name("WORD");
+  command
+      ->add_option("--occurrence", options->occurrence,
+                   "Which place of the word, from 1 [the last]")
+      ->check(CLI::PositiveNumber)
+      ->type_name("K");
+  command->add_option("--top", options->top, "List the K most telling heads")
+      ->check(CLI::PositiveNumber)
+      ->type_name("K");
+  add_json_option(*command, options->json);
+  command->callback([options] { attend(*options); });
+}
 
 }  // namespace heed::cli

@@ -1,0 +1,71 @@
+// The views of attention that `heed attend` and `heed tour` show.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
+#include "engine/loaded_model.h"
+#include "microscope/head_statistics.h"
+#include "microscope/text_words.h"
+#include "microscope/trace.h"
+#include "microscope/word_walk.h"
+
+namespace heed::cli {
+
+// A text that a model has read, and all its attention patterns.
+struct AttendedText {
+  const LoadedModel& model;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::string> bytes;  // of each token
+  Capture capture;
+  std::vector<View<const float>> patterns;  // of each layer, (H, T, T)
+
+  AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids);
+
+  int size() const { return static_cast<int>(tokens.size()); }
+  std::string label(std::int64_t position, int width) const;
+  View<const float> pattern(std::int64_t layer, std::int64_t head) const {
+    return patterns[layer][head];
+  }
+};
+
+struct HeadChoice {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+};
+
+// What a head mostly does: "first 92 %", "prev 75 %", "even", "5.2 back".
+std::string habit_text(const HeadStatistics& statistics);
+
+// Where a text is to be printed, and how.
+struct Screen {
+  Terminal terminal = standard_output();
+  Ink ink{terminal};
+
+  int width() const { return terminal.width; }
+};
+
+// Every head of every layer as a small picture.
+void print_head_overview(const AttendedText& text, const Screen& screen);
+
+// The `count` heads that pick out something, and what they pick.
+void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
+                         std::size_t count, const Screen& screen);
+
+// One head as a map with the tokens on both sides.
+void print_head_map(const AttendedText& text, const HeadChoice& choice, const Screen& screen);
+
+// One word's way through one head.
+void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
+                     const Screen& screen);
+
+// The same as documents.
+OrderedJson head_statistics_json(const RankedHead& head);
+OrderedJson pattern_json(View<const float> pattern);  // [T][T]
+OrderedJson word_walk_json(const AttendedText& text, const TextWord& word, const WordWalk& walk);
+
+}  // namespace heed::cli

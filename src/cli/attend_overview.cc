@@ -1,0 +1,152 @@
+// All heads at once: each as a picture of its pattern, with the habit that says most about it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/attend.h"
+#include "cli/output.h"
+#include "cli/terminal/heat_map.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr int label_columns = 4;  // "L11 "
+constexpr int narrowest = 6;
+constexpr int widest = 16;
+constexpr int width_for_words = 10;  // a caption of whole words fits
+
+// How the pictures of one layer share a line.
+struct Layout {
+  int picture = widest;  // columns of a picture
+  int per_line = 1;      // pictures on a line
+};
+
+Layout layout_for(int heads, int width) {
+  const int room = width - label_columns;
+  const int fitting = std::max(1, room / (narrowest + 1));
+  const int lines = (heads + fitting - 1) / fitting;
+  const int per_line = (heads + lines - 1) / lines;
+  return {.picture = std::clamp(room / per_line - 1, narrowest, widest), .per_line = per_line};
+}
+
+std::string short_habit(const HeadStatistics& statistics) {
+  const HeadHabitStrength habit = strongest_habit(statistics);
+  const auto share = [&](const char* letter) {
+    return fmt::format("{} {:.0f}%", letter, 100 * habit.strength);
+  };
+  switch (habit.habit) {
+    case HeadHabit::first: return share("f");
+    case HeadHabit::self: return share("s");
+    case HeadHabit::previous: return share("p");
+    case HeadHabit::even: return share("=");
+    case HeadHabit::far: break;
+  }
+  return fmt::format("←{:.1f}", habit.strength);
+}
+
+std::string caption(const HeadStatistics& statistics, int columns) {
+  return columns >= width_for_words ? habit_text(statistics) : short_habit(statistics);
+}
+
+void print_layer(const AttendedText& text, std::int64_t layer, const Layout& layout,
+                 const Screen& screen) {
+  const auto heads = static_cast<int>(text.patterns[layer].extent(0));
+  for (int first = 0; first < heads; first += layout.per_line) {
+    const int end = std::min(heads, first + layout.per_line);
+    std::vector<Picture> pictures;
+    std::string names(label_columns, ' ');
+    std::string captions(label_columns, ' ');
+    for (int head = first; head < end; ++head) {
+      const View<const float> pattern = text.pattern(layer, head);
+      pictures.push_back(half_block_picture(
+          text.size(), layout.picture,
+          [&](int row, int column) { return column > row ? -1.0 : double{pattern(row, column)}; },
+          screen.ink));
+      const int columns = layout.picture + 1;
+      names += pad_right(fmt::format("{}.{}", layer, head), columns);
+      captions += pad_right(fit(caption(head_statistics(pattern), layout.picture), layout.picture),
+                            columns);
+    }
+    print(screen.ink.bold(names) + "\n");
+    for (std::size_t line = 0; line < pictures.front().lines.size(); ++line) {
+      std::string row(label_columns, ' ');
+      for (const Picture& picture : pictures) {
+        row += pad_right(picture.lines[line], layout.picture + 1);
+      }
+      print(row + "\n");
+    }
+    print(screen.ink.quiet(captions) + "\n\n");
+  }
+}
+
+void print_lines(std::string_view paragraph, const Screen& screen) {
+  for (const std::string& line : wrap(paragraph, screen.width() - 2)) {
+    print("  " + screen.ink.quiet(line) + "\n");
+  }
+}
+
+}  // namespace
+
+void print_head_overview(const AttendedText& text, const Screen& screen) {
+  const GptConfig& config = text.model.gpt.config();
+  const Layout layout = layout_for(static_cast<int>(config.heads), screen.width());
+  print(
+      "\n" + screen.ink.title("What every head looks at") +
+      screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads, named LAYER.HEAD from 0\n",
+                                   text.size(), config.layers, config.heads)));
+  print_lines(
+      "Down: the token that looks, first on top. Across: the tokens it looks at, those before it "
+      "and itself.",
+      screen);
+  print("\n");
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    print_layer(text, layer, layout, screen);
+  }
+  for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
+  print("\n");
+  print_lines(layout.picture >= width_for_words
+                  ? "first, self, prev: mean share of the attention on the first token, on the "
+                    "token itself, on the one before. even: how close to a plain mean. back: mean "
+                    "distance in tokens."
+                  : "Mean share of the attention on the first token (f), on the token itself (s), "
+                    "on the one before (p); how close to a plain mean (=); mean distance in tokens "
+                    "(←).",
+              screen);
+}
+
+void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
+                         std::size_t count, const Screen& screen) {
+  struct Pick {
+    int query = 0;
+    int key = 0;
+    float weight = 0;
+  };
+  const auto clearest_pick = [&](const View<const float>& pattern) {
+    Pick best;
+    for (int t = 2; t < text.size(); ++t) {
+      for (int s = 1; s < t - 1; ++s) {
+        if (pattern(t, s) > best.weight) best = {t, s, pattern(t, s)};
+      }
+    }
+    return best;
+  };
+  Table table({{"head", Align::left},
+               {"mostly", Align::left},
+               {"picks", Align::right},
+               {"clearest pick", Align::left}});
+  for (const RankedHead& ranked : std::span(heads).first(std::min(count, heads.size()))) {
+    const Pick pick = clearest_pick(text.pattern(ranked.layer, ranked.head));
+    std::string example = screen.ink.quiet("none: the text is too short");
+    if (pick.weight > 0) {
+      example = fmt::format("{} → {}  {}", screen.ink.bold(text.label(pick.query, 14)),
+                            screen.ink.bold(text.label(pick.key, 14)), percent(pick.weight));
+    }
+    table.add({screen.ink.paint(fmt::format("{}.{}", ranked.layer, ranked.head), colour::orange),
+               habit_text(ranked.statistics), percent(ranked.statistics.telling), example});
+  }
+  print(table.text(screen.ink));
+}
+
+}  // namespace heed::cli

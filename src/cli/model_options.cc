@@ -1,0 +1,80 @@
+#include "cli/model_options.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "base/error.h"
+#include "cli/command.h"
+
+namespace heed::cli {
+
+void add_model_option(CLI::App& command, std::string& model) {
+  command.add_option("-m,--model", model, "Model directory, or the built-in model \"starter\"")
+      ->capture_default_str()
+      ->type_name("DIR");
+}
+
+void add_text_options(CLI::App& command, TextOptions& options) {
+  command.add_option("text", options.words, "The text; without it, what comes through a pipe")
+      ->type_name("TEXT");
+  command.add_option("--tokens", options.tokens, "Token ids instead of a text, such as 5,17,4")
+      ->type_name("IDS");
+}
+
+std::vector<std::int32_t> parse_token_ids(const std::string& text) {
+  std::vector<std::int32_t> ids;
+  const char* position = text.data();
+  const char* const end = text.data() + text.size();
+  const auto is_separator = [](char c) { return c == ',' || c == ' ' || c == '\n'; };
+  while (position < end) {
+    if (is_separator(*position)) {
+      ++position;
+      continue;
+    }
+    std::int32_t id = 0;
+    const auto [next, error] = std::from_chars(position, end, id);
+    if (error != std::errc{} || id < 0 || (next < end && !is_separator(*next))) {
+      fail_usage(fmt::format("'{}' is not a list of token ids; write them like 5,17,4", text));
+    }
+    ids.push_back(id);
+    position = next;
+  }
+  if (ids.empty()) fail_usage("there are no token ids in '" + text + "'; write them like 5,17,4");
+  return ids;
+}
+
+std::string read_standard_input(const std::string& wanted) {
+  if (isatty(STDIN_FILENO) == 1) fail_usage(wanted);
+  std::string text;
+  char buffer[65536];
+  std::size_t count = 0;
+  while ((count = std::fread(buffer, 1, sizeof buffer, stdin)) > 0) text.append(buffer, count);
+  require(std::ferror(stdin) == 0, ErrorCode::input_output, "cannot read standard input");
+  return text;
+}
+
+std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model) {
+  if (!options.tokens.empty()) {
+    if (!options.words.empty()) fail_usage("give either a text or --tokens, not both");
+    return parse_token_ids(options.tokens);
+  }
+  std::string text;
+  if (options.words.empty()) {
+    text = read_standard_input("what text? Give it as an argument, as --tokens IDS or in a pipe");
+    if (text.ends_with('\n')) text.pop_back();
+  }
+  for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
+  return model.encode(text);
+}
+
+OrderedJson tokens_json(const LoadedModel& model, const std::vector<std::int32_t>& tokens) {
+  OrderedJson list = OrderedJson::array();
+  for (const std::int32_t token : tokens) {
+    list.push_back({{"id", token}, {"text", model.token_bytes(token)}});
+  }
+  return list;
+}
+
+}  // namespace heed::cli

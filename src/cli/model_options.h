@@ -1,0 +1,40 @@
+// How commands ask for a model and for a text.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/loaded_model.h"
+
+namespace heed::cli {
+
+// -m/--model.
+void add_model_option(CLI::App& command, std::string& model);
+
+// A text: TEXT arguments, joined by spaces; token ids (--tokens 5,17); or what comes through a
+// pipe.
+struct TextOptions {
+  std::vector<std::string> words;
+  std::string tokens;
+};
+void add_text_options(CLI::App& command, TextOptions& options);
+
+// The ids of the text asked for. One newline at the end of a piped text is left out: `echo` put it
+// there. Throws Error{invalid_argument} for no text, an empty one, or ids that are none.
+std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model);
+
+// "5,17, 4" as ids.
+std::vector<std::int32_t> parse_token_ids(const std::string& text);
+
+// All of standard input; for a terminal, Error{invalid_argument} with `wanted`: nobody would know
+// that the command waits.
+std::string read_standard_input(const std::string& wanted);
+
+// [{"id": 17, "text": " mole"}, …]
+OrderedJson tokens_json(const LoadedModel& model, const std::vector<std::int32_t>& tokens);
+
+}  // namespace heed::cli

@@ -1,0 +1,36 @@
+// Shares of one, such as attention weights, as a picture of characters.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/ink.h"
+
+namespace heed::cli {
+
+// A share in [0, 1], or negative for a place that does not exist and stays blank.
+using ShareAt = std::function<double(int row, int column)>;
+
+// Where a share stands on the colour scale: its square root, for the small ones matter too.
+double scale_place(double share);
+
+// A square picture of `size` shares a side in at most `columns` columns; half as many lines, for a
+// line shows two rows. A large picture is reduced, each place showing the largest share that it
+// covers; a small one is enlarged by a whole factor.
+struct Picture {
+  int columns = 0;
+  std::vector<std::string> lines;
+};
+Picture half_block_picture(int size, int columns, const ShareAt& share, const Ink& ink);
+
+// One share as a cell of `width` columns.
+std::string heat_cell(double share, int width, const Ink& ink);
+
+// The colour scale with the shares at which its colours stand, in one or two lines.
+std::vector<std::string> scale_legend(const Ink& ink);
+
+// Positive and negative numbers as a strip of colours, one column each; empty without colours.
+std::string signed_strip(const std::vector<float>& values, int columns, const Ink& ink);
+
+}  // namespace heed::cli

@@ -1,0 +1,32 @@
+// Writes text in colours, as far as the terminal has them; without colours text stays plain.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/terminal/palette.h"
+#include "cli/terminal/terminal.h"
+
+namespace heed::cli {
+
+class Ink {
+ public:
+  explicit Ink(const Terminal& terminal) : depth_(terminal.colours) {}
+
+  bool has_colours() const { return depth_ != ColourDepth::none; }
+
+  std::string bold(std::string_view text) const;
+  std::string title(std::string_view text) const;  // a heading
+  std::string quiet(std::string_view text) const;  // what may be overlooked
+  std::string paint(std::string_view text, Rgb foreground) const;
+  std::string paint(std::string_view text, Rgb foreground, Rgb background) const;
+
+ private:
+  std::string code(Rgb colour, bool background) const;
+  std::string wrapped(const std::string& codes, std::string_view text) const;
+
+  ColourDepth depth_;
+};
+
+}  // namespace heed::cli
