@@ -18,10 +18,9 @@ const char* error_code_name(ErrorCode code) noexcept {
   return "unknown";
 }
 
-void check(bool condition, const char* invariant, std::source_location where) {
+void check(bool condition, const char* invariant, const char* function, int line) {
   if (!condition) [[unlikely]] {
-    fail(ErrorCode::internal, "broken invariant in {} (line {}): {}", where.function_name(),
-         where.line(), invariant);
+    fail(ErrorCode::internal, "broken invariant in {} (line {}): {}", function, line, invariant);
   }
 }
 

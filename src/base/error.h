@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <source_location>
 #include <utility>
 
 #include "heed/error.h"
@@ -25,7 +24,8 @@ void require(bool condition, ErrorCode code, fmt::format_string<Args...> message
 }
 
 // Throws Error{internal} unless `condition` holds: only heed's own defects can make it fail.
-void check(bool condition, const char* invariant,
-           std::source_location where = std::source_location::current());
+// The defaults are evaluated where check is called (std::source_location needs a newer Clang).
+void check(bool condition, const char* invariant, const char* function = __builtin_FUNCTION(),
+           int line = __builtin_LINE());
 
 }  // namespace heed

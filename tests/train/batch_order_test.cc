@@ -1,0 +1,65 @@
+#include "train/batch_order.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "base/expect_error.h"
+
+namespace heed {
+namespace {
+
+std::vector<std::int64_t> take_epoch(const BatchOrder& order, std::int64_t epoch) {
+  DataPosition position{.epoch = epoch};
+  std::vector<std::int64_t> starts;
+  for (std::int64_t i = 0; i < order.windows(epoch); ++i) starts.push_back(order.next(position));
+  EXPECT_EQ(position, (DataPosition{epoch, order.windows(epoch)}));
+  return starts;
+}
+
+TEST(BatchOrder, VisitsEachWindowOfAnEpochOnce) {
+  constexpr std::int64_t tokens = 1003;
+  constexpr std::int64_t length = 8;
+  const BatchOrder order(tokens, length, 5);
+  for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
+    const auto starts = take_epoch(order, epoch);
+    const std::set<std::int64_t> distinct(starts.begin(), starts.end());
+    ASSERT_EQ(distinct.size(), starts.size());
+    // They tile the stream: neighbours are `length` apart and the ends miss less than a window.
+    std::int64_t expected = *distinct.begin();
+    EXPECT_LT(expected, length);
+    for (const std::int64_t start : distinct) {
+      EXPECT_EQ(start, expected);
+      expected += length;
+    }
+    EXPECT_LE(expected, tokens - 1);
+    EXPECT_GT(expected + length, tokens - 1);
+  }
+}
+
+TEST(BatchOrder, ShufflesEveryEpochAnew) {
+  const BatchOrder order(1003, 8, 5);
+  const auto first = take_epoch(order, 0);
+  EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
+  EXPECT_NE(first, take_epoch(order, 1));
+  EXPECT_EQ(first, take_epoch(BatchOrder(1003, 8, 5), 0));
+  EXPECT_NE(first, take_epoch(BatchOrder(1003, 8, 6), 0));
+}
+
+TEST(BatchOrder, GoesOnIntoTheNextEpoch) {
+  const BatchOrder order(100, 8, 1);
+  DataPosition position{.epoch = 0, .index = order.windows(0)};
+  order.next(position);
+  EXPECT_EQ(position, (DataPosition{1, 1}));
+}
+
+TEST(BatchOrder, NeedsOneWindow) {
+  testing::expect_error(
+      ErrorCode::invalid_argument, [] { BatchOrder(8, 8, 1); }, "8 tokens", "9");
+  DataPosition position;
+  EXPECT_EQ(BatchOrder(9, 8, 1).next(position), 0);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,89 @@
+#include "train/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/expect_error.h"
+
+namespace heed {
+namespace {
+
+Gpt random_gpt() {
+  Gpt gpt(make_gpt_config(2, 2, 16, 8, 13));
+  gpt.parameters().initialize(3);
+  for (float& value : gpt.parameters().all()) value *= 4;
+  return gpt;
+}
+
+TokenList random_tokens(std::int64_t count) {
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<std::int32_t>(i * i * 7 % 13));
+  }
+  return TokenList(tokens);
+}
+
+// The loss of target `index` from the `context` tokens before it, alone.
+double loss_of(const Gpt& gpt, const TokenList& data, std::int64_t index, std::int64_t context) {
+  EvaluationBuffers buffers(gpt.config(), 1, context);
+  Tensor<std::int32_t> tokens(Shape{1, context});
+  Tensor<std::int32_t> targets(Shape{1, context});
+  data.read(index - context, tokens.span());
+  targets.fill(kernels::ignored_target);
+  data.read(index, targets.span().last(1));
+  return gpt.loss(tokens, targets, buffers).sum;
+}
+
+TEST(Evaluation, ScoresEveryTargetOnceWhateverTheStride) {
+  const Gpt gpt = random_gpt();
+  for (const std::int64_t tokens : {2, 8, 9, 10, 30, 33}) {
+    for (const std::int64_t stride : {1, 3, 8}) {
+      const TokenList data = random_tokens(tokens);
+      std::vector<int> seen(static_cast<std::size_t>(tokens));
+      Evaluator evaluator(gpt.config(),
+                          {.batch_size = 3,
+                           .stride = stride,
+                           .scored = [&](std::int64_t first, std::span<const float> losses) {
+                             for (std::size_t i = 0; i < losses.size(); ++i) {
+                               const auto index = first + static_cast<std::int64_t>(i);
+                               ++seen[static_cast<std::size_t>(index)];
+                               // How much context a target had follows from the stride.
+                               const std::int64_t window =
+                                   index <= 8 ? 0 : ((index - 8 + stride - 1) / stride) * stride;
+                               EXPECT_NEAR(losses[i], loss_of(gpt, data, index, index - window),
+                                           1e-4);
+                             }
+                           }});
+      const Evaluation evaluation = evaluator.evaluate(gpt, data);
+      EXPECT_EQ(evaluation.tokens, tokens - 1);
+      for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_EQ(seen[i], 1) << i;
+    }
+  }
+}
+
+TEST(Evaluation, StandardErrorIsThatOfTheMean) {
+  const Gpt gpt = random_gpt();
+  Evaluator evaluator(gpt.config(), {});
+  const Evaluation few = evaluator.evaluate(gpt, random_tokens(81));
+  const Evaluation many = evaluator.evaluate(gpt, random_tokens(8001));
+  EXPECT_GT(few.standard_error, 0);
+  // The tokens repeat with period 13, so the windows' spread stays and the error falls as 1/√n.
+  EXPECT_NEAR(few.standard_error / many.standard_error, 10, 4);
+}
+
+TEST(Evaluation, RefusesWhatCannotBe) {
+  const Gpt gpt = random_gpt();
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { Evaluator(gpt.config(), {.sequence_length = 9}); }, "9",
+      "8");
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { Evaluator(gpt.config(), {.stride = 12}); },
+      "stride of 12");
+  Evaluator evaluator(gpt.config(), {});
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { evaluator.evaluate(gpt, random_tokens(1)); }, "1 tokens");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,84 @@
+#include "train/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "base/expect_error.h"
+#include "train/presets.h"
+#include "train/schedule.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+
+TEST(Settings, AreReadFromTextByName) {
+  TrainSettings settings;
+  set_setting(settings, "steps", "17");
+  set_setting(settings, "learning_rate", "3e-4");
+  set_setting(settings, "schedule", "linear");
+  set_setting(settings, "bias", "false");
+  set_setting(settings, "tokenizer", "some/path");
+  set_setting(settings, "dropout", "0.25");
+  EXPECT_EQ(settings.steps, 17);
+  EXPECT_EQ(settings.learning_rate, 3e-4);
+  EXPECT_EQ(settings.schedule, Schedule::linear);
+  EXPECT_FALSE(settings.model.has_bias);
+  EXPECT_EQ(settings.tokenizer, "some/path");
+  EXPECT_EQ(settings.model.attention_dropout, 0.25F);
+  EXPECT_EQ(settings.model.residual_dropout, 0.25F);
+}
+
+TEST(Settings, SizesFollowTheWidthUntilTheyAreSet) {
+  TrainSettings settings;
+  apply_settings(settings, Json{{"feed_forward", 100}, {"channels", 64}, {"heads", 4}}, "test");
+  EXPECT_EQ(settings.model.head_size, 16);
+  EXPECT_EQ(settings.model.feed_forward, 100);
+  set_setting(settings, "channels", "128");
+  EXPECT_EQ(settings.model.head_size, 32);
+  EXPECT_EQ(settings.model.feed_forward, 512);
+}
+
+TEST(Settings, SurviveJson) {
+  TrainSettings settings = train_preset("shakespeare-char");
+  settings.seed = 99;
+  TrainSettings read;
+  apply_settings(read, Json::parse(settings_to_json(settings).dump()), "test");
+  EXPECT_TRUE(settings_differences(settings, read).empty());
+  read.batch_size = 3;
+  EXPECT_EQ(settings_differences(settings, read), std::vector<std::string>{"batch_size: 64 -> 3"});
+}
+
+TEST(Settings, RefuseWhatCannotBe) {
+  TrainSettings settings;
+  expect_error(
+      ErrorCode::invalid_argument, [&] { set_setting(settings, "learning_rat", "1"); },
+      "learning_rat", "'learning_rate'");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { set_setting(settings, "steps", "many"); }, "steps",
+      "whole number", "many");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { set_setting(settings, "schedule", "step"); },
+      "constant, linear, cosine");
+  settings.batch_size = 0;
+  expect_error(
+      ErrorCode::invalid_argument, [&] { settings.validate(); }, "batch_size", "0");
+}
+
+TEST(Schedule, WarmsUpAndFallsToTheMinimum) {
+  TrainSettings settings;
+  settings.steps = 1100;
+  settings.warmup_steps = 100;
+  settings.learning_rate = 1.0;
+  settings.min_learning_rate = 0.1;
+  EXPECT_DOUBLE_EQ(learning_rate_at(settings, 0), 1.0 / 101);
+  EXPECT_DOUBLE_EQ(learning_rate_at(settings, 100), 1.0);
+  EXPECT_NEAR(learning_rate_at(settings, 600), 0.55, 1e-12);
+  EXPECT_NEAR(learning_rate_at(settings, 5000), 0.1, 1e-12);
+  settings.schedule = Schedule::linear;
+  EXPECT_NEAR(learning_rate_at(settings, 350), 0.775, 1e-12);
+  settings.schedule = Schedule::constant;
+  EXPECT_EQ(learning_rate_at(settings, 1000), 1.0);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,212 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <fstream>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "model/gpt_files.h"
+#include "train/run_directory.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryDirectory;
+
+// Dropout on, two micro-batches a step, and epochs of a few steps.
+TrainSettings small_settings() {
+  TrainSettings settings;
+  settings.model = make_gpt_config(2, 2, 16, 8, 300);
+  settings.model.embedding_dropout = settings.model.attention_dropout =
+      settings.model.residual_dropout = 0.1F;
+  settings.tokenizer = "char";
+  settings.steps = 24;
+  settings.batch_size = 3;
+  settings.accumulation = 2;
+  settings.warmup_steps = 4;
+  settings.learning_rate = 1e-2;
+  settings.evaluate_every = 5;
+  settings.evaluation_batches = 0;
+  settings.checkpoint_every = 7;
+  settings.sample_every = 0;
+  return settings;
+}
+
+class Training : public ::testing::Test {
+ protected:
+  Training() {
+    std::string text;
+    for (int i = 0; i < 30; ++i) text += "the quick brown fox jumps over the lazy dog. ";
+    write_text_file(directory_ / "text.txt", text);
+  }
+
+  TrainRequest request(const std::string& out) const {
+    return {.settings = small_settings(),
+            .data = {directory_ / "text.txt"},
+            .out = directory_ / out,
+            .cache = directory_ / "cache"};
+  }
+  std::string weights(const std::string& out) const {
+    return read_text_file(directory_ / out / "last" / "model.safetensors");
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// Asks to stop once so many steps are done.
+class StopAfter : public TrainObserver {
+ public:
+  explicit StopAfter(std::int64_t step) : step_(step) {}
+  void stepped(const StepReport& report) override { flag = report.step >= step_; }
+  std::atomic<bool> flag = false;
+
+ private:
+  std::int64_t step_;
+};
+
+TEST_F(Training, LearnsAndRecords) {
+  TrainRequest learn = request("run");
+  learn.settings.steps = 150;
+  learn.settings.model.embedding_dropout = learn.settings.model.attention_dropout =
+      learn.settings.model.residual_dropout = 0;
+  const TrainSummary summary = train(learn);
+  EXPECT_EQ(summary.steps, 150);
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_LT(summary.train_loss, 1.0);
+  ASSERT_TRUE(summary.validation.has_value());
+  EXPECT_LT(summary.validation->nats_per_token, 1.0);
+
+  const Gpt last = load_gpt(directory_ / "run" / "last");
+  EXPECT_EQ(last.config().channels, 16);
+  EXPECT_NO_THROW(load_gpt(directory_ / "run" / "best"));
+  EXPECT_NO_THROW(load_tokenizer(directory_ / "run" / "best"));
+  std::ifstream metrics(directory_ / "run" / "metrics.jsonl");
+  int losses = 0;
+  int validations = 0;
+  for (std::string line; std::getline(metrics, line);) {
+    const Json json = Json::parse(line);
+    losses += json.contains("loss");
+    validations += json.contains("val_loss");
+  }
+  EXPECT_EQ(losses, 150);
+  EXPECT_EQ(validations, 30);
+}
+
+TEST_F(Training, ResumesToTheBitFromAnyStep) {
+  train(request("whole"));
+  // Epochs end inside the run: 24 steps of 6 sequences over about 150 windows.
+  for (const std::int64_t step : {1, 7, 13, 23}) {
+    const std::string out = "stopped-" + std::to_string(step);
+    TrainRequest stopped = request(out);
+    StopAfter observer(step);
+    stopped.observer = &observer;
+    stopped.stop = &observer.flag;
+    const TrainSummary summary = train(stopped);
+    EXPECT_TRUE(summary.interrupted);
+    EXPECT_EQ(summary.steps, step);
+
+    TrainRequest resumed = request(out);
+    resumed.start = RunStart::resume;
+    resumed.settings = RunDirectory(resumed.out).read_record().settings;
+    EXPECT_EQ(train(resumed).steps, 24);
+    EXPECT_EQ(weights(out), weights("whole")) << "stopped after step " << step;
+  }
+}
+
+TEST_F(Training, MicroBatchesAddUpToTheBatch) {
+  // The same sequences in one batch or in two: equal up to the order of summation.
+  TrainRequest one = request("one");
+  one.settings.model.embedding_dropout = one.settings.model.attention_dropout =
+      one.settings.model.residual_dropout = 0;
+  TrainRequest two = one;
+  two.out = directory_ / "two";
+  one.settings.batch_size = 6;
+  one.settings.accumulation = 1;
+  EXPECT_NEAR(train(one).train_loss, train(two).train_loss, 1e-4);
+}
+
+TEST_F(Training, FineTunesAModel) {
+  TrainRequest base = request("base");
+  train(base);
+  TrainRequest tuned = request("tuned");
+  tuned.from = directory_ / "base" / "last";
+  tuned.settings.model = read_gpt_config(tuned.from / config_file_name);
+  tuned.settings.steps = 2;
+  EXPECT_LT(train(tuned).train_loss, 3.0);  // an untrained model starts at log(28) = 3.3
+  tuned.out = directory_ / "other";
+  tuned.settings.model.layers = 3;
+  expect_error(
+      ErrorCode::conflict, [&] { train(tuned); }, "another shape");
+}
+
+TEST_F(Training, RefusesADirectoryThatHoldsARun) {
+  train(request("run"));
+  const std::string before = weights("run");
+  expect_error(
+      ErrorCode::conflict, [&] { train(request("run")); }, "already holds a run", "--resume");
+  EXPECT_EQ(weights("run"), before);
+}
+
+TEST_F(Training, RefusesToResumeAnotherRun) {
+  TrainRequest resumed = request("nothing");
+  resumed.start = RunStart::resume;
+  expect_error(
+      ErrorCode::not_found, [&] { train(resumed); }, "no run to resume");
+
+  train(request("run"));
+  resumed.out = directory_ / "run";
+  resumed.settings = RunDirectory(resumed.out).read_record().settings;
+  resumed.settings.learning_rate = 0.5;
+  expect_error(
+      ErrorCode::conflict, [&] { train(resumed); }, "learning_rate: 0.01 -> 0.5");
+}
+
+TEST_F(Training, RefusesToResumeOnOtherText) {
+  train(request("run"));
+  TrainRequest resumed = request("run");
+  resumed.start = RunStart::resume;
+  resumed.settings = RunDirectory(resumed.out).read_record().settings;
+  std::string text = read_text_file(directory_ / "text.txt");
+  text[3] = 'q';
+  write_text_file(directory_ / "text.txt", text);
+  expect_error(
+      ErrorCode::conflict, [&] { train(resumed); }, "other text");
+}
+
+TEST_F(Training, StopsBeforeANumberIsLost) {
+  TrainRequest wild = request("wild");
+  wild.settings.learning_rate = 1e30;
+  wild.settings.min_learning_rate = 1e30;
+  wild.settings.checkpoint_every = 1;
+  expect_error(
+      ErrorCode::diverged, [&] { train(wild); }, "at step", "learning_rate");
+  const Gpt saved = load_gpt(directory_ / "wild" / "last");
+  EXPECT_TRUE(std::isfinite(saved.parameters().all().front()));
+}
+
+TEST_F(Training, SaysWhatIsMissing) {
+  TrainRequest none = request("none");
+  none.data = {directory_ / "absent.txt"};
+  expect_error(
+      ErrorCode::not_found, [&] { train(none); }, "absent.txt");
+  write_text_file(directory_ / "empty.txt", "");
+  none.data = {directory_ / "empty.txt"};
+  expect_error(
+      ErrorCode::invalid_argument, [&] { train(none); }, "empty");
+  write_text_file(directory_ / "short.txt", "abc");
+  none.data = {directory_ / "short.txt"};
+  expect_error(
+      ErrorCode::invalid_argument, [&] { train(none); }, "tokens", "at least 9");
+  // A file where the directory should be.
+  TrainRequest blocked = request("text.txt");
+  expect_error(
+      ErrorCode::input_output, [&] { train(blocked); }, "text.txt");
+}
+
+}  // namespace
+}  // namespace heed
