@@ -48,7 +48,7 @@ struct Problem {
   }
 
   // A score of magnitude M = scale·‖query‖·‖key‖ ≈ √D carries a few roundings of M, each of which
-  // changes a weight by the same relative amount; the weights' exponential adds 1.6e-7 (three
+  // changes a weight by the same relative amount; the weights' exponential adds 1.9e-7 (three
   // roundings); sums over S weights add about √S/4 roundings, being blocked.
   double tolerance() const {
     const auto size = static_cast<double>(shape.head_size),
