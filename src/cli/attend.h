@@ -28,6 +28,7 @@ struct AttendedText {
 
   int size() const { return static_cast<int>(tokens.size()); }
   std::string label(std::int64_t position, int width) const;
+  std::string described(std::int64_t position) const;  // "␣c (of “chemistry”)"
   View<const float> pattern(std::int64_t layer, std::int64_t head) const {
     return patterns[layer][head];
   }

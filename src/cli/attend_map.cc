@@ -12,7 +12,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr int label_width = 12;
+constexpr int widest_label = 12;
 constexpr int number_width = 4;
 constexpr int note_width = 22;  // "→ ␣creature 42 %" behind a row
 constexpr int tallest_label = 10;
@@ -78,6 +78,10 @@ void print_head_map(const AttendedText& text, const HeadChoice& choice, const Sc
         ink.quiet("  mostly " + habit_text(statistics) + "; counted from 0\n"));
   print(ink.quiet("  Each row is a token that looks; its weights sum to 100 %.\n\n"));
 
+  int label_width = 0;
+  for (int t = 0; t < text.size(); ++t) {
+    label_width = std::max(label_width, display_width(text.label(t, widest_label)));
+  }
   const int margin = 2 + number_width + label_width + 1;
   const int room = screen.width() - margin;
   if (text.size() > room) {

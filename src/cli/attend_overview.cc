@@ -92,13 +92,13 @@ void print_lines(std::string_view paragraph, const Screen& screen) {
 void print_head_overview(const AttendedText& text, const Screen& screen) {
   const GptConfig& config = text.model.gpt.config();
   const Layout layout = layout_for(static_cast<int>(config.heads), screen.width());
-  print(
-      "\n" + screen.ink.title("What every head looks at") +
-      screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads, named LAYER.HEAD from 0\n",
-                                   text.size(), config.layers, config.heads)));
+  print("\n" + screen.ink.title("What every head looks at") +
+        screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads\n", text.size(),
+                                     config.layers, config.heads)));
   print_lines(
-      "Down: the token that looks, first on top. Across: the tokens it looks at, those before it "
-      "and itself.",
+      "A picture is a head, named LAYER.HEAD from 0.0. Down: the token that looks. Across: the "
+      "tokens "
+      "it looks at, those before it and itself.",
       screen);
   print("\n");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {

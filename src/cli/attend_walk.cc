@@ -34,7 +34,7 @@ void print_text(std::string_view paragraph, const Screen& screen) {
 void print_vector(std::string_view name, const std::vector<float>& vector, const Screen& screen) {
   const bool cut = vector.size() > static_cast<std::size_t>(strip_columns);
   const std::string strip = signed_strip(vector, strip_columns - (cut ? 1 : 0), screen.ink);
-  std::string line = "   " + pad_right(fmt::format("{} ({})", name, vector.size()), 15);
+  std::string line = "   " + pad_right(fmt::format("{} ({})", name, vector.size()), 18);
   if (!strip.empty()) line += strip + "  ";
   const std::size_t count = screen.ink.has_colours() ? 1 : numbers_shown;
   for (std::size_t i = 0; i < std::min(count, vector.size()); ++i) {
@@ -157,10 +157,9 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
 
   const auto clearest = std::ranges::max_element(walk.answers, {}, &KeyAnswer::share);
   print("\n");
-  print_text(
-      fmt::format("In short: {} looks most at {}{} ({}).", here, text.label(clearest->position, 16),
-                  clearest->position == walk.position ? ", itself" : "", percent(clearest->share)),
-      screen);
+  print_text(fmt::format("In short: “{}” looks most at {}, by {}.", word.text,
+                         text.described(clearest->position), percent(clearest->share)),
+             screen);
 }
 
 }  // namespace heed::cli

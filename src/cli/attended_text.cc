@@ -16,6 +16,15 @@ std::string AttendedText::label(std::int64_t position, int width) const {
   return fit(visible(bytes[position]), width);
 }
 
+std::string AttendedText::described(std::int64_t position) const {
+  for (const TextWord& word : words_of(bytes)) {
+    if (position < word.begin || position >= word.end) continue;
+    if (word.end - word.begin == 1) return "“" + visible(word.text) + "”";
+    return fmt::format("{} (of “{}”)", label(position, 16), visible(word.text));
+  }
+  return label(position, 16);
+}
+
 std::string habit_text(const HeadStatistics& statistics) {
   const HeadHabitStrength habit = strongest_habit(statistics);
   switch (habit.habit) {

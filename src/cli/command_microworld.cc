@@ -1,8 +1,144 @@
+// heed microworld: write the embedded corpus with its truth, and measure a model against it.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "microscope/microworld_check.h"
+#include "microworld/corpus.h"
 
 namespace heed::cli {
+namespace {
 
-void add_microworld_command(CLI::App&) {}
+struct WriteOptions {
+  std::int64_t stories = 10;
+  std::int64_t first = 0;
+  std::uint64_t seed = 1;
+  bool truth = false;
+  std::string out;
+  bool json = false;
+};
+
+void write_stories(const WriteOptions& options) {
+  const microworld::Microworld world(options.seed);
+  ProgressLine line;
+  microworld::CorpusOptions corpus{
+      .begin = options.first, .end = options.first + options.stories, .stop = interrupt_flag()};
+  if (options.truth || options.json) corpus.format = microworld::CorpusFormat::truth;
+  if (!options.out.empty()) corpus.progress = line.callback();
+  if (!options.out.empty()) {
+    AtomicFile file(options.out);
+    write_corpus(world, corpus, [&](std::string_view text) { file.write(text); });
+    return file.commit();
+  }
+  if (!options.json) return write_corpus(world, corpus, [](std::string_view text) { print(text); });
+
+  // One document: the lines of truth, each an object, as an array.
+  OrderedJson stories = OrderedJson::array();
+  for (std::int64_t i = corpus.begin; i < corpus.end; ++i) {
+    stories.push_back(OrderedJson::parse(to_json_line(world.story(i))));
+  }
+  print_json({{"seed", options.seed}, {"stories", std::move(stories)}});
+}
+
+struct CheckOptions {
+  std::string model = "starter";
+  MicroworldCheckOptions check{.stories = 1000, .seed = 2};
+  bool json = false;
+};
+
+OrderedJson check_json(const MicroworldCheck& check) {
+  return {{"stories", check.stories},
+          {"loss_nats_per_story", json_number(check.loss_nats_per_story)},
+          {"entropy_nats_per_story", json_number(check.entropy_nats_per_story)},
+          {"sense_accuracy", json_number(check.sense_accuracy)},
+          {"static_sense_accuracy", json_number(check.static_sense_accuracy)},
+          {"sense_marks", check.sense_marks},
+          {"culprit_accuracy", json_number(check.culprit_accuracy)},
+          {"culprit_min_distance", check.culprit_min_distance},
+          {"mysteries", check.mysteries},
+          {"adjective_mass", json_number(check.adjective_mass)},
+          {"adjective_head", check.adjective_head},
+          {"adjective_nouns", check.adjective_nouns}};
+}
+
+void print_check(const MicroworldCheck& check) {
+  const Ink ink(standard_output());
+  Table table({{"measured", Align::left}, {"", Align::right}, {"", Align::left}});
+  table.add({"loss of a story", ink.bold(fmt::format("{:.2f}", check.loss_nats_per_story)),
+             ink.quiet(fmt::format("nats; no model can do better than {:.2f} on average",
+                                   check.entropy_nats_per_story))});
+  table.add(
+      {"senses told apart", ink.bold(percent(check.sense_accuracy)),
+       ink.quiet(fmt::format("of {} ambiguous words; by embeddings alone {}",
+                             grouped(check.sense_marks), percent(check.static_sense_accuracy)))});
+  table.add({"murderers named", ink.bold(percent(check.culprit_accuracy)),
+             ink.quiet(fmt::format("of {} mysteries; the clue is ≥ {} tokens back",
+                                   grouped(check.mysteries), check.culprit_min_distance))});
+  table.add({"adjectives heeded", ink.bold(percent(check.adjective_mass)),
+             ink.quiet(fmt::format("of a noun's attention, in head {}, {} nouns",
+                                   check.adjective_head, grouped(check.adjective_nouns)))});
+  print("\n" + ink.title("What the model knows of the microworld") +
+        ink.quiet(fmt::format("  {} stories\n\n", grouped(check.stories))) + table.text(ink));
+}
+
+void check_model(const CheckOptions& options) {
+  const LoadedModel model = load_model(options.model);
+  ProgressLine line;
+  MicroworldCheckOptions check = options.check;
+  check.progress = line.callback();
+  check.stop = interrupt_flag();
+  const MicroworldCheck result = check_microworld(model.gpt, model.require_tokenizer(), check);
+  line.clear();
+  if (options.json) return print_json(check_json(result));
+  print_check(result);
+}
+
+void add_check_command(CLI::App& parent) {
+  CLI::App* command = add_command(parent, "check", "Measure a model against the stories' truth");
+  auto options = std::make_shared<CheckOptions>();
+  add_model_option(*command, options->model);
+  command->add_option("-n,--stories", options->check.stories, "Stories to read")
+      ->capture_default_str();
+  command
+      ->add_option("-s,--seed", options->check.seed,
+                   "Of the stories; another than the model was trained on")
+      ->capture_default_str();
+  add_json_option(*command, options->json);
+  command->callback([options] { check_model(*options); });
+}
+
+}  // namespace
+
+void add_microworld_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "microworld", "Write the embedded corpus, with its truth");
+  auto options = std::make_shared<WriteOptions>();
+  command->add_option("-n,--stories", options->stories, "Stories to write")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--first", options->first, "Index of the first story")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("-s,--seed", options->seed, "The same seed tells the same stories")
+      ->capture_default_str();
+  command->add_flag("--truth", options->truth, "One line of JSON a story, with the truth about it");
+  command->add_option("-o,--out", options->out, "Write to this file")->type_name("FILE");
+  add_json_option(*command, options->json);
+  add_check_command(*command);
+  command->require_subcommand(0, 1);
+  command->callback([command, options] {
+    if (command->get_subcommands().empty()) write_stories(*options);
+  });
+}
 
 }  // namespace heed::cli

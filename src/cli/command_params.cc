@@ -1,8 +1,181 @@
+// heed params: where a model's parameters are, and what it costs.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/terminal/bar.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "engine/starter.h"
+#include "model/gpt_files.h"
+#include "model/parameter_count.h"
+#include "model/presets.h"
 
 namespace heed::cli {
+namespace {
 
-void add_params_command(CLI::App&) {}
+struct ParamsOptions {
+  std::string model;
+  bool json = false;
+};
+
+GptConfig find_config(const std::string& name) {
+  if (is_gpt_preset(name)) return gpt_preset(name).config;
+  const std::filesystem::path path = name;
+  if (std::filesystem::is_directory(path)) return read_gpt_config(path / config_file_name);
+  if (std::filesystem::exists(path)) return read_gpt_config(path);
+  return gpt_preset(name).config;  // fails, and says which names there are
+}
+
+void print_presets(bool json) {
+  if (json) {
+    OrderedJson list = OrderedJson::array();
+    for (const GptPreset& preset : gpt_presets()) {
+      list.push_back({{"name", preset.name},
+                      {"description", preset.description},
+                      {"total", count_parameters(preset.config).total}});
+    }
+    return print_json({{"configs", list}});
+  }
+  const Ink ink(standard_output());
+  Table table({{"name", Align::left},
+               {"layers", Align::right},
+               {"heads", Align::right},
+               {"width", Align::right},
+               {"context", Align::right},
+               {"parameters", Align::right}});
+  for (const GptPreset& preset : gpt_presets()) {
+    const GptConfig& config = preset.config;
+    table.add({ink.bold(preset.name), std::to_string(config.layers), std::to_string(config.heads),
+               grouped(config.channels), grouped(config.context),
+               short_count(static_cast<double>(count_parameters(config).total))});
+  }
+  print("\n" + ink.title("Shapes known by name") +
+        ink.quiet("  heed params NAME, a config.json or a model directory\n\n") + table.text(ink));
+}
+
+OrderedJson count_json(const std::string& name, const GptConfig& config) {
+  const ParameterCount count = count_parameters(config);
+  const ModelCost cost = model_cost(config);
+  const ParameterCount::Head& head = count.per_head;
+  return {{"name", name},
+          {"total", count.total},
+          {"embedding", count.embedding},
+          {"position", count.position},
+          {"per_head",
+           {{"query", head.query},
+            {"key", head.key},
+            {"value_down", head.value_down},
+            {"value_up", head.value_up},
+            {"total", head.total}}},
+          {"attention_block", count.attention_block},
+          {"attention_total", count.attention_total},
+          {"feed_forward_block", count.feed_forward_block},
+          {"feed_forward_total", count.feed_forward_total},
+          {"biases", count.biases},
+          {"norms", count.norms},
+          {"head", count.head},
+          {"run_bytes", cost.run_bytes},
+          {"train_bytes", cost.train_bytes},
+          {"key_value_bytes_per_token", cost.key_value_bytes_per_token},
+          {"flops_per_token", cost.flops_per_token},
+          {"train_flops_per_token", cost.train_flops_per_token},
+          {"config", gpt_config_to_json(config)}};
+}
+
+// The parts whose sum is the total.
+void print_parts(const GptConfig& config, const ParameterCount& count, const Ink& ink, int width) {
+  const int bar_width = std::clamp(width - 64, 12, 40);
+  Table table({{"part", Align::left},
+               {"how many", Align::left},
+               {"parameters", Align::right},
+               {"", Align::right},
+               {"", Align::left}});
+  const auto add = [&](const char* part, const std::string& how, std::int64_t parameters) {
+    const double share = static_cast<double>(parameters) / static_cast<double>(count.total);
+    table.add({part, ink.quiet(how), grouped(parameters), percent(share),
+               ink.paint(bar(share, bar_width), colour::blue)});
+  };
+  const std::string c = grouped(config.channels);
+  add("token embedding", fmt::format("{} × {}", grouped(config.vocabulary_size), c),
+      count.embedding);
+  add("position embedding", fmt::format("{} × {}", grouped(config.context), c), count.position);
+  add("attention", fmt::format("{} × {}", config.layers, grouped(count.attention_block)),
+      count.attention_total);
+  add("feed-forward", fmt::format("{} × {}", config.layers, grouped(count.feed_forward_block)),
+      count.feed_forward_total);
+  if (count.biases > 0) add("biases", "of linear layers", count.biases);
+  add("norms", fmt::format("{} of them", 2 * config.layers + 1), count.norms);
+  add("vocabulary head", config.tied_head ? "the embedding again" : "its own", count.head);
+  table.add({ink.bold("total"), "", ink.bold(grouped(count.total)), "", ""});
+  print(table.text(ink));
+}
+
+void print_head_parts(const GptConfig& config, const ParameterCount& count, const Ink& ink) {
+  Table table({{"in one head", Align::left}, {"shape", Align::left}, {"parameters", Align::right}});
+  const std::string down = fmt::format("{} → {}", grouped(config.channels), config.head_size);
+  const std::string up = fmt::format("{} → {}", config.head_size, grouped(config.channels));
+  const ParameterCount::Head& head = count.per_head;
+  table.add({"query", ink.quiet(down), grouped(head.query)});
+  table.add({"key", ink.quiet(down), grouped(head.key)});
+  table.add({"value, down", ink.quiet(down), grouped(head.value_down)});
+  table.add({"value, up", ink.quiet(up), grouped(head.value_up)});
+  table.add({ink.bold("head"), "", ink.bold(grouped(head.total))});
+  table.add({ink.bold("attention block"), ink.quiet(fmt::format("{} heads", config.heads)),
+             ink.bold(grouped(count.attention_block))});
+  print(table.text(ink));
+}
+
+void print_cost(const GptConfig& config, const Ink& ink) {
+  const ModelCost cost = model_cost(config);
+  Table table({{"in f32", Align::left}, {"", Align::right}, {"", Align::left}});
+  const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
+  table.add({"memory to run", ink.bold(bytes(cost.run_bytes)),
+             ink.quiet("weights, and keys and values of a full context")});
+  table.add({"memory to train", ink.bold(bytes(cost.train_bytes)),
+             ink.quiet("weights, gradients, two moments; no activations")});
+  table.add({"each token of context", bytes(cost.key_value_bytes_per_token),
+             ink.quiet("its keys and values")});
+  table.add({"FLOPs a token, run", ink.bold(short_count(cost.flops_per_token)),
+             ink.quiet("at full context")});
+  table.add({"FLOPs a token, train", short_count(cost.train_flops_per_token),
+             ink.quiet("forward and backward")});
+  print(table.text(ink));
+}
+
+void params(const ParamsOptions& options) {
+  if (options.model.empty()) return print_presets(options.json);
+  const GptConfig config = find_config(options.model);
+  if (options.json) return print_json(count_json(options.model, config));
+  const Terminal terminal = standard_output();
+  const Ink ink(terminal);
+  const ParameterCount count = count_parameters(config);
+  print("\n" + ink.title(fit(options.model, 30)) +
+        ink.quiet(fmt::format("  {} layers, {} heads of {}, width {}\n\n", config.layers,
+                              config.heads, config.head_size, grouped(config.channels))));
+  print_parts(config, count, ink, terminal.width);
+  print("\n");
+  print_head_parts(config, count, ink);
+  print("\n");
+  print_cost(config, ink);
+}
+
+}  // namespace
+
+void add_params_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "params", "Count parameters, memory and operations");
+  auto options = std::make_shared<ParamsOptions>();
+  command
+      ->add_option("config", options->model,
+                   "A known shape (none lists them), a config.json or a model directory")
+      ->type_name("NAME|FILE|DIR");
+  add_json_option(*command, options->json);
+  command->callback([options] { params(*options); });
+}
 
 }  // namespace heed::cli

@@ -1,8 +1,72 @@
+// heed tokenizer train: learn a byte-level byte-pair tokenizer.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed::cli {
+namespace {
 
-void add_tokenizer_command(CLI::App&) {}
+struct TokenizerTrainOptions {
+  std::vector<std::filesystem::path> data;
+  std::filesystem::path out;
+  BytePairTrainingOptions training{.vocabulary_size = 1024};
+  bool force = false;
+  bool json = false;
+};
+
+void train_tokenizer(const TokenizerTrainOptions& options) {
+  const std::filesystem::path file = options.out / "tokenizer.json";
+  require(options.force || !std::filesystem::exists(file), ErrorCode::conflict,
+          "'{}' exists; choose another --out, or --force to replace it", file.string());
+  ProgressLine line;
+  const auto tokenizer =
+      train_byte_pair_tokenizer(std::span<const std::filesystem::path>(options.data),
+                                options.training, line.callback(), interrupt_flag());
+  line.clear();
+  tokenizer->save(options.out);
+  if (options.json) {
+    return print_json(
+        {{"tokenizer", file.string()}, {"vocabulary_size", tokenizer->vocabulary_size()}});
+  }
+  print(fmt::format("{} tokens, saved in {}\n", tokenizer->vocabulary_size(), file.string()));
+}
+
+}  // namespace
+
+void add_tokenizer_command(CLI::App& app) {
+  CLI::App* group = app.add_subcommand("tokenizer", "Make tokenizers");
+  group->require_subcommand(1);
+  CLI::App* command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
+  auto options = std::make_shared<TokenizerTrainOptions>();
+  command->add_option("--data", options->data, "Text files to learn from")
+      ->required()
+      ->type_name("FILE…");
+  command->add_option("--out", options->out, "Directory for tokenizer.json")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--vocabulary-size", options->training.vocabulary_size,
+                   "Tokens in all, the 256 bytes among them")
+      ->capture_default_str();
+  command
+      ->add_option("--min-frequency", options->training.min_frequency,
+                   "Pairs that occur less often are not merged")
+      ->capture_default_str();
+  command->add_option("--special", options->training.special_tokens, "Special tokens, kept whole")
+      ->capture_default_str()
+      ->type_name("TOKEN…");
+  command->add_flag("--force", options->force, "Replace a tokenizer that is there");
+  add_json_option(*command, options->json);
+  command->callback([options] { train_tokenizer(*options); });
+}
 
 }  // namespace heed::cli
