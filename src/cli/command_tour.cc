@@ -1,8 +1,229 @@
+// heed tour: a model at work on one sentence, in one screen.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/bar.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "generate/generator.h"
+#include "model/parameter_count.h"
 
 namespace heed::cli {
+namespace {
 
-void add_tour_command(CLI::App&) {}
+constexpr const char* default_sentence =
+    "A curious child sat in a chemistry lesson and counted molecules. Soon the mole";
+constexpr std::size_t next_words = 5;
+constexpr std::size_t heads_shown = 4;
+constexpr std::size_t row_tokens = 6;
+constexpr int text_lines = 5;
+
+struct TourOptions {
+  std::string model = "starter";
+  TextOptions text;
+  std::int64_t length = 60;
+  bool json = false;
+};
+
+std::vector<Candidate> likeliest_next(const LoadedModel& model,
+                                      const std::vector<std::int32_t>& tokens) {
+  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context));
+  auto candidates = trace_candidates(
+      session.feed(tokens), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, tokens);
+  candidates.resize(std::min(candidates.size(), next_words));
+  return candidates;
+}
+
+GenerationResult continue_text(const TourOptions& options, const LoadedModel& model,
+                               const std::vector<std::int32_t>& tokens) {
+  return generate(model.gpt, model.tokenizer.get(), tokens,
+                  {.max_new_tokens = options.length,
+                   .sampling = {.temperature = 0.7},
+                   .overflow = ContextOverflow::shift_window,
+                   .stop = interrupt_flag()});
+}
+
+// The last word's row in the head where it picks out another word most clearly.
+struct WordRow {
+  TextWord word;
+  RankedHead head;
+  std::vector<std::int64_t> positions;  // those with the largest weights, the largest first
+};
+
+WordRow last_word_row(const AttendedText& text) {
+  const std::vector<TextWord> words = words_of(text.bytes);
+  WordRow row{.word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
+              .head = {},
+              .positions = {}};
+  row.head = rank_heads_for(text.patterns, row.word.last(), row.word.begin).front();
+  const View<const float> weights = text.pattern(row.head.layer, row.head.head)[row.word.last()];
+  for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
+  std::ranges::stable_sort(row.positions, std::greater{},
+                           [&](std::int64_t s) { return weights(s); });
+  row.positions.resize(std::min(row.positions.size(), row_tokens));
+  return row;
+}
+
+class Tour {
+ public:
+  Tour(const AttendedText& text, const Screen& screen) : text_(text), screen_(screen) {}
+
+  void introduce() const {
+    const GptConfig& config = text_.model.gpt.config();
+    print("\n" + ink().title("heed") +
+          ink().quiet(fmt::format("  model {}: {} parameters, {} layers of {} heads\n",
+                                  fit(text_.model.name, 24),
+                                  short_count(static_cast<double>(count_parameters(config).total)),
+                                  config.layers, config.heads)));
+  }
+
+  void show_tokens() const {
+    heading("The text, as the model sees it", fmt::format("{} tokens", text_.size()));
+    constexpr std::array<Rgb, 2> grounds{{{214, 228, 255}, {255, 226, 201}}};
+    int column = 0;
+    std::string line = "  ";
+    for (int i = 0; i < text_.size(); ++i) {
+      std::string piece = text_.label(i, 24);
+      if (!ink().has_colours() && i > 0) piece = "|" + piece;
+      if (column + display_width(piece) > screen_.width() - 3) {
+        line += "\n  ";
+        column = 0;
+      }
+      line += ink().paint(piece, {0, 0, 0}, grounds[i % grounds.size()]);
+      column += display_width(piece);
+    }
+    print(line + "\n");
+  }
+
+  void show_next(const std::vector<Candidate>& candidates) const {
+    heading("What may come next", "heed predict shows the whole table");
+    for (const Candidate& candidate : candidates) {
+      const double probability = candidate.probability(SamplingStage::model);
+      const std::string name = fit(visible(text_.model.token_bytes(candidate.token)), 16);
+      print("  " + ink().bold(pad_right(name, 16)) + " " + pad_left(percent(probability), 6) +
+            "  " + ink().paint(bar(probability, bar_room(28)), colour::blue) + "\n");
+    }
+  }
+
+  void show_heads(const std::vector<RankedHead>& heads) const {
+    heading("Heads that pick out something", "heed attend draws them all");
+    print_telling_heads(text_, heads, heads_shown, screen_);
+  }
+
+  void show_row(const WordRow& row) const {
+    heading(fmt::format("Where “{}” looks", fit(row.word.text, 20)),
+            fmt::format("head {}.{}; heed attend --word shows every number", row.head.layer,
+                        row.head.head));
+    const View<const float> weights = text_.pattern(row.head.layer, row.head.head)[row.word.last()];
+    for (const std::int64_t position : row.positions) {
+      const double weight = weights(position);
+      print("  " + pad_right(fit(text_.described(position), 30), 30) + " " +
+            pad_left(percent(weight), 6) + "  " +
+            ink().paint(bar(weight, bar_room(42)), colour::orange) + "\n");
+    }
+  }
+
+  void show_continuation(const GenerationResult& result) const {
+    heading("How it might go on", "heed generate writes more");
+    std::string told;
+    for (const std::string& bytes : text_.bytes) told += bytes;
+    std::vector<std::string> lines = wrap(told + result.text, screen_.width() - 4);
+    if (lines.size() > text_lines) {
+      lines.resize(text_lines);
+      lines.back() = fit(lines.back() + " …", screen_.width() - 2);
+    }
+    for (const std::string& line : lines) print("  " + line + "\n");
+    print("\n");
+  }
+
+ private:
+  const Ink& ink() const { return screen_.ink; }
+  int bar_room(int taken) const { return std::clamp(screen_.width() - taken, 8, 48); }
+
+  void heading(std::string_view title, std::string_view note) const {
+    print("\n" + ink().bold(title) + "  " + ink().quiet(note) + "\n");
+  }
+
+  const AttendedText& text_;
+  const Screen& screen_;
+};
+
+OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& candidates,
+                      const std::vector<RankedHead>& heads, const WordRow& row,
+                      const GenerationResult& result) {
+  OrderedJson next = OrderedJson::array();
+  for (const Candidate& candidate : candidates) {
+    next.push_back({{"id", candidate.token},
+                    {"token", text.model.token_bytes(candidate.token)},
+                    {"probability", json_number(candidate.probability(SamplingStage::model))}});
+  }
+  OrderedJson telling = OrderedJson::array();
+  for (const RankedHead& head : std::span(heads).first(std::min(heads_shown, heads.size()))) {
+    telling.push_back(head_statistics_json(head));
+  }
+  OrderedJson weights = OrderedJson::array();
+  const View<const float> pattern = text.pattern(row.head.layer, row.head.head);
+  for (std::int64_t s = 0; s <= row.word.last(); ++s) {
+    weights.push_back(json_number(pattern(row.word.last(), s)));
+  }
+  return {{"model", text.model.name},
+          {"tokens", tokens_json(text.model, text.tokens)},
+          {"next", std::move(next)},
+          {"heads", std::move(telling)},
+          {"word",
+           {{"word", row.word.text},
+            {"position", row.word.last()},
+            {"layer", row.head.layer},
+            {"head", row.head.head},
+            {"weights", std::move(weights)}}},
+          {"continuation", result.text}};
+}
+
+void tour(TourOptions options) {
+  const LoadedModel model = load_model(options.model);
+  if (options.text.words.empty() && options.text.tokens.empty()) {
+    options.text.words = {default_sentence};
+  }
+  const AttendedText text(model, read_tokens(options.text, model));
+  const auto candidates = likeliest_next(model, text.tokens);
+  const auto heads = rank_heads(text.patterns);
+  const WordRow row = last_word_row(text);
+  const GenerationResult result = continue_text(options, model, text.tokens);
+  if (options.json) return print_json(tour_json(text, candidates, heads, row, result));
+
+  const Screen screen;
+  const Tour shown(text, screen);
+  shown.introduce();
+  shown.show_tokens();
+  shown.show_next(candidates);
+  shown.show_heads(heads);
+  shown.show_row(row);
+  shown.show_continuation(result);
+}
+
+}  // namespace
+
+void add_tour_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "tour", "See a model at work on one sentence");
+  auto options = std::make_shared<TourOptions>();
+  add_model_option(*command, options->model);
+  command->add_option("text", options->text.words, "A sentence of your own")->type_name("TEXT");
+  command->add_option("--tokens", options->text.tokens, "Token ids instead of a sentence")
+      ->type_name("IDS");
+  command->add_option("-n,--max-tokens", options->length, "Tokens of the continuation")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  add_json_option(*command, options->json);
+  command->callback([options] { tour(*options); });
+}
 
 }  // namespace heed::cli

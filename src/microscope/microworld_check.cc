@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -29,25 +29,51 @@ std::vector<MarkedStory> write_stories(const Tokenizer& tokenizer,
   return stories;
 }
 
-// Stories that are read in one pass, padded at the end: what follows a token never changes it.
+// A stretch of a story that the model reads at once, tokens [begin, end); what it says of tokens
+// before `counted` has been looked at in the window before.
+struct Window {
+  const MarkedStory* story = nullptr;
+  std::int64_t begin = 0;
+  std::int64_t counted = 0;
+  std::int64_t end = 0;
+
+  bool counts(std::int64_t position) const { return counted <= position && position < end; }
+};
+
+// All of a story but its last token, which is only predicted. A story longer than the context is
+// read on in windows that each begin with half a context of what came before.
+std::vector<Window> windows_of(const MarkedStory& story, std::int64_t context) {
+  const auto size = static_cast<std::int64_t>(story.tokens.size()) - 1;
+  std::vector<Window> windows{{&story, 0, 0, std::min(size, context)}};
+  while (windows.back().end < size) {
+    const std::int64_t counted = windows.back().end;
+    const std::int64_t begin = counted - context / 2;
+    windows.push_back({&story, begin, counted, std::min(size, begin + context)});
+  }
+  return windows;
+}
+
+// Windows that are read in one pass, padded at the end: what follows a token never changes it.
 struct Batch {
-  std::vector<const MarkedStory*> stories;
-  std::int64_t positions = 0;    // the last token is only predicted
+  std::vector<Window> windows;
+  std::int64_t positions = 0;
   Tensor<std::int32_t> tokens;   // (B, T)
   Tensor<std::int32_t> targets;  // (B, T)
 
-  explicit Batch(std::vector<const MarkedStory*> chosen) : stories(std::move(chosen)) {
-    for (const MarkedStory* story : stories) {
-      positions = std::max(positions, static_cast<std::int64_t>(story->tokens.size()) - 1);
+  explicit Batch(std::vector<Window> chosen) : windows(std::move(chosen)) {
+    for (const Window& window : windows) {
+      positions = std::max(positions, window.end - window.begin);
     }
-    const Shape shape{static_cast<std::int64_t>(stories.size()), positions};
+    const Shape shape{std::ssize(windows), positions};
     tokens = Tensor<std::int32_t>(shape);
     targets = Tensor<std::int32_t>(shape);
     targets.fill(kernels::ignored_target);
-    for (std::size_t b = 0; b < stories.size(); ++b) {
-      const auto& story = stories[b]->tokens;
-      std::copy(story.begin(), story.end() - 1, &tokens.view()(b, 0));
-      std::copy(story.begin() + 1, story.end(), &targets.view()(b, 0));
+    for (std::size_t b = 0; b < windows.size(); ++b) {
+      const Window& window = windows[b];
+      for (std::int64_t i = window.begin; i < window.end; ++i) {
+        tokens.view()(b, i - window.begin) = window.story->tokens[i];
+        if (window.counts(i)) targets.view()(b, i - window.begin) = window.story->tokens[i + 1];
+      }
     }
   }
 };
@@ -63,15 +89,10 @@ class AdjectiveProbe final : public Probe {
 
   void observe(const Site& site, View<const float> values) override {
     if (site.point != Point::pattern) return;
-    for (std::size_t b = 0; b < batch_->stories.size(); ++b) {
-      for (const MarkedStory::Noun& noun : batch_->stories[b]->nouns) {
-        for (std::int64_t head = 0; head < heads_; ++head) {
-          for (const TokenRange& adjective : noun.adjectives) {
-            for (std::int64_t s = adjective.begin; s < adjective.end; ++s) {
-              sums_[site.layer * heads_ + head] += values(b, head, noun.at.last(), s);
-            }
-          }
-        }
+    for (std::size_t b = 0; b < batch_->windows.size(); ++b) {
+      const Window& window = batch_->windows[b];
+      for (const MarkedStory::Noun& noun : window.story->nouns) {
+        if (window.counts(noun.at.last())) add(site.layer, window, noun, values[b]);
       }
     }
   }
@@ -84,6 +105,19 @@ class AdjectiveProbe final : public Probe {
   }
 
  private:
+  // pattern (H, T, T)
+  void add(std::int64_t layer, const Window& window, const MarkedStory::Noun& noun,
+           View<const float> pattern) {
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      for (const TokenRange& adjective : noun.adjectives) {
+        for (std::int64_t s = std::max(adjective.begin, window.begin); s < adjective.end; ++s) {
+          sums_[layer * heads_ + head] +=
+              pattern(head, noun.at.last() - window.begin, s - window.begin);
+        }
+      }
+    }
+  }
+
   std::int64_t heads_;
   std::vector<double> sums_;  // (L, H)
   const Batch* batch_ = nullptr;
@@ -96,7 +130,7 @@ class Examination {
       : gpt_(gpt), stories_(stories), adjectives_(gpt.config()) {}
 
   void read(const Batch& batch) {
-    const auto size = static_cast<std::int64_t>(batch.stories.size());
+    const std::int64_t size = std::ssize(batch.windows);
     const GptConfig& config = gpt_.config();
     const GptActivations activations(config, size, batch.positions, Keep::one_block);
     adjectives_.look_at(&batch);
@@ -109,11 +143,11 @@ class Examination {
                           batch.targets.view().reshape({size * batch.positions}), losses)
                  .sum;
     for (std::int64_t b = 0; b < size; ++b) {
-      const MarkedStory& story = *batch.stories[b];
+      const Window& window = batch.windows[b];
       const View<const float> vectors =
           activations.final_norm().slice(0, b * batch.positions, (b + 1) * batch.positions);
-      note_senses(story, vectors);
-      if (story.mystery) question_culprit(story, vectors);
+      note_senses(window, vectors);
+      note_culprit(window, vectors);
     }
   }
 
@@ -132,43 +166,52 @@ class Examination {
     check.sense_accuracy = nearest_centroid_accuracy(vectors_);
     check.static_sense_accuracy = nearest_centroid_accuracy(static_vectors_);
     check.mysteries = mysteries_;
-    check.culprit_accuracy = mean_or_nan(static_cast<double>(solved_), mysteries_);
+    check.culprit_accuracy =
+        mean_or_nan(static_cast<double>(mysteries_ - std::ssize(misnamed_)), mysteries_);
     check.culprit_min_distance = mysteries_ == 0 ? -1 : least_distance_;
     adjectives_.report(nouns, check);
     return check;
   }
 
  private:
-  // vectors (T, C): the final ones of one story.
-  void note_senses(const MarkedStory& story, View<const float> vectors) {
+  // vectors (T, C): the final ones of one window.
+  void note_senses(const Window& window, View<const float> vectors) {
+    const MarkedStory& story = *window.story;
     const int half = static_cast<int>((&story - stories_.data()) % 2);
     const View<const float> embedding = gpt_.parameters().token_embedding();
     const auto row = [](View<const float> matrix, std::int64_t i) {
       return std::vector<float>(&matrix(i, 0), &matrix(i, 0) + matrix.extent(1));
     };
     for (const MarkedStory::Sense& sense : story.senses) {
-      vectors_.push_back({sense.word, sense.sense, half, row(vectors, sense.at.last())});
+      const std::int64_t position = sense.at.last();
+      if (!window.counts(position)) continue;
+      vectors_.push_back({sense.word, sense.sense, half, row(vectors, position - window.begin)});
       static_vectors_.push_back(
-          {sense.word, sense.sense, half, row(embedding, story.tokens[sense.at.last()])});
+          {sense.word, sense.sense, half, row(embedding, story.tokens[position])});
     }
   }
 
   // Greedy decoding spells the answer exactly when each of its tokens is the likeliest after the
   // true ones before it.
-  void question_culprit(const MarkedStory& story, View<const float> vectors) {
+  void note_culprit(const Window& window, View<const float> vectors) {
+    const MarkedStory& story = *window.story;
+    if (!story.mystery) return;
     const MarkedStory::Mystery& mystery = *story.mystery;
-    const std::int64_t length = mystery.answer.end - mystery.answer.begin;
-    Tensor<float> logits(Shape{length, gpt_.config().vocabulary_size});
-    gpt_.project(vectors.slice(0, mystery.answer.begin - 1, mystery.answer.end - 1), logits);
-    bool named = true;
-    for (std::int64_t i = 0; i < length; ++i) {
-      const std::span<const float> row = logits.view()[i].span();
-      const auto likeliest = std::ranges::max_element(row) - row.begin();
-      named = named && likeliest == story.tokens[mystery.answer.begin + i];
+    for (std::int64_t position = mystery.answer.begin; position < mystery.answer.end; ++position) {
+      if (!window.counts(position - 1)) continue;
+      if (likeliest_after(vectors, position - 1 - window.begin) != story.tokens[position]) {
+        misnamed_.insert(&story);
+      }
     }
+    if (!window.counts(mystery.answer.begin - 1)) return;
     ++mysteries_;
-    solved_ += named ? 1 : 0;
     least_distance_ = std::min(least_distance_, mystery.answer.begin - mystery.clue.end);
+  }
+
+  std::int64_t likeliest_after(View<const float> vectors, std::int64_t row) const {
+    Tensor<float> logits(Shape{1, gpt_.config().vocabulary_size});
+    gpt_.project(vectors.slice(0, row, row + 1), logits);
+    return std::ranges::max_element(logits.span()) - logits.span().begin();
   }
 
   const Gpt& gpt_;
@@ -178,7 +221,7 @@ class Examination {
   std::vector<LabelledVector> static_vectors_;
   double loss_ = 0;
   std::int64_t mysteries_ = 0;
-  std::int64_t solved_ = 0;
+  std::set<const MarkedStory*> misnamed_;
   std::int64_t least_distance_ = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -195,26 +238,20 @@ MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
           gpt.config().vocabulary_size);
   const std::vector<MarkedStory> stories = write_stories(tokenizer, options);
 
-  // Stories of about the same length share a pass, so that little of it is padding.
-  std::vector<const MarkedStory*> by_length;
-  for (const MarkedStory& story : stories) by_length.push_back(&story);
-  std::ranges::stable_sort(by_length, {},
-                           [](const MarkedStory* story) { return story->tokens.size(); });
-  const auto longest = static_cast<std::int64_t>(by_length.back()->tokens.size()) - 1;
-  require(longest <= gpt.config().context, ErrorCode::unsupported,
-          "a story takes {} positions, but the model's context has {}", longest,
-          gpt.config().context);
+  // Windows of about the same length share a pass, so that little of it is padding.
+  std::vector<Window> windows;
+  for (const MarkedStory& story : stories) {
+    for (const Window& window : windows_of(story, gpt.config().context)) windows.push_back(window);
+  }
+  std::ranges::stable_sort(windows, {},
+                           [](const Window& window) { return window.end - window.begin; });
 
   Examination examination(gpt, stories);
-  for (std::size_t begin = 0; begin < by_length.size(); begin += options.batch_size) {
+  for (std::int64_t begin = 0; begin < std::ssize(windows); begin += options.batch_size) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
-    const std::size_t end =
-        std::min(begin + static_cast<std::size_t>(options.batch_size), by_length.size());
-    examination.read(Batch({by_length.begin() + static_cast<std::ptrdiff_t>(begin),
-                            by_length.begin() + static_cast<std::ptrdiff_t>(end)}));
-    if (options.progress) {
-      options.progress({"reading stories", static_cast<std::int64_t>(end), options.stories});
-    }
+    const std::int64_t end = std::min(begin + options.batch_size, std::ssize(windows));
+    examination.read(Batch({windows.begin() + begin, windows.begin() + end}));
+    if (options.progress) options.progress({"reading stories", end, std::ssize(windows)});
   }
   return examination.report();
 }

@@ -47,7 +47,8 @@ struct MicroworldCheck {
 };
 
 // Throws Error{invalid_argument} for fewer than two stories or a tokenizer without <|endoftext|>,
-// Error{unsupported} for a story longer than the model's context, Error{interrupted} on request.
+// Error{interrupted} on request. A story longer than the model's context is read in several windows
+// that overlap by half a context.
 MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
                                  const MicroworldCheckOptions& options);
 
