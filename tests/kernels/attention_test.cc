@@ -232,6 +232,16 @@ TEST(Attention, RepeatedRunsAgreeToTheBit) {
   }
 }
 
+TEST(Attention, NoQueriesMeanNoGradients) {
+  Problem problem(cases::Attention{1, 0, 5, 2, 8});
+  problem.d_key.single.fill(NAN);
+  problem.d_value.single.fill(NAN);
+  problem.forward();
+  problem.backward();
+  EXPECT_EQ(relative_error(problem.d_key), 0.0);
+  EXPECT_EQ(relative_error(problem.d_value), 0.0);
+}
+
 // Scores hundreds apart: exponentials vanish and nothing overflows.
 TEST(Attention, SharpPatternsStayFinite) {
   const Shape shape{1, 80, 2, 16};

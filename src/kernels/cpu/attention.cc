@@ -78,6 +78,20 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
   });
 }
 
+namespace {
+
+void clear(View<float> view) {
+  for (std::int64_t b = 0; b < view.extent(0); ++b) {
+    for (std::int64_t s = 0; s < view.extent(1); ++s) {
+      for (std::int64_t h = 0; h < view.extent(2); ++h) {
+        std::fill_n(&view(b, s, h, 0), view.extent(3), 0.0F);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void attention_backward(const AttentionInput<float>& input, View<const float> out,
                         View<const float> log_sum_exp, View<const float> d_out,
                         const AttentionGradients<float>& gradients) {
@@ -88,6 +102,7 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
   const std::int64_t heads = input.query.extent(2), size = input.query.extent(3);
   const std::int64_t memory = input.key.extent(1), planes = batch * heads;
   if (planes == 0) return;
+  if (queries == 0) return clear(gradients.key), clear(gradients.value);
   // With too few heads to occupy the threads evenly, each head's memory is dealt out tile by tile
   // to several items, whose shares of the query gradient are added up in order.
   const std::int64_t threads = thread_count(), tiles = (memory + key_block - 1) / key_block;
@@ -109,12 +124,6 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
                                                     : Rows<float>{shares + item * share, size},
                                        .key = head_rows(gradients.key, b, h),
                                        .value = head_rows(gradients.value, b, h)};
-    for (std::int64_t s = part * key_block; s < memory; s += parts * key_block) {
-      for (std::int64_t i = s; i < std::min(s + key_block, memory); ++i) {
-        std::fill_n(head_gradients.key[i], size, 0.0F);
-        std::fill_n(head_gradients.value[i], size, 0.0F);
-      }
-    }
     attend_backward(head_of(input, b, h), head_gradients, part, parts);
   });
   if (parts == 1) return;

@@ -46,22 +46,16 @@ HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, cons
   const auto pattern_at = [&](std::int64_t i) HEED_INLINE_LAMBDA {
     return Exp2Clamped(d, hn::Sub(hn::Load(d, scores + i * query_block + j), log_sum_exp));
   };
-  std::int64_t i = 0;
-  for (; i + 4 <= whole; i += 4) {
-    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
-      const std::int64_t row = i + static_cast<std::int64_t>(r);
-      differentiate(row, pattern_at(row));
-    });
-  }
-  for (; i < whole; ++i) differentiate(i, pattern_at(i));
-  for (; i < part; ++i) {
-    // products of masked lanes are computed, and finite or not must not survive
+  ByFours(0, whole,
+          [&](std::int64_t i, auto) HEED_INLINE_LAMBDA { differentiate(i, pattern_at(i)); });
+  ByFours(whole, part, [&](std::int64_t i, auto) HEED_INLINE_LAMBDA {
+    // products of masked lanes are computed, and whatever they are must not survive
     const auto visible = VisibleLanes(place, i, j);
-    const std::int64_t at = i * query_block + j;
-    hn::Store(hn::IfThenElse(visible, hn::Load(d, products + at), inner), d, products + at);
+    float* const product = products + i * query_block + j;
+    hn::Store(hn::IfThenElse(visible, hn::Load(d, product), inner), d, product);
     differentiate(i, hn::IfThenElseZero(visible, pattern_at(i)));
-  }
-  for (; i < place.keys; ++i) {
+  });
+  for (std::int64_t i = part; i < place.keys; ++i) {
     hn::Store(hn::Zero(d), d, scores + i * query_block + j);
     hn::Store(hn::Zero(d), d, products + i * query_block + j);
   }
@@ -107,6 +101,7 @@ void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64
   const float keep_scale = 1.0F / (1.0F - head.dropout.rate);
   BlockRows rows{};
   TileDropout dropout;
+  std::int64_t met = 0;  // memory rows that earlier blocks saw, whose gradients are begun
   for (std::int64_t begin = 0; begin < head.queries; begin += query_block) {
     const std::int64_t queries = std::min(query_block, head.queries - begin);
     const Rows<const float> query{head.query[begin], head.query.stride};
@@ -145,17 +140,22 @@ void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64
       MixOverKeys<Start::keep>(place, products, whole_key, columns, {d_query, columns}, nullptr);
       const Rows<float> d_key{gradients.key[s], gradients.key.stride};
       const Rows<float> d_value{gradients.value[s], gradients.value.stride};
+      const bool first = s >= met;
+      for (std::int64_t i = std::max<std::int64_t>(met - s, 0); !first && i < place.keys; ++i) {
+        std::fill_n(d_key[i], size, 0.0F);
+        std::fill_n(d_value[i], size, 0.0F);
+      }
       if (columns == size) {
-        MixOverQueries(place, scores, whole_d_out, columns, {d_value.data, d_value.stride});
-        MixOverQueries(place, products, whole_query, columns, {d_key.data, d_key.stride});
+        MixOverQueries(place, scores, whole_d_out, columns, d_value, first);
+        MixOverQueries(place, products, whole_query, columns, d_key, first);
       } else {
-        std::fill_n(padded_d_key, 2 * block_size, 0.0F);
-        MixOverQueries(place, scores, whole_d_out, columns, {padded_d_value, columns});
-        MixOverQueries(place, products, whole_query, columns, {padded_d_key, columns});
-        AddRows(d_value, padded_d_value, columns, place.keys, size, false);
-        AddRows(d_key, padded_d_key, columns, place.keys, size, false);
+        MixOverQueries(place, scores, whole_d_out, columns, {padded_d_value, columns}, true);
+        MixOverQueries(place, products, whole_query, columns, {padded_d_key, columns}, true);
+        AddRows(d_value, padded_d_value, columns, place.keys, size, first);
+        AddRows(d_key, padded_d_key, columns, place.keys, size, first);
       }
     }
+    met = last;
     AddRows({gradients.query[begin], gradients.query.stride}, d_query, columns, queries, size,
             true);
   }

@@ -22,7 +22,7 @@ struct PartialSoftmax {
 PartialSoftmax attend_row(const Head& head, std::int64_t query, std::int64_t key_begin,
                           std::int64_t key_end, float* out);
 
-// Operands of backward for one head; `key` and `value` gradients accumulate, `query` overwrites.
+// Operands of backward for one head; gradients are overwritten.
 struct HeadGradients {
   Rows<const float> out;
   Rows<const float> d_out;

@@ -24,7 +24,6 @@ struct RunningSoftmax {
 };
 
 // Turns the scores of column vector j into exp2(scores - maximum), updating the running state.
-// Four rows at a time, so that four chains of dependent operations overlap.
 template <bool dropping>
 HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const TileDropout& dropout,
                               float* tile, RunningSoftmax& state) {
@@ -37,36 +36,31 @@ HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const Tile
 
   const Float before = hn::Load(d, state.maximum + j);
   Float largest[4] = {before, lowest, lowest, lowest};
-  std::int64_t i = 0;
-  for (; i + 4 <= whole; i += 4) {
-    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA { largest[r] = hn::Max(largest[r], at(i + r)); });
-  }
-  for (; i < whole; ++i) largest[0] = hn::Max(largest[0], at(i));
-  for (; i < part; ++i) {
-    largest[1] = hn::Max(largest[1], hn::IfThenElse(VisibleLanes(place, i, j), at(i), lowest));
-  }
+  ByFours(0, whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    largest[chain] = hn::Max(largest[chain], at(i));
+  });
+  ByFours(whole, part, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    const Float seen = hn::IfThenElse(VisibleLanes(place, i, j), at(i), lowest);
+    largest[chain] = hn::Max(largest[chain], seen);
+  });
   const Float maximum = hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3]));
 
   Float sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  const auto put = [&](std::int64_t row, Float weight) HEED_INLINE_LAMBDA {
-    if constexpr (dropping) weight = hn::IfThenElseZero(dropout.Kept(row, j), weight);
-    hn::Store(weight, d, column + row * query_block);
+  const auto put = [&](std::int64_t i, auto chain, Float weight) HEED_INLINE_LAMBDA {
+    sums[chain] = hn::Add(sums[chain], weight);
+    if constexpr (dropping) weight = hn::IfThenElseZero(dropout.Kept(i, j), weight);
+    hn::Store(weight, d, column + i * query_block);
   };
-  i = 0;
-  for (; i + 4 <= whole; i += 4) {
-    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
-      const Float weight = Exp2Clamped(d, hn::Sub(at(i + r), maximum));
-      sums[r] = hn::Add(sums[r], weight);
-      put(i + r, weight);
-    });
+  ByFours(0, whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    put(i, chain, Exp2Clamped(d, hn::Sub(at(i), maximum)));
+  });
+  ByFours(whole, part, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    const Float weight = Exp2Clamped(d, hn::Sub(at(i), maximum));
+    put(i, chain, hn::IfThenElseZero(VisibleLanes(place, i, j), weight));
+  });
+  for (std::int64_t i = part; i < place.keys; ++i) {
+    hn::Store(hn::Zero(d), d, column + i * query_block);
   }
-  for (; i < part; ++i) {
-    Float weight = Exp2Clamped(d, hn::Sub(at(i), maximum));
-    weight = hn::IfThenElseZero(VisibleLanes(place, i, j), weight);
-    sums[0] = hn::Add(sums[0], weight);
-    put(i, weight);
-  }
-  for (; i < place.keys; ++i) hn::Store(hn::Zero(d), d, column + i * query_block);
 
   const Float rescale = Exp2Clamped(d, hn::Sub(before, maximum));
   const Float sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));

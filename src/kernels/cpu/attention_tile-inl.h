@@ -50,37 +50,73 @@ HWY_INLINE void MultiplyScores(const TilePlace& place, Rows<const float> keys,
   const std::int64_t group = place.cut() ? triangle_group : place.keys;
   for (std::int64_t i = 0; i < place.keys; i += group) {
     const std::int64_t begin = std::max<std::int64_t>(i + place.diagonal, 0) / lanes * lanes;
-    MultiplyRows<Start::zero>(std::min(group, place.keys - i), width - begin,
-                              {keys[i], keys.stride, 1}, transposed + begin, query_block, head_size,
-                              {scores + i * query_block + begin, query_block}, nullptr);
+    Multiply<Start::zero>({.a = keys[i],
+                           .a_row = keys.stride,
+                           .a_column = 1,
+                           .b = transposed + begin,
+                           .b_row = query_block,
+                           .c = scores + i * query_block + begin,
+                           .c_row = query_block,
+                           .rows = std::min(group, place.keys - i),
+                           .inner = head_size},
+                          width - begin);
   }
 }
 
 // out (queries, columns) = or += tileᵀ·rows, for a tile (keys, queries) whose masked part is zero.
 template <Start start>
 HWY_INLINE void MixOverKeys(const TilePlace& place, const float* tile, Rows<const float> rows,
-                            std::int64_t columns, DenseRows out, const float* row_factors) {
+                            std::int64_t columns, Rows<float> out, const float* row_factors) {
   const std::int64_t group = place.cut() ? triangle_group : place.queries;
   for (std::int64_t j = 0; j < place.queries; j += group) {
     const std::int64_t count = std::min(group, place.queries - j);
     const std::int64_t inner = std::clamp<std::int64_t>(j + count - place.diagonal, 0, place.keys);
-    MultiplyRows<start>(count, columns, {tile + j, 1, query_block}, rows.data, rows.stride, inner,
-                        {out.data + j * out.row, out.row},
-                        start == Start::rescaled ? row_factors + j : nullptr);
+    Multiply<start>({.a = tile + j,
+                     .a_row = 1,
+                     .a_column = query_block,
+                     .b = rows.data,
+                     .b_row = rows.stride,
+                     .c = out[j],
+                     .c_row = out.stride,
+                     .rows = count,
+                     .inner = inner,
+                     .row_factors = start == Start::rescaled ? row_factors + j : nullptr},
+                    columns);
   }
 }
 
-// out (keys, columns) += tile·rows, for a tile (keys, queries) whose masked part is zero.
+// out (keys, columns) = or += tile·rows, for a tile (keys, queries) whose masked part is zero.
 HWY_INLINE void MixOverQueries(const TilePlace& place, const float* tile, Rows<const float> rows,
-                               std::int64_t columns, DenseRows out) {
+                               std::int64_t columns, Rows<float> out, bool overwrite) {
   const std::int64_t group = place.cut() ? triangle_group : place.keys;
   for (std::int64_t i = 0; i < place.keys; i += group) {
     const std::int64_t begin = std::max<std::int64_t>(i + place.diagonal, 0);
-    MultiplyRows<Start::keep>(std::min(group, place.keys - i), columns,
-                              {tile + i * query_block + begin, query_block, 1},
-                              rows.data + begin * rows.stride, rows.stride, place.queries - begin,
-                              {out.data + i * out.row, out.row}, nullptr);
+    const TileProduct product{.a = tile + i * query_block + begin,
+                              .a_row = query_block,
+                              .a_column = 1,
+                              .b = rows[begin],
+                              .b_row = rows.stride,
+                              .c = out[i],
+                              .c_row = out.stride,
+                              .rows = std::min(group, place.keys - i),
+                              .inner = place.queries - begin};
+    if (overwrite) {
+      Multiply<Start::zero>(product, columns);
+    } else {
+      Multiply<Start::keep>(product, columns);
+    }
   }
+}
+
+// body(i, chain) for rows [begin, end), four at a time with chain 0 to 3: operations that depend on
+// each other within a chain overlap with the others'.
+template <class Body>
+HWY_INLINE void ByFours(std::int64_t begin, std::int64_t end, Body&& body) {
+  std::int64_t i = begin;
+  for (; i + 4 <= end; i += 4) {
+    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA { body(i + static_cast<std::int64_t>(r), r); });
+  }
+  for (; i < end; ++i) body(i, std::integral_constant<std::size_t, 0>{});
 }
 
 // Rows a column vector starting at column j sees: all lanes of rows before `whole`, some lanes of
@@ -104,30 +140,37 @@ HWY_INLINE hn::Mask<Floats> VisibleLanes(const TilePlace& place, std::int64_t i,
 }
 
 // transposed (head_size, query_block) = factor · rowsᵀ, columns from `count` to the next whole
-// vector zero. By squares of 4 × 4, the largest that every instruction set transposes alike.
+// vector zero. Four rows are interleaved as whole vectors, whose 128-bit blocks are then squares of
+// 4 × 4, the largest that every instruction set transposes alike; blocks are taken apart by way of
+// memory, which is faster than by shuffles.
 HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
                                float factor, float* transposed) {
+  const Floats d;
   const hn::CappedTag<float, 4> d4;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
-  const auto factors = hn::Set(d4, factor);
-  const std::int64_t squares = hn::Lanes(d4) == 4 ? head_size / 4 * 4 : 0;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Float factors = hn::Set(d, factor);
+  const std::int64_t whole = lanes >= 4 ? head_size / lanes * lanes : 0;
+  HWY_ALIGN float blocks[4][hn::MaxLanes(d)];
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
     const float *row0 = rows[i], *row1 = rows[i + 1], *row2 = rows[i + 2], *row3 = rows[i + 3];
-    for (std::int64_t k = 0; k < squares; k += 4) {
-      const auto a = hn::LoadU(d4, row0 + k), b = hn::LoadU(d4, row1 + k);
-      const auto c = hn::LoadU(d4, row2 + k), e = hn::LoadU(d4, row3 + k);
-      const auto ac_low = hn::InterleaveLower(d4, a, c), ac_high = hn::InterleaveUpper(d4, a, c);
-      const auto be_low = hn::InterleaveLower(d4, b, e), be_high = hn::InterleaveUpper(d4, b, e);
+    for (std::int64_t k = 0; k < whole; k += lanes) {
+      const Float a = hn::Mul(factors, hn::LoadU(d, row0 + k));
+      const Float b = hn::Mul(factors, hn::LoadU(d, row1 + k));
+      const Float c = hn::Mul(factors, hn::LoadU(d, row2 + k));
+      const Float e = hn::Mul(factors, hn::LoadU(d, row3 + k));
+      const Float ac_low = hn::InterleaveLower(d, a, c), ac_high = hn::InterleaveUpper(d, a, c);
+      const Float be_low = hn::InterleaveLower(d, b, e), be_high = hn::InterleaveUpper(d, b, e);
+      hn::Store(hn::InterleaveLower(d, ac_low, be_low), d, blocks[0]);
+      hn::Store(hn::InterleaveUpper(d, ac_low, be_low), d, blocks[1]);
+      hn::Store(hn::InterleaveLower(d, ac_high, be_high), d, blocks[2]);
+      hn::Store(hn::InterleaveUpper(d, ac_high, be_high), d, blocks[3]);
       float* to = transposed + k * query_block + i;
-      hn::StoreU(hn::Mul(factors, hn::InterleaveLower(d4, ac_low, be_low)), d4, to);
-      hn::StoreU(hn::Mul(factors, hn::InterleaveUpper(d4, ac_low, be_low)), d4, to + query_block);
-      hn::StoreU(hn::Mul(factors, hn::InterleaveLower(d4, ac_high, be_high)), d4,
-                 to + 2 * query_block);
-      hn::StoreU(hn::Mul(factors, hn::InterleaveUpper(d4, ac_high, be_high)), d4,
-                 to + 3 * query_block);
+      for (std::int64_t lane = 0; lane < lanes; ++lane, to += query_block) {
+        hn::StoreU(hn::LoadU(d4, blocks[lane % 4] + lane / 4 * 4), d4, to);
+      }
     }
-    for (std::int64_t k = squares; k < head_size; ++k) {
+    for (std::int64_t k = whole; k < head_size; ++k) {
       float* to = transposed + k * query_block + i;
       to[0] = factor * row0[k];
       to[1] = factor * row1[k];
@@ -145,7 +188,7 @@ HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::
   }
 }
 
-// Rows as MultiplyRows wants them, whole vectors wide: the rows themselves where head_size is a
+// Rows as Multiply wants them, whole vectors wide: the rows themselves where head_size is a
 // whole number of vectors, else a padded copy in `buffer`.
 HWY_INLINE Rows<const float> WholeVectors(Rows<const float> rows, std::int64_t count,
                                           std::int64_t head_size, float* buffer) {

@@ -34,15 +34,18 @@ constexpr int RowsAtOnce(int vectors) {
   return kAccumulators / vectors < 12 ? kAccumulators / vectors : 12;
 }
 
-struct StridedMatrix {
-  const float* data;
-  std::int64_t row;     // elements from row to row
-  std::int64_t column;  // elements from column to column
-};
-
-struct DenseRows {
-  float* data;
-  std::int64_t row;
+// Elements of A lie a_row and a_column apart, rows of B and C b_row and c_row.
+struct TileProduct {
+  const float* a;
+  std::int64_t a_row;
+  std::int64_t a_column;
+  const float* b;
+  std::int64_t b_row;
+  float* c;
+  std::int64_t c_row;
+  std::int64_t rows;
+  std::int64_t inner;
+  const float* row_factors = nullptr;  // (rows), for Start::rescaled
 };
 
 enum class Start {
@@ -62,83 +65,80 @@ HWY_INLINE void Unroll(Body&& body) {
 }
 #define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
+// The first `rows` rows and `vectors` vectors of columns of a product.
 template <int rows, int vectors, Start start>
-HWY_NOINLINE void MicroKernel(StridedMatrix a, const float* HWY_RESTRICT b, std::int64_t b_row,
-                              std::int64_t inner, DenseRows c, const float* row_factors) {
+HWY_NOINLINE void MicroKernel(const TileProduct& product) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
+  float* const c = product.c;
+  const std::int64_t c_row = product.c_row;
   Float sum[rows][vectors];
   Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
     Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
-      const float* initial = c.data + r * c.row + v * lanes;
+      const float* initial = c + r * c_row + v * lanes;
       if constexpr (start == Start::zero) {
         sum[r][v] = hn::Zero(d);
       } else if constexpr (start == Start::keep) {
         sum[r][v] = hn::LoadU(d, initial);
       } else {
-        sum[r][v] = hn::Mul(hn::LoadU(d, initial), hn::Set(d, row_factors[r]));
+        sum[r][v] = hn::Mul(hn::LoadU(d, initial), hn::Set(d, product.row_factors[r]));
       }
     });
   });
-  const float* a_column = a.data;
-  for (std::int64_t k = 0; k < inner; ++k) {
+  const float* a = product.a;
+  const float* b = product.b;
+  const std::int64_t a_row = product.a_row, a_column = product.a_column, b_row = product.b_row;
+  for (std::int64_t k = product.inner; k > 0; --k) {
     Float b_vector[vectors];
     Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA { b_vector[v] = hn::LoadU(d, b + v * lanes); });
     Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-      const Float element = hn::Set(d, a_column[r * a.row]);
+      const Float element = hn::Set(d, a[r * a_row]);
       Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
         sum[r][v] = hn::MulAdd(element, b_vector[v], sum[r][v]);
       });
     });
-    a_column += a.column;
+    a += a_column;
     b += b_row;
   }
   Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-    Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
-      hn::StoreU(sum[r][v], d, c.data + r * c.row + v * lanes);
-    });
+    Unroll<vectors>(
+        [&](auto v) HEED_INLINE_LAMBDA { hn::StoreU(sum[r][v], d, c + r * c_row + v * lanes); });
   });
 }
 
-// `count` rows with the largest kernel, then what is left by fours, twos and ones.
-template <int rows, int vectors, Start start>
-HWY_INLINE void RowGroup(std::int64_t count, StridedMatrix a, const float* b, std::int64_t b_row,
-                         std::int64_t inner, DenseRows c, const float* row_factors) {
+// All rows with the largest kernel, then what is left by fours, twos and ones.
+template <int vectors, Start start>
+HWY_INLINE void MultiplyColumns(TileProduct product) {
   const auto run = [&]<int some>(std::integral_constant<int, some>) HEED_INLINE_LAMBDA {
-    MicroKernel<some, vectors, start>(a, b, b_row, inner, c, row_factors);
-    a.data += some * a.row;
-    c.data += some * c.row;
-    if constexpr (start == Start::rescaled) row_factors += some;
-    count -= some;
+    MicroKernel<some, vectors, start>(product);
+    product.a += some * product.a_row;
+    product.c += some * product.c_row;
+    if constexpr (start == Start::rescaled) product.row_factors += some;
+    product.rows -= some;
   };
-  while (count >= rows) run(std::integral_constant<int, rows>{});
-  while (count >= 4) run(std::integral_constant<int, 4>{});
-  if (count >= 2) run(std::integral_constant<int, 2>{});
-  if (count >= 1) run(std::integral_constant<int, 1>{});
+  constexpr int most = RowsAtOnce(vectors);
+  while (product.rows >= most) run(std::integral_constant<int, most>{});
+  while (product.rows >= 4) run(std::integral_constant<int, 4>{});
+  if (product.rows >= 2) run(std::integral_constant<int, 2>{});
+  if (product.rows >= 1) run(std::integral_constant<int, 1>{});
 }
 
+// The product with `columns` columns, a whole number of vectors.
 template <Start start>
-HWY_INLINE void MultiplyRows(std::int64_t count, std::size_t columns, StridedMatrix a,
-                             const float* b, std::int64_t b_row, std::int64_t inner, DenseRows c,
-                             const float* row_factors) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  for (std::size_t left = columns / lanes; left > 0;) {
-    const std::size_t vectors = left < kMaxVectors ? left : kMaxVectors;
-    switch (vectors) {
-      case 1: RowGroup<RowsAtOnce(1), 1, start>(count, a, b, b_row, inner, c, row_factors); break;
-      case 2: RowGroup<RowsAtOnce(2), 2, start>(count, a, b, b_row, inner, c, row_factors); break;
-      default:
-        if constexpr (kMaxVectors == 4) {
-          if (vectors == 3) {
-            RowGroup<RowsAtOnce(3), 3, start>(count, a, b, b_row, inner, c, row_factors);
-          } else {
-            RowGroup<RowsAtOnce(4), 4, start>(count, a, b, b_row, inner, c, row_factors);
-          }
-        }
+HWY_INLINE void Multiply(TileProduct product, std::int64_t columns) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  for (std::int64_t left = columns / lanes; left > 0;) {
+    const std::int64_t vectors = left < kMaxVectors ? left : kMaxVectors;
+    if (vectors == 1) {
+      MultiplyColumns<1, start>(product);
+    } else if (vectors == 2) {
+      MultiplyColumns<2, start>(product);
+    } else if constexpr (kMaxVectors == 4) {
+      vectors == 3 ? MultiplyColumns<3, start>(product) : MultiplyColumns<4, start>(product);
     }
     left -= vectors;
-    b += vectors * lanes;
-    c.data += vectors * lanes;
+    product.b += vectors * lanes;
+    product.c += vectors * lanes;
   }
 }
 
