@@ -59,9 +59,9 @@ class Model {
 
   struct GenerateOptions {
     std::int64_t max_new_tokens = 128;
-    Sampling sampling;
-    std::vector<std::string> stop;  // strings that end the text, and are no part of it
-    bool shift_context = false;     // when the context is full, go on with its last half
+    Sampling sampling{};
+    std::vector<std::string> stop{};  // strings that end the text, and are no part of it
+    bool shift_context = false;       // when the context is full, go on with its last half
   };
 
   struct Generation {

@@ -44,8 +44,19 @@ void add_all_commands(CLI::App& app) {
   add_microworld_command(app);
 }
 
+// A word where a command should stand, and none of that name.
+bool names_no_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  const auto has_name = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+  return app.get_subcommands(has_name).empty();
+}
+
 // Parsing runs the command: it is called back once its options are complete.
 int parse_and_run(CLI::App& app, int argc, char** argv) {
+  if (names_no_command(app, argc, argv)) {
+    say(std::string("there is no command '") + argv[1] + "' (see `heed --help`)");
+    return wrong_call;
+  }
   try {
     app.parse(argc, argv);
     flush_output();

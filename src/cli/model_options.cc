@@ -55,7 +55,9 @@ std::string read_standard_input(const std::string& wanted) {
   return text;
 }
 
-std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model) {
+namespace {
+
+std::vector<std::int32_t> read_any_tokens(const TextOptions& options, const LoadedModel& model) {
   if (!options.tokens.empty()) {
     if (!options.words.empty()) fail_usage("give either a text or --tokens, not both");
     return parse_token_ids(options.tokens);
@@ -67,6 +69,17 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
   }
   for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
   return model.encode(text);
+}
+
+}  // namespace
+
+std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model) {
+  std::vector<std::int32_t> tokens = read_any_tokens(options, model);
+  const std::int64_t context = model.gpt.config().context;
+  require(std::ssize(tokens) <= context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}; shorten it", tokens.size(),
+          context);
+  return tokens;
 }
 
 OrderedJson tokens_json(const LoadedModel& model, const std::vector<std::int32_t>& tokens) {

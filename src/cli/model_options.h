@@ -24,7 +24,8 @@ struct TextOptions {
 void add_text_options(CLI::App& command, TextOptions& options);
 
 // The ids of the text asked for. One newline at the end of a piped text is left out: `echo` put it
-// there. Throws Error{invalid_argument} for no text, an empty one, or ids that are none.
+// there. Throws Error{invalid_argument} for no text, an empty one, ids that are none,
+// or more of them than the model's context holds.
 std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model);
 
 // "5,17, 4" as ids.

@@ -1,0 +1,168 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "cli/run_heed.h"
+#include "engine/loaded_model.h"
+#include "generate/session.h"
+#include "microscope/trace.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_heed;
+using testing::with_model;
+
+// Runs a command that is to succeed and print one document and nothing else.
+Json json_of(const std::string& arguments, const std::string& before = "") {
+  const Outcome outcome = run_heed(arguments, before);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 1);
+  return parse_json(outcome.out, arguments);
+}
+
+TEST(Help, IsThereForEveryCommand) {
+  EXPECT_THAT(run_heed("--version").out, HasSubstr("heed 0."));
+  const Outcome help = run_heed("--help");
+  EXPECT_EQ(help.status, 0);
+  for (const std::string command : {"tour", "generate", "predict", "attend", "params", "tokenize",
+                                    "tokenizer train", "microworld", "microworld check"}) {
+    EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
+    const Outcome own = run_heed(command + " --help");
+    EXPECT_EQ(own.status, 0);
+    EXPECT_THAT(own.out, HasSubstr("--json"));
+  }
+}
+
+TEST(Predict, LogitsAreTheModelsToTheLastBit) {
+  const Json document = json_of("predict --json --full --tokens 5,17,4 " + with_model());
+  const LoadedModel model = load_model(testing::model_directory().string());
+  Session session(model.gpt);
+  const auto logits = session.feed(std::vector<std::int32_t>{5, 17, 4});
+  ASSERT_EQ(document["logits"].size(), logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    EXPECT_EQ(static_cast<float>(document["logits"][i].get<double>()), logits[i]);
+  }
+  const Json& first = document["candidates"][0];
+  for (const char* key : {"id", "token", "logit", "scaled", "probability", "rank", "removed_by"}) {
+    EXPECT_TRUE(first.contains(key)) << key;
+  }
+  EXPECT_EQ(document["tokens"], Json({5, 17, 4}));
+}
+
+TEST(Predict, ShowsEveryPositionAndTheFilters) {
+  const Json document = json_of(
+      "predict --json --full --all-positions --top 400 --top-k 7 --temp 0.5 --tokens 5,17 " +
+      with_model());
+  EXPECT_EQ(document["logits"].size(), 2U);
+  EXPECT_EQ(document["positions"].size(), 2U);
+  int cut = 0;
+  for (const Json& candidate : document["candidates"]) {
+    cut += candidate["removed_by"] == "top-k" ? 1 : 0;
+    EXPECT_NEAR(candidate["scaled"].get<double>(), candidate["logit"].get<double>() / 0.5, 1e-5);
+  }
+  EXPECT_EQ(cut, 400 - 7);
+}
+
+TEST(Predict, TakesTextFromAPipe) {
+  EXPECT_EQ(json_of("predict --json " + with_model(), "echo 'a mole' |")["tokens"],
+            json_of("predict --json 'a mole' " + with_model())["tokens"]);
+}
+
+TEST(Attend, PatternsAreTheModels) {
+  const Json document =
+      json_of("attend --json --tokens 5,17,4,9 --layer 1 --head 2 " + with_model());
+  const LoadedModel model = load_model(testing::model_directory().string());
+  const Capture capture = trace_patterns(model.gpt, std::vector<std::int32_t>{5, 17, 4, 9});
+  const View<const float> pattern = patterns_of(capture, 2)[1][2];
+  for (std::int64_t t = 0; t < 4; ++t) {
+    for (std::int64_t s = 0; s < 4; ++s) {
+      EXPECT_EQ(static_cast<float>(document["pattern"][t][s].get<double>()), pattern(t, s));
+    }
+  }
+  EXPECT_EQ(json_of("attend --json 'a mole' " + with_model())["heads"].size(), 6U);
+  EXPECT_EQ(json_of("attend --json --top 2 'a mole' " + with_model())["heads"].size(), 2U);
+}
+
+TEST(Attend, WalksAWord) {
+  const Json walk =
+      json_of("attend --json --word mole --layer 0 --head 1 'a mole and a mole dug' " +
+              with_model())["walk"];
+  double sum = 0;
+  for (const Json& answer : walk["answers"]) {
+    sum += answer["share"].get<double>();
+    EXPECT_EQ(answer["score"].is_null(), answer["masked"].get<bool>());
+  }
+  EXPECT_NEAR(sum, 1, 1e-9);
+  EXPECT_EQ(walk["query"].size(), 8U);
+  const Json first = json_of("attend --json --word mole --occurrence 1 'a mole and a mole dug' " +
+                             with_model())["walk"];
+  EXPECT_LT(first["position"], walk["position"]);
+}
+
+TEST(Params, CountsAsDocumented) {
+  const Json gpt3 = json_of("params gpt3 --json");
+  EXPECT_EQ(gpt3["per_head"]["query"], 12288 * 128);
+  EXPECT_EQ(gpt3["attention_block"], 603979776);
+  EXPECT_EQ(gpt3["attention_total"], 57982058496);
+  EXPECT_EQ(json_of("params gpt2 --json")["total"], 124439808);
+  EXPECT_EQ(json_of("params --json")["configs"].is_array(), true);
+  const std::string directory = testing::model_directory().string();
+  EXPECT_EQ(json_of("params --json " + directory), [&] {
+    Json same = json_of("params --json " + directory + "/config.json");
+    same["name"] = directory;
+    return same;
+  }());
+}
+
+TEST(Tokenize, GoesThereAndBack) {
+  const std::string tokenizer = "--tokenizer " + testing::model_directory().string() + " ";
+  const Json ids = json_of("tokenize --json 'A fluffy mole.' " + tokenizer)["ids"];
+  std::string list;
+  for (const Json& id : ids) list += (list.empty() ? "" : ",") + id.dump();
+  EXPECT_EQ(run_heed("tokenize " + tokenizer + "--decode " + list).out, "A fluffy mole.");
+  EXPECT_EQ(run_heed("tokenize 'A fluffy mole.' " + tokenizer).out, list + "\n");
+  EXPECT_EQ(run_heed("tokenize --count 'A fluffy mole.' " + tokenizer).out,
+            std::to_string(ids.size()) + "\n");
+  EXPECT_EQ(json_of("tokenize --json '<|endoftext|>' " + tokenizer)["ids"].size(), 1U);
+  EXPECT_GT(json_of("tokenize --json --no-special '<|endoftext|>' " + tokenizer)["ids"].size(), 1U);
+  EXPECT_EQ(json_of("tokenize --json " + tokenizer, "printf '' |")["ids"].size(), 0U);
+}
+
+TEST(Generate, SameSeedSameText) {
+  const std::string call = "generate --json -p 'A mole' -n 12 -s 7 " + with_model();
+  const Json first = json_of(call);
+  EXPECT_EQ(first["text"], json_of(call)["text"]);
+  EXPECT_EQ(first["tokens"].size(), 12U);
+  const Outcome streamed = run_heed("generate --no-prompt -p 'A mole' -n 12 -s 7 " + with_model());
+  EXPECT_EQ(streamed.out, first["text"].get<std::string>() + "\n");
+}
+
+TEST(Microworld, WritesAndChecks) {
+  const Json document = json_of("microworld --json -n 3 -s 5");
+  EXPECT_EQ(document["stories"].size(), 3U);
+  EXPECT_THAT(run_heed("microworld -n 1 -s 5").out,
+              HasSubstr(document["stories"][0]["text"].get<std::string>()));
+  const Json check = json_of("microworld check --json --stories 8 --seed 3 " + with_model());
+  for (const char* key :
+       {"loss_nats_per_story", "entropy_nats_per_story", "sense_accuracy", "static_sense_accuracy",
+        "culprit_accuracy", "culprit_min_distance", "adjective_mass", "adjective_head"}) {
+    EXPECT_TRUE(check.contains(key)) << key;
+  }
+}
+
+TEST(Tour, ShowsItsSteps) {
+  const Json document = json_of("tour --json 'A mole dug' -n 5 " + with_model());
+  for (const char* key : {"tokens", "next", "heads", "word", "continuation"}) {
+    EXPECT_TRUE(document.contains(key)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,147 @@
+// How the program behaves towards shells, terminals and mistakes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "cli/run_heed.h"
+#include "support/small_model.h"
+#include "tokenizer/utf8.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using testing::run_heed;
+using ::testing::StartsWith;
+using testing::with_model;
+
+struct Mistake {
+  std::string arguments;
+  int status;
+  std::string message;  // part of it
+};
+
+TEST(Mistakes, GiveOneClearLine) {
+  const std::string model = with_model();
+  const std::vector<Mistake> mistakes{
+      {"", 2, "--help"},
+      {"nonsense", 2, "nonsense"},
+      {"predict --nonsense x " + model, 2, "nonsense"},
+      {"predict x -m /nowhere", 1, "/nowhere"},
+      {"predict '' " + model, 2, "empty"},
+      {"predict --tokens 5,x " + model, 2, "5,x"},
+      {"predict --tokens 5,-1 " + model, 2, "5,-1"},
+      {"predict --tokens 99999 " + model, 2, "99999"},
+      {"predict --tokens 99999999999999 " + model, 2, "99999999999999"},
+      {"predict --tokens 5 text " + model, 2, "not both"},
+      {"predict x --temp -1 " + model, 2, "temperature"},
+      {"predict x --top 0 " + model, 2, "--top"},
+      {"predict x -t 0 " + model, 2, "--threads"},
+      {"attend x --layer 2 --head 0 " + model, 2, "layers 0 to 1"},
+      {"attend x --layer 0 --head 3 " + model, 2, "heads 0 to 2"},
+      {"attend x --layer 0 " + model, 2, "--head"},
+      {"attend 'a mole' --word bank " + model, 1, "a, mole"},
+      {"attend 'a mole' --word mole --occurrence 2 " + model, 1, "occurrence 2"},
+      {"attend x --occurrence 2 " + model, 2, "--word"},
+      {"generate -p x -f y " + model, 2, "once"},
+      {"generate -f /nowhere " + model, 1, "/nowhere"},
+      {"generate -p x --top-p 2 " + model, 2, "top"},
+      {"params nonsense", 1, "gpt2"},
+      {"params /", 1, "config.json"},
+      {"tokenize x --tokenizer /nowhere", 1, "/nowhere"},
+      {"tokenizer train --data /nowhere --out /tmp", 1, "/nowhere"},
+      {"microworld -n -1", 2, "--stories"},
+      {"microworld check --stories 1 " + model, 2, "1 stories"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const Outcome outcome = run_heed(mistake.arguments);
+    EXPECT_EQ(outcome.status, mistake.status) << mistake.arguments << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "") << mistake.arguments;
+    EXPECT_THAT(outcome.err, StartsWith("heed: ")) << mistake.arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(mistake.message)) << mistake.arguments;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Mistakes, AFullDiskIsReported) {
+  const Outcome outcome = run_heed("params gpt2 > /dev/full");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("standard output"));
+}
+
+TEST(Mistakes, ADamagedModelIsReported) {
+  const testing::ScratchDirectory directory;
+  testing::write_small_model(directory.path());
+  const auto weights = directory.path() / weights_file_name;
+  std::filesystem::resize_file(weights, std::filesystem::file_size(weights) / 2);
+  const Outcome outcome = run_heed("predict x -m " + directory.path().string());
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("model.safetensors"));
+}
+
+TEST(Colours, ComeOnlyWhereTheyAreWanted) {
+  const std::string call = "predict 'a mole' " + with_model();
+  EXPECT_THAT(run_heed(call).out, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(run_heed(call + "--color always").out, HasSubstr("\x1b["));
+  EXPECT_THAT(run_heed(call + "--color never", "COLORTERM=truecolor").out, Not(HasSubstr("\x1b[")));
+  EXPECT_EQ(run_heed(call, "NO_COLOR=1").out, run_heed(call).out);
+  EXPECT_THAT(run_heed(call + "--color always", "COLORTERM=truecolor").out, HasSubstr("38;2;"));
+  EXPECT_THAT(run_heed(call + "--color always", "COLORTERM=").out, HasSubstr("38;5;"));
+}
+
+// Columns of a line, without what colours it; all characters that heed draws with take one.
+int columns_of(std::string_view line) {
+  int columns = 0;
+  for (std::size_t i = 0; i < line.size();) {
+    if (line[i] == '\x1b') {
+      i = line.find('m', i) + 1;
+      continue;
+    }
+    i += read_utf8(line, i).length;
+    ++columns;
+  }
+  return columns;
+}
+
+TEST(Width, EightyColumnsAreEnough) {
+  const std::string long_text =
+      "'A curious child sat in a chemistry lesson and counted molecules. Soon the mole of gold was "
+      "on the table, and the very long number stood on the wall.' ";
+  for (const std::string& arguments :
+       {"predict " + long_text + with_model(),
+        "predict --all-positions " + long_text + with_model(), "attend " + long_text + with_model(),
+        "attend 'A fluffy mole dug.' " + with_model(),
+        "attend --layer 0 --head 1 " + long_text + with_model(),
+        "attend --layer 0 --head 1 'A fluffy mole dug.' " + with_model(),
+        "attend --word mole " + long_text + with_model(),
+        "attend --top 6 " + long_text + with_model(), "tour " + long_text + with_model(),
+        std::string("params"), std::string("params gpt3"), std::string("params gpt2"),
+        "microworld check --stories 4 " + with_model()}) {
+    for (const char* colours : {"--color never", "--color always"}) {
+      const Outcome outcome = run_heed(arguments + " " + colours, "COLUMNS=80");
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      std::size_t begin = 0;
+      for (std::size_t end = 0; (end = outcome.out.find('\n', begin)) != std::string::npos;
+           begin = end + 1) {
+        const std::string_view line(outcome.out.data() + begin, end - begin);
+        EXPECT_LE(columns_of(line), 80) << arguments << "\n" << line;
+      }
+    }
+  }
+}
+
+TEST(Tour, FitsOnAScreen) {
+  const Outcome outcome = run_heed("tour 'A fluffy mole dug in the garden.' " + with_model());
+  EXPECT_LT(std::ranges::count(outcome.out, '\n'), 60);
+}
+
+TEST(Interrupt, EndsWithItsStatus) {
+  const std::string call = "timeout -s INT --preserve-status 0.5";
+  const Outcome outcome = run_heed("microworld -n 100000000 > /dev/null", call);
+  EXPECT_EQ(outcome.status, 130);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,24 @@
+// Runs the real binary.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace heed::testing {
+
+struct Outcome {
+  int status = 0;
+  std::string out;  // standard output
+  std::string err;  // standard error
+};
+
+// `heed ARGUMENTS`, through the shell; `before` comes first, such as "echo text |" or "NO_COLOR=1".
+Outcome run_heed(const std::string& arguments, const std::string& before = "");
+
+// A small random model with a tokenizer, made once for the program's life.
+const std::filesystem::path& model_directory();
+
+// The same, quoted behind -m.
+std::string with_model();
+
+}  // namespace heed::testing

@@ -1,0 +1,36 @@
+#include "cli/run_heed.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "base/files.h"
+#include "support/small_model.h"
+
+namespace heed::testing {
+
+Outcome run_heed(const std::string& arguments, const std::string& before) {
+  const ScratchDirectory directory;
+  const std::string out = (directory.path() / "out").string();
+  const std::string err = (directory.path() / "err").string();
+  // Parentheses: a pipe in `before` feeds heed, whose output alone goes to the files.
+  const std::string command = "( " + before + " \"" HEED_BINARY "\" " + arguments + " ) >" + out +
+                              " 2>" + err +
+                              (before.find('|') == std::string::npos ? " </dev/null" : "");
+  const int status = std::system(command.c_str());
+  Outcome outcome{.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128,
+                  .out = read_text_file(out),
+                  .err = read_text_file(err)};
+  return outcome;
+}
+
+const std::filesystem::path& model_directory() {
+  static const ScratchDirectory directory;
+  static const bool written = (write_small_model(directory.path()), true);
+  (void)written;
+  return directory.path();
+}
+
+std::string with_model() { return "-m " + model_directory().string() + " -t 1 "; }
+
+}  // namespace heed::testing

@@ -1,0 +1,58 @@
+// Small models with random weights, in memory and on disk.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "microworld/corpus.h"
+#include "model/gpt.h"
+#include "model/gpt_files.h"
+#include "tokenizer/train_byte_pair.h"
+
+namespace heed::testing {
+
+// 2 layers of 3 heads of 8. The weights are larger than at the start of training, so that attention
+// is not even.
+inline Gpt small_gpt(std::int64_t vocabulary_size, std::int64_t context = 64) {
+  GptConfig config = make_gpt_config(2, 3, 24, context, vocabulary_size);
+  config.initial_deviation = 0.4F;
+  Gpt gpt(config);
+  gpt.parameters().initialize(5);
+  return gpt;
+}
+
+inline std::unique_ptr<Tokenizer> microworld_tokenizer() {
+  const std::string text = microworld::corpus(microworld::Microworld(3), 0, 200);
+  const std::string_view texts[] = {text};
+  return train_byte_pair_tokenizer(std::span<const std::string_view>(texts),
+                                   {.vocabulary_size = 400});
+}
+
+// A directory of its own, removed with the object.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "heed-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A small model and its tokenizer, written there.
+inline void write_small_model(const std::filesystem::path& directory) {
+  const auto tokenizer = microworld_tokenizer();
+  save_gpt(small_gpt(tokenizer->vocabulary_size(), 128), directory);
+  tokenizer->save(directory);
+}
+
+}  // namespace heed::testing
