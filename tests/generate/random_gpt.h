@@ -16,7 +16,7 @@ inline GptConfig small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
 inline Gpt random_gpt(const GptConfig& config, std::uint64_t seed = 7) {
   Gpt gpt(config);
   gpt.parameters().initialize(seed);
-  for (float& value : gpt.parameters().all()) value *= 6.0F;
+  for (float& value : gpt.parameters().all()) value *= 4.0F;
   return gpt;
 }
 

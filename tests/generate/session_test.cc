@@ -36,7 +36,7 @@ TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
     EXPECT_EQ(session.length(), t + 1);
   }
   EXPECT_LE(worst, tolerance);
-  RecordProperty("worst_relative_error", std::to_string(worst));
+  RecordProperty("worst_relative_error", fmt::format("{:.2e}", worst));
 }
 
 TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
