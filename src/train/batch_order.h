@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "train/settings.h"
+#include "train/token_sequence.h"
 
 namespace heed {
 
@@ -13,17 +17,16 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-// Every epoch cuts the stream, from a fresh random phase, into windows of sequence_length tokens
-// (and the token after each, its last target), and visits each window exactly once in a fresh
-// random order. The fewer than sequence_length tokens before the first window and after the last
-// are covered by other epochs' phases. A pure function of (tokens, sequence_length, seed,
-// position).
+// An epoch visits each of its windows exactly once, in a fresh random order. Where the windows
+// begin is Windows' choice (settings.h). A pure function of tokens, settings and position.
 class BatchOrder {
  public:
-  // Throws Error{invalid_argument} when there are not tokens for a single window.
-  BatchOrder(std::int64_t tokens, std::int64_t sequence_length, std::uint64_t seed);
+  // `end_of_text` ends documents; -1: the text is one. Throws Error{invalid_argument} when there
+  // are not tokens for a single window.
+  BatchOrder(const TokenSequence& tokens, std::int32_t end_of_text, const TrainSettings& settings);
 
-  // First token of the window at `position`, which moves on to the next.
+  // First token of the window at `position`, which moves on to the next. A window that begins near
+  // the end of the text may have fewer than sequence_length + 1 tokens left, but at least two.
   std::int64_t next(DataPosition& position) const;
 
   std::int64_t windows(std::int64_t epoch) const;
@@ -34,6 +37,7 @@ class BatchOrder {
   std::int64_t tokens_;
   std::int64_t sequence_length_;
   std::uint64_t seed_;
+  std::vector<std::int64_t> starts_;  // of Windows::documents; empty for Windows::stream
 };
 
 }  // namespace heed

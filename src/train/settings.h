@@ -14,6 +14,17 @@ namespace heed {
 
 enum class Schedule { constant, linear, cosine };
 
+// Where training sequences begin.
+enum class Windows {
+  // Each epoch cuts the text, from a fresh random phase, into windows that lie end to end. The
+  // fewer
+  // than sequence_length tokens before the first and after the last are covered by other epochs.
+  stream,
+  // Each document begins one window, and a long one another every sequence_length tokens; what
+  // follows in the text fills the window. No sequence begins without its context.
+  documents,
+};
+
 struct TrainSettings {
   // The model, when it is trained from scratch. vocabulary_size is the tokenizer's to decide,
   // unless the tokenizer is learned from the data.
@@ -29,6 +40,7 @@ struct TrainSettings {
   std::int64_t batch_size = 12;
   std::int64_t accumulation = 1;
   std::int64_t sequence_length = 0;  // 0: the model's context
+  Windows windows = Windows::stream;
 
   // AdamW; decay applies to matrices only. Gradients longer than clip (0: never) are shortened.
   double learning_rate = 1e-3;

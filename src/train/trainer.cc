@@ -180,7 +180,7 @@ void Run::prepare_model(bool has_checkpoint) {
             request_.from.string(), tokenizer_->vocabulary_size(), settings_.model.vocabulary_size);
   }
   const std::int64_t length = settings_.sequence();
-  order_.emplace(training_->size(), length, settings_.seed);
+  order_.emplace(*training_, static_cast<std::int32_t>(settings_.model.end_of_text), settings_);
   optimizer_.emplace(settings_.model, settings_);
   gradients_.emplace(settings_.model);
   buffers_.emplace(settings_.model, settings_.batch_size, length);
@@ -216,9 +216,15 @@ void Run::read_batch() {
   const std::int64_t length = settings_.sequence();
   std::vector<std::int32_t> window(static_cast<std::size_t>(length + 1));
   for (std::int64_t row = 0; row < settings_.batch_size; ++row) {
-    training_->read(order_->next(position_.data), window);
-    std::copy(window.begin(), window.end() - 1, &tokens_.view()(row, 0));
-    std::copy(window.begin() + 1, window.end(), &targets_.view()(row, 0));
+    const std::int64_t begin = order_->next(position_.data);
+    const std::int64_t count = std::min(length, training_->size() - 1 - begin);  // targets left
+    training_->read(begin, std::span(window).first(static_cast<std::size_t>(count + 1)));
+    const View<std::int32_t> tokens = tokens_.view()[row];
+    const View<std::int32_t> targets = targets_.view()[row];
+    for (std::int64_t t = 0; t < length; ++t) {
+      tokens(t) = t < count ? window[static_cast<std::size_t>(t)] : 0;
+      targets(t) = t < count ? window[static_cast<std::size_t>(t + 1)] : kernels::ignored_target;
+    }
   }
 }
 

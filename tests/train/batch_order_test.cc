@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -9,6 +10,13 @@
 
 namespace heed {
 namespace {
+
+BatchOrder stream_order(std::int64_t tokens, std::int64_t length, std::uint64_t seed) {
+  TrainSettings settings;
+  settings.sequence_length = length;
+  settings.seed = seed;
+  return {TokenList(std::vector<std::int32_t>(static_cast<std::size_t>(tokens))), -1, settings};
+}
 
 std::vector<std::int64_t> take_epoch(const BatchOrder& order, std::int64_t epoch) {
   DataPosition position{.epoch = epoch};
@@ -21,7 +29,7 @@ std::vector<std::int64_t> take_epoch(const BatchOrder& order, std::int64_t epoch
 TEST(BatchOrder, VisitsEachWindowOfAnEpochOnce) {
   constexpr std::int64_t tokens = 1003;
   constexpr std::int64_t length = 8;
-  const BatchOrder order(tokens, length, 5);
+  const BatchOrder order = stream_order(tokens, length, 5);
   for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
     const auto starts = take_epoch(order, epoch);
     const std::set<std::int64_t> distinct(starts.begin(), starts.end());
@@ -39,26 +47,39 @@ TEST(BatchOrder, VisitsEachWindowOfAnEpochOnce) {
 }
 
 TEST(BatchOrder, ShufflesEveryEpochAnew) {
-  const BatchOrder order(1003, 8, 5);
+  const BatchOrder order = stream_order(1003, 8, 5);
   const auto first = take_epoch(order, 0);
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
   EXPECT_NE(first, take_epoch(order, 1));
-  EXPECT_EQ(first, take_epoch(BatchOrder(1003, 8, 5), 0));
-  EXPECT_NE(first, take_epoch(BatchOrder(1003, 8, 6), 0));
+  EXPECT_EQ(first, take_epoch(stream_order(1003, 8, 5), 0));
+  EXPECT_NE(first, take_epoch(stream_order(1003, 8, 6), 0));
 }
 
 TEST(BatchOrder, GoesOnIntoTheNextEpoch) {
-  const BatchOrder order(100, 8, 1);
+  const BatchOrder order = stream_order(100, 8, 1);
   DataPosition position{.epoch = 0, .index = order.windows(0)};
   order.next(position);
   EXPECT_EQ(position, (DataPosition{1, 1}));
 }
 
+TEST(BatchOrder, BeginsAWindowWithEachDocument) {
+  // Documents of 3, 1, 9 and 2 tokens, each ended by the mark 0.
+  const TokenList tokens({1, 1, 1, 0, 2, 0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0, 4, 4, 0});
+  TrainSettings settings;
+  settings.sequence_length = 4;
+  settings.windows = Windows::documents;
+  auto starts = take_epoch(BatchOrder(tokens, 0, settings), 0);
+  EXPECT_FALSE(std::is_sorted(starts.begin(), starts.end()));
+  std::sort(starts.begin(), starts.end());
+  // At each mark but the last, which nothing follows, and within the long document every 4 tokens.
+  EXPECT_EQ(starts, (std::vector<std::int64_t>{0, 3, 5, 9, 13, 15}));
+}
+
 TEST(BatchOrder, NeedsOneWindow) {
   testing::expect_error(
-      ErrorCode::invalid_argument, [] { BatchOrder(8, 8, 1); }, "8 tokens", "9");
+      ErrorCode::invalid_argument, [] { stream_order(8, 8, 1); }, "8 tokens", "9");
   DataPosition position;
-  EXPECT_EQ(BatchOrder(9, 8, 1).next(position), 0);
+  EXPECT_EQ(stream_order(9, 8, 1).next(position), 0);
 }
 
 }  // namespace
