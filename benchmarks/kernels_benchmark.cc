@@ -12,7 +12,7 @@
 #include "kernels/cases.h"
 #include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
-#include "kernels_peak.h"
+#include "kernels/machine_peak.h"
 #include "tensor/tensor.h"
 
 namespace heed::kernels {
@@ -26,7 +26,7 @@ Tensor<float> random_tensor(const Shape& shape) {
 }
 
 double peak() {
-  static const double operations = measure_peak();
+  static const double operations = measure_peak_flops();
   return operations;
 }
 
@@ -239,7 +239,8 @@ int main(int argument_count, char** arguments) {
   heed::kernels::add_ends();
   benchmark::Initialize(&argument_count, arguments);
   benchmark::AddCustomContext("instruction_set", heed::kernels::current_instruction_set());
-  benchmark::AddCustomContext("peak_FLOP/s", fmt::format("{:.4g}", heed::kernels::measure_peak()));
+  benchmark::AddCustomContext("peak_FLOP/s",
+                              fmt::format("{:.4g}", heed::kernels::measure_peak_flops()));
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -58,6 +58,9 @@ inline std::vector<Attention> attention() {
           {1, 129, 64, 1, 40, Mask::full},
           {1, 65, 90, 1, 256},
           {1, 20, 20, 1, 259, Mask::full},
+          {2, 530, 541, 1, 20, Mask::causal, 0.1F},  // enough blocks to be copied together
+          {2, 512, 600, 1, 16, Mask::full},
+          {1, 520, 700, 1, 24},  // one head for two threads: its memory is dealt out
           {12, 64, 64, 4, 32, Mask::causal, 0.0F, Use::both},
           {16, 256, 256, 6, 32, Mask::causal, 0.0F, Use::measure},
           {16, 256, 256, 6, 32, Mask::causal, 0.2F, Use::measure},

@@ -19,6 +19,12 @@ constexpr std::int64_t few_queries = 3;
 // A part of the memory long enough that starting a piece of work for it costs nothing beside it.
 constexpr std::int64_t least_part = 512;
 
+// Whether `heads` pieces of equal work keep all threads busy to the end, or nearly.
+bool divides_evenly(std::int64_t heads) {
+  const std::int64_t threads = thread_count();
+  return heads % threads == 0 || heads >= 8 * threads;
+}
+
 // Item (b, h, t, part): partial results in `parts` rows of D + 2 floats a query, merged in order.
 void forward_row_by_row(const AttentionInput<float>& input, View<float> out,
                         View<float> log_sum_exp) {
@@ -69,12 +75,26 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
   const std::int64_t heads = input.query.extent(2);
   if (queries <= few_queries) return forward_row_by_row(input, out, log_sum_exp);
   const std::int64_t blocks = (queries + query_block - 1) / query_block;
+  const auto attend = [&](const Head& head, std::int64_t b, std::int64_t h, std::int64_t block) {
+    const std::int64_t begin = block * query_block;
+    attend_block(head, begin, std::min(begin + query_block, queries), head_rows(out, b, h),
+                 &log_sum_exp(b, h, 0));
+  };
+  if (blocks >= blocks_worth_packing && divides_evenly(batch * heads)) {
+    parallel_items(batch * heads, [&](std::int64_t item) {
+      const std::int64_t b = item / heads, h = item % heads;
+      const Head head = head_of(input, b, h);
+      float* const buffer =
+          scratch(Scratch::memory, static_cast<std::size_t>(packed_memory_size(head)));
+      const Head packed = pack_memory(head, buffer);
+      for (std::int64_t block = 0; block < blocks; ++block) attend(packed, b, h, block);
+    });
+    return;
+  }
   parallel_items(batch * heads * blocks, [&](std::int64_t item) {
     const std::int64_t b = item / (heads * blocks), h = item / blocks % heads;
     // the last block first: under a causal mask it is the longest
-    const std::int64_t begin = (blocks - 1 - item % blocks) * query_block;
-    attend_block(head_of(input, b, h), begin, std::min(begin + query_block, queries),
-                 head_rows(out, b, h), &log_sum_exp(b, h, 0));
+    attend(head_of(input, b, h), b, h, blocks - 1 - item % blocks);
   });
 }
 
@@ -106,9 +126,10 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
   // With too few heads to occupy the threads evenly, each head's memory is dealt out tile by tile
   // to several items, whose shares of the query gradient are added up in order.
   const std::int64_t threads = thread_count(), tiles = (memory + key_block - 1) / key_block;
-  const bool even = planes % threads == 0 || planes >= 8 * threads;
   const std::int64_t parts =
-      even ? 1 : std::clamp<std::int64_t>((4 * threads + planes - 1) / planes, 1, tiles);
+      divides_evenly(planes)
+          ? 1
+          : std::clamp<std::int64_t>((4 * threads + planes - 1) / planes, 1, tiles);
   const std::int64_t share = queries * size;
   float* const shares =
       parts == 1 ? nullptr

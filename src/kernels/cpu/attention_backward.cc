@@ -70,33 +70,65 @@ HWY_INLINE float Dot(const float* x, const float* y, std::int64_t size) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-HWY_INLINE void AddRows(Rows<float> to, const float* from, std::int64_t from_row,
-                        std::int64_t count, std::int64_t head_size, bool overwrite) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    float* const row = to[i];
-    const float* const addend = from + i * from_row;
-    for (std::int64_t k = 0; k < head_size; ++k) {
-      row[k] = overwrite ? addend[k] : row[k] + addend[k];
-    }
-  }
+HWY_INLINE void CopyRows(Rows<const float> from, std::int64_t count, std::int64_t head_size,
+                         Rows<float> to) {
+  for (std::int64_t i = 0; i < count; ++i) std::copy_n(from[i], head_size, to[i]);
 }
+
+// Where a head's memory and the gradients on their way to it lie: in place, or, if that is not a
+// whole number of vectors wide or visited often, copied together.
+struct BackwardMemory {
+  Rows<const float> key;
+  Rows<const float> value;
+  Rows<float> d_key;
+  Rows<float> d_value;
+  bool copied;
+};
+
+HWY_INLINE BackwardMemory PlaceMemory(const Head& head, const HeadGradients& gradients,
+                                      std::int64_t part, std::int64_t parts) {
+  const std::int64_t size = head.head_size, columns = WholeVectors(size);
+  if (columns == size && head.queries < blocks_worth_packing * query_block) {
+    return {head.key, head.value, gradients.key, gradients.value, false};
+  }
+  const std::int64_t plane = head.memory * columns;
+  float* const key = scratch(Scratch::memory, static_cast<std::size_t>(4 * plane));
+  float* const value = key + plane;
+  for (std::int64_t s = part * key_block; s < head.memory; s += parts * key_block) {
+    const std::int64_t count = std::min(key_block, head.memory - s);
+    CopyPadded({head.key[s], head.key.stride}, count, size, key + s * columns);
+    CopyPadded({head.value[s], head.value.stride}, count, size, value + s * columns);
+  }
+  return {{key, columns},
+          {value, columns},
+          {value + plane, columns},
+          {value + 2 * plane, columns},
+          true};
+}
+
+// What a call works on, cut out of its thread's scratch.
+struct BackwardBuffers {
+  explicit BackwardBuffers(std::int64_t columns) {
+    const std::int64_t tile = query_block * key_block, block = query_block * columns;
+    scores = scratch(Scratch::item, static_cast<std::size_t>(2 * tile + 5 * block));
+    products = scores + tile;
+    query_transposed = products + tile;
+    d_out_transposed = query_transposed + block;
+    d_query = d_out_transposed + block;
+    padded_query = d_query + block;
+    padded_d_out = padded_query + block;
+  }
+  float *scores, *products;                      // (keys, queries)
+  float *query_transposed, *d_out_transposed;    // (D, queries)
+  float *d_query, *padded_query, *padded_d_out;  // (queries, columns)
+};
 
 void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64_t part,
                     std::int64_t parts) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
-  const std::int64_t size = head.head_size, columns = RoundUp(size, lanes);
-  const std::int64_t tile_size = query_block * key_block, block_size = query_block * columns;
-  float* const scores = scratch(Scratch::item, 2 * tile_size + 8 * block_size);
-  float* const products = scores + tile_size;
-  float* const query_transposed = products + tile_size;
-  float* const d_out_transposed = query_transposed + block_size;
-  float* const d_query = d_out_transposed + block_size;
-  float* const padded_query = d_query + block_size;
-  float* const padded_d_out = padded_query + block_size;
-  float* const padded_key = padded_d_out + block_size;
-  float* const padded_d_key = padded_key + block_size;
-  float* const padded_d_value = padded_d_key + block_size;
-
+  const std::int64_t size = head.head_size, columns = WholeVectors(size);
+  const BackwardMemory memory = PlaceMemory(head, gradients, part, parts);
+  const BackwardBuffers buffers(columns);
   const bool dropping = head.dropout.rate > 0.0F;
   const float keep_scale = 1.0F / (1.0F - head.dropout.rate);
   BlockRows rows{};
@@ -107,57 +139,62 @@ void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64
     const Rows<const float> query{head.query[begin], head.query.stride};
     const Rows<const float> d_out{gradients.d_out[begin], gradients.d_out.stride};
     PackTransposed(query, queries, size, head.scale * std::numbers::log2e_v<float>,
-                   query_transposed);
-    PackTransposed(d_out, queries, size, head.scale * keep_scale, d_out_transposed);
-    const Rows<const float> whole_query = WholeVectors(query, queries, size, padded_query);
-    const Rows<const float> whole_d_out = WholeVectors(d_out, queries, size, padded_d_out);
+                   buffers.query_transposed);
+    PackTransposed(d_out, queries, size, head.scale * keep_scale, buffers.d_out_transposed);
+    const Rows<const float> whole_query =
+        PaddedRows(query, queries, size, false, buffers.padded_query);
+    const Rows<const float> whole_d_out =
+        PaddedRows(d_out, queries, size, false, buffers.padded_d_out);
     for (std::int64_t j = 0; j < queries; ++j) {
       rows.log_sum_exp[j] = gradients.log_sum_exp[begin + j] * std::numbers::log2e_v<float>;
       rows.inner[j] = head.scale * Dot(gradients.out[begin + j], d_out[j], size);
     }
     if (dropping) dropout.Prepare(head, begin, queries);
 
-    std::fill_n(d_query, queries * columns, 0.0F);
+    std::fill_n(buffers.d_query, queries * columns, 0.0F);
     const std::int64_t last = visible_end(head, begin + queries);
     for (std::int64_t s = part * key_block; s < last; s += parts * key_block) {
       const TilePlace place = PlaceTile(head, begin, queries, s);
-      const Rows<const float> key{head.key[s], head.key.stride};
+      const Rows<const float> key{memory.key[s], memory.key.stride};
       // 1: scores = scale · query·keyᵀ, as forward had them
-      MultiplyScores(place, key, query_transposed, size, scores);
+      MultiplyScores(place, key, buffers.query_transposed, size, buffers.scores);
       // 4: out = dropout(pattern)·value, towards the pattern
-      MultiplyScores(place, {head.value[s], head.value.stride}, d_out_transposed, size, products);
+      MultiplyScores(place, {memory.value[s], memory.value.stride}, buffers.d_out_transposed, size,
+                     buffers.products);
       // 3 and 2: pattern = softmax(scores), dropped
       dropout.first_column = static_cast<std::uint32_t>(s);
       for (std::int64_t j = 0; j < queries; j += lanes) {
         if (dropping) {
-          DifferentiateColumn<true>(place, j, rows, dropout, keep_scale, scores, products);
+          DifferentiateColumn<true>(place, j, rows, dropout, keep_scale, buffers.scores,
+                                    buffers.products);
         } else {
-          DifferentiateColumn<false>(place, j, rows, dropout, keep_scale, scores, products);
+          DifferentiateColumn<false>(place, j, rows, dropout, keep_scale, buffers.scores,
+                                     buffers.products);
         }
       }
       // 4, towards values; 1, towards queries and keys
-      const Rows<const float> whole_key = WholeVectors(key, place.keys, size, padded_key);
-      MixOverKeys<Start::keep>(place, products, whole_key, columns, {d_query, columns}, nullptr);
-      const Rows<float> d_key{gradients.key[s], gradients.key.stride};
-      const Rows<float> d_value{gradients.value[s], gradients.value.stride};
+      MixOverKeys<Start::keep>(place, buffers.products, key, columns, {buffers.d_query, columns},
+                               nullptr);
+      const Rows<float> d_key{memory.d_key[s], memory.d_key.stride};
+      const Rows<float> d_value{memory.d_value[s], memory.d_value.stride};
       const bool first = s >= met;
       for (std::int64_t i = std::max<std::int64_t>(met - s, 0); !first && i < place.keys; ++i) {
-        std::fill_n(d_key[i], size, 0.0F);
-        std::fill_n(d_value[i], size, 0.0F);
+        std::fill_n(d_key[i], memory.copied ? columns : size, 0.0F);
+        std::fill_n(d_value[i], memory.copied ? columns : size, 0.0F);
       }
-      if (columns == size) {
-        MixOverQueries(place, scores, whole_d_out, columns, d_value, first);
-        MixOverQueries(place, products, whole_query, columns, d_key, first);
-      } else {
-        MixOverQueries(place, scores, whole_d_out, columns, {padded_d_value, columns}, true);
-        MixOverQueries(place, products, whole_query, columns, {padded_d_key, columns}, true);
-        AddRows(d_value, padded_d_value, columns, place.keys, size, first);
-        AddRows(d_key, padded_d_key, columns, place.keys, size, first);
-      }
+      MixOverQueries(place, buffers.scores, whole_d_out, columns, d_value, first);
+      MixOverQueries(place, buffers.products, whole_query, columns, d_key, first);
     }
     met = last;
-    AddRows({gradients.query[begin], gradients.query.stride}, d_query, columns, queries, size,
-            true);
+    CopyRows({buffers.d_query, columns}, queries, size,
+             {gradients.query[begin], gradients.query.stride});
+  }
+  for (std::int64_t s = part * key_block; memory.copied && s < head.memory;
+       s += parts * key_block) {
+    const std::int64_t count = std::min(key_block, head.memory - s);
+    CopyRows({memory.d_key[s], columns}, count, size, {gradients.key[s], gradients.key.stride});
+    CopyRows({memory.d_value[s], columns}, count, size,
+             {gradients.value[s], gradients.value.stride});
   }
 }
 
@@ -166,7 +203,7 @@ void AttendTile(const Head& head, std::int64_t query_begin, std::int64_t query_e
                 Rows<float> out) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t columns = RoundUp(head.head_size, lanes);
+  const std::int64_t columns = WholeVectors(head.head_size);
   const std::int64_t queries = query_end - query_begin, keys = key_end - key_begin;
   float* const tile = scratch(Scratch::item, query_block * (key_block + columns));
   float* const transposed = tile + query_block * key_block;

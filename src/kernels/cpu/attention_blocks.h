@@ -8,6 +8,13 @@
 
 namespace heed::kernels {
 
+// Floats that pack_memory needs for one head.
+std::int64_t packed_memory_size(const Head& head);
+
+// The head with its keys and values copied to `buffer`, row behind row. Rows as projections lay
+// them out are kilobytes apart, which wastes the associativity of caches on every later visit.
+Head pack_memory(const Head& head, float* buffer);
+
 // Queries [begin, end), at most query_block of them: rows of out and of log_sum_exp.
 void attend_block(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                   float* log_sum_exp);

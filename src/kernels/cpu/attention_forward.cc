@@ -69,11 +69,27 @@ HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const Tile
   hn::Store(hn::MulAdd(hn::Load(d, state.sum + j), rescale, sum), d, state.sum + j);
 }
 
+std::int64_t PackedMemorySize(const Head& head) {
+  return 2 * head.memory * WholeVectors(head.head_size);
+}
+
+Head PackMemory(const Head& head, float* buffer) {
+  const std::int64_t columns = WholeVectors(head.head_size);
+  float* const values = buffer + head.memory * columns;
+  CopyPadded(head.key, head.memory, head.head_size, buffer);
+  CopyPadded(head.value, head.memory, head.head_size, values);
+  Head packed = head;
+  packed.key = {buffer, columns};
+  packed.value = {values, columns};
+  packed.padded = true;
+  return packed;
+}
+
 void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                  float* log_sum_exp) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const std::int64_t queries = end - begin;
-  const std::int64_t columns = RoundUp(head.head_size, lanes);
+  const std::int64_t columns = WholeVectors(head.head_size);
   float* const tile = scratch(Scratch::item, query_block * (key_block + 3 * columns));
   float* const transposed = tile + query_block * key_block;
   float* const mixed = transposed + query_block * columns;
@@ -100,8 +116,8 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
         SoftmaxColumn<false>(place, j, dropout, tile, state);
       }
     }
-    const Rows<const float> value =
-        WholeVectors({head.value[s], head.value.stride}, place.keys, head.head_size, padded);
+    const Rows<const float> value = PaddedRows({head.value[s], head.value.stride}, place.keys,
+                                               head.head_size, head.padded, padded);
     if (s == 0) {
       MixOverKeys<Start::zero>(place, tile, value, columns, {mixed, columns}, nullptr);
     } else {
@@ -219,8 +235,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
+HWY_EXPORT(PackedMemorySize);
+HWY_EXPORT(PackMemory);
 HWY_EXPORT(AttendBlock);
 HWY_EXPORT(AttendRow);
+
+std::int64_t packed_memory_size(const Head& head) {
+  return HWY_DYNAMIC_DISPATCH(PackedMemorySize)(head);
+}
+
+Head pack_memory(const Head& head, float* buffer) {
+  return HWY_DYNAMIC_DISPATCH(PackMemory)(head, buffer);
+}
 
 void attend_block(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                   float* log_sum_exp) {

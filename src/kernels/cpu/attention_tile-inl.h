@@ -188,17 +188,28 @@ HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::
   }
 }
 
-// Rows as Multiply wants them, whole vectors wide: the rows themselves where head_size is a
-// whole number of vectors, else a padded copy in `buffer`.
-HWY_INLINE Rows<const float> WholeVectors(Rows<const float> rows, std::int64_t count,
-                                          std::int64_t head_size, float* buffer) {
-  const std::int64_t padded = RoundUp(head_size, static_cast<std::int64_t>(hn::Lanes(Floats())));
-  if (padded == head_size) return rows;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::copy_n(rows[i], head_size, buffer + i * padded);
-    std::fill(buffer + i * padded + head_size, buffer + (i + 1) * padded, 0.0F);
+HWY_INLINE std::int64_t WholeVectors(std::int64_t head_size) {
+  return RoundUp(head_size, static_cast<std::int64_t>(hn::Lanes(Floats())));
+}
+
+// Copies rows to `to`, row behind row, each zero from its end to the next whole vector.
+HWY_INLINE void CopyPadded(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
+                           float* to) {
+  const std::int64_t columns = WholeVectors(head_size);
+  for (std::int64_t i = 0; i < count; ++i, to += columns) {
+    std::copy_n(rows[i], head_size, to);
+    std::fill(to + head_size, to + columns, 0.0F);
   }
-  return {buffer, padded};
+}
+
+// Rows as Multiply wants them: themselves where head_size is a whole number of vectors or they are
+// padded already, else a padded copy in `buffer`.
+HWY_INLINE Rows<const float> PaddedRows(Rows<const float> rows, std::int64_t count,
+                                        std::int64_t head_size, bool padded, float* buffer) {
+  const std::int64_t columns = WholeVectors(head_size);
+  if (padded || columns == head_size) return rows;
+  CopyPadded(rows, count, head_size, buffer);
+  return {buffer, columns};
 }
 
 // Dropout inside a tile: lanes hold queries, that is rows of dropout's matrix, and rows hold keys,

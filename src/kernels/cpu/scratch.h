@@ -9,6 +9,7 @@ namespace heed::kernels {
 // Separate buffers for what is in use at the same time.
 enum class Scratch {
   item,    // one item of a parallel loop
+  memory,  // a head's keys and values, copied together
   shared,  // results of all items of a loop, owned by the thread that started it
 };
 
