@@ -140,8 +140,9 @@ void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>
     const Pick pick = clearest_pick(text.pattern(ranked.layer, ranked.head));
     std::string example = screen.ink.quiet("none: the text is too short");
     if (pick.weight > 0) {
-      example = fmt::format("{} → {}  {}", screen.ink.bold(text.label(pick.query, 14)),
-                            screen.ink.bold(text.label(pick.key, 14)), percent(pick.weight));
+      example =
+          fmt::format("{} → {}  {}", screen.ink.bold(text.label(pick.query, 12)),
+                      screen.ink.bold(fit(text.described(pick.key), 26)), percent(pick.weight));
     }
     table.add({screen.ink.paint(fmt::format("{}.{}", ranked.layer, ranked.head), colour::orange),
                habit_text(ranked.statistics), percent(ranked.statistics.telling), example});

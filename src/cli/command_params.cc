@@ -136,9 +136,9 @@ void print_cost(const GptConfig& config, const Ink& ink) {
   Table table({{"in f32", Align::left}, {"", Align::right}, {"", Align::left}});
   const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
   table.add({"memory to run", ink.bold(bytes(cost.run_bytes)),
-             ink.quiet("weights, and keys and values of a full context")});
+             ink.quiet("weights; keys and values of a full context")});
   table.add({"memory to train", ink.bold(bytes(cost.train_bytes)),
-             ink.quiet("weights, gradients, two moments; no activations")});
+             ink.quiet("weights, gradients, moments; no activations")});
   table.add({"each token of context", bytes(cost.key_value_bytes_per_token),
              ink.quiet("its keys and values")});
   table.add({"FLOPs a token, run", ink.bold(short_count(cost.flops_per_token)),
