@@ -1,9 +1,8 @@
 #include "train/batch_order.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/random.h"
+#include "train/windows.h"
 
 namespace heed {
 namespace {
@@ -11,26 +10,6 @@ namespace {
 // Streams of the run's seed that no other use of it shares.
 constexpr std::uint64_t phase_stream = std::uint64_t{0x70686173} << 32;
 constexpr std::uint64_t order_stream = std::uint64_t{0x6f726465} << 32;
-
-// The beginning of each document, at the mark that ends the one before so that its first token is
-// predicted too, and every sequence_length tokens on within it, so that long ones are read whole.
-std::vector<std::int64_t> document_starts(const TokenSequence& tokens, std::int32_t end_of_text,
-                                          std::int64_t sequence_length) {
-  std::vector<std::int64_t> starts{0};
-  std::vector<std::int32_t> buffer(std::size_t{1} << 16);
-  for (std::int64_t begin = 0; begin < tokens.size(); begin += std::ssize(buffer)) {
-    const std::int64_t count = std::min(std::ssize(buffer), tokens.size() - begin);
-    tokens.read(begin, std::span(buffer).first(static_cast<std::size_t>(count)));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t position = begin + i;
-      const bool has_target = position + 1 < tokens.size();
-      const bool starts_document = buffer[static_cast<std::size_t>(i)] == end_of_text;
-      const bool goes_on = position - starts.back() == sequence_length;
-      if (has_target && position > 0 && (starts_document || goes_on)) starts.push_back(position);
-    }
-  }
-  return starts;
-}
 
 }  // namespace
 

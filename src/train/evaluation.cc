@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "train/windows.h"
 
 namespace heed {
 namespace {
@@ -62,16 +63,34 @@ EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) 
 
 Evaluator::Evaluator(const GptConfig& config, const EvaluationOptions& options)
     : options_(completed(options, config)),
+      end_of_text_(static_cast<std::int32_t>(config.end_of_text)),
       buffers_(config, options_.batch_size, options_.sequence_length),
       tokens_(Shape{options_.batch_size, options_.sequence_length}),
       targets_(Shape{options_.batch_size, options_.sequence_length}) {}
 
-Evaluator::Window Evaluator::window(std::int64_t index, std::int64_t tokens) const {
-  const std::int64_t begin = index * options_.stride;
+std::vector<Evaluator::Window> Evaluator::plan_documents(const TokenSequence& data) const {
+  const auto starts = document_starts(data, end_of_text_, options_.sequence_length);
+  std::vector<Window> windows;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::int64_t end = i + 1 < starts.size() ? starts[i + 1] : data.size() - 1;
+    const std::int64_t last = std::min(options_.sequence_length, end - starts[i]);
+    windows.push_back({.begin = starts[i], .first = 0, .last = last});
+  }
+  return windows;
+}
+
+std::vector<Evaluator::Window> Evaluator::plan(const TokenSequence& data) const {
+  if (options_.windows == Windows::documents) return plan_documents(data);
+  const std::int64_t targets = data.size() - 1;
   const std::int64_t overlap = options_.sequence_length - options_.stride;
-  return {.begin = begin,
-          .first = index == 0 ? 0 : overlap,
-          .last = std::min(options_.sequence_length, tokens - 1 - begin)};
+  std::vector<Window> windows;
+  for (std::int64_t begin = 0; windows.empty() || begin + overlap < targets;
+       begin += options_.stride) {
+    windows.push_back({.begin = begin,
+                       .first = windows.empty() ? 0 : overlap,
+                       .last = std::min(options_.sequence_length, targets - begin)});
+  }
+  return windows;
 }
 
 // Positions that are not scored, and rows past the last window, have ignored targets.
@@ -91,21 +110,20 @@ void Evaluator::fill_row(std::int64_t row, const Window& window, const TokenSequ
 Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
   require(data.size() >= 2, ErrorCode::invalid_argument,
           "the text holds {} tokens; predicting takes at least 2", data.size());
-  const std::int64_t targets = data.size() - 1;
-  const std::int64_t beyond_first = std::max<std::int64_t>(targets - options_.sequence_length, 0);
-  const std::int64_t windows = 1 + (beyond_first + options_.stride - 1) / options_.stride;
+  const std::vector<Window> planned = plan(data);
+  const std::int64_t windows = std::ssize(planned);
   const std::int64_t wanted =
       options_.batches > 0 ? std::min(options_.batches * options_.batch_size, windows) : windows;
 
   WindowStatistics statistics;
-  Progress progress{.what = "evaluating", .total = std::min(targets, wanted * options_.stride)};
+  Progress progress{.what = "evaluating", .total = wanted == windows ? data.size() - 1 : 0};
   std::vector<Window> batch(static_cast<std::size_t>(options_.batch_size));
   for (std::int64_t first = 0; first < wanted; first += options_.batch_size) {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "stopped while evaluating");
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
       const std::int64_t index = (first + row) * windows / wanted;  // evenly spread
       Window& current = batch[static_cast<std::size_t>(row)];
-      current = first + row < wanted ? window(index, data.size()) : Window{};
+      current = first + row < wanted ? planned[static_cast<std::size_t>(index)] : Window{};
       fill_row(row, current, data);
     }
     gpt.loss(tokens_, targets_, buffers_);

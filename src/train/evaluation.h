@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/progress.h"
 #include "model/gpt.h"
+#include "train/settings.h"
 #include "train/token_sequence.h"
 
 namespace heed {
@@ -14,12 +16,16 @@ namespace heed {
 // The text is read in windows of sequence_length tokens, each begun `stride` tokens after the one
 // before; a window scores the targets that none before it has. With stride == sequence_length each
 // token is read once; a smaller stride gives every target more context, and costs more.
+//
+// Or each window is a document (or a part of sequence_length tokens of a long one), read from its
+// beginning, as Windows::documents trains.
 struct EvaluationOptions {
   std::int64_t batch_size = 8;
   std::int64_t sequence_length = 0;  // 0: the model's context
   std::int64_t stride = 0;           // 0: sequence_length
-  std::int64_t batches = 0;          // evenly spread over the windows; 0: all of them
-  ProgressCallback progress;         // scored tokens
+  Windows windows = Windows::stream;
+  std::int64_t batches = 0;   // evenly spread over the windows; 0: all of them
+  ProgressCallback progress;  // scored tokens
   StopFlag stop = nullptr;
   // Told the losses, in nats, of the targets from token `first` on, window by window.
   std::function<void(std::int64_t first, std::span<const float> losses)> scored;
@@ -47,10 +53,12 @@ class Evaluator {
     std::int64_t first = 0;  // positions [first, last) of the window
     std::int64_t last = 0;
   };
-  Window window(std::int64_t index, std::int64_t tokens) const;
+  std::vector<Window> plan(const TokenSequence& data) const;
+  std::vector<Window> plan_documents(const TokenSequence& data) const;
   void fill_row(std::int64_t row, const Window& window, const TokenSequence& data);
 
   EvaluationOptions options_;
+  std::int32_t end_of_text_;
   EvaluationBuffers buffers_;
   Tensor<std::int32_t> tokens_;   // (B, T)
   Tensor<std::int32_t> targets_;  // (B, T)

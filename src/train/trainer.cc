@@ -289,6 +289,7 @@ void Run::evaluate() {
   if (!validation_) return;
   Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
                                         .sequence_length = settings_.sequence(),
+                                        .windows = settings_.windows,
                                         .batches = settings_.evaluation_batches});
   const Evaluation evaluation = evaluator.evaluate(*gpt_, *validation_);
   const bool is_best = evaluation.nats_per_token < position_.best_loss;

@@ -62,6 +62,23 @@ TEST(Evaluation, ScoresEveryTargetOnceWhateverTheStride) {
   }
 }
 
+TEST(Evaluation, ReadsDocumentsFromTheirBeginning) {
+  GptConfig config = make_gpt_config(1, 2, 16, 8, 13);
+  config.end_of_text = 0;
+  Gpt gpt(config);
+  gpt.parameters().initialize(3);
+  const TokenList data({5, 1, 2, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 6, 0});
+  std::vector<std::pair<std::int64_t, std::size_t>> windows;
+  Evaluator evaluator(config, {.windows = Windows::documents,
+                               .scored = [&](std::int64_t first, std::span<const float> losses) {
+                                 windows.emplace_back(first, losses.size());
+                               }});
+  EXPECT_EQ(evaluator.evaluate(gpt, data).tokens, 16);
+  const std::vector<std::pair<std::int64_t, std::size_t>> expected{
+      {1, 3}, {4, 8}, {12, 3}, {15, 2}};
+  EXPECT_EQ(windows, expected);
+}
+
 TEST(Evaluation, StandardErrorIsThatOfTheMean) {
   const Gpt gpt = random_gpt();
   Evaluator evaluator(gpt.config(), {});
