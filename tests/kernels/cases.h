@@ -93,6 +93,7 @@ inline std::vector<Linear> linear() {
           {3, 64, 17},
           {4, 48, 48, false},
           {5, 3, 9},
+          {15, 70, 300},
           {33, 31, 65, false},
           {100, 64, 40},
           {768, 128, 128, true, Use::both},

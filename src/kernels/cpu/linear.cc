@@ -24,8 +24,8 @@ void FewRows(const float* x, std::int64_t inputs, const float* weight, const flo
              std::int64_t outputs, std::int64_t begin, std::int64_t end, float* out) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Streams of weights read together: enough to keep memory busy.
-  constexpr int streams = rows <= 2 ? 4 : 2;
+  // Streams of weights read together: enough to keep memory busy, as far as registers go.
+  constexpr int streams = rows <= 2 || kMaxVectors == 4 ? 4 : 2;
   const auto some = [&]<int count>(std::int64_t o,
                                    std::integral_constant<int, count>) HEED_INLINE_LAMBDA {
     Float sum[count][rows];
@@ -67,19 +67,23 @@ void FewRows(const float* x, std::int64_t inputs, const float* weight, const flo
   for (; o < end; ++o) some(o, std::integral_constant<int, 1>{});
 }
 
+// Rows by fours; weights by pieces that stay in the first-level cache (32 KiB) for all of them, so
+// that they leave memory once.
 void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const float* weight,
                const float* bias, std::int64_t outputs, std::int64_t begin, std::int64_t end,
                float* out) {
-  while (rows > 0) {
-    const std::int64_t taken = rows >= 4 ? 4 : rows;
-    const auto kernel = taken == 4   ? FewRows<4>
-                        : taken == 3 ? FewRows<3>
-                        : taken == 2 ? FewRows<2>
-                                     : FewRows<1>;
-    kernel(x, inputs, weight, bias, outputs, begin, end, out);
-    rows -= taken;
-    x += taken * inputs;
-    out += taken * outputs;
+  const std::int64_t piece = std::max<std::int64_t>(8192 / std::max<std::int64_t>(inputs, 1), 4);
+  for (std::int64_t o = begin; o < end; o += piece) {
+    const std::int64_t last = std::min(o + piece, end);
+    std::int64_t row = 0;
+    const auto run = [&]<int some>(std::integral_constant<int, some>) {
+      FewRows<some>(x + row * inputs, inputs, weight, bias, outputs, o, last, out + row * outputs);
+      row += some;
+    };
+    while (rows - row >= 4) run(std::integral_constant<int, 4>{});
+    if (rows - row == 3) run(std::integral_constant<int, 3>{});
+    if (rows - row == 2) run(std::integral_constant<int, 2>{});
+    if (rows - row == 1) run(std::integral_constant<int, 1>{});
   }
 }
 
@@ -123,8 +127,9 @@ HWY_EXPORT(FillRows);
 
 namespace {
 
-// Up to this many rows our own kernel reads weights faster than a matrix product packs them.
-constexpr std::int64_t few_rows = 4;
+// Up to this many rows our own kernel reads weights as fast as a matrix product or up to twice as
+// fast (measured at 1 to 32 rows of 768 and 3,072).
+constexpr std::int64_t few_rows = 15;
 
 // C (rows, columns) = A·B + keep·C; 'T' for an operand that is stored transposed.
 void product(char transpose_a, char transpose_b, std::int64_t rows, std::int64_t columns,

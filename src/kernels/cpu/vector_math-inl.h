@@ -87,15 +87,13 @@ HWY_INLINE Float Exp2Clamped(Floats d, Float x) {
   return ScaleByPower(d, power, shifted);
 }
 
-// e^x; 0 below −87.3 (where floats end), e^88 above 88. Relative error 1.2e-7. For x = n·ln 2 + r:
-// 1 + r + r²·(minimax polynomial, error 3.1e-9) scaled by 2^n. ln 2 is taken in two parts, the
-// first short enough that n times it is exact.
-HWY_INLINE Float Exp(Floats d, Float x) {
-  const auto vanishing = hn::Lt(x, hn::Set(d, -87.3F));
-  const Float clamped = hn::Min(hn::Set(d, 88.0F), hn::Max(hn::Set(d, -87.3F), x));
-  const Float shifted = hn::MulAdd(clamped, hn::Set(d, 1.44269504F), RoundingShift(d));
+// e^x for −87.3 <= x <= 88. Relative error 1.2e-7. For x = n·ln 2 + r: 1 + r + r²·(minimax
+// polynomial, error 3.1e-9) scaled by 2^n. ln 2 is taken in two parts, the first short enough that
+// n times it is exact.
+HWY_INLINE Float ExpWithin(Floats d, Float x) {
+  const Float shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), RoundingShift(d));
   const Float n = hn::Sub(shifted, RoundingShift(d));
-  Float r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), clamped);
+  Float r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440055e-4F), r);
   Float tail = hn::Set(d, 1.3814602834745305e-3F);
   tail = hn::MulAdd(tail, r, hn::Set(d, 8.3687170849956677e-3F));
@@ -103,7 +101,14 @@ HWY_INLINE Float Exp(Floats d, Float x) {
   tail = hn::MulAdd(tail, r, hn::Set(d, 0.16666520629491762F));
   tail = hn::MulAdd(tail, r, hn::Set(d, 0.49999993448041551F));
   const Float power = hn::MulAdd(hn::Mul(r, r), tail, hn::Add(r, hn::Set(d, 1.0F)));
-  return hn::IfThenZeroElse(vanishing, ScaleByPower(d, power, shifted));
+  return ScaleByPower(d, power, shifted);
+}
+
+// e^x; 0 below −87.3, where floats end, and e^88 above 88.
+HWY_INLINE Float Exp(Floats d, Float x) {
+  const auto vanishing = hn::Lt(x, hn::Set(d, -87.3F));
+  const Float clamped = hn::Min(hn::Set(d, 88.0F), hn::Max(hn::Set(d, -87.3F), x));
+  return hn::IfThenZeroElse(vanishing, ExpWithin(d, clamped));
 }
 
 // 1/x for x in [1, 2^125]: an estimate and one Newton step. Relative error 2.1e-7.
@@ -121,7 +126,7 @@ struct LogisticValue {
 
 HWY_INLINE LogisticValue Logistic(Floats d, Float x) {
   const Float bounded = hn::Min(hn::Set(d, 86.0F), hn::Max(hn::Set(d, -87.0F), hn::Neg(x)));
-  const Float power = Exp(d, bounded);
+  const Float power = ExpWithin(d, bounded);
   const Float value = Reciprocal(d, hn::Add(hn::Set(d, 1.0F), power));
   return {value, hn::Mul(hn::Mul(power, value), value)};
 }
