@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/terminal.h"
+#include "cli/wait_policy.h"
 #include "heed/version.h"
 
 namespace heed::cli {
@@ -91,6 +92,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace heed::cli;
+  shorten_spins(argv);
   catch_interrupts();
   auto log = spdlog::stderr_color_mt("heed");
   log->set_pattern("%^%v%$");
