@@ -18,6 +18,7 @@ std::string_view story_kind_name(StoryKind kind) {
     case StoryKind::outing: return "outing";
     case StoryKind::letter: return "letter";
     case StoryKind::tale: return "tale";
+    case StoryKind::finding: return "finding";
     case StoryKind::mystery: return "mystery";
   }
   return "unknown";

@@ -10,9 +10,9 @@
 
 namespace heed::microworld {
 
-enum class StoryKind { creature, market, outing, letter, tale, mystery };
+enum class StoryKind { creature, market, outing, letter, tale, finding, mystery };
 
-inline constexpr std::size_t story_kind_count = 6;
+inline constexpr std::size_t story_kind_count = 7;
 
 // Stable lower-case name, such as "mystery".
 std::string_view story_kind_name(StoryKind kind);

@@ -58,7 +58,12 @@ std::vector<GptPreset> make_presets() {
   character.embedding_dropout = character.attention_dropout = character.residual_dropout = 0.2F;
   presets.push_back({"shakespeare-char", "6 layers over characters, with dropout", character});
 
-  GptConfig starter = make_gpt_config(6, 6, 192, 256, 1024);
+  // Its own input embedding keeps words apart that may stand in the same places: where the head is
+  // tied, that all of them are equally likely there pulls their vectors together, and with them goes
+  // what copying a name needs.
+  GptConfig starter = make_gpt_config(4, 6, 192, 256, 1536);
+  starter.tied_head = false;
+  starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small
   starter.end_of_text = 0;
   presets.push_back({"starter", "the model that ships with heed", starter});
   return presets;

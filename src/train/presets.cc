@@ -48,13 +48,17 @@ TrainSettings train_preset(std::string_view name) {
     return settings;
   }
   if (name == "starter") {
-    settings.steps = 6000;
-    settings.batch_size = 16;
-    settings.learning_rate = 2e-3;
-    settings.min_learning_rate = 1e-4;
-    settings.warmup_steps = 200;
+    settings.steps = 11'500;
+    settings.batch_size = 8;
+    settings.sequence_length = 224;  // the longest story has 213 tokens
+    settings.windows = Windows::documents;
+    settings.learning_rate = 1.5e-3;
+    settings.min_learning_rate = 3e-5;
     settings.beta2 = 0.98;
-    settings.validation_fraction = 0.01;
+    settings.validation_fraction = 0.0005;
+    settings.evaluation_batches = 0;
+    settings.checkpoint_every = 500;
+    settings.sample_every = 2000;
     return settings;
   }
   return published_run(settings);
