@@ -9,44 +9,30 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/machine_peak.cc"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+// after foreach_target.h
+#include "kernels/cpu/tile_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Twelve independent chains hide the latency of the multiply-add: latency 4 (5 at most) times two
-// units is 8 (10) in flight.
-// `scale` and `offset` come from outside so that no compiler can foresee the result.
+// units is 8 (10) in flight. `scale` and `offset` come from outside so that no compiler can foresee
+// the result, and chains start at different numbers: of equal ones compilers keep only one.
 float multiply_add_loop(long iterations, float scale, float offset) {
-  const hn::ScalableTag<float> d;
-  const auto factor = hn::Set(d, scale);
-  const auto summand = hn::Set(d, offset);
-  auto a0 = hn::Set(d, 1.0F), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0;
-  auto a6 = a0, a7 = a0, a8 = a0, a9 = a0, a10 = a0, a11 = a0;
-  for (long i = 0; i < iterations; ++i) {
-    a0 = hn::MulAdd(a0, factor, summand);
-    a1 = hn::MulAdd(a1, factor, summand);
-    a2 = hn::MulAdd(a2, factor, summand);
-    a3 = hn::MulAdd(a3, factor, summand);
-    a4 = hn::MulAdd(a4, factor, summand);
-    a5 = hn::MulAdd(a5, factor, summand);
-    a6 = hn::MulAdd(a6, factor, summand);
-    a7 = hn::MulAdd(a7, factor, summand);
-    a8 = hn::MulAdd(a8, factor, summand);
-    a9 = hn::MulAdd(a9, factor, summand);
-    a10 = hn::MulAdd(a10, factor, summand);
-    a11 = hn::MulAdd(a11, factor, summand);
+  const Floats d;
+  const Float factor = hn::Set(d, scale), summand = hn::Set(d, offset);
+  Float chains[12];
+  Unroll<12>([&](auto i) HEED_INLINE_LAMBDA { chains[i] = hn::Set(d, static_cast<float>(i)); });
+  for (long iteration = 0; iteration < iterations; ++iteration) {
+    Unroll<12>([&](auto i)
+                   HEED_INLINE_LAMBDA { chains[i] = hn::MulAdd(chains[i], factor, summand); });
   }
-  const auto low = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(a4, a5));
-  const auto high = hn::Add(hn::Add(hn::Add(a6, a7), hn::Add(a8, a9)), hn::Add(a10, a11));
-  return hn::GetLane(hn::Add(low, high));
+  Float sum = hn::Zero(d);
+  Unroll<12>([&](auto i) HEED_INLINE_LAMBDA { sum = hn::Add(sum, chains[i]); });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-double flops_of_iteration() {
-  const hn::ScalableTag<float> d;
-  return 12.0 * 2.0 * static_cast<double>(hn::Lanes(d));
-}
+double flops_of_iteration() { return 12.0 * 2.0 * static_cast<double>(hn::Lanes(Floats())); }
 
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
