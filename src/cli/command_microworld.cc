@@ -63,6 +63,7 @@ OrderedJson check_json(const MicroworldCheck& check) {
           {"entropy_nats_per_story", json_number(check.entropy_nats_per_story)},
           {"sense_accuracy", json_number(check.sense_accuracy)},
           {"static_sense_accuracy", json_number(check.static_sense_accuracy)},
+          {"recalled_sense_accuracy", json_number(check.recalled_sense_accuracy)},
           {"sense_marks", check.sense_marks},
           {"culprit_accuracy", json_number(check.culprit_accuracy)},
           {"culprit_min_distance", check.culprit_min_distance},
@@ -82,6 +83,9 @@ void print_check(const MicroworldCheck& check) {
       {"senses told apart", ink.bold(percent(check.sense_accuracy)),
        ink.quiet(fmt::format("of {} ambiguous words; by embeddings alone {}",
                              grouped(check.sense_marks), percent(check.static_sense_accuracy)))});
+  table.add({"senses recalled", ink.bold(percent(check.recalled_sense_accuracy)),
+             ink.quiet(fmt::format("of {} words named again, where nothing needs their sense",
+                                   grouped(check.recalled_sense_marks)))});
   table.add({"murderers named", ink.bold(percent(check.culprit_accuracy)),
              ink.quiet(fmt::format("of {} mysteries; the clue is ≥ {} tokens back",
                                    grouped(check.mysteries), check.culprit_min_distance))});

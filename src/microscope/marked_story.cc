@@ -30,7 +30,8 @@ MarkedStory mark_story(const microworld::Story& story, const Tokenizer& tokenize
   marked.tokens.push_back(*end_of_text);
 
   for (const auto& sense : story.senses) {
-    marked.senses.push_back({sense.word, sense.sense, tokens_of(offsets, sense.span)});
+    marked.senses.push_back(
+        {sense.word, sense.sense, tokens_of(offsets, sense.span), sense.recalled});
   }
   for (const auto& mark : story.adjectives) {
     if (mark.adjectives.empty()) continue;

@@ -24,6 +24,7 @@ struct MarkedStory {
     std::string word;
     std::string sense;
     TokenRange at;
+    bool recalled = false;  // see microworld::SenseMark
   };
   struct Noun {
     TokenRange at;

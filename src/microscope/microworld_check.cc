@@ -165,6 +165,8 @@ class Examination {
     check.sense_marks = static_cast<std::int64_t>(vectors_.size());
     check.sense_accuracy = nearest_centroid_accuracy(vectors_);
     check.static_sense_accuracy = nearest_centroid_accuracy(static_vectors_);
+    check.recalled_sense_accuracy = nearest_centroid_accuracy(recalled_vectors_);
+    check.recalled_sense_marks = static_cast<std::int64_t>(recalled_vectors_.size());
     check.mysteries = mysteries_;
     check.culprit_accuracy =
         mean_or_nan(static_cast<double>(mysteries_ - std::ssize(misnamed_)), mysteries_);
@@ -185,7 +187,9 @@ class Examination {
     for (const MarkedStory::Sense& sense : story.senses) {
       const std::int64_t position = sense.at.last();
       if (!window.counts(position)) continue;
-      vectors_.push_back({sense.word, sense.sense, half, row(vectors, position - window.begin)});
+      auto& found = sense.recalled ? recalled_vectors_ : vectors_;
+      found.push_back({sense.word, sense.sense, half, row(vectors, position - window.begin)});
+      if (sense.recalled) continue;
       static_vectors_.push_back(
           {sense.word, sense.sense, half, row(embedding, story.tokens[position])});
     }
@@ -218,6 +222,7 @@ class Examination {
   const std::vector<MarkedStory>& stories_;
   AdjectiveProbe adjectives_;
   std::vector<LabelledVector> vectors_;
+  std::vector<LabelledVector> recalled_vectors_;
   std::vector<LabelledVector> static_vectors_;
   double loss_ = 0;
   std::int64_t mysteries_ = 0;

@@ -28,10 +28,13 @@ struct MicroworldCheck {
 
   // How often an ambiguous word's vector lies nearest to the mean of the vectors that have the same
   // sense, over words; each half of the stories is judged by the means of the other. The vector is
-  // the final one at the word's last token, or, static, the embedding of that token.
+  // the final one at the word's last token, or, static, the embedding of that token. Recalled
+  // words, named once more where nothing that follows needs their sense, are judged apart.
   double sense_accuracy = 0;
   double static_sense_accuracy = 0;
   std::int64_t sense_marks = 0;
+  double recalled_sense_accuracy = 0;
+  std::int64_t recalled_sense_marks = 0;
 
   // How often greedy decoding names the murderer, and the least number of tokens that stand between
   // the sentence that gives him away and his name.

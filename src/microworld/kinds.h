@@ -10,7 +10,7 @@ void tell_market(Writer& writer);    // goods on stalls; adjectives decide what 
 void tell_outing(Writer& writer);    // a day with two words of several senses
 void tell_letter(Writer& writer);    // thanks for a present, and one word of several senses
 void tell_tale(Writer& writer);      // two names that several bearers share
-void tell_finding(Writer& writer);  // things that go back to their owners
+void tell_finding(Writer& writer);   // things that go back to their owners
 void tell_mystery(Writer& writer);   // one clue, far before the murderer's name
 
 // Chooses a kind and tells such a story. `kind_weights` are the kinds' probabilities.

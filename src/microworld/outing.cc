@@ -37,8 +37,8 @@ void tell_outing(Writer& writer) {
   });
   slots.set("afternoon_scene",
             [&](Writer& w) { write_scene(w, *afternoon, Reading::sense, slots); });
-  slots.set("morning_word", [&](Writer& w) { write_marked(w, *morning, Reading::sense); });
-  slots.set("afternoon_word", [&](Writer& w) { write_marked(w, *afternoon, Reading::sense); });
+  slots.set("morning_word", [&](Writer& w) { write_recalled(w, *morning); });
+  slots.set("afternoon_word", [&](Writer& w) { write_recalled(w, *afternoon); });
 
   say(writer,
       "{weekday} was (a holiday|cold and bright|grey and windy|warm and dry|dark and rainy), and "

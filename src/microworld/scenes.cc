@@ -29,6 +29,11 @@ void write_marked(Writer& writer, const Scene& scene, Reading reading) {
   }
 }
 
+void write_recalled(Writer& writer, const Scene& scene) {
+  write_marked(writer, scene, Reading::sense);
+  writer.story().senses.back().recalled = true;
+}
+
 const Scene& write_context(Writer& writer, Reading reading, const Slots& slots,
                            std::string_view except) {
   const std::span<const Scene> all = reading == Reading::sense ? sense_scenes() : name_scenes();

@@ -29,6 +29,9 @@ enum class Reading { sense, name };
 // Writes a word of several senses, or a name, and records which it is.
 void write_marked(Writer& writer, const Scene& scene, Reading reading);
 
+// Writes a word of several senses once more, after its scene.
+void write_recalled(Writer& writer, const Scene& scene);
+
 // Chooses a scene and writes its context. Words are equally likely, and so are the readings of one
 // word; `except` is a word that must not come again.
 const Scene& write_context(Writer& writer, Reading reading, const Slots& slots,

@@ -36,7 +36,8 @@ std::string to_json_line(const Story& story) {
     line["senses"].push_back({{"word", mark.word},
                               {"sense", mark.sense},
                               {"begin", mark.span.begin},
-                              {"end", mark.span.end}});
+                              {"end", mark.span.end},
+                              {"recalled", mark.recalled}});
   }
   line["names"] = OrderedJson::array();
   for (const NameMark& mark : story.names) {

@@ -32,6 +32,8 @@ struct SenseMark {
   std::string word;
   std::string sense;
   Span span;
+  bool recalled =
+      false;  // named once more after its scene, where nothing that follows needs the sense
 };
 
 // A name that several bearers share, and the one meant here.

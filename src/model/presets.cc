@@ -59,8 +59,8 @@ std::vector<GptPreset> make_presets() {
   presets.push_back({"shakespeare-char", "6 layers over characters, with dropout", character});
 
   // Its own input embedding keeps words apart that may stand in the same places: where the head is
-  // tied, that all of them are equally likely there pulls their vectors together, and with them goes
-  // what copying a name needs.
+  // tied, that all of them are equally likely there pulls their vectors together, and with them
+  // goes what copying a name needs.
   GptConfig starter = make_gpt_config(4, 6, 192, 256, 1536);
   starter.tied_head = false;
   starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small

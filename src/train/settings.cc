@@ -215,6 +215,10 @@ void require_number(double value, bool holds, const char* name, const char* expe
 
 void TrainSettings::validate() const {
   model.validate();
+  require(model.channels % model.heads == 0 || model.head_size != model.channels / model.heads,
+          ErrorCode::invalid_argument,
+          "{} channels do not divide among {} heads: change one of them, or set head_size",
+          model.channels, model.heads);
   require(!tokenizer.empty(), ErrorCode::invalid_argument, "the setting 'tokenizer' is empty");
   require_number(validation_fraction, validation_fraction >= 0 && validation_fraction < 1,
                  "validation_fraction", "at least 0 and below 1");

@@ -59,6 +59,10 @@ TEST(Settings, RefuseWhatCannotBe) {
   expect_error(
       ErrorCode::invalid_argument, [&] { set_setting(settings, "schedule", "step"); },
       "constant, linear, cosine");
+  set_setting(settings, "heads", "5");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { settings.validate(); }, "768", "5 heads");
+  set_setting(settings, "heads", "12");
   settings.batch_size = 0;
   expect_error(
       ErrorCode::invalid_argument, [&] { settings.validate(); }, "batch_size", "0");
