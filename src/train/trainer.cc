@@ -356,8 +356,9 @@ TrainSummary Run::train() {
       static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());
   summary.tokens_per_second = stepping > 0 ? trained / stepping : 0;
   if (validation_ && !summary.interrupted) {
-    Evaluator whole(settings_.model,
-                    {.batch_size = settings_.batch_size, .sequence_length = settings_.sequence()});
+    Evaluator whole(settings_.model, {.batch_size = settings_.batch_size,
+                                      .sequence_length = settings_.sequence(),
+                                      .windows = settings_.windows});
     summary.validation = whole.evaluate(*gpt_, *validation_);
   }
   return summary;
