@@ -21,7 +21,9 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* default_sentence =
-    "A curious child sat in a chemistry lesson and counted molecules. Soon the mole";
+    "In the morning she and the painter sat in a chemistry lesson and counted molecules. A very "
+    "long "
+    "number stood on the wall. What she remembered best was the mole";
 constexpr std::size_t next_words = 5;
 constexpr std::size_t heads_shown = 4;
 constexpr std::size_t row_tokens = 6;
