@@ -84,7 +84,7 @@ void print_check(const MicroworldCheck& check) {
        ink.quiet(fmt::format("of {} ambiguous words; by embeddings alone {}",
                              grouped(check.sense_marks), percent(check.static_sense_accuracy)))});
   table.add({"senses recalled", ink.bold(percent(check.recalled_sense_accuracy)),
-             ink.quiet(fmt::format("of {} words named again, where nothing needs their sense",
+             ink.quiet(fmt::format("of {} words named again, the sense not needed",
                                    grouped(check.recalled_sense_marks)))});
   table.add({"murderers named", ink.bold(percent(check.culprit_accuracy)),
              ink.quiet(fmt::format("of {} mysteries; the clue is ≥ {} tokens back",
