@@ -11,6 +11,9 @@ namespace heed {
 namespace {
 
 constexpr std::size_t alignment = 64;
+// Room behind every block: the AVX-512 matrix products of oneDNN 2.6 reach past the end of small
+// results (seen as heap corruption, gone with DNNL_MAX_CPU_ISA=AVX2).
+constexpr std::size_t margin = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 }  // namespace
@@ -20,8 +23,9 @@ void ReleaseMemory::operator()(std::byte* memory) const noexcept { std::free(mem
 Memory allocate_memory(std::size_t bytes) {
   const bool large = bytes >= 4 * huge_page;
   const std::size_t unit = large ? huge_page : alignment;
-  require(bytes <= SIZE_MAX - unit, ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
-  const std::size_t rounded = std::max((bytes + unit - 1) / unit * unit, unit);
+  require(bytes <= SIZE_MAX - unit - margin, ErrorCode::out_of_memory, "cannot allocate {} bytes",
+          bytes);
+  const std::size_t rounded = (bytes + margin + unit - 1) / unit * unit;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(unit, rounded));
   require(memory != nullptr, ErrorCode::out_of_memory,
           "cannot allocate {:.1f} MiB of memory: use a smaller model, batch or context",
