@@ -11,8 +11,9 @@ namespace heed {
 namespace {
 
 constexpr std::size_t alignment = 64;
-// Room behind every block: the AVX-512 matrix products of oneDNN 2.6 reach past the end of small
-// results (seen as heap corruption, gone with DNNL_MAX_CPU_ISA=AVX2).
+// Room behind every block, for matrix products that reach past the end of a small result. A guard,
+// not a cure: heap corruption was seen with oneDNN 2.6's AVX-512 products and not with
+// DNNL_MAX_CPU_ISA=AVX2, and is rarer with the room.
 constexpr std::size_t margin = 4096;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
