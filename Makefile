@@ -4,7 +4,7 @@ cmake_flags := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=cca
 fuzz_seconds ?= 60
 
 # The tests that still say something under sanitizers in minutes; the others say it in an hour.
-quick_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate)$$
+quick_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|cli)$$
 
 .PHONY: run test build bench fuzz sanitize format format-check lint layers install-deps install-test-deps
 
@@ -23,7 +23,7 @@ test: install-test-deps build
 sanitize: install-test-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs)
-	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -R '$(quick_tests)'
+	ctest --test-dir build/asan --output-on-failure -R '$(quick_tests)'
 
 bench: install-test-deps
 	cmake --preset release -DHEED_BUILD_BENCHMARKS=ON $(cmake_flags)
