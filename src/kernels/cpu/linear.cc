@@ -1,8 +1,7 @@
-// y = x·Wᵀ + b. Matrix products are oneDNN's; a few rows, as in decoding, are our own, which reads
-// each weight once, at the speed of memory.
-#include <oneapi/dnnl/dnnl.h>
-
+// y = x·Wᵀ + b: a matrix product for many rows; for a few, as in decoding, dot products that read each
+// weight once, at the speed of memory.
 #include "base/threads.h"
+#include "kernels/cpu/product.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
@@ -105,15 +104,6 @@ void AddColumnSums(const float* x, std::int64_t rows, std::int64_t columns, std:
                 });
 }
 
-void FillRows(const float* row, std::int64_t columns, std::int64_t begin, std::int64_t end,
-              float* out) {
-  for (std::int64_t n = begin; n < end; ++n) {
-    ForEachVector(static_cast<std::size_t>(columns),
-                  [&](std::size_t, auto load, auto store)
-                      HEED_INLINE_LAMBDA { store(load(row), out + n * columns); });
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
@@ -123,25 +113,12 @@ namespace heed::kernels {
 
 HWY_EXPORT(FewRowsOf);
 HWY_EXPORT(AddColumnSums);
-HWY_EXPORT(FillRows);
 
 namespace {
 
 // Up to this many rows our own kernel reads weights as fast as a matrix product or up to twice as
 // fast (measured at 1 to 32 rows of 768 and 3,072).
 constexpr std::int64_t few_rows = 15;
-
-// C (rows, columns) = A·B + keep·C; 'T' for an operand that is stored transposed.
-void product(char transpose_a, char transpose_b, std::int64_t rows, std::int64_t columns,
-             std::int64_t inner, const float* a, const float* b, float keep, float* c) {
-  const std::int64_t a_row = transpose_a == 'N' ? inner : rows;
-  const std::int64_t b_row = transpose_b == 'N' ? columns : inner;
-  const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, rows, columns, inner, 1.0F, a,
-                                          a_row, b, b_row, keep, c, columns);
-  require(status != dnnl_out_of_memory, ErrorCode::out_of_memory,
-          "no memory for a product of {} x {} x {}", rows, inner, columns);
-  check(status == dnnl_success, "oneDNN takes every product of dense matrices");
-}
 
 }  // namespace
 
@@ -159,14 +136,13 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
     });
     return;
   }
-  if (parameters.bias.present()) {
-    parallel_ranges(rows, std::max<std::int64_t>(32768 / outputs, 1),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      HWY_DYNAMIC_DISPATCH(FillRows)(bias, outputs, begin, end, out.data());
-                    });
-  }
-  product('N', 'T', rows, outputs, inputs, x.data(), parameters.weight.data(),
-          parameters.bias.present() ? 1.0F : 0.0F, out.data());
+  multiply({.a = {.data = x.data(), .stride = inputs},
+            .b = {.data = parameters.weight.data(), .stride = inputs, .transposed = true},
+            .c = out.data(),
+            .rows = rows,
+            .columns = outputs,
+            .inner = inputs,
+            .initial = bias});
 }
 
 // out = x·Wᵀ: d_x = d_out·W
@@ -174,8 +150,12 @@ void linear_backward_input(View<const float> weight, View<const float> d_out, Vi
   checks::linear(d_x, weight, d_out, View<const float>{}, "d_x", "d_out");
   const std::int64_t rows = d_x.extent(0), inputs = d_x.extent(1), outputs = d_out.extent(1);
   if (d_x.size() == 0) return;
-  if (outputs == 0) return std::fill_n(d_x.data(), d_x.size(), 0.0F), void();
-  product('N', 'N', rows, inputs, outputs, d_out.data(), weight.data(), 0.0F, d_x.data());
+  multiply({.a = {.data = d_out.data(), .stride = outputs},
+            .b = {.data = weight.data(), .stride = inputs},
+            .c = d_x.data(),
+            .rows = rows,
+            .columns = inputs,
+            .inner = outputs});
 }
 
 // out = x·Wᵀ + bias: d_W += d_outᵀ·x, d_bias += Σ over rows of d_out
@@ -185,7 +165,14 @@ void linear_backward_parameters(View<const float> x, View<const float> d_out,
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = d_out.extent(1);
   if (rows == 0 || outputs == 0) return;
   if (inputs > 0) {
-    product('T', 'N', outputs, inputs, rows, d_out.data(), x.data(), 1.0F, gradients.weight.data());
+    multiply({.a = {.data = d_out.data(), .stride = outputs, .transposed = true},
+              .b = {.data = x.data(), .stride = inputs},
+              .c = gradients.weight.data(),
+              .rows = outputs,
+              .columns = inputs,
+              .inner = rows,
+              .initial = gradients.weight.data(),
+              .initial_stride = inputs});
   }
   if (!gradients.bias.present()) return;
   const std::int64_t lines = (outputs + 15) / 16;  // cache lines of sums, each one thread's own
