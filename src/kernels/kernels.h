@@ -28,12 +28,15 @@ void layer_norm_backward(View<const float> x, const NormParameters<float>& param
                          const NormStatistics<float>& statistics, View<const float> d_out,
                          View<float> d_x, const NormGradients<float>& gradients);
 
-// out (N, O) = x (N, I)·weightᵀ + bias. d_x overwrites.
+// out (N, O) = x (N, I)·weightᵀ + bias. d_x overwrites. With Precision::bf16 both operands of the
+// product are rounded first.
 void linear_forward(View<const float> x, const LinearParameters<float>& parameters,
                     View<float> out);
-void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x);
+void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,
+                           Precision precision = Precision::f32);
 void linear_backward_parameters(View<const float> x, View<const float> d_out,
-                                const LinearGradients<float>& gradients);
+                                const LinearGradients<float>& gradients,
+                                Precision precision = Precision::f32);
 
 // out = activation(x), element by element, any shape. d_x overwrites; it may be d_out itself.
 void activation_forward(View<const float> x, Activation activation, View<float> out);

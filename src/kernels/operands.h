@@ -57,11 +57,16 @@ struct NormGradients {
   View<T> bias;  // (C), accumulates; absent: no bias
 };
 
+// What the operands of a matrix product are rounded to before they are multiplied. Sums, and
+// everything outside products, stay in f32.
+enum class Precision : std::uint8_t { f32, bf16 };
+
 // y = x·Wᵀ + b
 template <class T>
 struct LinearParameters {
   View<const T> weight;  // (O, I)
   View<const T> bias;    // (O); absent: zero
+  Precision precision = Precision::f32;
 };
 
 template <class T>

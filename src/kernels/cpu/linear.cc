@@ -1,5 +1,5 @@
-// y = x·Wᵀ + b: a matrix product for many rows; for a few, as in decoding, dot products that read each
-// weight once, at the speed of memory.
+// y = x·Wᵀ + b: a matrix product for many rows; for a few, as in decoding, dot products that read
+// each weight once, at the speed of memory.
 #include "base/threads.h"
 #include "kernels/cpu/product.h"
 #include "kernels/kernels.h"
@@ -128,7 +128,7 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
   if (rows == 0 || outputs == 0) return;
   const float* const bias = parameters.bias.data();
-  if (rows <= few_rows || inputs == 0) {
+  if (inputs == 0 || (rows <= few_rows && parameters.precision == Precision::f32)) {
     const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
     parallel_ranges(outputs, grain, [&](std::int64_t begin, std::int64_t end) {
       HWY_DYNAMIC_DISPATCH(FewRowsOf)
@@ -142,11 +142,13 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
             .rows = rows,
             .columns = outputs,
             .inner = inputs,
-            .initial = bias});
+            .initial = bias,
+            .precision = parameters.precision});
 }
 
 // out = x·Wᵀ: d_x = d_out·W
-void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x) {
+void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,
+                           Precision precision) {
   checks::linear(d_x, weight, d_out, View<const float>{}, "d_x", "d_out");
   const std::int64_t rows = d_x.extent(0), inputs = d_x.extent(1), outputs = d_out.extent(1);
   if (d_x.size() == 0) return;
@@ -155,12 +157,13 @@ void linear_backward_input(View<const float> weight, View<const float> d_out, Vi
             .c = d_x.data(),
             .rows = rows,
             .columns = inputs,
-            .inner = outputs});
+            .inner = outputs,
+            .precision = precision});
 }
 
 // out = x·Wᵀ + bias: d_W += d_outᵀ·x, d_bias += Σ over rows of d_out
 void linear_backward_parameters(View<const float> x, View<const float> d_out,
-                                const LinearGradients<float>& gradients) {
+                                const LinearGradients<float>& gradients, Precision precision) {
   checks::linear(x, gradients.weight, d_out, gradients.bias, "x", "d_out");
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = d_out.extent(1);
   if (rows == 0 || outputs == 0) return;
@@ -172,7 +175,8 @@ void linear_backward_parameters(View<const float> x, View<const float> d_out,
               .columns = inputs,
               .inner = rows,
               .initial = gradients.weight.data(),
-              .initial_stride = inputs});
+              .initial_stride = inputs,
+              .precision = precision});
   }
   if (!gradients.bias.present()) return;
   const std::int64_t lines = (outputs + 15) / 16;  // cache lines of sums, each one thread's own

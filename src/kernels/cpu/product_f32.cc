@@ -1,0 +1,265 @@
+// Matrix products in f32 on every instruction set, and, where nothing better is there, the bf16
+// products: f32 arithmetic on operands rounded to bf16.
+#include <array>
+#include <cstring>
+
+#include "kernels/cpu/product_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/product_f32.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include "kernels/cpu/tile_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+
+// A tile of C is kTileRows rows by kTileVectors vectors: 28 accumulators of 32 registers, or 12 of
+// 16; the rest hold a row of B and an element of A.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kTileRows = 14;
+#else
+constexpr int kTileRows = 6;
+#endif
+constexpr int kTileVectors = 2;
+
+std::int64_t TileColumns() { return kTileVectors * static_cast<std::int64_t>(hn::Lanes(Floats())); }
+
+// to[c * to_stride + r] = from[r * from_stride + c] for r, c < 4.
+HWY_INLINE void Transpose4(const float* from, std::int64_t from_stride, float* to,
+                           std::int64_t to_stride) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<double, 2> pairs;
+  const auto row0 = hn::LoadU(d, from), row1 = hn::LoadU(d, from + from_stride);
+  const auto row2 = hn::LoadU(d, from + 2 * from_stride);
+  const auto row3 = hn::LoadU(d, from + 3 * from_stride);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * to_stride);
+}
+
+// to (inner, to_stride) = the first `count` columns of fromᵀ, for `from` (count, inner).
+void PackTransposed(const float* from, std::int64_t from_stride, std::int64_t count,
+                    std::int64_t inner, float* to, std::int64_t to_stride) {
+  std::int64_t r = 0;
+  while (r < count) {
+    if (count < 4) {
+      for (std::int64_t k = 0; k < inner; ++k) to[k * to_stride + r] = from[r * from_stride + k];
+      ++r;
+      continue;
+    }
+    const std::int64_t first = std::min(r, count - 4);  // the last four may be copied twice
+    const float* rows = from + first * from_stride;
+    std::int64_t k = 0;
+    for (; k + 4 <= inner; k += 4) {
+      Transpose4(rows + k, from_stride, to + k * to_stride + first, to_stride);
+    }
+    for (; k < inner; ++k) {
+      for (int i = 0; i < 4; ++i) to[k * to_stride + first + i] = rows[i * from_stride + k];
+    }
+    r = first + 4;
+  }
+}
+
+// to (inner, to_stride) = the first `count` columns of `from` (inner, ...).
+void PackRows(const float* from, std::int64_t from_stride, std::int64_t count, std::int64_t inner,
+              float* to, std::int64_t to_stride) {
+  for (std::int64_t k = 0; k < inner; ++k) {
+    ForEachVector(static_cast<std::size_t>(count),
+                  [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+                    store(load(from + k * from_stride), to + k * to_stride);
+                  });
+  }
+}
+
+// Rows of A as (inner, count).
+void PackA(const ProductOperand& a, const PanelRange& range, void* panel) {
+  float* const to = static_cast<float*>(panel);
+  if (a.transposed) {
+    PackRows(a.data + range.k * a.stride + range.first, a.stride, range.count, range.inner, to,
+             range.count);
+  } else {
+    PackTransposed(a.data + range.first * a.stride + range.k, a.stride, range.count, range.inner,
+                   to, range.count);
+  }
+}
+
+// Columns of B as (inner, width), zero behind count. A few columns take half a tile.
+HWY_INLINE std::int64_t PanelWidth(std::int64_t count) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  return count <= lanes ? lanes : TileColumns();
+}
+
+void PackB(const ProductOperand& b, const PanelRange& range, void* panel) {
+  float* const to = static_cast<float*>(panel);
+  const std::int64_t width = PanelWidth(range.count);
+  if (range.count < width) {
+    std::memset(to, 0, sizeof(float) * static_cast<std::size_t>(range.inner * width));
+  }
+  if (b.transposed) {
+    PackTransposed(b.data + range.first * b.stride + range.k, b.stride, range.count, range.inner,
+                   to, width);
+  } else {
+    PackRows(b.data + range.k * b.stride + range.first, b.stride, range.count, range.inner, to,
+             width);
+  }
+}
+
+// Rounds to the nearest bf16, ties to even; NaN stays NaN.
+void RoundToBf16(float* values, std::int64_t count) {
+  const Floats d;
+  const hn::RebindToUnsigned<Floats> du;
+  ForEachVector(static_cast<std::size_t>(count),
+                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+                  const Float value = load(values);
+                  const auto bits = hn::BitCast(du, value);
+                  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
+                  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
+                  const Float kept = hn::BitCast(d, hn::And(rounded, hn::Set(du, 0xFFFF0000U)));
+                  store(hn::IfThenElse(hn::IsNaN(value), value, kept), values);
+                });
+}
+
+void PackRoundedA(const ProductOperand& a, const PanelRange& range, void* panel) {
+  PackA(a, range, panel);
+  RoundToBf16(static_cast<float*>(panel), range.count * range.inner);
+}
+
+void PackRoundedB(const ProductOperand& b, const PanelRange& range, void* panel) {
+  PackB(b, range, panel);
+  RoundToBf16(static_cast<float*>(panel), PanelWidth(range.count) * range.inner);
+}
+
+template <int rows, int vectors>
+HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  Float sum[rows][vectors];
+  Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+    Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA { sum[r][v] = hn::Zero(d); });
+  });
+  const float* a = static_cast<const float*>(tile.a);
+  const float* b = static_cast<const float*>(tile.b);
+  const auto step = [&](auto k) HEED_INLINE_LAMBDA {
+    Float b_vector[vectors];
+    Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+      b_vector[v] = hn::LoadU(d, b + (k * vectors + v) * lanes);
+    });
+    Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+      const Float element = hn::Set(d, a[k * rows + r]);
+      Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+        sum[r][v] = hn::MulAdd(element, b_vector[v], sum[r][v]);
+      });
+    });
+  };
+  const auto four_steps = [&]() HEED_INLINE_LAMBDA {
+    Unroll<4>(step);
+    a += 4 * rows;
+    b += 4 * vectors * lanes;
+  };
+  std::int64_t left = tile.inner;
+  const float* c = tile.c;  // fetched, row by row, while the products are summed
+  for (int row = 0; row < rows && left >= 4; ++row, left -= 4, c += tile.c_stride) {
+    __builtin_prefetch(c, 1);
+    __builtin_prefetch(c + vectors * lanes - 1, 1);
+    four_steps();
+  }
+  for (; left >= 4; left -= 4) four_steps();
+  for (; left > 0; --left) {
+    step(std::integral_constant<std::size_t, 0>{});
+    a += rows;
+    b += vectors * lanes;
+  }
+  const auto store = [&](auto initial) HEED_INLINE_LAMBDA {
+    Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+      const std::int64_t row = static_cast<std::int64_t>(r);
+      Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+        hn::StoreU(initial(sum[r][v], row, v * lanes), d, tile.c + row * tile.c_stride + v * lanes);
+      });
+    });
+  };
+  if (tile.initial == nullptr) {
+    store([](Float value, std::int64_t, std::size_t) HEED_INLINE_LAMBDA { return value; });
+  } else {
+    store([&](Float value, std::int64_t row, std::size_t column) HEED_INLINE_LAMBDA {
+      return hn::Add(value, hn::LoadU(d, tile.initial + row * tile.initial_stride + column));
+    });
+  }
+}
+
+using TileFunction = void (*)(const ProductTile&);
+
+template <int vectors, std::size_t... index>
+constexpr std::array<TileFunction, sizeof...(index)> TileFunctions(std::index_sequence<index...>) {
+  return {&ComputeTile<static_cast<int>(index) + 1, vectors>...};
+}
+
+// Columns that do not fill whole vectors go by way of a buffer.
+void MultiplyTile(const ProductTile& tile) {
+  static constexpr auto narrow = TileFunctions<1>(std::make_index_sequence<kTileRows>{});
+  static constexpr auto wide = TileFunctions<2>(std::make_index_sequence<kTileRows>{});
+  const std::int64_t width = PanelWidth(tile.columns);
+  const TileFunction compute =
+      (width == TileColumns() ? wide : narrow)[static_cast<std::size_t>(tile.rows - 1)];
+  if (tile.columns == width) return compute(tile);
+
+  HWY_ALIGN float buffer[kTileRows * kTileVectors * hn::MaxLanes(Floats())] = {};
+  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(tile.columns);
+  ProductTile whole = tile;
+  whole.c = buffer;
+  whole.c_stride = width;
+  if (tile.initial != nullptr) {
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      std::memcpy(buffer + r * width, tile.initial + r * tile.initial_stride, bytes);
+    }
+    whole.initial = buffer;
+    whole.initial_stride = width;
+  }
+  compute(whole);
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    std::memcpy(tile.c + r * tile.c_stride, buffer + r * width, bytes);
+  }
+}
+
+ProductKernels Kernels() {
+  // A panel of B is 32 KiB with AVX-512, a block of A 512 KiB.
+  return {.rows = kTileRows,
+          .columns = TileColumns(),
+          .row_unit = 1,
+          .inner_unit = 1,
+          .element = sizeof(float),
+          .inner_block = 256,
+          .row_block = 504,
+          .pack_a = &PackA,
+          .pack_b = &PackB,
+          .multiply_tile = &MultiplyTile};
+}
+
+ProductKernels RoundedKernels() {
+  ProductKernels kernels = Kernels();
+  kernels.pack_a = &PackRoundedA;
+  kernels.pack_b = &PackRoundedB;
+  return kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(Kernels);
+HWY_EXPORT(RoundedKernels);
+
+ProductKernels f32_product_kernels() { return HWY_DYNAMIC_DISPATCH(Kernels)(); }
+ProductKernels rounded_product_kernels() { return HWY_DYNAMIC_DISPATCH(RoundedKernels)(); }
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

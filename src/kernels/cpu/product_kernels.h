@@ -1,0 +1,56 @@
+// What the driver of matrix products needs from an instruction set: panels of A and B copied into
+// the order in which they are read, and the multiply-adds of one tile of C. (Goto, van de Geijn
+// 2008.)
+#pragma once
+
+#include "kernels/cpu/product.h"
+
+namespace heed::kernels {
+
+// A stretch of rows or columns, and of `inner`.
+struct PanelRange {
+  std::int64_t first;  // row of A or column of B
+  std::int64_t count;
+  std::int64_t k;
+  std::int64_t inner;
+};
+
+// C (rows, columns) = initial + A·B from packed panels.
+struct ProductTile {
+  const void* a;
+  const void* b;
+  float* c;
+  std::int64_t c_stride;
+  const float* initial;  // null for zero; may be c
+  std::int64_t initial_stride;
+  std::int64_t rows;     // 1 to ProductKernels::rows
+  std::int64_t columns;  // 1 to ProductKernels::columns
+  std::int64_t inner;
+};
+
+struct ProductKernels {
+  std::int64_t rows;         // of a whole tile
+  std::int64_t columns;      // of a whole tile, and of every panel of B
+  std::int64_t row_unit;     // panels of A hold whole units of rows,
+  std::int64_t inner_unit;   // and all panels whole units of `inner`: zeros fill up
+  std::int64_t element;      // bytes of an element in a panel
+  std::int64_t inner_block;  // how deep panels are at most: a multiple of inner_unit
+  std::int64_t row_block;    // rows of A that are packed together
+  void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panel);
+  void (*pack_b)(const ProductOperand& b, const PanelRange& range, void* panel);
+  void (*multiply_tile)(const ProductTile& tile);
+  // Around a thread's tiles; null where there is nothing to do.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
+};
+
+// Of the instruction set in use. f32 with Highway; bf16 with AMX, with AVX-512 BF16, and elsewhere
+// in f32 arithmetic on rounded operands.
+ProductKernels product_kernels(Precision precision);
+
+ProductKernels f32_product_kernels();
+ProductKernels rounded_product_kernels();
+ProductKernels avx512_bf16_product_kernels();
+ProductKernels amx_bf16_product_kernels();
+
+}  // namespace heed::kernels
