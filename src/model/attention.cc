@@ -80,8 +80,9 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
                              const SelfAttentionBackward& operands) {
   // 3. out = mixed_values · projectionᵀ + bias
   kernels::linear_backward_input(parameters.projection.weight, operands.d_out,
-                                 buffers.mixed_values);
-  kernels::linear_backward_parameters(saved.mixed_values, operands.d_out, gradients.projection);
+                                 buffers.mixed_values, parameters.projection.precision);
+  kernels::linear_backward_parameters(saved.mixed_values, operands.d_out, gradients.projection,
+                                      parameters.projection.precision);
 
   // 2. mixed_values = softmax(query·keyᵀ·scale)·value, the pattern recomputed from log_sum_exp
   const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
@@ -94,9 +95,10 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
 
   // 1. query_key_value = x · weightᵀ + bias
   kernels::linear_backward_input(parameters.query_key_value.weight, buffers.query_key_value,
-                                 operands.d_x);
+                                 operands.d_x, parameters.query_key_value.precision);
   kernels::linear_backward_parameters(operands.x, buffers.query_key_value,
-                                      gradients.query_key_value);
+                                      gradients.query_key_value,
+                                      parameters.query_key_value.precision);
 }
 
 }  // namespace heed

@@ -21,14 +21,18 @@ void feed_forward_backward(const GptConfig& config, const BlockParameters& param
                            const BlockGradients& gradients, const FeedForwardActivations& saved,
                            const FeedForwardBackward& operands) {
   // 3. out = post · downᵀ + bias
-  kernels::linear_backward_input(parameters.down.weight, operands.d_out, operands.d_neurons);
-  kernels::linear_backward_parameters(saved.post, operands.d_out, gradients.down);
+  kernels::linear_backward_input(parameters.down.weight, operands.d_out, operands.d_neurons,
+                                 parameters.down.precision);
+  kernels::linear_backward_parameters(saved.post, operands.d_out, gradients.down,
+                                      parameters.down.precision);
   // 2. post = activation(pre), in place
   kernels::activation_backward(saved.pre, config.activation, operands.d_neurons,
                                operands.d_neurons);
   // 1. pre = x · upᵀ + bias
-  kernels::linear_backward_input(parameters.up.weight, operands.d_neurons, operands.d_x);
-  kernels::linear_backward_parameters(operands.x, operands.d_neurons, gradients.up);
+  kernels::linear_backward_input(parameters.up.weight, operands.d_neurons, operands.d_x,
+                                 parameters.up.precision);
+  kernels::linear_backward_parameters(operands.x, operands.d_neurons, gradients.up,
+                                      parameters.up.precision);
 }
 
 }  // namespace heed

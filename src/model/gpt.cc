@@ -101,7 +101,7 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
 }
 
 void Gpt::project(View<const float> x, View<float> logits) const {
-  kernels::linear_forward(x, {.weight = parameters_.head()}, logits);
+  kernels::linear_forward(x, parameters_.head(), logits);
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,

@@ -87,6 +87,7 @@ GptParameters::GptParameters(const GptConfig& config)
                                                                      norm, linear);
   final_norm_ =
       norm(find_view(arena_, layout_, "ln_f.weight"), find_view(arena_, layout_, "ln_f.bias"));
+  head_.weight = tensor(config.tied_head ? "wte.weight" : "lm_head.weight");
 }
 
 void GptParameters::initialize(std::uint64_t seed) {
@@ -127,8 +128,14 @@ View<const float> GptParameters::tensor(std::string_view name) const {
   return arena_.view(*entry);
 }
 
-View<const float> GptParameters::head() const {
-  return tensor(config_.tied_head ? "wte.weight" : "lm_head.weight");
+void GptParameters::set_precision(kernels::Precision precision) {
+  for (BlockParameters& block : blocks_) {
+    for (LinearWeights* linear :
+         {&block.query_key_value, &block.projection, &block.up, &block.down}) {
+      linear->precision = precision;
+    }
+  }
+  head_.precision = precision;
 }
 
 GptGradients::GptGradients(const GptConfig& config)

@@ -60,9 +60,12 @@ class GptParameters {
 
   View<const float> token_embedding() const { return tensor("wte.weight"); }     // (V, C)
   View<const float> position_embedding() const { return tensor("wpe.weight"); }  // (P, C)
-  View<const float> head() const;                                                // (V, C)
+  const LinearWeights& head() const { return head_; }                            // (V, C)
   const BlockParameters& block(std::int64_t layer) const { return blocks_[layer]; }
   const NormWeights& final_norm() const { return final_norm_; }
+
+  // What every matrix product of the model is computed in, forward and backward; f32 at first.
+  void set_precision(kernels::Precision precision);
 
  private:
   GptConfig config_;
@@ -70,6 +73,7 @@ class GptParameters {
   Arena<float> arena_;
   std::vector<BlockParameters> blocks_;
   NormWeights final_norm_;
+  LinearWeights head_;
 };
 
 class GptGradients {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/operands.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -18,11 +19,13 @@ struct LossSum {
 
 class VocabularyLoss {
  public:
+  using Head = kernels::LinearParameters<float>;
+
   explicit VocabularyLoss(std::int64_t vocabulary_size);
 
   // Per-row losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
   // head (V, C): cross-entropy in nats, 0 for ignored targets.
-  LossSum forward(View<const float> x, View<const float> head, View<const std::int32_t> targets,
+  LossSum forward(View<const float> x, const Head& head, View<const std::int32_t> targets,
                   View<float> losses);
 
   // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_head (V, C)
@@ -32,7 +35,7 @@ class VocabularyLoss {
     View<float> d_x;
     View<float> d_head;
   };
-  LossSum forward_backward(View<const float> x, View<const float> head,
+  LossSum forward_backward(View<const float> x, const Head& head,
                            View<const std::int32_t> targets, View<float> losses,
                            const Backward& backward);
 

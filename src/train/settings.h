@@ -42,6 +42,9 @@ struct TrainSettings {
   std::int64_t sequence_length = 0;  // 0: the model's context
   Windows windows = Windows::stream;
 
+  // What matrix products are computed in; parameters and moments are f32 in any case.
+  kernels::Precision precision = kernels::Precision::f32;
+
   // AdamW; decay applies to matrices only. Gradients longer than clip (0: never) are shortened.
   double learning_rate = 1e-3;
   double min_learning_rate = 1e-4;  // where the schedule ends

@@ -179,6 +179,7 @@ void Run::prepare_model(bool has_checkpoint) {
             ErrorCode::corrupt_data, "'{}': its tokenizer has {} tokens, its model only {}",
             request_.from.string(), tokenizer_->vocabulary_size(), settings_.model.vocabulary_size);
   }
+  gpt_->parameters().set_precision(settings_.precision);
   const std::int64_t length = settings_.sequence();
   order_.emplace(*training_, static_cast<std::int32_t>(settings_.model.end_of_text), settings_);
   optimizer_.emplace(settings_.model, settings_);
