@@ -1,0 +1,35 @@
+// What a prepared format provides: how a panel is written, read back, and multiplied.
+#pragma once
+
+#include "kernels/prepared_weight.h"
+
+namespace heed::kernels {
+
+struct PanelShape {
+  std::int64_t inputs;         // I
+  std::int64_t padded_inputs;  // the next multiple of PreparedWeight::input_unit
+};
+
+struct PreparedFormat {
+  std::int64_t (*panel_bytes)(const PanelShape& shape);
+  // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart; the panel is zeroed.
+  void (*write_panel)(const float* weight, std::int64_t stride, std::int64_t outputs,
+                      const PanelShape& shape, std::byte* panel);
+  // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel as f32
+  // (count, 32).
+  void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
+                     std::int64_t count, float* to);
+  // Floats that `rows` rows of x take once they are in the form in which panels are multiplied.
+  std::int64_t (*prepared_rows_size)(std::int64_t rows, const PanelShape& shape);
+  void (*prepare_rows)(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared);
+  // sums (rows, 32) = prepared rows of x · panelᵀ, for any number of rows.
+  void (*multiply_panel)(const float* prepared, std::int64_t rows, const std::byte* panel,
+                         const PanelShape& shape, float* sums);
+};
+
+// For the instruction set in use.
+PreparedFormat bf16_format();
+PreparedFormat int8_format();
+PreparedFormat int4_format();
+
+}  // namespace heed::kernels

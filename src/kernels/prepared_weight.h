@@ -1,0 +1,65 @@
+// Weights of linear layers laid out, and if wanted shortened, once, for models that are run and not
+// trained: decoding reads every weight for every token, so its speed is the bytes of the weights
+// over the bandwidth of memory.
+//
+// All formats hold panels of `panel_outputs` outputs, one behind the other, so that a panel is read
+// from its first byte to its last. Inputs are filled up with zeros to a multiple of `input_unit`,
+// outputs to whole panels.
+//   bf16   (inputs/2, 32, 2)
+//   int8   (inputs/4, 32, 4) unsigned bytes, weight = scale · (byte − 128)
+//   int4   (inputs/8, 32, 4) bytes of which the low halves hold inputs 0 to 3 of eight and the high
+//          halves 4 to 7, weight = scale · (half − 8)
+// Integers are symmetric in groups of 32 inputs of one output: scale = largest magnitude / 127 or
+// / 7, in bf16, behind the panel's integers as (inputs/32, 32).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "tensor/tensor.h"
+
+namespace heed::kernels {
+
+enum class WeightFormat : std::uint8_t { f32, bf16, int8, int4 };
+
+std::string_view weight_format_name(WeightFormat format);  // "f32", "bf16", "int8", "int4"
+
+class PreparedWeight {
+ public:
+  static constexpr std::int64_t panel_outputs = 32;
+  static constexpr std::int64_t input_unit = 32;
+  static constexpr std::int64_t group = 32;  // inputs that share a scale
+
+  // From weight (O, I). Throws Error{invalid_argument} for f32, which needs no preparation, and for
+  // weights that are not finite.
+  PreparedWeight(View<const float> weight, WeightFormat format);
+
+  WeightFormat format() const { return format_; }
+  std::int64_t outputs() const { return outputs_; }                 // O
+  std::int64_t inputs() const { return inputs_; }                   // I
+  std::int64_t padded_inputs() const { return padded_inputs_; }
+  std::int64_t panels() const { return (outputs_ + panel_outputs - 1) / panel_outputs; }
+  std::int64_t panel_bytes() const { return panel_bytes_; }
+  std::int64_t bytes() const { return panels() * panel_bytes_; }
+  const std::byte* panel(std::int64_t index) const { return data_.data() + index * panel_bytes_; }
+
+  // The weights (O, I) as they multiply, for tests and measurements of what shortening costs.
+  Tensor<float> restored() const;
+
+ private:
+  WeightFormat format_;
+  std::int64_t outputs_;
+  std::int64_t inputs_;
+  std::int64_t padded_inputs_;
+  std::int64_t panel_bytes_;
+  Tensor<std::byte> data_;
+};
+
+// out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). A few rows read the panels as they are;
+// many go through a matrix product. Integer formats round the rows of x, in groups of 32, to eight
+// bits when rows are few. Each row's result is the same whatever other rows are beside it, up to
+// `few_rows` of them.
+void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
+                             View<const float> bias, View<float> out);
+
+}  // namespace heed::kernels
