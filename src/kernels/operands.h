@@ -61,12 +61,15 @@ struct NormGradients {
 // everything outside products, stay in f32.
 enum class Precision : std::uint8_t { f32, bf16 };
 
+class PreparedWeight;
+
 // y = x·Wᵀ + b
 template <class T>
 struct LinearParameters {
   View<const T> weight;  // (O, I)
   View<const T> bias;    // (O); absent: zero
   Precision precision = Precision::f32;
+  const PreparedWeight* prepared = nullptr;  // what forward reads in the place of `weight`
 };
 
 template <class T>

@@ -35,8 +35,8 @@ class PreparedWeight {
   PreparedWeight(View<const float> weight, WeightFormat format);
 
   WeightFormat format() const { return format_; }
-  std::int64_t outputs() const { return outputs_; }                 // O
-  std::int64_t inputs() const { return inputs_; }                   // I
+  std::int64_t outputs() const { return outputs_; }  // O
+  std::int64_t inputs() const { return inputs_; }    // I
   std::int64_t padded_inputs() const { return padded_inputs_; }
   std::int64_t panels() const { return (outputs_ + panel_outputs - 1) / panel_outputs; }
   std::int64_t panel_bytes() const { return panel_bytes_; }

@@ -79,8 +79,8 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
                              const GptActivationGradients& buffers,
                              const SelfAttentionBackward& operands) {
   // 3. out = mixed_values · projectionᵀ + bias
-  kernels::linear_backward_input(parameters.projection.weight, operands.d_out,
-                                 buffers.mixed_values, parameters.projection.precision);
+  kernels::linear_backward_input(parameters.projection.weight, operands.d_out, buffers.mixed_values,
+                                 parameters.projection.precision);
   kernels::linear_backward_parameters(saved.mixed_values, operands.d_out, gradients.projection,
                                       parameters.projection.precision);
 

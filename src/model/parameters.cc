@@ -129,13 +129,29 @@ View<const float> GptParameters::tensor(std::string_view name) const {
 }
 
 void GptParameters::set_precision(kernels::Precision precision) {
-  for (BlockParameters& block : blocks_) {
-    for (LinearWeights* linear :
-         {&block.query_key_value, &block.projection, &block.up, &block.down}) {
-      linear->precision = precision;
-    }
+  for (LinearWeights* linear : linears()) linear->precision = precision;
+}
+
+void GptParameters::prepare(kernels::WeightFormat format) {
+  std::vector<kernels::PreparedWeight> prepared;
+  if (format != kernels::WeightFormat::f32) {
+    for (const LinearWeights* linear : linears()) prepared.emplace_back(linear->weight, format);
   }
-  head_.precision = precision;
+  prepared_ = std::move(prepared);
+  prepared_format_ = format;
+  std::size_t next = 0;
+  for (LinearWeights* linear : linears()) {
+    linear->prepared = prepared_.empty() ? nullptr : &prepared_[next++];
+  }
+}
+
+std::vector<LinearWeights*> GptParameters::linears() {
+  std::vector<LinearWeights*> all;
+  for (BlockParameters& block : blocks_) {
+    all.insert(all.end(), {&block.query_key_value, &block.projection, &block.up, &block.down});
+  }
+  all.push_back(&head_);
+  return all;
 }
 
 GptGradients::GptGradients(const GptConfig& config)

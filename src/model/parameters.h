@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/operands.h"
+#include "kernels/prepared_weight.h"
 #include "model/config.h"
 #include "tensor/arena.h"
 
@@ -67,13 +68,22 @@ class GptParameters {
   // What every matrix product of the model is computed in, forward and backward; f32 at first.
   void set_precision(kernels::Precision precision);
 
+  // Lays the matrices out for running the model, in bf16, int8 or int4; f32 goes back to them as
+  // they are. Parameters must not change as long as prepared ones are in use.
+  void prepare(kernels::WeightFormat format);
+  kernels::WeightFormat prepared_format() const { return prepared_format_; }
+
  private:
   GptConfig config_;
   ArenaLayout layout_;
   Arena<float> arena_;
   std::vector<BlockParameters> blocks_;
   NormWeights final_norm_;
+  std::vector<LinearWeights*> linears();
+
   LinearWeights head_;
+  kernels::WeightFormat prepared_format_ = kernels::WeightFormat::f32;
+  std::vector<kernels::PreparedWeight> prepared_;
 };
 
 class GptGradients {

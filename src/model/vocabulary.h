@@ -35,9 +35,8 @@ class VocabularyLoss {
     View<float> d_x;
     View<float> d_head;
   };
-  LossSum forward_backward(View<const float> x, const Head& head,
-                           View<const std::int32_t> targets, View<float> losses,
-                           const Backward& backward);
+  LossSum forward_backward(View<const float> x, const Head& head, View<const std::int32_t> targets,
+                           View<float> losses, const Backward& backward);
 
  private:
   template <class Chunk>

@@ -101,6 +101,8 @@ void use_instruction_set(std::string_view name) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+bool has_bf16_products() { return unit_in_use() != Bf16Unit::none; }
+
 ProductKernels product_kernels(Precision precision) {
   if (precision == Precision::f32) return f32_product_kernels();
   switch (unit_in_use()) {

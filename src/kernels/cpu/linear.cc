@@ -125,6 +125,9 @@ constexpr std::int64_t few_rows = 15;
 void linear_forward(View<const float> x, const LinearParameters<float>& parameters,
                     View<float> out) {
   checks::linear(x, parameters.weight, out, parameters.bias, "x", "out");
+  if (parameters.prepared != nullptr) {
+    return prepared_linear_forward(x, *parameters.prepared, parameters.bias, out);
+  }
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
   if (rows == 0 || outputs == 0) return;
   const float* const bias = parameters.bias.data();

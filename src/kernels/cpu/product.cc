@@ -33,11 +33,14 @@ class Worker {
   Worker(const Product& product, const ProductKernels& kernels, const Rectangle& rectangle)
       : product_(product), kernels_(kernels), rectangle_(rectangle) {
     const std::int64_t pieces = std::max<std::int64_t>(divide_up(inner(), kernels.inner_block), 1);
-    depth_ = round_up(divide_up(inner(), pieces), kernels.inner_unit);
+    const std::int64_t unit =
+        product.prepared_b == nullptr ? kernels.inner_unit : PreparedWeight::input_unit;
+    depth_ = round_up(divide_up(inner(), pieces), unit);
     const std::int64_t blocks = divide_up(rectangle.rows, kernels.row_block);
     block_rows_ = round_up(divide_up(rectangle.rows, blocks), kernels.rows);
     packed_a_ = buffer(Scratch::item, round_up(block_rows_, kernels.row_unit) * depth_);
     const std::int64_t widest = std::min(rectangle.columns, column_block);
+    if (reads_panels_in_place()) return;
     packed_b_ = buffer(Scratch::memory, round_up(widest, kernels.columns) * depth_);
   }
 
@@ -70,15 +73,38 @@ class Worker {
     return count * round_up(depth, kernels_.inner_unit) * kernels_.element;
   }
 
+  // Prepared weights may already be what the kernels read.
+  bool reads_panels_in_place() const {
+    return product_.prepared_b != nullptr && kernels_.bf16_panels &&
+           product_.prepared_b->format() == WeightFormat::bf16;
+  }
+
+  void pack_b(const PanelRange& range, std::byte* panel) const {
+    if (product_.prepared_b == nullptr) return kernels_.pack_b(product_.b, range, panel);
+    constexpr std::int64_t width = PreparedWeight::panel_outputs;
+    const std::int64_t inner = round_up(range.inner, PreparedWeight::input_unit);
+    float* const values = scratch(Scratch::shared, static_cast<std::size_t>(inner * width));
+    read_prepared_panel(*product_.prepared_b, range.first / width, range.k, inner, values);
+    kernels_.pack_b(
+        {.data = values, .stride = width},
+        {.first = range.first % width, .count = range.count, .k = 0, .inner = range.inner}, panel);
+  }
+
+  const std::byte* panel_of_b(std::int64_t block_column, std::int64_t c, std::int64_t k,
+                              std::int64_t depth) const {
+    if (!reads_panels_in_place()) return packed_b_ + panel_bytes(c, depth);
+    return product_.prepared_b->panel((block_column + c) / PreparedWeight::panel_outputs) +
+           panel_bytes(kernels_.columns, k);
+  }
+
   void multiply_columns(std::int64_t column, std::int64_t columns, std::int64_t k,
                         std::int64_t depth) {
-    for (std::int64_t c = 0; c < columns; c += kernels_.columns) {
-      kernels_.pack_b(product_.b,
-                      {.first = column + c,
-                       .count = std::min(kernels_.columns, columns - c),
-                       .k = k,
-                       .inner = depth},
-                      packed_b_ + panel_bytes(c, depth));
+    for (std::int64_t c = 0; c < columns && !reads_panels_in_place(); c += kernels_.columns) {
+      pack_b({.first = column + c,
+              .count = std::min(kernels_.columns, columns - c),
+              .k = k,
+              .inner = depth},
+             packed_b_ + panel_bytes(c, depth));
     }
     const std::int64_t end = rectangle_.row + rectangle_.rows;
     for (std::int64_t row = rectangle_.row; row < end; row += block_rows_) {
@@ -99,7 +125,7 @@ class Worker {
         const std::int64_t row = block.row + r, column = block.column + c;
         float* const result = product_.c + row * product_.columns + column;
         ProductTile tile{.a = packed_a_ + panel_bytes(r, depth),
-                         .b = packed_b_ + panel_bytes(c, depth),
+                         .b = panel_of_b(block.column, c, k, depth),
                          .c = result,
                          .c_stride = product_.columns,
                          .initial = result,

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/operands.h"
+#include "kernels/prepared_weight.h"
 
 namespace heed::kernels {
 
@@ -21,7 +22,8 @@ struct ProductOperand {
 struct Product {
   ProductOperand a;
   ProductOperand b;
-  float* c = nullptr;  // dense
+  const PreparedWeight* prepared_b = nullptr;  // in place of b: (columns, inner)
+  float* c = nullptr;                          // dense
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t inner = 0;
@@ -31,5 +33,13 @@ struct Product {
 };
 
 void multiply(const Product& product);
+
+// Whether the instruction set in use has products of bf16.
+bool has_bf16_products();
+
+// Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel of prepared
+// weights in f32: to (count, 32).
+void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
+                         std::int64_t count, float* to);
 
 }  // namespace heed::kernels

@@ -308,6 +308,7 @@ ProductKernels avx512_bf16_product_kernels() {
           .element = 2,
           .inner_block = 512,
           .row_block = 504,
+          .bf16_panels = true,
           .pack_a = &pack_vector_a,
           .pack_b = &pack_b,
           .multiply_tile = &multiply_vector_tile};
@@ -321,6 +322,7 @@ ProductKernels amx_bf16_product_kernels() {
           .element = 2,
           .inner_block = 1024,
           .row_block = 256,
+          .bf16_panels = true,
           .pack_a = &pack_tile_a,
           .pack_b = &pack_b,
           .multiply_tile = &multiply_amx_tile,

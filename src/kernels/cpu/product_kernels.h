@@ -36,6 +36,7 @@ struct ProductKernels {
   std::int64_t element;      // bytes of an element in a panel
   std::int64_t inner_block;  // how deep panels are at most: a multiple of inner_unit
   std::int64_t row_block;    // rows of A that are packed together
+  bool bf16_panels = false;  // panels of B are those of weights prepared in bf16
   void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panel);
   void (*pack_b)(const ProductOperand& b, const PanelRange& range, void* panel);
   void (*multiply_tile)(const ProductTile& tile);

@@ -1,0 +1,133 @@
+#include "kernels/prepared_weight.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "kernels/cpu/prepared_formats.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/product_kernels.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/kernels.h"
+
+namespace heed::kernels {
+namespace {
+
+// Up to this many rows integers multiply as they are; a matrix product in bf16 is faster from about
+// here on.
+constexpr std::int64_t few_rows = 64;
+
+PreparedFormat format_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::bf16: return bf16_format();
+    case WeightFormat::int8: return int8_format();
+    case WeightFormat::int4: return int4_format();
+    case WeightFormat::f32: break;
+  }
+  fail(ErrorCode::invalid_argument,
+       "weights of f32 are used as they are: a format to prepare is bf16, int8 or int4");
+}
+
+PanelShape shape_of(const PreparedWeight& weight) {
+  return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
+}
+
+// Integers as they are: rows of x to eight bits once, then panel by panel.
+void multiply_few_rows(View<const float> x, const PreparedWeight& weight, const float* bias,
+                       View<float> out) {
+  const PreparedFormat format = format_of(weight.format());
+  const PanelShape shape = shape_of(weight);
+  const std::int64_t rows = x.extent(0), outputs = weight.outputs();
+  float* const prepared =
+      scratch(Scratch::shared, static_cast<std::size_t>(format.prepared_rows_size(rows, shape)));
+  format.prepare_rows(x.data(), rows, shape, prepared);
+  constexpr std::int64_t width = PreparedWeight::panel_outputs;
+  const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
+  parallel_ranges(weight.panels(), grain, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) float sums[few_rows * width];
+    for (std::int64_t index = begin; index < end; ++index) {
+      format.multiply_panel(prepared, rows, weight.panel(index), shape, sums);
+      const std::int64_t first = index * width, count = std::min(width, outputs - first);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        float* const to = out.data() + row * outputs + first;
+        for (std::int64_t o = 0; o < count; ++o) {
+          to[o] = sums[row * width + o] + (bias == nullptr ? 0.0F : bias[first + o]);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::string_view weight_format_name(WeightFormat format) {
+  constexpr std::string_view names[] = {"f32", "bf16", "int8", "int4"};
+  return names[static_cast<std::size_t>(format)];
+}
+
+PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
+    : format_(format),
+      outputs_(weight.extent(0)),
+      inputs_(weight.extent(1)),
+      padded_inputs_((inputs_ + input_unit - 1) / input_unit * input_unit) {
+  require(all_finite(weight.span()), ErrorCode::invalid_argument,
+          "weights that are not finite cannot be written in {}", weight_format_name(format));
+  const PreparedFormat functions = format_of(format);
+  const PanelShape shape{.inputs = inputs_, .padded_inputs = padded_inputs_};
+  panel_bytes_ = functions.panel_bytes(shape);
+  data_ = Tensor<std::byte>(Shape{bytes()});
+  parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const std::int64_t first = index * panel_outputs;
+      functions.write_panel(weight.data() + first * inputs_, inputs_,
+                            std::min(panel_outputs, outputs_ - first), shape,
+                            data_.data() + index * panel_bytes_);
+    }
+  });
+}
+
+Tensor<float> PreparedWeight::restored() const {
+  const PreparedFormat functions = format_of(format_);
+  const PanelShape shape = shape_of(*this);
+  Tensor<float> weight(Shape{outputs_, inputs_});
+  Tensor<float> panel_values(Shape{padded_inputs_, panel_outputs});
+  for (std::int64_t index = 0; index < panels(); ++index) {
+    functions.read_panel(panel(index), shape, 0, padded_inputs_, panel_values.data());
+    const std::int64_t first = index * panel_outputs;
+    for (std::int64_t o = 0; o < std::min(panel_outputs, outputs_ - first); ++o) {
+      for (std::int64_t i = 0; i < inputs_; ++i) {
+        weight.data()[(first + o) * inputs_ + i] = panel_values.data()[i * panel_outputs + o];
+      }
+    }
+  }
+  return weight;
+}
+
+void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
+                             View<const float> bias, View<float> out) {
+  const std::int64_t rows = x.extent(0);
+  require_shape(x, {rows, weight.inputs()}, "x");
+  require_shape(out, {rows, weight.outputs()}, "out");
+  if (bias.present()) require_shape(bias, {weight.outputs()}, "bias");
+  if (rows == 0 || weight.outputs() == 0) return;
+  if (weight.format() != WeightFormat::bf16 && rows <= few_rows) {
+    return multiply_few_rows(x, weight, bias.data(), out);
+  }
+  // f32 where there are no instructions for bf16: rounding x would cost time and gain nothing
+  multiply({.a = {.data = x.data(), .stride = weight.inputs()},
+            .prepared_b = &weight,
+            .c = out.data(),
+            .rows = rows,
+            .columns = weight.outputs(),
+            .inner = weight.inputs(),
+            .initial = bias.data(),
+            .precision = has_bf16_products() ? Precision::bf16 : Precision::f32});
+}
+
+void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
+                         std::int64_t count, float* to) {
+  format_of(weight.format()).read_panel(weight.panel(index), shape_of(weight), first, count, to);
+}
+
+}  // namespace heed::kernels
