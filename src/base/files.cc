@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -27,6 +28,12 @@ void sync_directory(const std::filesystem::path& directory) {
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
+}
+
+// A name that no other writer of `path` has: of no other process, and of no other thread of this.
+std::filesystem::path temporary_beside(const std::filesystem::path& path) {
+  static std::atomic<unsigned> files{0};
+  return fmt::format("{}.partial-{}-{}", path.string(), ::getpid(), files++);
 }
 
 }  // namespace
@@ -72,32 +79,38 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path)
-    : path_(std::move(path)),
-      temporary_(path_.string() + ".partial-" + std::to_string(::getpid())) {
+    : path_(std::move(path)), temporary_(temporary_beside(path_)) {
   file_ = std::fopen(temporary_.c_str(), "wbe");
   if (file_ == nullptr) fail_with_errno("create", temporary_, errno);
 }
 
 AtomicFile::~AtomicFile() {
-  if (file_ == nullptr) return;
-  std::fclose(file_);
-  std::remove(temporary_.c_str());
+  if (file_ != nullptr) std::fclose(file_);
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* data, std::size_t size) {
+  check(file_ != nullptr, "a finished file is not written to");
   if (size > 0 && std::fwrite(data, 1, size, file_) != size) {
     fail_with_errno("write", temporary_, errno);
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::finish() {
+  if (file_ == nullptr) return;
   if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) {
     fail_with_errno("write", temporary_, errno);
   }
-  const int closed = std::fclose(std::exchange(file_, nullptr));
-  if (closed != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) fail_with_errno("write", path_, errno);
+}
+
+void AtomicFile::commit() {
+  finish();
+  check(!temporary_.empty(), "a file is committed once");
+  const std::filesystem::path temporary = std::exchange(temporary_, {});
+  if (std::rename(temporary.c_str(), path_.c_str()) != 0) {
     const int error_number = errno;
-    std::remove(temporary_.c_str());
+    std::remove(temporary.c_str());
     fail_with_errno("write", path_, error_number);
   }
   sync_directory(path_.parent_path());
@@ -115,6 +128,14 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void remove_file(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  require(!error, ErrorCode::input_output, "cannot remove '{}': {}", path.string(),
+          error.message());
+  sync_directory(path.parent_path());
 }
 
 void make_directory(const std::filesystem::path& path) {

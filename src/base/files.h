@@ -32,7 +32,10 @@ class MappedFile {
 
 // Writes `path` as a whole or not at all: bytes go to a temporary file beside it, which commit()
 // flushes to the disk and renames over `path`. Without commit() the destructor removes the
-// temporary file. Throws Error{input_output} with the system's reason (disk full, read-only, ...).
+// temporary file. Files that belong together are all finished before the first is committed: what
+// can fail for want of room has then been done. Any number of threads and processes may write the
+// same path, and the last to commit wins. Throws Error{input_output} with the system's reason
+// (disk full, read-only, ...).
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -42,11 +45,12 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  void commit();
+  void finish();  // all bytes to the disk; only the renaming is left
+  void commit();  // finishes first, where that has not been done
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // empty once it is there no more
   std::FILE* file_ = nullptr;
 };
 
@@ -56,6 +60,9 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t larges
 
 // AtomicFile in one call.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
+
+// Removes the file, if it is there, for good. Throws Error{input_output}.
+void remove_file(const std::filesystem::path& path);
 
 // Creates the directory and its parents. Throws Error{input_output}.
 void make_directory(const std::filesystem::path& path);

@@ -13,6 +13,10 @@ constexpr int deepest_nesting = 64;
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
+  // To the parser a NUL byte is the end, and whatever follows would go unread.
+  const std::size_t nul = text.find('\0');
+  require(nul == std::string_view::npos, ErrorCode::corrupt_data,
+          "{}: not valid JSON (byte {} is NUL)", source, nul);
   std::vector<std::set<std::string>> open_objects;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
 #include "base/threads.h"
 #include "checkpoint/safetensors.h"
@@ -157,9 +156,14 @@ OutgoingTensor outgoing_transposed(std::string name, View<const float> matrix) {
 
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {
-  const std::string start = header(tensors, metadata);
   AtomicFile file(path);
-  file.write(start);
+  write_safetensors(file, tensors, metadata);
+  file.commit();
+}
+
+void write_safetensors(AtomicFile& file, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  file.write(header(tensors, metadata));
   for (const OutgoingTensor& tensor : tensors) {
     std::uint64_t written = 0;
     tensor.produce([&](std::span<const std::byte> piece) {
@@ -168,7 +172,6 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Outgoi
     });
     check(written == byte_size(tensor), "a tensor hands over the bytes of its shape");
   }
-  file.commit();
 }
 
 }  // namespace heed

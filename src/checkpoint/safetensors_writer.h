@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "tensor/dtype.h"
 #include "tensor/view.h"
 
@@ -40,6 +41,10 @@ OutgoingTensor outgoing_transposed(std::string name, View<const float> matrix);
 // tensors of larger elements come first. Throws Error{invalid_argument} for an empty, reserved or
 // repeated name, Error{input_output} with the system's reason.
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+// The same into a file that the caller commits, with others that belong to it.
+void write_safetensors(AtomicFile& file, std::span<const OutgoingTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace heed

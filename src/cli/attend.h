@@ -16,15 +16,19 @@
 
 namespace heed::cli {
 
-// A text that a model has read, and all its attention patterns.
+std::vector<std::int64_t> all_layers(const GptConfig& config);
+
+// A text that a model has read, and the attention patterns of some layers: those of all layers of
+// a long text take much memory.
 struct AttendedText {
   const LoadedModel& model;
   std::vector<std::int32_t> tokens;
   std::vector<std::string> bytes;  // of each token
   Capture capture;
-  std::vector<View<const float>> patterns;  // of each layer, (H, T, T)
+  std::vector<View<const float>> patterns;  // of each layer, (H, T, T); empty when not kept
 
-  AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids);
+  AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids,
+               std::vector<std::int64_t> kept_layers);
 
   int size() const { return static_cast<int>(tokens.size()); }
   std::string label(std::int64_t position, int width) const;
@@ -50,7 +54,7 @@ struct Screen {
   int width() const { return terminal.width; }
 };
 
-// Every head of every layer as a small picture.
+// Every head of every layer as a small picture; needs no kept patterns.
 void print_head_overview(const AttendedText& text, const Screen& screen);
 
 // The `count` heads that pick out something, and what they pick.

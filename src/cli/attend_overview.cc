@@ -50,18 +50,20 @@ std::string caption(const HeadStatistics& statistics, int columns) {
   return columns >= width_for_words ? habit_text(statistics) : short_habit(statistics);
 }
 
-void print_layer(const AttendedText& text, std::int64_t layer, const Layout& layout,
+// patterns (H, T, T)
+void print_layer(std::int64_t layer, View<const float> patterns, const Layout& layout,
                  const Screen& screen) {
-  const auto heads = static_cast<int>(text.patterns[layer].extent(0));
+  const auto heads = static_cast<int>(patterns.extent(0));
+  const auto positions = static_cast<int>(patterns.extent(1));
   for (int first = 0; first < heads; first += layout.per_line) {
     const int end = std::min(heads, first + layout.per_line);
     std::vector<Picture> pictures;
     std::string names(label_columns, ' ');
     std::string captions(label_columns, ' ');
     for (int head = first; head < end; ++head) {
-      const View<const float> pattern = text.pattern(layer, head);
+      const View<const float> pattern = patterns[head];
       pictures.push_back(half_block_picture(
-          text.size(), layout.picture,
+          positions, layout.picture,
           [&](int row, int column) { return column > row ? -1.0 : double{pattern(row, column)}; },
           screen.ink));
       const int columns = layout.picture + 1;
@@ -101,9 +103,9 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
       "it looks at, those before it and itself.",
       screen);
   print("\n");
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    print_layer(text, layer, layout, screen);
-  }
+  visit_patterns(text.model.gpt, text.tokens, [&](std::int64_t layer, View<const float> patterns) {
+    print_layer(layer, patterns, layout, screen);
+  });
   for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
   print("\n");
   print_lines(layout.picture >= width_for_words

@@ -5,12 +5,25 @@
 
 namespace heed::cli {
 
-AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids)
+std::vector<std::int64_t> all_layers(const GptConfig& config) {
+  std::vector<std::int64_t> layers;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) layers.push_back(layer);
+  return layers;
+}
+
+AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids,
+                           std::vector<std::int64_t> kept_layers)
     : model(loaded),
       tokens(std::move(ids)),
       bytes(loaded.token_bytes(tokens)),
-      capture(trace_patterns(loaded.gpt, tokens)),
-      patterns(patterns_of(capture, loaded.gpt.config().layers)) {}
+      capture(std::vector<Site>{}),
+      patterns(loaded.gpt.config().layers) {
+  std::vector<Site> sites;
+  for (const std::int64_t layer : kept_layers) sites.push_back({Point::pattern, layer});
+  if (sites.empty()) return;
+  capture = trace(loaded.gpt, tokens, sites);
+  for (const Site& site : sites) patterns[site.layer] = capture.at(site).view()[0];
+}
 
 std::string AttendedText::label(std::int64_t position, int width) const {
   return fit(visible(bytes[position]), width);

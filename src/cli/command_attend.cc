@@ -56,6 +56,16 @@ WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& 
   return walk_word(gpt, capture, choice.layer, choice.head, word.last());
 }
 
+// The layers whose patterns are compared or printed; a chosen word's walk and the overview trace
+// their own.
+std::vector<std::int64_t> layers_to_keep(const AttendOptions& options, const GptConfig& config) {
+  if (options.layer) {
+    return options.word.empty() ? std::vector{*options.layer} : std::vector<std::int64_t>{};
+  }
+  const bool overview = options.word.empty() && options.top == 0 && !options.json;
+  return overview ? std::vector<std::int64_t>{} : all_layers(config);
+}
+
 void print_attention_json(const AttendOptions& options, const AttendedText& text) {
   OrderedJson document{{"model", text.model.name},
                        {"tokens", tokens_json(text.model, text.tokens)}};
@@ -86,7 +96,8 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
 void attend(const AttendOptions& options) {
   const LoadedModel model = load_model(options.model);
   check_choice(options, model.gpt.config());
-  const AttendedText text(model, read_tokens(options.text, model));
+  const AttendedText text(model, read_tokens(options.text, model),
+                          layers_to_keep(options, model.gpt.config()));
   if (options.json) return print_attention_json(options, text);
   const Screen screen;
   if (!options.word.empty()) {

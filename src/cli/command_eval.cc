@@ -20,6 +20,7 @@ namespace {
 struct EvalOptions {
   std::string model = "starter";
   std::string text;
+  std::string tokens;
   EvaluationOptions evaluation;
   bool per_token = false;
   bool json = false;
@@ -27,7 +28,7 @@ struct EvalOptions {
 
 struct EvalResult {
   Evaluation evaluation;
-  std::int64_t bytes = 0;  // of the text that was predicted
+  std::int64_t bytes = 0;  // of the text that was predicted; 0 for token ids, which have none
   std::vector<std::int32_t> tokens;
   std::vector<float> losses;  // of tokens[1:]
 
@@ -38,15 +39,28 @@ struct EvalResult {
 };
 
 // With an end-of-text token in front, the first word is predicted too: as the beginning of a text.
-EvalResult evaluate_text(const EvalOptions& options) {
-  const LoadedModel model = load_model(options.model);
-  const MappedFile file(options.text);
+// Token ids are taken as they are.
+EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& model) {
+  if (options.text.empty() == options.tokens.empty())
+    fail_usage("give --text FILE or --tokens IDS");
   EvalResult result;
+  if (!options.tokens.empty()) {
+    result.tokens = parse_token_ids(options.tokens);
+    return result;
+  }
+  const MappedFile file(options.text);
   if (const auto mark = model.require_tokenizer().end_of_text()) result.tokens.push_back(*mark);
   const std::vector<std::int32_t> text = model.encode(file.text());
   result.bytes = std::ssize(file.text());
   if (result.tokens.empty()) result.bytes -= std::ssize(model.token_bytes(text.front()));
   result.tokens.insert(result.tokens.end(), text.begin(), text.end());
+  return result;
+}
+
+EvalResult evaluate_text(const EvalOptions& options) {
+  if (options.per_token && !options.json) fail_usage("--per-token goes with --json alone");
+  const LoadedModel model = load_model(options.model);
+  EvalResult result = read_what_to_predict(options, model);
 
   ProgressLine line;
   EvaluationOptions evaluation = options.evaluation;
@@ -70,14 +84,18 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
                       evaluation.nats_per_token, evaluation.standard_error, evaluation.tokens));
     print(fmt::format("perplexity  {:.3f} ± {:.3f}\n", perplexity,
                       perplexity * evaluation.standard_error));
-    print(fmt::format("bits a byte {:.4f} over {} bytes\n", result.bits_per_byte(), result.bytes));
+    if (result.bytes > 0) {
+      print(
+          fmt::format("bits a byte {:.4f} over {} bytes\n", result.bits_per_byte(), result.bytes));
+    }
     return;
   }
   OrderedJson json;
   json["loss"] = json_number(evaluation.nats_per_token);
   json["standard_error"] = json_number(evaluation.standard_error);
   json["perplexity"] = json_number(perplexity);
-  json["bits_per_byte"] = json_number(result.bits_per_byte());
+  json["bits_per_byte"] =
+      result.bytes > 0 ? json_number(result.bits_per_byte()) : OrderedJson(nullptr);
   json["tokens"] = evaluation.tokens;
   json["bytes"] = result.bytes;
   if (options.per_token) {
@@ -97,7 +115,9 @@ void add_eval_command(CLI::App& app) {
   CLI::App* command = add_command(app, "eval", "Measure how well a model predicts a text");
   auto options = std::make_shared<EvalOptions>();
   add_model_option(*command, options->model);
-  command->add_option("--text", options->text, "Text file")->required();
+  command->add_option("--text", options->text, "Text file")->type_name("FILE");
+  command->add_option("--tokens", options->tokens, "Token ids instead of a text, such as 5,17,4")
+      ->type_name("IDS");
   command->add_option("-c,--context", options->evaluation.sequence_length,
                       "Tokens read at once [default: the model's context]");
   command->add_option("--stride", options->evaluation.stride,

@@ -27,7 +27,9 @@ struct ParamsOptions {
 GptConfig find_config(const std::string& name) {
   if (is_gpt_preset(name)) return gpt_preset(name).config;
   const std::filesystem::path path = name;
-  if (std::filesystem::is_directory(path)) return read_gpt_config(path / config_file_name);
+  if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
+    return read_gpt_config(model_directory(path) / config_file_name);
+  }
   if (std::filesystem::exists(path)) return read_gpt_config(path);
   return gpt_preset(name).config;  // fails, and says which names there are
 }
@@ -172,7 +174,7 @@ void add_params_command(CLI::App& app) {
   auto options = std::make_shared<ParamsOptions>();
   command
       ->add_option("config", options->model,
-                   "A known shape (none lists them), a config.json or a model directory")
+                   "A known shape (none lists them), a config.json or a model")
       ->type_name("NAME|FILE|DIR");
   add_json_option(*command, options->json);
   command->callback([options] { params(*options); });

@@ -53,7 +53,12 @@ OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate)
                   {"probability", json_number(candidate.probability(SamplingStage::model))},
                   {"drawn", json_number(candidate.probability(SamplingStage::temperature))},
                   {"rank", candidate.rank},
+                  {"after", OrderedJson::object()},
                   {"removed_by", nullptr}};
+  for (const SamplingStage stage : {SamplingStage::penalties, SamplingStage::top_k,
+                                    SamplingStage::top_p, SamplingStage::min_p}) {
+    row["after"][sampling_stage_name(stage)] = json_number(candidate.probability(stage));
+  }
   if (!candidate.kept()) row["removed_by"] = sampling_stage_name(candidate.removed_by);
   return row;
 }
@@ -206,6 +211,7 @@ void print_prediction(const PredictOptions& options, const LoadedModel& model,
 
 void predict(const PredictOptions& options) {
   options.sampling.validate();
+  if (options.full && !options.json) fail_usage("--full prints every logit with --json alone");
   const LoadedModel model = load_model(options.model);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   const Tensor<float> logits = compute_logits(options, model, tokens);

@@ -24,7 +24,7 @@ struct TokenizerTrainOptions {
 };
 
 void train_tokenizer(const TokenizerTrainOptions& options) {
-  const std::filesystem::path file = options.out / "tokenizer.json";
+  const std::filesystem::path file = options.out / tokenizer_file_name;
   require(options.force || !std::filesystem::exists(file), ErrorCode::conflict,
           "'{}' exists; choose another --out, or --force to replace it", file.string());
   ProgressLine line;

@@ -195,7 +195,7 @@ void tour(TourOptions options) {
   if (options.text.words.empty() && options.text.tokens.empty()) {
     options.text.words = {default_sentence};
   }
-  const AttendedText text(model, read_tokens(options.text, model));
+  const AttendedText text(model, read_tokens(options.text, model), all_layers(model.gpt.config()));
   const auto candidates = likeliest_next(model, text.tokens);
   const auto heads = rank_heads(text.patterns);
   const WordRow row = last_word_row(text);

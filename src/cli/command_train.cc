@@ -225,14 +225,17 @@ void run_train(const TrainOptions& options) {
 }
 
 std::string setting_list() {
-  std::string list = "Settings, for --set and in JSON files:\n";
+  std::string list = "Settings, for --set and in JSON files, and what they are without --config:\n";
   std::string line = " ";
-  for (const std::string& name : setting_names()) {
-    if (line.size() + name.size() > 76) {
+  const OrderedJson defaults = settings_to_json({});
+  for (const auto& [name, value] : defaults.items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    const std::string setting = name + "=" + text;
+    if (line.size() + setting.size() > 76) {
       list += line + "\n";
       line = " ";
     }
-    line += " " + name;
+    line += " " + setting;
   }
   return list + line;
 }
@@ -242,16 +245,27 @@ std::string setting_list() {
 void add_train_command(CLI::App& app) {
   CLI::App* command = add_command(app, "train", "Train a model on text, or fine-tune one");
   auto options = std::make_shared<TrainOptions>();
-  command->add_option("--data", options->data, "Text files to learn from")->expected(1, -1);
-  command->add_option("--validation", options->validation,
-                      "Text file to measure on [default: the end of the data]");
-  command->add_option("-o,--out", options->out, "Directory of the run")->required();
-  command->add_option("--config", options->config,
-                      "Preset (gpt2, shakespeare-char-cpu, starter, ...) or JSON file of settings");
-  command->add_option("--from", options->from, "Model directory to fine-tune");
-  command->add_option("--tokenizer", options->tokenizer,
-                      "char or bpe (learned from the data), or a tokenizer's path");
+  command->add_option("--data", options->data, "Text files to learn from")
+      ->expected(1, -1)
+      ->type_name("FILE");
+  command
+      ->add_option("--validation", options->validation,
+                   "Text file to measure on [default: the end of the data]")
+      ->type_name("FILE");
+  command->add_option("-o,--out", options->out, "Directory of the run")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--config", options->config,
+                   "Preset (gpt2, shakespeare-char-cpu, starter, ...) or JSON file of settings")
+      ->type_name("NAME|FILE");
+  command->add_option("--from", options->from, "Model directory to fine-tune")->type_name("DIR");
+  command
+      ->add_option("--tokenizer", options->tokenizer,
+                   "char or bpe (learned from the data), or a tokenizer's path")
+      ->type_name("NAME|DIR");
   command->add_option("--set", options->settings, "name=value, over the config; repeatable")
+      ->type_name("SETTING")
       ->expected(1)
       ->take_all();
   command->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout");

@@ -11,9 +11,11 @@
 namespace heed::cli {
 
 void add_model_option(CLI::App& command, std::string& model) {
-  command.add_option("-m,--model", model, "Model directory, or the built-in model \"starter\"")
+  command
+      .add_option("-m,--model", model,
+                  "Model directory, its .safetensors file, or the built-in model \"starter\"")
       ->capture_default_str()
-      ->type_name("DIR");
+      ->type_name("DIR|FILE");
 }
 
 void add_text_options(CLI::App& command, TextOptions& options) {

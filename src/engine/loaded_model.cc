@@ -19,7 +19,7 @@ StarterFiles require_starter() {
 }
 
 bool has_tokenizer(const std::filesystem::path& directory) {
-  return std::filesystem::exists(directory / "tokenizer.json") ||
+  return std::filesystem::exists(directory / tokenizer_file_name) ||
          std::filesystem::exists(directory / "vocab.json");
 }
 
@@ -54,22 +54,24 @@ std::vector<std::string> LoadedModel::token_bytes(std::span<const std::int32_t> 
   return bytes;
 }
 
-LoadedModel load_model(const std::string& name_or_directory) {
-  if (name_or_directory == starter_name) {
+LoadedModel load_model(const std::string& name_or_path) {
+  if (name_or_path == starter_name) {
     const StarterFiles files = require_starter();
-    return {.name = name_or_directory,
+    return {.name = name_or_path,
             .gpt = load_gpt(GptBytes{"the starter model", files.config, files.weights}),
             .tokenizer = starter_tokenizer(files)};
   }
-  const std::filesystem::path directory = name_or_directory;
-  LoadedModel model{.name = name_or_directory, .gpt = load_gpt(directory), .tokenizer = nullptr};
+  LoadedModel model{.name = name_or_path, .gpt = load_gpt(name_or_path), .tokenizer = nullptr};
+  const std::filesystem::path directory = model_directory(name_or_path);
   if (has_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
   return model;
 }
 
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path) {
   if (name_or_path == starter_name) return starter_tokenizer(require_starter());
-  return load_tokenizer(name_or_path);
+  // The file of a model's weights stands for its directory.
+  const std::filesystem::path path = name_or_path;
+  return load_tokenizer(path.extension() == ".safetensors" ? model_directory(path) : path);
 }
 
 }  // namespace heed

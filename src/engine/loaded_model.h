@@ -28,9 +28,9 @@ struct LoadedModel {
   std::vector<std::string> token_bytes(std::span<const std::int32_t> ids) const;
 };
 
-// A directory in the Hugging Face layout, or the built-in name "starter" (write ./starter for a
-// directory of that name). Throws what load_gpt and load_tokenizer throw.
-LoadedModel load_model(const std::string& name_or_directory);
+// A directory in the Hugging Face layout, a safetensors file in one, or the built-in name "starter"
+// (write ./starter for a directory of that name). Throws what load_gpt and load_tokenizer throw.
+LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);

@@ -4,17 +4,46 @@
 
 namespace heed {
 
-Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites) {
+namespace {
+
+void read_once(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe) {
   require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
   const auto positions = static_cast<std::int64_t>(tokens.size());
   require(positions <= gpt.config().context, ErrorCode::invalid_argument,
           "the text has {} tokens, more than the model's context of {}", positions,
           gpt.config().context);
-  Capture capture(std::move(sites));
   const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &capture},
+  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},
               activations);
+}
+
+class PatternVisitor final : public Probe {
+ public:
+  using Visit = std::function<void(std::int64_t layer, View<const float>)>;
+
+  explicit PatternVisitor(const Visit& visit) : visit_(visit) {}
+
+  bool wants(const Site& site) const override { return site.point == Point::pattern; }
+  void observe(const Site& site, View<const float> values) override {
+    if (wants(site)) visit_(site.layer, values[0]);
+  }
+
+ private:
+  const Visit& visit_;
+};
+
+}  // namespace
+
+Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites) {
+  Capture capture(std::move(sites));
+  read_once(gpt, tokens, capture);
   return capture;
+}
+
+void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                    const std::function<void(std::int64_t layer, View<const float>)>& visit) {
+  PatternVisitor visitor(visit);
+  read_once(gpt, tokens, visitor);
 }
 
 Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {

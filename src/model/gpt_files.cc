@@ -1,10 +1,12 @@
 #include "model/gpt_files.h"
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/tensor_source.h"
 
@@ -120,24 +122,7 @@ Gpt build_gpt(const GptConfig& config, const TensorSource& source) {
   return gpt;
 }
 
-}  // namespace
-
-Gpt load_gpt(const std::filesystem::path& directory) {
-  require(std::filesystem::is_directory(directory), ErrorCode::not_found,
-          "there is no model directory '{}'", directory.string());
-  const GptConfig config = read_gpt_config(directory / config_file_name);
-  return build_gpt(config, open_tensor_source(directory));
-}
-
-Gpt load_gpt(const GptBytes& files) {
-  const GptConfig config = gpt_config_from_json(parse_json(files.config, files.name), files.name);
-  std::vector<SafetensorsFile> weights;
-  weights.push_back(SafetensorsFile::parse(files.weights, files.name));
-  return build_gpt(config, TensorSource(std::move(weights)));
-}
-
-void save_gpt(const Gpt& gpt, const std::filesystem::path& directory) {
-  make_directory(directory);
+void write_weights(const Gpt& gpt, AtomicFile& file) {
   const GptParameters& parameters = gpt.parameters();
   std::vector<OutgoingTensor> tensors;
   const ArenaLayout in_file = gpt_layout(config_of_file(gpt.config()));
@@ -155,8 +140,67 @@ void save_gpt(const Gpt& gpt, const std::filesystem::path& directory) {
       tensors.push_back(outgoing(entry.name, parameters.tensor(entry.name)));
     }
   }
-  write_safetensors(directory / weights_file_name, tensors, {{"format", "pt"}});
-  write_text_file(directory / config_file_name, gpt_config_to_json(gpt.config()).dump(2) + "\n");
+  write_safetensors(file, tensors, {{"format", "pt"}});
+}
+
+bool holds(const std::filesystem::path& directory, const CompanionFile& file) {
+  const std::filesystem::path path = directory / file.name;
+  return std::filesystem::is_regular_file(path) && MappedFile(path).text() == file.text;
+}
+
+}  // namespace
+
+std::filesystem::path model_directory(const std::filesystem::path& directory_or_file) {
+  if (std::filesystem::is_directory(directory_or_file)) return directory_or_file;
+  const std::string name = directory_or_file.string();
+  require(std::filesystem::exists(directory_or_file), ErrorCode::not_found,
+          "there is no model '{}'", name);
+  require(name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"),
+          ErrorCode::unsupported,
+          "'{}' is no model: expected a directory with {} and {}, or a .safetensors file in one",
+          name, config_file_name, weights_file_name);
+  const std::filesystem::path directory =
+      directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
+  require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
+          "'{}' holds weights alone: there is no {} beside it that says what model they are of",
+          name, config_file_name);
+  return directory;
+}
+
+Gpt load_gpt(const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  const GptConfig config = read_gpt_config(directory / config_file_name);
+  return build_gpt(config, open_tensor_source(directory_or_file));
+}
+
+Gpt load_gpt(const GptBytes& files) {
+  const GptConfig config = gpt_config_from_json(parse_json(files.config, files.name), files.name);
+  std::vector<SafetensorsFile> weights;
+  weights.push_back(SafetensorsFile::parse(files.weights, files.name));
+  return build_gpt(config, TensorSource(std::move(weights)));
+}
+
+void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
+              const std::vector<CompanionFile>& companions) {
+  make_directory(directory);
+  AtomicFile weights(directory / weights_file_name);
+  write_weights(gpt, weights);
+  weights.finish();
+
+  std::vector<CompanionFile> texts = companions;
+  texts.push_back({config_file_name, gpt_config_to_json(gpt.config()).dump(2) + "\n"});
+  std::deque<AtomicFile> files;
+  for (const CompanionFile& text : texts) {
+    AtomicFile& file = files.emplace_back(directory / text.name);
+    file.write(text.text);
+    file.finish();
+  }
+  // The config goes first and comes last: without it, there is no model here.
+  if (!std::ranges::all_of(texts, [&](const auto& text) { return holds(directory, text); })) {
+    remove_file(directory / config_file_name);
+  }
+  weights.commit();
+  for (AtomicFile& file : files) file.commit();
 }
 
 }  // namespace heed

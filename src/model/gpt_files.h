@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/gpt.h"
 
@@ -15,10 +16,15 @@ namespace heed {
 inline constexpr const char* config_file_name = "config.json";
 inline constexpr const char* weights_file_name = "model.safetensors";
 
+// The directory of a model that is named by itself or by a safetensors file (or the index of its
+// shards) in it. Throws Error{not_found} for what is not there or has no config.json beside it,
+// Error{unsupported} for a file of another kind.
+std::filesystem::path model_directory(const std::filesystem::path& directory_or_file);
+
 // Tensor names may carry the prefix "transformer."; f32, f16 and bf16 are read. Throws
 // Error{not_found} for missing files and Error{corrupt_data} where the tensors contradict the
 // config: one is missing, left over, or of another shape.
-Gpt load_gpt(const std::filesystem::path& directory);
+Gpt load_gpt(const std::filesystem::path& directory_or_file);
 
 // The same from the contents of both files in memory, which need to last for the call only.
 struct GptBytes {
@@ -28,8 +34,19 @@ struct GptBytes {
 };
 Gpt load_gpt(const GptBytes& files);
 
-// Writes both files, each beside and renamed; what `transformers` loads as a GPT2LMHeadModel. A
-// model without biases is written with zeros in their place, and marked so in config.json.
-void save_gpt(const Gpt& gpt, const std::filesystem::path& directory);
+// A text that belongs to a model, such as its tokenizer.json: saved with it, or not at all.
+struct CompanionFile {
+  std::string name;
+  std::string text;
+};
+
+// Writes both files and the companions; what `transformers` loads as a GPT2LMHeadModel. A model
+// without biases is written with zeros in their place, and marked so in config.json.
+//
+// All files are written beside before the first takes its place, so that a full disk leaves the
+// old model. An end between two renamings leaves the new weights with unchanged texts, or, where a
+// text has changed, a directory without config.json: never a model of parts of two.
+void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
+              const std::vector<CompanionFile>& companions = {});
 
 }  // namespace heed

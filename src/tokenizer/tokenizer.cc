@@ -80,7 +80,7 @@ bool Tokenizer::is_special(std::int32_t id) const {
 
 void Tokenizer::save(const std::filesystem::path& directory) const {
   make_directory(directory);
-  write_text_file(directory / "tokenizer.json", to_json());
+  write_text_file(directory / tokenizer_file_name, to_json());
 }
 
 std::string Tokenizer::content_key() const {

@@ -16,6 +16,8 @@
 
 namespace heed {
 
+inline constexpr const char* tokenizer_file_name = "tokenizer.json";
+
 struct EncodeOptions {
   bool special_tokens = true;  // strings such as <|endoftext|> become their ids; else plain text
 };

@@ -76,7 +76,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
     return std::filesystem::exists(path / name, ignored);
   };
   if (!std::filesystem::is_directory(path, ignored)) return load_json(path);
-  if (exists("tokenizer.json")) return load_json(path / "tokenizer.json");
+  if (exists(tokenizer_file_name)) return load_json(path / tokenizer_file_name);
   require(exists("vocab.json") && exists("merges.txt"), ErrorCode::not_found,
           "{} holds no tokenizer: expected tokenizer.json, or vocab.json and merges.txt{}",
           path.string(),

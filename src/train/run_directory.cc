@@ -47,8 +47,7 @@ RunRecord RunDirectory::read_record() const {
 
 void RunDirectory::save_model(const std::filesystem::path& directory, const Gpt& gpt,
                               const Tokenizer& tokenizer) const {
-  save_gpt(gpt, directory);
-  tokenizer.save(directory);
+  save_gpt(gpt, directory, {{tokenizer_file_name, tokenizer.to_json()}});
 }
 
 void RunDirectory::append_metrics(const OrderedJson& line) const {

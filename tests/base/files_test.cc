@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/expect_error.h"
 #include "base/temporary_directory.h"
@@ -90,6 +92,46 @@ TEST(AtomicFile, ThatCannotBeCreatedIsNamed) {
       input_output, [&] { AtomicFile(directory.path() / "file" / "x"); }, "file/x");
   expect_error(
       not_found, [&] { AtomicFile(directory.path() / "absent" / "x"); }, "absent/x");
+}
+
+TEST(AtomicFile, FinishedIsStillInvisibleAndStillUndone) {
+  const TemporaryDirectory directory;
+  write_text_file(directory / "x", "old");
+  {
+    AtomicFile file(directory / "x");
+    file.write("new");
+    file.finish();
+    EXPECT_EQ(read_text_file(directory / "x"), "old");
+  }
+  EXPECT_EQ(read_text_file(directory / "x"), "old");
+  EXPECT_EQ(directory.entries(), 1U);
+  AtomicFile file(directory / "x");
+  file.write("new");
+  file.finish();
+  file.commit();
+  EXPECT_EQ(read_text_file(directory / "x"), "new");
+  EXPECT_EQ(directory.entries(), 1U);
+}
+
+TEST(AtomicFile, OfOnePathFromManyThreadsDoNotMeet) {
+  const TemporaryDirectory directory;
+  const auto text_of = [](int writer) {
+    return std::string(20'000, static_cast<char>('a' + writer));
+  };
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < 4; ++writer) {
+    threads.emplace_back([&, writer] {
+      for (int round = 0; round < 20; ++round) {
+        AtomicFile file(directory / "x");
+        for (const char letter : text_of(writer)) file.write(std::string_view(&letter, 1));
+        file.commit();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string text = read_text_file(directory / "x");
+  EXPECT_EQ(text, text_of(text.front() - 'a'));
+  EXPECT_EQ(directory.entries(), 1U);
 }
 
 TEST(TextFile, LargerThanAllowedIsRefused) {

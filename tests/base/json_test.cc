@@ -41,6 +41,14 @@ TEST(Json, WhatIsCutShortOrFollowedByMoreIsRefused) {
   }
 }
 
+TEST(Json, WithANulByteIsRefused) {
+  for (const std::string before : {"", "{}", "[1", "{\"a\":\"b"}) {
+    expect_refused(before + std::string(1, '\0'), "is NUL");
+    expect_refused(before + std::string(1, '\0') + "garbage", "is NUL");
+  }
+  EXPECT_EQ(parse_json(R"("\u0000")", "x").get<std::string>(), std::string(1, '\0'));
+}
+
 TEST(Json, DuplicateKeysAreRefused) {
   expect_refused(R"({"a":1,"b":2,"a":3})", "'a' appears twice");
   expect_refused(R"({"o":[{"a":1,"\u0061":3}]})", "'a' appears twice");

@@ -31,8 +31,9 @@ TEST(Help, IsThereForEveryCommand) {
   EXPECT_THAT(run_heed("--version").out, HasSubstr("heed 0."));
   const Outcome help = run_heed("--help");
   EXPECT_EQ(help.status, 0);
-  for (const std::string command : {"tour", "generate", "predict", "attend", "params", "tokenize",
-                                    "tokenizer train", "microworld", "microworld check"}) {
+  for (const std::string command :
+       {"tour", "train", "generate", "predict", "attend", "eval", "params", "tokenize",
+        "tokenizer train", "microworld", "microworld check"}) {
     EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
     const Outcome own = run_heed(command + " --help");
     EXPECT_EQ(own.status, 0);
@@ -50,7 +51,8 @@ TEST(Predict, LogitsAreTheModelsToTheLastBit) {
     EXPECT_EQ(static_cast<float>(document["logits"][i].get<double>()), logits[i]);
   }
   const Json& first = document["candidates"][0];
-  for (const char* key : {"id", "token", "logit", "scaled", "probability", "rank", "removed_by"}) {
+  for (const char* key :
+       {"id", "token", "logit", "scaled", "probability", "rank", "after", "removed_by"}) {
     EXPECT_TRUE(first.contains(key)) << key;
   }
   EXPECT_EQ(document["tokens"], Json({5, 17, 4}));
@@ -68,6 +70,29 @@ TEST(Predict, ShowsEveryPositionAndTheFilters) {
     EXPECT_NEAR(candidate["scaled"].get<double>(), candidate["logit"].get<double>() / 0.5, 1e-5);
   }
   EXPECT_EQ(cut, 400 - 7);
+  const Json& cut_first = document["candidates"][7];
+  EXPECT_EQ(cut_first["after"]["penalties"], cut_first["probability"]);
+  EXPECT_EQ(cut_first["after"]["top-k"], 0.0);
+  const Json& likeliest = document["candidates"][0];
+  EXPECT_GT(likeliest["after"]["top-k"], likeliest["after"]["penalties"]);
+}
+
+TEST(Predict, WithoutFullHoldsNoLogits) {
+  const Json document = json_of("predict --json --tokens 5,17 " + with_model());
+  EXPECT_FALSE(document.contains("logits"));
+  EXPECT_EQ(document["candidates"].size(), 10U);
+}
+
+TEST(Predict, TakesTheFileOfAModel) {
+  const std::string file = "-t 1 -m " + (testing::model_directory() / "model.safetensors").string();
+  const std::string call = "predict --json 'a mole' ";
+  Json expected = json_of(call + with_model());
+  expected.erase("model");
+  Json actual = json_of(call + file);
+  actual.erase("model");
+  EXPECT_EQ(actual, expected);
+  EXPECT_EQ(run_heed("tokenize 'a mole' " + file).out,
+            run_heed("tokenize 'a mole' " + with_model()).out);
 }
 
 TEST(Predict, TakesTextFromAPipe) {
@@ -106,6 +131,31 @@ TEST(Attend, WalksAWord) {
   EXPECT_LT(first["position"], walk["position"]);
 }
 
+// Of many layers the one that is shown is the same as when all are.
+TEST(Attend, KeepsWhatItShows) {
+  const Json all = json_of("attend --json 'a mole dug' " + with_model())["heads"];
+  for (const Json& head : all) {
+    const std::string choice =
+        fmt::format("--layer {} --head {} ", head["layer"].get<int>(), head["head"].get<int>());
+    EXPECT_EQ(json_of("attend --json 'a mole dug' " + choice + with_model())["pattern"],
+              head["pattern"]);
+  }
+  const Outcome overview = run_heed("attend 'a mole dug' " + with_model());
+  for (const char* name : {"0.0", "0.2", "1.0", "1.2"}) EXPECT_THAT(overview.out, HasSubstr(name));
+}
+
+TEST(Eval, TakesTokenIdsInsteadOfAText) {
+  const Json document = json_of("eval --json --per-token --tokens 5,17,4 " + with_model());
+  EXPECT_EQ(document["ids"], Json({5, 17, 4}));
+  EXPECT_EQ(document["tokens"], 2);
+  EXPECT_TRUE(document["bits_per_byte"].is_null());
+  EXPECT_NEAR(document["loss"].get<double>(),
+              -(document["log_probabilities"][1].get<double>() +
+                document["log_probabilities"][2].get<double>()) /
+                  2,
+              1e-5);
+}
+
 TEST(Params, CountsAsDocumented) {
   const Json gpt3 = json_of("params gpt3 --json");
   EXPECT_EQ(gpt3["per_head"]["query"], 12288 * 128);
@@ -119,6 +169,8 @@ TEST(Params, CountsAsDocumented) {
     same["name"] = directory;
     return same;
   }());
+  EXPECT_EQ(json_of("params --json " + directory + "/model.safetensors")["total"],
+            json_of("params --json " + directory)["total"]);
 }
 
 TEST(Tokenize, GoesThereAndBack) {

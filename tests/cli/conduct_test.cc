@@ -25,11 +25,18 @@ struct Mistake {
 
 TEST(Mistakes, GiveOneClearLine) {
   const std::string model = with_model();
+  const std::string directory = testing::model_directory().string();
   const std::vector<Mistake> mistakes{
       {"", 2, "--help"},
       {"nonsense", 2, "nonsense"},
       {"predict --nonsense x " + model, 2, "nonsense"},
       {"predict x -m /nowhere", 1, "/nowhere"},
+      {"predict x -m /nowhere/model.safetensors", 1, "/nowhere"},
+      {"predict x -m " + directory + "/tokenizer.json", 1, "expected a directory"},
+      {"predict x --full " + model, 2, "--json"},
+      {"eval --per-token --tokens 5,6 " + model, 2, "--json"},
+      {"eval " + model, 2, "--tokens"},
+      {"eval --text x --tokens 5,6 " + model, 2, "--tokens"},
       {"predict '' " + model, 2, "empty"},
       {"predict --tokens 5,x " + model, 2, "5,x"},
       {"predict --tokens 5,-1 " + model, 2, "5,-1"},

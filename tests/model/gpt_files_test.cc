@@ -262,6 +262,22 @@ TEST_F(GptFiles, AreNamedWhenTheyAreNotThere) {
       ErrorCode::not_found, [&] { load(); }, weights_file_name);
 }
 
+TEST_F(GptFiles, MayBeNamedByTheWeights) {
+  const Gpt gpt = random_gpt(small_config());
+  save(gpt);
+  expect_same(load_gpt(directory_ / weights_file_name), gpt);
+  std::filesystem::rename(directory_ / weights_file_name, directory_ / "other.safetensors");
+  expect_same(load_gpt(directory_ / "other.safetensors"), gpt);
+  EXPECT_EQ(model_directory(directory_ / "other.safetensors"), directory_.path());
+  expect_error(
+      ErrorCode::unsupported, [&] { load_gpt(directory_ / config_file_name); }, config_file_name,
+      ".safetensors");
+  std::filesystem::remove(directory_ / config_file_name);
+  expect_error(
+      ErrorCode::not_found, [&] { load_gpt(directory_ / "other.safetensors"); },
+      "other.safetensors", "no config.json");
+}
+
 // For its lifetime, files of this process cannot grow beyond `bytes`: writing more fails as on a
 // full disk.
 class FileSizeLimit {
@@ -295,6 +311,48 @@ TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
   }
   EXPECT_EQ(directory_.entries(), entries);
   expect_same(load(), old_gpt);
+}
+
+TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
+  const Gpt old_gpt = random_gpt(small_config());
+  save(old_gpt);
+  const auto size = std::filesystem::file_size(directory_ / weights_file_name);
+  const auto entries = directory_.entries();
+  {
+    const FileSizeLimit limit(size + 1024);
+    expect_error(
+        ErrorCode::input_output,
+        [&] {
+          save_gpt(random_gpt(small_config(), 99), directory_.path(),
+                   {{"tokenizer.json", std::string(2 * size, ' ')}});
+        },
+        "tokenizer.json");
+  }
+  EXPECT_EQ(directory_.entries(), entries);
+  expect_same(load(), old_gpt);
+}
+
+// A directory that cannot be replaced stands in for the end of the process between two renamings.
+TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
+  save_gpt(random_gpt(small_config()), directory_.path(), {{"companion", "old"}});
+  EXPECT_EQ(read_text_file(directory_ / "companion"), "old");
+  std::filesystem::remove(directory_ / "companion");
+  make_directory(directory_.path() / "companion" / "full");
+  GptConfig other = small_config();
+  other.heads = 4;  // of the same shapes, so that nothing else tells them apart
+  other.head_size = 3;
+  expect_error(
+      ErrorCode::input_output,
+      [&] {
+        save_gpt(random_gpt(other), directory_.path(), {{"companion", "new"}});
+      },
+      "companion");
+  expect_error(
+      ErrorCode::not_found, [&] { load(); }, config_file_name);
+  std::filesystem::remove_all(directory_ / "companion");
+  save_gpt(random_gpt(other), directory_.path(), {{"companion", "new"}});
+  expect_same(load(), random_gpt(other));
+  EXPECT_EQ(directory_.entries(), 3U);
 }
 
 }  // namespace
