@@ -138,7 +138,7 @@ class Tour {
     heading("How it might go on", "heed generate writes more");
     std::string told;
     for (const std::string& bytes : text_.bytes) told += bytes;
-    std::vector<std::string> lines = wrap(told + result.text, screen_.width() - 4);
+    std::vector<std::string> lines = wrap(printable_lines(told + result.text), screen_.width() - 4);
     if (lines.size() > text_lines) {
       lines.resize(text_lines);
       lines.back() = fit(lines.back() + " …", screen_.width() - 2);

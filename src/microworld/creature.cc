@@ -1,4 +1,4 @@
-// Two creatures meet. The adjectives before a creature decide how it walks, looks and speaks; those
+// Two creatures meet. The adjectives before a creature decide how it looks, walks and speaks; those
 // before the place decide what is to be seen there.
 #include <string_view>
 
@@ -9,51 +9,30 @@
 #include "microworld/phrase.h"
 
 namespace heed::microworld {
-namespace {
-
-void describe(Writer& writer, const Creature& creature) {
-  const Slots& slots = common_slots();
-  if (creature.coat != nullptr) {
-    say(writer, creature.coat->detail, slots);
-    say(writer, ". ", slots);
-  }
-  if (creature.colour != nullptr) {
-    say(writer, "(In the sun|In the moonlight|From far away) it looked like ", slots);
-    say(writer, creature.colour->likeness, slots);
-    say(writer, ". ", slots);
-  }
-  if (creature.coat == nullptr && creature.colour == nullptr) {
-    say(writer, "(Nobody knew where it came from|It had no name|It was far from home). ", slots);
-  }
-}
-
-}  // namespace
-
 void tell_creature(Writer& writer) {
   Creature hero, stranger;
-  const Land* land = nullptr;
+  Place place;
   Goods first, second;
   Slots slots = common_slots();
   const auto set_text = [&](std::string_view name, auto text) {
     slots.set(name, [&slots, text](Writer& w) { say(w, text(), slots); });
   };
   slots.set("new_hero", [&](Writer& w) { hero = write_creature(w); });
-  slots.set("hero_details", [&](Writer& w) { describe(w, hero); });
   set_text("hero", [&] { return hero.noun; });
   set_text("hero_moves", [&] { return hero.temper->moves; });
   set_text("hero_reacts", [&] { return hero.temper->reacts; });
   set_text("hero_speech", [&] { return hero.temper->speech; });
   set_text("hero_says", [&] { return hero.temper->says; });
-  slots.set("new_place", [&](Writer& w) { land = &write_place(w); });
-  set_text("clause", [&] { return land->clause; });
-  set_text("night", [&] { return land->night; });
+  slots.set("new_place", [&](Writer& w) { place = write_place(w); });
+  set_text("place", [&] { return place.noun; });
+  set_text("night", [&] { return place.land->night; });
   slots.set("new_stranger", [&](Writer& w) { stranger = write_creature(w, {hero.noun}); });
   set_text("stranger", [&] { return stranger.noun; });
   set_text("stranger_reacts", [&] { return stranger.temper->reacts; });
   set_text("stranger_speech", [&] { return stranger.temper->speech; });
   set_text("stranger_says", [&] { return stranger.temper->says; });
   slots.set("new_first", [&](Writer& w) { first = write_goods(w); });
-  slots.set("new_second", [&](Writer& w) { second = write_goods(w, {first.noun}); });
+  slots.set("new_second", [&](Writer& w) { second = write_goods(w, {.except = {first.noun}}); });
   set_text("first", [&] { return first.noun; });
   set_text("second", [&] { return second.noun; });
   set_text("first_fate", [&] { return first.condition->fate; });
@@ -61,7 +40,7 @@ void tell_creature(Writer& writer) {
 
   say(writer,
       "(One morning|Late one evening|Long ago|Once upon a time|Before dawn|Early one {weekday}), "
-      "{new_hero} {hero_moves} {new_place}, {clause}. {hero_details}",
+      "{new_hero} {hero_moves} {new_place}. ",
       slots);
   say(writer,
       "(Beside|Near|Behind|Under) (a stone bridge|a hollow tree|a ruined house|a broken gate|a "
@@ -71,9 +50,10 @@ void tell_creature(Writer& writer) {
       slots);
   say(writer,
       "(In the grass|Behind a rock|Among the leaves|Under a stone) they (found|dug up|came upon) "
-      "{new_first} and {new_second}. (The {hero} took the {first}{first_fate}, and the {stranger} "
+      "{new_first} beside {new_second}. (The {hero} took the {first}{first_fate}, and the "
+      "{stranger} "
       "took the {second}{second_fate}|The {stranger} took the {first}{first_fate}, and the {hero} "
-      "took the {second}{second_fate}). That night {night}.",
+      "took the {second}{second_fate}). That night in the {place} {night}.",
       slots);
 }
 

@@ -1,5 +1,5 @@
-// Creatures and places whose adjectives decide what they do and how they look. The tales that tell
-// of them read the consequences from here.
+// Creatures and places whose adjectives decide what they are like, which is said directly after the
+// noun, and what they do. The stories that tell of them read the consequences from here.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 namespace heed::microworld {
 
 struct Temper {
-  std::array<std::string_view, 3> adjectives;
+  std::array<std::string_view, 2> adjectives;
+  std::string_view tail;    // directly after the noun: "a shy hare quiet as a shadow"
   std::string_view moves;   // before the place
   std::string_view reacts;  // at a meeting
   std::string_view speech;  // in quotation marks
@@ -19,33 +20,36 @@ struct Temper {
 };
 
 struct Coat {
-  std::array<std::string_view, 3> adjectives;
-  std::string_view detail;
+  std::array<std::string_view, 2> adjectives;
+  std::string_view tail;
 };
 
 struct CreatureColour {
   std::array<std::string_view, 1> adjectives;
-  std::string_view likeness;
+  std::string_view tail;
 };
 
 struct Land {
-  std::array<std::string_view, 3> adjectives;
-  std::string_view clause;  // of the place, by day
-  std::string_view night;   // what happened there that night
+  std::array<std::string_view, 2> adjectives;
+  std::string_view tail;
+  std::string_view night;  // what happened there that night
 };
 
 struct Creature {
   const Temper* temper = nullptr;  // a neutral one where no adjective says otherwise
-  const Coat* coat = nullptr;
-  const CreatureColour* colour = nullptr;
   std::string_view noun;
 };
 
-// Writes "a" and a creature with one to three adjectives: temper, coat and colour, any of them
-// absent but not all.
+struct Place {
+  const Land* land = nullptr;
+  std::string_view noun;
+};
+
+// Writes "a" and a creature with one to three adjectives, which are temper, coat and colour, any of
+// them absent but not all, and with their tails.
 Creature write_creature(Writer& writer, std::vector<std::string_view> except = {});
 
-// Writes "the" and a place with an adjective.
-const Land& write_place(Writer& writer);
+// Writes "the" and a place with an adjective and its tail.
+Place write_place(Writer& writer);
 
 }  // namespace heed::microworld

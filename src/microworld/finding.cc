@@ -12,15 +12,16 @@ namespace heed::microworld {
 namespace {
 
 constexpr std::string_view opening =
-    "On {weekday} three things were lost in (Millbrook|Oldford|Harwick|Saltport|Greenhill|"
-    "Kingsbury), and three things were found.";
+    "On {weekday} three things were lost and found in (Millbrook|Oldford|Harwick|Saltport|"
+    "Greenhill|Kingsbury).";
 
 constexpr std::string_view finding =
     "\nThe {passer}, the {passer} and the {passer} came (down the road|over the bridge|out of the "
     "church|to the well). (Beside the gate|On the step|Under a tree|By the well) lay {thing_found}"
-    "(; it belonged|, and it belonged| that belonged) to the {owner}. They (called|asked|sent for) "
-    "the {owner_again}. The {owner_again} (smiled|nodded|bowed), the {other} (cleaned|wrapped|"
-    "admired) the {noun}, and so the {noun} came back to the {owner_again}.";
+    "(; it belonged|, and it belonged|, which belonged) to the {owner}. They (called|asked|sent "
+    "for) "
+    "the {owner_again}, the {other} (cleaned|wrapped|admired) the {noun}, and so the {noun} came "
+    "back to the {owner_again}.";
 
 void tell_one(Writer& writer) {
   std::array<std::string_view, 3> passers;
@@ -31,7 +32,7 @@ void tell_one(Writer& writer) {
   WithoutRepeats others({});
   Slots slots;
   slots.set("passer", [&](Writer& w) { passers[count++] = strangers.write(w); });
-  slots.set("thing_found", [&](Writer& w) { goods = write_goods(w); });
+  slots.set("thing_found", [&](Writer& w) { goods = write_goods(w, {.most_adjectives = 1}); });
   slots.set("noun", [&](Writer& w) { w.write(goods.noun); });
   slots.set("owner", [&](Writer& w) {
     const std::size_t chosen = w.pick(passers);

@@ -1,8 +1,9 @@
 // Things that are found, bought, given and lost: an adjective says what condition a thing is in,
-// and the condition decides what people say of it and do with it.
+// and the condition decides what is said of it, directly after the noun, and what is done with it.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -12,18 +13,23 @@ namespace heed::microworld {
 
 struct Condition {
   std::array<std::string_view, 3> adjectives;
-  std::string_view trail;   // directly after the noun: "a cracked jug that nobody wanted"
+  std::string_view tail;    // directly after the noun: "a cracked jug worth nothing"
   std::string_view price;   // what the seller asks
   std::string_view fate;    // what the new owner does: "took the jug, hoping to mend it"
   std::string_view thanks;  // what one writes to the giver
 };
 
 struct Goods {
-  const Condition* condition = nullptr;
+  const Condition* condition = nullptr;  // that of the first adjective
   std::string_view noun;
 };
 
-// Writes "a" and a thing with one or two adjectives, the second of which is a colour.
-Goods write_goods(Writer& writer, std::vector<std::string_view> except = {});
+struct GoodsOptions {
+  std::vector<std::string_view> except = {};  // nouns that must not come again
+  std::size_t most_adjectives = 2;            // 1 or 2
+};
+
+// Writes "a" and a thing with its adjectives and their tails.
+Goods write_goods(Writer& writer, const GoodsOptions& options = {});
 
 }  // namespace heed::microworld

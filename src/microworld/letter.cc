@@ -11,16 +11,15 @@ namespace heed::microworld {
 
 void tell_letter(Writer& writer) {
   const Scene* scene = nullptr;
-  Goods present, returned;
+  Goods present;
   Slots slots = common_slots();
   set_person(slots, narrator);
   slots.set("reader", [](Writer& w) { write_person(w); });
   slots.set("writer", [](Writer& w) { write_person(w); });
   slots.set("present", [&](Writer& w) { present = write_goods(w); });
-  slots.set("returned", [&](Writer& w) { returned = write_goods(w, {present.noun}); });
+  slots.set("returned", [&](Writer& w) { write_goods(w, {.except = {present.noun}}); });
   slots.set("present_noun", [&](Writer& w) { w.write(present.noun); });
   slots.set("thanks", [&](Writer& w) { say(w, present.condition->thanks, slots); });
-  slots.set("trail", [&](Writer& w) { say(w, returned.condition->trail, slots); });
   slots.set("context", [&](Writer& w) { scene = &write_context(w, Reading::sense, slots); });
   slots.set("scene", [&](Writer& w) { write_scene(w, *scene, Reading::sense, slots); });
 
@@ -35,7 +34,7 @@ void tell_letter(Writer& writer) {
       slots);
   say(writer,
       "(Please write soon|Come and see us in summer|Do not forget the cat|Give my love to the "
-      "{role}). I am sending you {returned} {trail}.\nYour (old|loving|true) (friend|cousin|"
+      "{role}). I am sending you {returned}.\nYour (old|loving|true) (friend|cousin|"
       "{role}),\n{writer}",
       slots);
 }

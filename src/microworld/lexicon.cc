@@ -23,7 +23,6 @@ constexpr std::array<std::string_view, 8> colour_words = {"red",   "blue",  "gre
 std::span<const std::string_view> roles() { return role_words; }
 std::span<const std::string_view> rooms() { return room_words; }
 std::span<const std::string_view> things() { return thing_words; }
-std::span<const std::string_view> colours() { return colour_words; }
 
 const Slots& common_slots() {
   static const Slots slots = {

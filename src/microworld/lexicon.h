@@ -13,10 +13,9 @@
 
 namespace heed::microworld {
 
-std::span<const std::string_view> roles();    // cook, gardener, ...
-std::span<const std::string_view> rooms();    // library, study, ...
-std::span<const std::string_view> things();   // jug, bowl, ...: each takes "a", not "an"
-std::span<const std::string_view> colours();  // of things
+std::span<const std::string_view> roles();   // cook, gardener, ...
+std::span<const std::string_view> rooms();   // library, study, ...
+std::span<const std::string_view> things();  // jug, bowl, ...: each takes "a", not "an"
 
 // {role} {room} {thing} {colour} {number} {number_capital} {weekday}: each writes a free choice.
 const Slots& common_slots();
@@ -28,6 +27,12 @@ constexpr std::array<std::string_view, rows * n> all_adjectives(
   std::array<std::string_view, rows * n> all;
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = table[i / n].adjectives[i % n];
   return all;
+}
+
+// The row of a table that an adjective of all_adjectives() comes from.
+template <class Row, std::size_t rows>
+constexpr const Row& row_of(const std::array<Row, rows>& table, std::size_t adjective) {
+  return table[adjective / std::tuple_size_v<decltype(Row::adjectives)>];
 }
 
 // Chooses and writes words of a list one after another, none of them twice.

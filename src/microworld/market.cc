@@ -1,5 +1,5 @@
-// Goods on stalls: the condition that an adjective gives a thing decides how the stall keeps it,
-// what it costs and what becomes of it.
+// Goods on stalls: the condition that an adjective gives a thing decides what is said of
+// it, what it costs and what becomes of it.
 #include <array>
 #include <string_view>
 
@@ -20,13 +20,11 @@ void tell_market(Writer& writer) {
   };
   slots.set("person", [&](Writer& w) { set_person(slots, write_person(w)); });
   slots.set("new_first", [&](Writer& w) { goods[0] = write_goods(w); });
-  slots.set("new_second", [&](Writer& w) { goods[1] = write_goods(w, {goods[0].noun}); });
+  slots.set("new_second",
+            [&](Writer& w) { goods[1] = write_goods(w, {.except = {goods[0].noun}}); });
   slots.set("new_third", [&](Writer& w) {
-    goods[2] = write_goods(w, {goods[0].noun, goods[1].noun});
+    goods[2] = write_goods(w, {.except = {goods[0].noun, goods[1].noun}});
   });
-  set_text("first_trail", [&] { return goods[0].condition->trail; });
-  set_text("second_trail", [&] { return goods[1].condition->trail; });
-  set_text("third_trail", [&] { return goods[2].condition->trail; });
   slots.set("wanted", [&](Writer& w) {
     const std::array<std::string_view, 3> nouns = {goods[0].noun, goods[1].noun, goods[2].noun};
     bought = w.pick(nouns);
@@ -41,9 +39,9 @@ void tell_market(Writer& writer) {
       "foot|by boat|by cart) with (a bag of coins|an empty bag|the {role}|{number} crowns). ",
       slots);
   say(writer,
-      "On the (first|nearest|longest) stall stood {new_first} {first_trail} and {new_second} "
-      "{second_trail}. On the (last|next|smallest) stall, (between|behind|among) the "
-      "(pears|plums|beans|roses|hats), stood {new_third} {third_trail}.\n",
+      "On the (first|nearest|longest) stall stood {new_first} beside {new_second}. On the "
+      "(last|next|smallest) stall, (between|behind|among) the "
+      "(pears|plums|beans|roses|hats), stood {new_third}.\n",
       slots);
   say(writer,
       "\"How much is the {wanted}?\" asked {name}. \"{price},\" said the (old man|old woman|young "

@@ -50,8 +50,8 @@ void tell_outing(Writer& writer) {
   say(writer,
       "(After lunch|In the afternoon|Later that day) {he} and the {second_companion} "
       "{afternoon_context}. {afternoon_scene} "
-      "(On the way home|Under a tree|Behind a gate|Near the road) {he} found {found} for the "
-      "{companion_again}, who took it{fate}. ",
+      "(On the way home|Under a tree|Behind a gate|Near the road) {he} found {found}. The "
+      "{companion_again} took it{fate}. ",
       slots);
   say(writer,
       "(That night|In bed|When the lamp was out,) {he} dreamed of the {morning_word} and the "

@@ -156,4 +156,15 @@ ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase) {
   return chosen;
 }
 
+void write_tails(Writer& writer, std::vector<std::string_view> tails) {
+  for (std::string_view before = " "; !tails.empty(); before = tails.size() == 1 ? " and " : ", ") {
+    writer.write(before);
+    std::vector<std::string_view> beginnings;
+    for (std::string_view tail : tails) beginnings.push_back(certain_beginning(tail));
+    const std::size_t option = writer.choose({.count = tails.size(), .beginnings = beginnings});
+    say(writer, tails[option], {});
+    tails.erase(tails.begin() + static_cast<std::ptrdiff_t>(option));
+  }
+}
+
 }  // namespace heed::microworld

@@ -63,4 +63,8 @@ struct ChosenWords {
 // Writes the phrase with the right article and records an AdjectiveMark.
 ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase);
 
+// Writes what the adjectives say of a noun, directly after it and in any order: " soft as moss", or
+// " soft as moss and dark as ink". The tails are templates.
+void write_tails(Writer& writer, std::vector<std::string_view> tails);
+
 }  // namespace heed::microworld

@@ -113,20 +113,26 @@ TEST(Microworld, WhatContradictsTheTruthHasNoProbability) {
     EXPECT_EQ(log_probability(text) > impossible, suspect == mystery.culprit->name) << suspect;
   }
   const std::string walk =
-      "Long ago, a shy fox crept through the leafy wood, where ferns grew beside the path. It had "
-      "no "
-      "name. Near a broken gate it met a blue hare, which waited. \"Good day to you,\" said the "
-      "hare. The fox trembled. \"I heard a noise,\" it whispered.\nBehind a rock they dug up a "
-      "tiny "
-      "cup and a new red bell. The hare took the cup and hid it under a leaf, and the fox took the "
-      "bell and smiled at the moon in its side. That night an owl sang to them.";
+      "Long ago, a shy fox quiet as a mouse crept through the leafy wood full of ferns. Near a "
+      "broken gate it met a sleek blue hare deep as the sea and smooth as ice, which waited. "
+      "\"Good "
+      "day to you,\" said the hare. The fox trembled. \"I heard a noise,\" it whispered.\nBehind a "
+      "rock they dug up a tiny cup no bigger than a nut beside a new bell clean as snow. The hare "
+      "took "
+      "the cup and hid it under a leaf, and the fox took the bell and smiled at the moon in its "
+      "side. That night in the wood an owl sang to them.";
   EXPECT_GT(log_probability(walk), impossible);
-  // A fierce fox does not creep, a leafy wood has no ice, and a new bell needs no mending.
+  // A fierce fox is not quiet and does not creep, a leafy wood has no ice, and a new bell needs no
+  // mending.
   EXPECT_EQ(log_probability(replaced(walk, "a shy fox", "a fierce fox")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "crept through", "prowled through")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "quiet as a mouse", "cruel as winter")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "leafy", "icy")), impossible);
-  EXPECT_EQ(log_probability(replaced(walk, "a new red bell", "a bent red bell")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "a new bell", "a bent bell")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "The hare took", "The pony took")), impossible);
+  EXPECT_NEAR(log_probability(replaced(walk, "deep as the sea and smooth as ice",
+                                       "smooth as ice and deep as the sea")),
+              log_probability(walk), 1e-9);
   EXPECT_NEAR(log_probability(replaced(walk, "crept through", "slipped into")),
               log_probability(walk), 1e-9);
 }

@@ -121,6 +121,45 @@ TEST(Phenomena, TwoNounPhrasesWithAdjectivesShareASentence) {
   EXPECT_GT(std::count_if(all.begin(), all.end(), sentence_holds_two), story_count / 4);
 }
 
+TEST(Phenomena, TheWordAfterANounDependsOnEachOfItsAdjectives) {
+  const auto after = [](const Story& story, const AdjectiveMark& mark) {
+    return words_of(story.text.substr(mark.noun.end, 40)).at(0);
+  };
+  // A lone adjective settles the word, and no word can be guessed without it.
+  std::map<std::string, std::string, std::less<>> settled;
+  std::map<std::string, int> counts;
+  int nouns = 0;
+  for (const Story& story : stories()) {
+    for (const AdjectiveMark& mark : story.adjectives) {
+      const std::string word = after(story, mark);
+      ++counts[word];
+      ++nouns;
+      if (mark.adjectives.size() > 1) continue;
+      const auto [known, fresh] =
+          settled.emplace(std::string(mark.adjectives[0].in(story.text)), word);
+      ASSERT_EQ(known->second, word) << known->first;
+    }
+  }
+  EXPECT_GE(settled.size(), 40u);
+  EXPECT_GE(counts.size(), 20u);
+  for (const auto& [word, count] : counts) EXPECT_LT(count, nouns / 6) << word;
+
+  // Of two, either is as likely to settle it.
+  int first = 0, pairs = 0;
+  for (const Story& story : stories()) {
+    for (const AdjectiveMark& mark : story.adjectives) {
+      if (mark.adjectives.size() != 2) continue;
+      const std::string word = after(story, mark);
+      const bool by_first = word == settled.find(mark.adjectives[0].in(story.text))->second;
+      ASSERT_TRUE(by_first || word == settled.find(mark.adjectives[1].in(story.text))->second);
+      first += by_first;
+      ++pairs;
+    }
+  }
+  EXPECT_GT(pairs, 2000);
+  EXPECT_NEAR(first, pairs / 2.0, 5.0 * std::sqrt(pairs / 4.0));
+}
+
 // A mention of a word of several senses, or of a name, with what stands around it.
 struct Mention {
   std::string word, reading;

@@ -96,6 +96,17 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   return lines;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines += printable(text.substr(begin, end - begin));
+    if (end < text.size()) lines += '\n';
+    begin = end + 1;
+  }
+  return lines;
+}
+
 std::string visible(std::string_view bytes) {
   std::string text;
   for (const char character : printable(bytes)) {
