@@ -52,6 +52,7 @@ TrainSettings train_preset(std::string_view name) {
     settings.batch_size = 8;
     settings.sequence_length = 224;  // the longest story has 218 tokens
     settings.windows = Windows::documents;
+    settings.precision = kernels::Precision::bf16;
     settings.learning_rate = 1.5e-3;
     settings.min_learning_rate = 3e-5;
     settings.beta2 = 0.98;
