@@ -41,7 +41,7 @@ configure_package_config_file(cmake/heedConfig.cmake.in ${CMAKE_BINARY_DIR}/heed
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/heedConfig.cmake ${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
-  cmake/onednn.cmake DESTINATION ${heed_package_folder})
+  DESTINATION ${heed_package_folder})
 
 if(HEED_BUILD_TESTS)
   add_test(NAME install COMMAND ${PROJECT_SOURCE_DIR}/tests/install/install_test.sh

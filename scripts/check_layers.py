@@ -2,7 +2,7 @@
 """Checks that the folders of src/ include only what stands below them.
 
 A file includes its own folder, lower floors and heed/ (the installed headers). Folders on one floor
-never include each other. Highway and oneDNN stay inside src/kernels/cpu. Installed headers include
+never include each other. Highway stays inside src/kernels/cpu. Installed headers include
 installed headers only. Prints file:line for every breach and exits with 1 if there is one.
 """
 

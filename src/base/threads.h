@@ -1,4 +1,4 @@
-// Parallel loops over OpenMP's pool, the one that oneDNN itself uses.
+// Parallel loops over OpenMP's pool.
 #pragma once
 
 #include <omp.h>
