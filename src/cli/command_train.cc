@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/text.h"
 #include "generate/generator.h"
 #include "kernels/machine_peak.h"
 #include "model/gpt_files.h"
@@ -33,14 +34,6 @@ struct TrainOptions {
   bool resume = false;
   bool json = false;
 };
-
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::ptrdiff_t i = std::ssize(digits) - 3; i > 0; i -= 3) {
-    digits.insert(static_cast<std::size_t>(i), ",");
-  }
-  return digits;
-}
 
 std::string duration(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
@@ -65,6 +58,12 @@ class TrainReporter : public TrainObserver {
     line_.log(fmt::format(
         "{} steps of {} tokens{}", grouped(steps_), grouped(run.settings.tokens_per_step()),
         run.first_step > 0 ? fmt::format(", going on from step {}", grouped(run.first_step)) : ""));
+    const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
+    line_.log(fmt::format("{} of memory: {} parameters, gradients and moments, {} activations{}",
+                          bytes(run.memory.total()),
+                          bytes(run.memory.parameters + run.memory.gradients + run.memory.moments),
+                          bytes(run.memory.activations),
+                          run.settings.recompute ? " (recomputed)" : ""));
   }
 
   void stepped(const StepReport& report) override {

@@ -41,10 +41,16 @@ void embedding(const EmbeddingInput<T>& input, const View<Out>& out,
     rank(input.position_table, 2, "position_table");
     const std::int64_t last = input.position_table.extent(0);
     contiguous(input.position_table, Shape{last, channels}, "position_table");
-    require(input.first_position >= 0 && input.first_position <= last - positions,
-            ErrorCode::invalid_argument,
-            "positions {} to {} are outside the position table of {} rows", input.first_position,
-            input.first_position + positions - 1, last);
+    require(input.first_positions.empty() ||
+                static_cast<std::int64_t>(input.first_positions.size()) == batch,
+            ErrorCode::invalid_argument, "{} first positions for {} sequences",
+            input.first_positions.size(), batch);
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const std::int64_t first = input.position(b, 0);
+      require(first >= 0 && first <= last - positions, ErrorCode::invalid_argument,
+              "positions {} to {} are outside the position table of {} rows", first,
+              first + positions - 1, last);
+    }
   }
   if (gradients.token_table.present()) {
     contiguous(gradients.token_table, input.token_table.shape(), "gradient of token_table");

@@ -28,6 +28,13 @@ struct EmbeddingInput {
   View<const T> token_table;        // (V, C)
   View<const T> position_table;     // (P, C); absent: no positions
   std::int64_t first_position = 0;  // position of tokens[:, 0]; first_position + T <= P
+  std::span<const std::int64_t> first_positions{};  // (B), where sequences differ in it
+
+  std::int64_t position(std::int64_t b, std::int64_t t) const {
+    return (first_positions.empty() ? first_position
+                                    : first_positions[static_cast<std::size_t>(b)]) +
+           t;
+  }
 };
 
 template <class T>

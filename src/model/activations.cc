@@ -19,6 +19,8 @@ class Planner {
     return arena;
   }
 
+  std::int64_t bytes() const { return layout_.size() * static_cast<std::int64_t>(sizeof(float)); }
+
  private:
   struct Wanted {
     View<float>* view;
@@ -28,63 +30,103 @@ class Planner {
   std::vector<Wanted> wanted_;
 };
 
+// Where the activations of a pass go, without memory.
+struct ActivationPlan {
+  Planner planner;
+  std::vector<BlockActivations> blocks;
+  View<float> embedding;
+  View<float> branch_out;
+  std::vector<View<float>> streams;  // what each block writes; none: in place
+  NormSaved final_norm_saved;
+  View<float> final_norm;
+
+  ActivationPlan(const GptConfig& config, std::int64_t batch, std::int64_t positions, Keep keep) {
+    const std::int64_t n = batch * positions, c = config.channels, a = config.attention_width();
+    const auto layers = static_cast<std::size_t>(config.layers);
+    blocks.resize(keep == Keep::every_block ? layers : 1);
+    streams.resize(keep == Keep::one_block ? 0 : layers);
+    planner.want(embedding, {n, c});
+    planner.want(branch_out, {n, c});
+    for (BlockActivations& block : blocks) {
+      planner.want(block.norm_1_saved.mean, {n});
+      planner.want(block.norm_1_saved.reciprocal_deviation, {n});
+      planner.want(block.norm_1, {n, c});
+      planner.want(block.attention.query_key_value, {n, 3 * a});
+      planner.want(block.attention.mixed_values, {n, a});
+      planner.want(block.attention.log_sum_exp, {batch, config.heads, positions});
+      planner.want(block.residual_mid, {n, c});
+      planner.want(block.norm_2_saved.mean, {n});
+      planner.want(block.norm_2_saved.reciprocal_deviation, {n});
+      planner.want(block.norm_2, {n, c});
+      planner.want(block.feed_forward.pre, {n, config.feed_forward});
+      planner.want(block.feed_forward.post, {n, config.feed_forward});
+    }
+    for (View<float>& stream : streams) planner.want(stream, {n, c});
+    planner.want(final_norm_saved.mean, {n});
+    planner.want(final_norm_saved.reciprocal_deviation, {n});
+    planner.want(final_norm, {n, c});
+  }
+  ActivationPlan(const ActivationPlan&) = delete;  // the planner knows where the views are
+  ActivationPlan& operator=(const ActivationPlan&) = delete;
+};
+
+struct GradientViews {
+  View<float> residual, branch, norm, query_key_value, mixed_values, neurons;
+};
+
+void plan_gradients(Planner& planner, GradientViews& views, const GptConfig& config,
+                    std::int64_t rows) {
+  planner.want(views.residual, {rows, config.channels});
+  planner.want(views.branch, {rows, config.channels});
+  planner.want(views.norm, {rows, config.channels});
+  planner.want(views.query_key_value, {rows, 3 * config.attention_width()});
+  planner.want(views.mixed_values, {rows, config.attention_width()});
+  planner.want(views.neurons, {rows, config.feed_forward});
+}
+
 }  // namespace
+
+std::int64_t GptActivations::bytes_needed(const GptConfig& config, std::int64_t batch,
+                                          std::int64_t positions, Keep keep) {
+  return ActivationPlan(config, batch, positions, keep).planner.bytes();
+}
 
 GptActivations::GptActivations(const GptConfig& config, std::int64_t batch, std::int64_t positions,
                                Keep keep)
-    : batch_(batch), positions_(positions) {
-  const std::int64_t n = batch * positions;
-  const std::int64_t c = config.channels;
-  const std::int64_t a = config.attention_width();
-  const std::int64_t planned = keep == Keep::every_block ? config.layers : 1;
-
-  Planner planner;
-  blocks_.resize(static_cast<std::size_t>(planned));
-  View<float> embedding;
-  View<float> branch_out;
-  planner.want(embedding, {n, c});
-  planner.want(branch_out, {n, c});
-  for (BlockActivations& block : blocks_) {
-    planner.want(block.norm_1_saved.mean, {n});
-    planner.want(block.norm_1_saved.reciprocal_deviation, {n});
-    planner.want(block.norm_1, {n, c});
-    planner.want(block.attention.query_key_value, {n, 3 * a});
-    planner.want(block.attention.mixed_values, {n, a});
-    planner.want(block.attention.log_sum_exp, {batch, config.heads, positions});
-    planner.want(block.residual_mid, {n, c});
-    planner.want(block.norm_2_saved.mean, {n});
-    planner.want(block.norm_2_saved.reciprocal_deviation, {n});
-    planner.want(block.norm_2, {n, c});
-    planner.want(block.feed_forward.pre, {n, config.feed_forward});
-    planner.want(block.feed_forward.post, {n, config.feed_forward});
-    if (keep == Keep::every_block) planner.want(block.residual_post, {n, c});
-  }
-  planner.want(final_norm_saved_.mean, {n});
-  planner.want(final_norm_saved_.reciprocal_deviation, {n});
-  planner.want(final_norm_, {n, c});
-  arena_ = planner.bind();
-
-  // The stream: each block reads what the one before wrote. With one block in memory it is written
+    : batch_(batch), positions_(positions), keep_(keep) {
+  ActivationPlan plan(config, batch, positions, keep);
+  arena_ = plan.planner.bind();
+  final_norm_saved_ = plan.final_norm_saved;
+  final_norm_ = plan.final_norm;
+  blocks_ = std::move(plan.blocks);
+  blocks_.resize(static_cast<std::size_t>(config.layers), blocks_.front());
+  // The stream: each block reads what the one before wrote. With one stream in memory it is written
   // in place, because residual_mid stands between residual_pre and residual_post.
-  if (keep == Keep::one_block) {
-    blocks_.front().residual_post = embedding;
-    blocks_.resize(static_cast<std::size_t>(config.layers), blocks_.front());
-  }
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    blocks_[layer].residual_pre = layer == 0 ? embedding : blocks_[layer - 1].residual_post;
-    blocks_[layer].branch_out = branch_out;
+    blocks_[layer].residual_pre = layer == 0 ? plan.embedding : blocks_[layer - 1].residual_post;
+    blocks_[layer].residual_post = plan.streams.empty() ? plan.embedding : plan.streams[layer];
+    blocks_[layer].branch_out = plan.branch_out;
   }
+}
+
+std::int64_t GptActivationGradients::bytes_needed(const GptConfig& config, std::int64_t rows) {
+  Planner planner;
+  GradientViews views;
+  plan_gradients(planner, views, config, rows);
+  return planner.bytes();
 }
 
 GptActivationGradients::GptActivationGradients(const GptConfig& config, std::int64_t rows) {
   Planner planner;
-  planner.want(residual, {rows, config.channels});
-  planner.want(branch, {rows, config.channels});
-  planner.want(norm, {rows, config.channels});
-  planner.want(query_key_value, {rows, 3 * config.attention_width()});
-  planner.want(mixed_values, {rows, config.attention_width()});
-  planner.want(neurons, {rows, config.feed_forward});
+  GradientViews views;
+  plan_gradients(planner, views, config, rows);
   arena_ = planner.bind();
+  residual = views.residual;
+  branch = views.branch;
+  norm = views.norm;
+  query_key_value = views.query_key_value;
+  mixed_values = views.mixed_values;
+  neurons = views.neurons;
 }
 
 }  // namespace heed

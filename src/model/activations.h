@@ -38,6 +38,7 @@ struct BlockActivations {
 // Which blocks' activations stay in memory after the pass.
 enum class Keep {
   every_block,  // for backward
+  residuals,    // for a backward that computes each block again from the stream that it read
   one_block,    // for inference: each block overwrites the one before
 };
 
@@ -45,8 +46,13 @@ class GptActivations {
  public:
   GptActivations(const GptConfig& config, std::int64_t batch, std::int64_t positions, Keep keep);
 
+  // Bytes that such activations take.
+  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t batch,
+                                   std::int64_t positions, Keep keep);
+
   std::int64_t batch() const { return batch_; }
   std::int64_t positions() const { return positions_; }
+  Keep keep() const { return keep_; }
   const BlockActivations& block(std::int64_t layer) const { return blocks_[layer]; }
   View<float> embedding() const { return blocks_.front().residual_pre; }      // (N, C)
   View<float> last_residual() const { return blocks_.back().residual_post; }  // (N, C)
@@ -57,6 +63,7 @@ class GptActivations {
  private:
   std::int64_t batch_;
   std::int64_t positions_;
+  Keep keep_;
   Arena<float> arena_;
   std::vector<BlockActivations> blocks_;
   NormSaved final_norm_saved_;
@@ -67,6 +74,7 @@ class GptActivations {
 class GptActivationGradients {
  public:
   GptActivationGradients(const GptConfig& config, std::int64_t rows);
+  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t rows);
 
   View<float> residual;         // (N, C), accumulates
   View<float> branch;           // (N, C): of what a branch added to the stream

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/threads.h"
 #include "kernels/kernels.h"
 #include "model/cache.h"
 #include "model/derived_points.h"
@@ -50,6 +51,22 @@ kernels::AttentionInput<float> attention_input(const GptConfig& config, std::int
   return input;
 }
 
+// Sequences whose memories differ in length, each with its own. Short work: one thread a sequence.
+void attend_apart(const GptConfig& config, std::int64_t layer, const Pass& pass,
+                  const Heads<const float>& heads, View<float> mixed, View<float> log_sum_exp) {
+  parallel_items(pass.batch, [&](std::int64_t b) {
+    const auto of_sequence = [b](const auto& view) { return view.slice(0, b, b + 1); };
+    const Pass own{.batch = 1,
+                   .positions = pass.positions,
+                   .first_position = pass.first_positions[static_cast<std::size_t>(b)],
+                   .cache = pass.caches[static_cast<std::size_t>(b)]};
+    const auto input = attention_input(
+        config, layer, own,
+        {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
+    kernels::attention_forward(input, of_sequence(mixed), of_sequence(log_sum_exp));
+  });
+}
+
 }  // namespace
 
 void self_attention_forward(const GptConfig& config, const BlockParameters& parameters,
@@ -63,10 +80,14 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
   pass.observe(Point::value, layer, heads.value);
 
   // 2. each head weighs the values it finds by how well their keys answer: (B, T, H, D)
-  const auto input = attention_input(config, layer, pass, heads);
   const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
-  kernels::attention_forward(input, mixed, saved.log_sum_exp);
-  observe_attention(pass, layer, input, saved.log_sum_exp);
+  if (pass.caches.empty()) {
+    const auto input = attention_input(config, layer, pass, heads);
+    kernels::attention_forward(input, mixed, saved.log_sum_exp);
+    observe_attention(pass, layer, input, saved.log_sum_exp);
+  } else {
+    attend_apart(config, layer, pass, heads, mixed, saved.log_sum_exp);
+  }
   pass.observe(Point::mixed_values, layer, mixed);
 
   // 3. heads side by side, projected back to the stream: (N, A) -> (N, C)

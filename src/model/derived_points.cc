@@ -83,7 +83,7 @@ void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& i
     room();
     for (std::int64_t b = 0; b < pass.batch; ++b) {
       for (std::int64_t t = 0; t < pass.positions; ++t) {
-        std::copy_n(&input.position_table(input.first_position + t, 0), channels,
+        std::copy_n(&input.position_table(input.position(b, t), 0), channels,
                     &values.view()(b, t, 0));
       }
     }

@@ -1,5 +1,7 @@
 #include "model/gpt.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "model/block.h"
@@ -15,8 +17,8 @@ View<const std::int32_t> flat(View<const std::int32_t> targets) {
 }  // namespace
 
 TrainingBuffers::TrainingBuffers(const GptConfig& config, std::int64_t batch,
-                                 std::int64_t positions)
-    : activations(config, batch, positions, Keep::every_block),
+                                 std::int64_t positions, Keep keep)
+    : activations(config, batch, positions, keep),
       gradients(config, batch * positions),
       loss(config.vocabulary_size),
       losses(Shape{batch * positions}) {}
@@ -41,17 +43,21 @@ kernels::EmbeddingInput<float> Gpt::embedding_input(View<const std::int32_t> tok
   return {.tokens = tokens,
           .token_table = parameters_.token_embedding(),
           .position_table = parameters_.position_embedding(),
-          .first_position = pass.first_position};
+          .first_position = pass.first_position,
+          .first_positions = pass.first_positions};
 }
 
 void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
                   const GptActivations& activations) const {
   require_shape(tokens, {pass.batch, pass.positions}, "tokens");
-  require(pass.first_position + pass.positions <= config_.context, ErrorCode::invalid_argument,
-          "{} positions are more than the model's context of {}",
-          pass.first_position + pass.positions, config_.context);
+  std::int64_t last = pass.first_position;
+  for (std::int64_t first : pass.first_positions) last = std::max(last, first);
+  require(last + pass.positions <= config_.context, ErrorCode::invalid_argument,
+          "{} positions are more than the model's context of {}", last + pass.positions,
+          config_.context);
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
         "a pass continues where its cache ends");
+  check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
 
   // 1. what each token is, and where: (B, T) -> (N, C)
   const auto embedding = embedding_input(tokens, pass);
@@ -66,6 +72,7 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
     block_forward(config_, parameters_.block(layer), layer, pass, activations.block(layer));
   }
   if (pass.cache != nullptr) pass.cache->advance(pass.positions);
+  for (KeyValueCache* cache : pass.caches) cache->advance(pass.positions);
 
   // 3. the final norm
   kernels::layer_norm_forward(activations.last_residual(), parameters_.final_norm(),
@@ -85,7 +92,12 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
                                gradients.final_norm());
 
   // 2. the blocks
+  Pass unseen = pass;
+  unseen.probe = nullptr;
   for (std::int64_t layer = config_.layers - 1; layer >= 0; --layer) {
+    if (activations.keep() == Keep::residuals && layer + 1 < config_.layers) {
+      block_forward(config_, parameters_.block(layer), layer, unseen, activations.block(layer));
+    }
     block_backward(config_, parameters_.block(layer), gradients.block(layer), layer, pass,
                    activations.block(layer), buffers);
   }

@@ -13,7 +13,10 @@ namespace heed {
 
 // Everything a training step of one batch shape needs, allocated once.
 struct TrainingBuffers {
-  TrainingBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions);
+  // Keep::every_block, or Keep::residuals to spend time in the place of memory: a quarter more
+  // work.
+  TrainingBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions,
+                  Keep keep = Keep::every_block);
 
   GptActivations activations;
   GptActivationGradients gradients;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/operands.h"
 #include "model/probe.h"
@@ -27,6 +28,9 @@ struct Pass {
   std::int64_t positions = 1;       // T
   std::int64_t first_position = 0;  // of tokens[:, 0]; with a cache, the positions already in it
   KeyValueCache* cache = nullptr;   // remembers keys and values; null: attend within the batch
+  // Sequences of different lengths, each with a cache of its own (B), in the place of the two.
+  std::span<KeyValueCache* const> caches{};
+  std::span<const std::int64_t> first_positions{};  // (B), what is in those caches
   DropoutPlan dropout{};
   Probe* probe = nullptr;
 

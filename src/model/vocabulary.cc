@@ -27,6 +27,11 @@ LossSum& LossSum::operator+=(const LossSum& other) {
 VocabularyLoss::VocabularyLoss(std::int64_t vocabulary_size)
     : rows_(chunk_rows(vocabulary_size)), vocabulary_size_(vocabulary_size) {}
 
+std::int64_t VocabularyLoss::bytes_needed(std::int64_t vocabulary_size, std::int64_t rows) {
+  return std::min(rows, chunk_rows(vocabulary_size)) * vocabulary_size *
+         static_cast<std::int64_t>(sizeof(float));
+}
+
 template <class Chunk>
 LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> targets,
                                   View<float> losses, Chunk&& chunk) {

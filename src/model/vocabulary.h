@@ -23,6 +23,9 @@ class VocabularyLoss {
 
   explicit VocabularyLoss(std::int64_t vocabulary_size);
 
+  // Bytes of a chunk of logits for passes of `rows` rows.
+  static std::int64_t bytes_needed(std::int64_t vocabulary_size, std::int64_t rows);
+
   // Per-row losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
   // head (V, C): cross-entropy in nats, 0 for ignored targets.
   LossSum forward(View<const float> x, const Head& head, View<const std::int32_t> targets,

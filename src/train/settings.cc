@@ -128,6 +128,7 @@ const std::vector<Setting>& all_settings() {
       choice("precision", HEED_MEMBER(precision),
              std::vector<std::pair<const char*, kernels::Precision>>{
                  {"f32", kernels::Precision::f32}, {"bf16", kernels::Precision::bf16}}),
+      boolean("recompute", HEED_MEMBER(recompute)),
       number("learning_rate", HEED_MEMBER(learning_rate)),
       number("min_learning_rate", HEED_MEMBER(min_learning_rate)),
       choice("schedule", HEED_MEMBER(schedule),

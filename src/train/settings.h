@@ -44,6 +44,9 @@ struct TrainSettings {
 
   // What matrix products are computed in; parameters and moments are f32 in any case.
   kernels::Precision precision = kernels::Precision::f32;
+  // Whether backward computes each block again, from the stream that it read, instead of keeping
+  // what it held: less memory, a quarter more work, the same numbers.
+  bool recompute = false;
 
   // AdamW; decay applies to matrices only. Gradients longer than clip (0: never) are shortened.
   double learning_rate = 1e-3;

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "kernels/kernels.h"
 #include "model/gpt_files.h"
 #include "model/parameter_count.h"
@@ -161,11 +162,14 @@ void Run::prepare_text(bool has_checkpoint) {
 }
 
 void Run::prepare_model(bool has_checkpoint) {
+  if (!has_checkpoint && request_.from.empty()) {
+    settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
+    settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
+  }
+  require_training_memory(settings_, available_memory());
   if (has_checkpoint) {
     gpt_.emplace(settings_.model);
   } else if (request_.from.empty()) {
-    settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
-    settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
     gpt_.emplace(settings_.model);
     gpt_->parameters().initialize(settings_.seed);
   } else {
@@ -184,7 +188,8 @@ void Run::prepare_model(bool has_checkpoint) {
   order_.emplace(*training_, static_cast<std::int32_t>(settings_.model.end_of_text), settings_);
   optimizer_.emplace(settings_.model, settings_);
   gradients_.emplace(settings_.model);
-  buffers_.emplace(settings_.model, settings_.batch_size, length);
+  buffers_.emplace(settings_.model, settings_.batch_size, length,
+                   settings_.recompute ? Keep::residuals : Keep::every_block);
   tokens_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
   targets_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
   GptConfig shape = settings_.model;
@@ -332,6 +337,7 @@ TrainSummary Run::train() {
                      .validation_tokens = validation_ ? validation_->size() : 0,
                      .vocabulary_size = settings_.model.vocabulary_size,
                      .first_step = position_.step,
+                     .memory = training_memory(settings_),
                      .settings = settings_});
   const std::int64_t first_step = position_.step;
   double stepping = 0;

@@ -11,6 +11,7 @@
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
 #include "train/evaluation.h"
+#include "train/memory.h"
 #include "train/settings.h"
 
 namespace heed {
@@ -32,6 +33,7 @@ struct RunDescription {
   std::int64_t validation_tokens = 0;
   std::int64_t vocabulary_size = 0;
   std::int64_t first_step = 0;  // above 0 when resumed
+  TrainingMemory memory;
   TrainSettings settings;
 };
 

@@ -96,7 +96,7 @@ TEST(Linear, GradientsMatchFiniteDifferences) {
 
 // A sequence decodes alike alone and beside others.
 TEST(Linear, FewRowsDoNotDependOnEachOther) {
-  const std::int64_t most = 15, inputs = 100, outputs = 137;
+  const std::int64_t most = 32, inputs = 100, outputs = 137;
   const Twin x = random_twin(Shape{most, inputs}, 1);
   const Twin weight = random_twin(Shape{outputs, inputs}, 2);
   on_every_instruction_set([&] {

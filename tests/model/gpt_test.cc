@@ -64,6 +64,29 @@ TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
   EXPECT_NEAR((above - below) / (2 * distance) / std::sqrt(squared), 1.0, 5e-3);
 }
 
+// Recomputing runs the same functions on the same numbers: the same gradients, to the bit.
+TEST(Gpt, RecomputedBlocksGiveTheSameGradients) {
+  GptConfig config = make_gpt_config(3, 2, 16, 8, 11);
+  config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
+  Gpt gpt(config);
+  gpt.parameters().initialize(2);
+  Tensor<std::int32_t> tokens(Shape{3, 8});
+  Tensor<std::int32_t> targets(Shape{3, 8});
+  for (std::int64_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
+    targets[i] = static_cast<std::int32_t>(i * 5 % 11);
+  }
+  const Gpt::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
+  TrainingBuffers kept(config, 3, 8), recomputed(config, 3, 8, Keep::residuals);
+  GptGradients gradients(config), again(config);
+  const LossSum loss = gpt.loss_and_gradients(tokens, targets, step, kept, gradients);
+  EXPECT_EQ(gpt.loss_and_gradients(tokens, targets, step, recomputed, again).sum, loss.sum);
+  for (std::size_t i = 0; i < again.all().size(); ++i) {
+    ASSERT_EQ(again.all()[i], gradients.all()[i]) << i;
+  }
+  EXPECT_LT(recomputed.activations.bytes(), kept.activations.bytes());
+}
+
 TEST(Gpt, RefusesWhatDoesNotFitIt) {
   const GptConfig config = tiny_config();
   const Gpt gpt(config);

@@ -18,6 +18,7 @@ constexpr std::int64_t few_queries = 3;
 
 // A part of the memory long enough that starting a piece of work for it costs nothing beside it.
 constexpr std::int64_t least_part = 512;
+constexpr std::int64_t most_parts = 16;
 
 // Whether `heads` pieces of equal work keep all threads busy to the end, or nearly.
 bool divides_evenly(std::int64_t heads) {
@@ -31,9 +32,8 @@ void forward_row_by_row(const AttentionInput<float>& input, View<float> out,
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2), size = input.query.extent(3);
   const std::int64_t rows = batch * heads * queries, memory = input.key.extent(1);
-  const std::int64_t parts =
-      std::clamp<std::int64_t>((2 * thread_count() + rows - 1) / std::max<std::int64_t>(rows, 1), 1,
-                               std::max<std::int64_t>(memory / least_part, 1));
+  // by the length of the memory alone, so that a sequence attends alike alone and among others
+  const std::int64_t parts = std::clamp<std::int64_t>(memory / least_part, 1, most_parts);
   const std::int64_t width = (size + 2 + 15) / 16 * 16;
   float* const partial = scratch(Scratch::shared, static_cast<std::size_t>(rows * parts * width));
   parallel_items(rows * parts, [&](std::int64_t item) {

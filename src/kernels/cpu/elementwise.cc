@@ -180,22 +180,22 @@ void embedding_forward(const EmbeddingInput<float>& input, View<float> out) {
   checks::embedding(input, out, EmbeddingGradients<float>{}, "out");
   const std::int64_t positions = out.extent(1), channels = out.extent(2);
   if (out.size() == 0) return;
-  parallel_ranges(out.extent(0) * positions, cheap_grain / channels + 1,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t row = begin; row < end; ++row) {
-                      const float* const token =
-                          input.token_table.data() + input.tokens.data()[row] * channels;
-                      float* const to = out.data() + row * channels;
-                      if (!input.position_table.present()) {
-                        std::copy_n(token, channels, to);
-                        continue;
-                      }
-                      const std::int64_t position = input.first_position + row % positions;
-                      HWY_DYNAMIC_DISPATCH(AddRange)
-                      (token, input.position_table.data() + position * channels,
-                       static_cast<std::size_t>(channels), to);
-                    }
-                  });
+  parallel_ranges(
+      out.extent(0) * positions, cheap_grain / channels + 1,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const float* const token = input.token_table.data() + input.tokens.data()[row] * channels;
+          float* const to = out.data() + row * channels;
+          if (!input.position_table.present()) {
+            std::copy_n(token, channels, to);
+            continue;
+          }
+          const std::int64_t position = input.position(row / positions, row % positions);
+          HWY_DYNAMIC_DISPATCH(AddRange)
+          (token, input.position_table.data() + position * channels,
+           static_cast<std::size_t>(channels), to);
+        }
+      });
 }
 
 // Threads own channels, not rows: a token met twice is summed by one thread, in order.
@@ -216,8 +216,8 @@ void embedding_backward(const EmbeddingInput<float>& input, View<const float> d_
                   [&](std::int64_t first, std::int64_t last) {
                     const std::int64_t begin = first * 16, end = std::min(last * 16, channels);
                     for (std::int64_t row = 0; row < rows; ++row) {
-                      accumulate(gradients.position_table, input.first_position + row % positions,
-                                 row, begin, end);
+                      accumulate(gradients.position_table,
+                                 input.position(row / positions, row % positions), row, begin, end);
                       accumulate(gradients.token_table, input.tokens.data()[row], row, begin, end);
                     }
                   });

@@ -14,7 +14,7 @@ void embedding_forward(const EmbeddingInput<T>& input, View<T> out) {
         out(b, t, c) = input.token_table(input.tokens(b, t), c);
         // 2: plus the position's row
         if (input.position_table.present()) {
-          out(b, t, c) += input.position_table(input.first_position + t, c);
+          out(b, t, c) += input.position_table(input.position(b, t), c);
         }
       }
     }
@@ -32,7 +32,7 @@ void embedding_backward(const EmbeddingInput<T>& input, View<const T> d_out,
       for (std::int64_t c = 0; c < channels; ++c) {
         // 2: out += position_table[...]
         if (gradients.position_table.present()) {
-          gradients.position_table(input.first_position + t, c) += d_out(b, t, c);
+          gradients.position_table(input.position(b, t), c) += d_out(b, t, c);
         }
         // 1: out = token_table[token]
         if (gradients.token_table.present()) {

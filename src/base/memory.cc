@@ -1,0 +1,41 @@
+#include "base/memory.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace heed {
+namespace {
+
+// The number after `name` in /proc/meminfo, in bytes.
+std::optional<std::int64_t> meminfo(const std::string& name) {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  std::int64_t kibibytes = 0;
+  while (file >> key >> kibibytes && std::getline(file, unit)) {
+    if (key == name) return kibibytes * 1024;
+  }
+  return std::nullopt;
+}
+
+// The number in a control group's file; none for "max".
+std::optional<std::int64_t> group_number(const char* path) {
+  std::ifstream file(path);
+  std::int64_t value = 0;
+  return file >> value ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> available_memory() {
+  std::optional<std::int64_t> available = meminfo("MemAvailable:");
+  const auto limit = group_number("/sys/fs/cgroup/memory.max");
+  const auto used = group_number("/sys/fs/cgroup/memory.current");
+  if (limit && used) {
+    const std::int64_t left = std::max<std::int64_t>(*limit - *used, 0);
+    available = available ? std::min(*available, left) : left;
+  }
+  return available;
+}
+
+}  // namespace heed

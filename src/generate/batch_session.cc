@@ -1,0 +1,107 @@
+#include "generate/batch_session.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace heed {
+
+BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity) : gpt_(gpt), capacity_(capacity) {
+  require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
+          "a sequence must have room for 1 to {} positions, the model's context, not {}",
+          gpt.config().context, capacity);
+}
+
+std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const auto free = std::find(caches_.begin(), caches_.end(), nullptr);
+  const std::int64_t sequence = free - caches_.begin();
+  require(count >= 1 && count <= capacity_, ErrorCode::invalid_argument,
+          "a sequence begins with 1 to {} tokens, not {}", capacity_, count);
+  check(static_cast<std::int64_t>(logits.size()) == gpt_.config().vocabulary_size,
+        "logits have the size of the vocabulary");
+  for (std::int32_t token : tokens) check_token(token, sequence);
+
+  std::unique_ptr<KeyValueCache> cache;
+  if (spare_.empty()) {
+    cache = std::make_unique<KeyValueCache>(gpt_.config(), 1, capacity_);
+  } else {
+    cache = std::move(spare_.back());
+    spare_.pop_back();
+    cache->truncate(0);
+  }
+  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+               {.batch = 1, .positions = count, .cache = cache.get()}, activations);
+  gpt_.project(activations.final_norm().slice(0, count - 1, count),
+               View<float>(logits.data(), {1, gpt_.config().vocabulary_size}));
+  if (free == caches_.end()) {
+    caches_.push_back(std::move(cache));
+  } else {
+    *free = std::move(cache);
+  }
+  return sequence;
+}
+
+void BatchSession::end(std::int64_t sequence) {
+  cache_of(sequence);
+  spare_.push_back(std::move(caches_[static_cast<std::size_t>(sequence)]));
+}
+
+View<const float> BatchSession::step(std::span<const Step> steps) {
+  const auto rows = static_cast<std::int64_t>(steps.size());
+  require(rows > 0, ErrorCode::invalid_argument, "a step needs at least one sequence");
+  std::vector<KeyValueCache*> caches;
+  std::vector<std::int64_t> lengths;
+  for (const Step& step : steps) {
+    KeyValueCache& cache = cache_of(step.sequence);
+    check_token(step.token, step.sequence);
+    require(cache.length() < capacity_, ErrorCode::invalid_argument,
+            "sequence {} is full: it has read {} tokens", step.sequence, cache.length());
+    require(std::find(caches.begin(), caches.end(), &cache) == caches.end(),
+            ErrorCode::invalid_argument, "sequence {} is there twice in one step", step.sequence);
+    caches.push_back(&cache);
+    lengths.push_back(cache.length());
+  }
+  make_room(rows);
+  tokens_.clear();
+  for (const Step& step : steps) tokens_.push_back(step.token);
+  gpt_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
+               {.batch = rows, .positions = 1, .caches = caches, .first_positions = lengths},
+               *activations_);
+  gpt_.project(activations_->final_norm(), logits_);
+  return logits_.view();
+}
+
+std::int64_t BatchSession::length(std::int64_t sequence) const {
+  return cache_of(sequence).length();
+}
+
+std::int64_t BatchSession::active() const {
+  return std::count_if(caches_.begin(), caches_.end(),
+                       [](const auto& cache) { return cache != nullptr; });
+}
+
+KeyValueCache& BatchSession::cache_of(std::int64_t sequence) const {
+  require(sequence >= 0 && sequence < static_cast<std::int64_t>(caches_.size()) &&
+              caches_[static_cast<std::size_t>(sequence)] != nullptr,
+          ErrorCode::invalid_argument, "there is no sequence {}", sequence);
+  return *caches_[static_cast<std::size_t>(sequence)];
+}
+
+void BatchSession::check_token(std::int32_t token, std::int64_t sequence) const {
+  require(token >= 0 && token < gpt_.config().vocabulary_size, ErrorCode::invalid_argument,
+          "token id {} of sequence {} is outside the model's vocabulary of {}", token, sequence,
+          gpt_.config().vocabulary_size);
+}
+
+// Activations are planned anew when the number of rows changes: sequences come and go seldom beside
+// the steps between.
+void BatchSession::make_room(std::int64_t rows) {
+  if (rows == rows_) return;
+  activations_ = std::make_unique<GptActivations>(gpt_.config(), rows, 1, Keep::one_block);
+  logits_ = Tensor<float>(Shape{rows, gpt_.config().vocabulary_size});
+  rows_ = rows;
+}
+
+}  // namespace heed

@@ -1,0 +1,27 @@
+// What a training run takes of the machine's memory, known before it starts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "train/settings.h"
+
+namespace heed {
+
+struct TrainingMemory {
+  std::int64_t parameters = 0;
+  std::int64_t gradients = 0;
+  std::int64_t moments = 0;      // two of AdamW for each parameter
+  std::int64_t activations = 0;  // of the blocks, kept for backward
+  std::int64_t working = 0;      // gradients of activations, logits of a chunk, an evaluation
+
+  std::int64_t total() const { return parameters + gradients + moments + activations + working; }
+};
+
+TrainingMemory training_memory(const TrainSettings& settings);
+
+// Throws Error{out_of_memory} when a run takes more than `available` bytes, naming settings that
+// train the same and would fit, if there are any. No limit where available is not known.
+void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available);
+
+}  // namespace heed

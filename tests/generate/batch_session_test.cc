@@ -1,0 +1,143 @@
+#include "generate/batch_session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/expect_error.h"
+#include "generate/random_gpt.h"
+#include "generate/session.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+using testing::random_gpt;
+using testing::random_tokens;
+using testing::small_config;
+
+std::int32_t most_likely(std::span<const float> logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// Greedy text of a sequence alone, with all its logits.
+struct Alone {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::vector<float>> logits;
+};
+
+Alone decode_alone(const Gpt& gpt, const std::vector<std::int32_t>& prompt, int count) {
+  Alone alone;
+  Session session(gpt);
+  auto logits = session.feed(prompt);
+  for (int i = 0; i < count; ++i) {
+    alone.logits.emplace_back(logits.begin(), logits.end());
+    alone.tokens.push_back(most_likely(logits));
+    if (i + 1 < count) logits = session.feed(std::span(&alone.tokens.back(), 1));
+  }
+  return alone;
+}
+
+// Sequences of different lengths that begin and end at different times give, to the bit, what each
+// gives alone.
+void expect_same_as_alone(const Gpt& gpt, int sequences) {
+  constexpr int count = 8;
+  const std::int64_t vocabulary = gpt.config().vocabulary_size;
+  BatchSession batch(gpt, gpt.config().context);
+  struct Running {
+    Alone expected;
+    std::int64_t number;
+    std::vector<std::int32_t> tokens;
+  };
+  std::vector<Running> running;
+  int begun = 0;
+  while (begun < sequences || !running.empty()) {
+    for (int k = 0; k < 2 && begun < sequences; ++k, ++begun) {  // two join at every step
+      const auto prompt =
+          random_tokens(1 + begun % 7, vocabulary, static_cast<std::uint64_t>(begun));
+      Running next{.expected = decode_alone(gpt, prompt, count), .number = 0, .tokens = {}};
+      std::vector<float> logits(static_cast<std::size_t>(vocabulary));
+      next.number = batch.begin(prompt, logits);
+      ASSERT_EQ(logits, next.expected.logits[0]);
+      next.tokens.push_back(most_likely(logits));
+      running.push_back(std::move(next));
+    }
+    std::vector<BatchSession::Step> steps;
+    for (const Running& one : running) steps.push_back({one.number, one.tokens.back()});
+    const View<const float> logits = batch.step(steps);
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      const auto row = logits[static_cast<std::int64_t>(i)].span();
+      const auto& expected = running[i].expected.logits[running[i].tokens.size()];
+      ASSERT_TRUE(std::equal(row.begin(), row.end(), expected.begin())) << "sequence " << i;
+      running[i].tokens.push_back(most_likely(row));
+    }
+    std::erase_if(running, [&](const Running& one) {
+      if (one.tokens.size() < count) return false;
+      EXPECT_EQ(one.tokens, one.expected.tokens);
+      batch.end(one.number);
+      return true;
+    });
+  }
+  EXPECT_EQ(batch.active(), 0);
+}
+
+TEST(BatchSession, SequencesDecodeAsTheyWouldAlone) {
+  Gpt gpt = random_gpt(small_config());
+  for (int sequences : {1, 2, 5, 20}) expect_same_as_alone(gpt, sequences);
+}
+
+TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithPreparedWeights) {
+  for (const auto format :
+       {kernels::WeightFormat::bf16, kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
+    Gpt gpt = random_gpt(small_config());
+    gpt.parameters().prepare(format);
+    expect_same_as_alone(gpt, 9);
+  }
+}
+
+TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
+  const Gpt gpt = random_gpt(small_config());
+  expect_error(
+      ErrorCode::invalid_argument, [&] { BatchSession(gpt, 0); }, "room for 1 to");
+  BatchSession batch(gpt, 4);
+  std::vector<float> logits(static_cast<std::size_t>(gpt.config().vocabulary_size));
+  const auto prompt = random_tokens(3, gpt.config().vocabulary_size, 1);
+  expect_error(
+      ErrorCode::invalid_argument, [&] { batch.begin({}, logits); }, "1 to 4 tokens, not 0");
+  const std::int64_t sequence = batch.begin(prompt, logits);
+  const auto step = [&](std::vector<BatchSession::Step> steps) { batch.step(steps); };
+  expect_error(
+      ErrorCode::invalid_argument, [&] { step({}); }, "at least one sequence");
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] {
+        step({{7, 0}});
+      },
+      "no sequence 7");
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] {
+        step({{sequence, 0}, {sequence, 1}});
+      },
+      "twice");
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] {
+        step({{sequence, -1}});
+      },
+      "token id -1");
+  EXPECT_EQ(batch.length(sequence), 3);
+  step({{sequence, 0}});
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] {
+        step({{sequence, 0}});
+      },
+      "is full");
+  batch.end(sequence);
+  expect_error(
+      ErrorCode::invalid_argument, [&] { batch.end(sequence); }, "no sequence 0");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,144 @@
+// Products in bf16 and of prepared weights, against the reference on the very operands that they
+// multiply.
+#include <gtest/gtest.h>
+
+#include "kernels/kernels.h"
+#include "kernels/prepared_weight.h"
+#include "kernels/reference/reference.h"
+#include "kernels/support.h"
+#include "tensor/dtype.h"
+
+namespace heed::kernels {
+namespace {
+
+Tensor<double> rounded(const Tensor<float>& values) {
+  Tensor<double> result(values.shape());
+  for (std::int64_t i = 0; i < values.size(); ++i) {
+    result[i] = static_cast<double>(bf16_to_f32(f32_to_bf16(values[i])));
+  }
+  return result;
+}
+
+// Products of two bf16 are exact in f32, and a sum of n of them is off by at most n roundings of
+// partial sums; rounding errors of random sign add up to about √n. AMX and AVX-512 BF16 add pairs
+// in an order of their own and drop denormals, which these operands do not reach.
+double tolerance(std::int64_t terms) {
+  return 4.0 * std::sqrt(static_cast<double>(terms) + 1.0) * unit_roundoff;
+}
+
+struct Case {
+  std::int64_t rows, inputs, outputs;
+};
+
+const Case cases[] = {{1, 1, 1},     {3, 5, 7},     {14, 32, 32},   {16, 33, 65},   {33, 31, 70},
+                      {40, 130, 17}, {100, 64, 40}, {129, 300, 97}, {17, 1100, 34}, {520, 40, 33}};
+
+TEST(Bf16Products, MatchTheReferenceOnRoundedOperands) {
+  on_every_instruction_set([&] {
+    for (const Case& shape : cases) {
+      SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
+      const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
+      const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
+      const Twin bias = random_twin(Shape{shape.outputs}, 3);
+      const Twin d_out = random_twin(Shape{shape.rows, shape.outputs}, 4);
+      const Tensor<double> exact_x = rounded(x.single), exact_weight = rounded(weight.single);
+      const Tensor<double> exact_d_out = rounded(d_out.single);
+
+      Twin out(Shape{shape.rows, shape.outputs});
+      linear_forward(x.single, {weight.single, bias.single, Precision::bf16}, out.single);
+      reference::linear_forward<double>(exact_x, {exact_weight, bias.exact}, out.exact);
+      EXPECT_LE(relative_error(out), tolerance(shape.inputs));
+
+      Twin d_x(Shape{shape.rows, shape.inputs});
+      linear_backward_input(weight.single, d_out.single, d_x.single, Precision::bf16);
+      reference::linear_backward_input<double>(exact_weight, exact_d_out, d_x.exact);
+      EXPECT_LE(relative_error(d_x), tolerance(shape.outputs));
+
+      Twin d_weight = random_twin(Shape{shape.outputs, shape.inputs}, 5);
+      linear_backward_parameters(x.single, d_out.single, {.weight = d_weight.single, .bias = {}},
+                                 Precision::bf16);
+      reference::linear_backward_parameters<double>(exact_x, exact_d_out,
+                                                    {.weight = d_weight.exact, .bias = {}});
+      EXPECT_LE(relative_error(d_weight), tolerance(shape.rows));
+    }
+  });
+}
+
+TEST(Bf16Products, LetInfinityAndNaNThrough) {
+  on_every_instruction_set([&] {
+    Tensor<float> x(Shape{20, 40}), weight(Shape{33, 40}), out(Shape{20, 33});
+    x.fill(1.0F);
+    weight.fill(1.0F);
+    x[3 * 40 + 7] = std::numeric_limits<float>::quiet_NaN();
+    x[5 * 40 + 1] = std::numeric_limits<float>::infinity();
+    linear_forward(x, {.weight = weight, .bias = {}, .precision = Precision::bf16}, out);
+    for (std::int64_t o = 0; o < 33; ++o) {
+      EXPECT_EQ(out[2 * 33 + o], 40.0F);
+      EXPECT_TRUE(std::isnan(out[3 * 33 + o]));
+      EXPECT_TRUE(std::isinf(out[5 * 33 + o]));
+    }
+  });
+}
+
+TEST(PreparedBf16, HoldsTheRoundedWeights) {
+  for (const Case& shape : cases) {
+    const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
+    const PreparedWeight prepared(weight.single, WeightFormat::bf16);
+    const Tensor<double> expected = rounded(weight.single);
+    const Tensor<float> restored = prepared.restored();
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(static_cast<double>(restored[i]), expected[i]);
+    }
+  }
+}
+
+// Where a machine has no products of bf16, x is not rounded.
+TEST(PreparedBf16, MultipliesAsTheReferenceDoes) {
+  on_every_instruction_set([&] {
+    const bool rounds_x = current_instruction_set().ends_with("BF16");
+    for (const Case& shape : cases) {
+      SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
+      const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
+      const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
+      const Twin bias = random_twin(Shape{shape.outputs}, 3);
+      const PreparedWeight prepared(weight.single, WeightFormat::bf16);
+      Twin out(Shape{shape.rows, shape.outputs});
+      prepared_linear_forward(x.single, prepared, bias.single, out.single);
+      const Tensor<double> exact_weight = rounded(weight.single), rounded_x = rounded(x.single);
+      reference::linear_forward<double>(rounds_x ? rounded_x : x.exact, {exact_weight, bias.exact},
+                                        out.exact);
+      EXPECT_LE(relative_error(out), tolerance(shape.inputs));
+    }
+  });
+}
+
+TEST(PreparedBf16, RowsDoNotDependOnEachOther) {
+  const std::int64_t most = 40, inputs = 100, outputs = 137;
+  const Twin x = random_twin(Shape{most, inputs}, 1);
+  const Twin weight = random_twin(Shape{outputs, inputs}, 2);
+  const PreparedWeight prepared(weight.single, WeightFormat::bf16);
+  on_every_instruction_set([&] {
+    Tensor<float> together(Shape{most, outputs}), alone(Shape{1, outputs});
+    prepared_linear_forward(x.single, prepared, {}, together);
+    for (std::int64_t row = 0; row < most; ++row) {
+      prepared_linear_forward(x.single.view().slice(0, row, row + 1), prepared, {}, alone);
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        ASSERT_EQ(alone[o], together[row * outputs + o]) << row;
+      }
+    }
+  });
+}
+
+TEST(PreparedWeights, RefuseWhatCannotBe) {
+  Tensor<float> weight(Shape{2, 3});
+  EXPECT_THROW(PreparedWeight(weight, WeightFormat::f32), Error);
+  weight[4] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(PreparedWeight(weight, WeightFormat::bf16), Error);
+  weight[4] = 0.0F;
+  const PreparedWeight prepared(weight, WeightFormat::bf16);
+  Tensor<float> x(Shape{4, 2}), out(Shape{4, 2});
+  EXPECT_THROW(prepared_linear_forward(x, prepared, {}, out), Error);
+}
+
+}  // namespace
+}  // namespace heed::kernels
