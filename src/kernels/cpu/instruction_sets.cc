@@ -1,5 +1,8 @@
 #include "kernels/instruction_sets.h"
 
+// Highway leaves this target out unless asked for it; prepared weights in integers are compiled for
+// it.
+#define HWY_WANT_AVX3_DL
 #include <hwy/highway.h>
 
 #include "base/error.h"
@@ -86,7 +89,8 @@ void use_instruction_set(std::string_view name) {
   std::int64_t wanted = 0;  // no restriction
   Bf16Unit unit = name.empty() ? present_unit() : Bf16Unit::none;
   for (std::int64_t target : all_targets()) {
-    if (name == hwy::TargetName(target)) wanted = target;
+    // with all that are worse: a kernel that is not compiled for the target takes the next
+    if (wanted != 0 || name == hwy::TargetName(target)) wanted |= target;
   }
   for (int i = 1; i <= static_cast<int>(present_unit()); ++i) {
     if (name == unit_names[i]) unit = static_cast<Bf16Unit>(i);

@@ -1,0 +1,38 @@
+// How integers of eight and four bits lie in panels, and rows of x beside them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/prepared_weight.h"
+
+namespace heed::kernels {
+
+// Integers are stored unsigned: offset + quantised, |quantised| <= largest.
+struct Int8Panel {
+  static constexpr int largest = 127;
+  static constexpr int offset = 128;
+  static constexpr std::int64_t group_bytes =
+      PreparedWeight::group * PreparedWeight::panel_outputs;  // 32 inputs of 32 outputs
+};
+
+struct Int4Panel {
+  static constexpr int largest = 7;
+  static constexpr int offset = 8;
+  static constexpr std::int64_t group_bytes =
+      PreparedWeight::group * PreparedWeight::panel_outputs / 2;
+};
+
+// A group of a row of x: x = scale · quantised, |quantised| <= 127.
+struct RowGroup {
+  float scale;
+  std::int32_t correction;  // −offset · Σ quantised: what the weights' offset adds to a dot product
+  std::int8_t quantised[PreparedWeight::group];
+};
+static_assert(sizeof(RowGroup) % sizeof(float) == 0 && alignof(RowGroup) == alignof(float));
+
+// Scales smaller than normal floats would lose the precision that rounding relies on; at this one
+// the integers of so small numbers get small instead.
+inline constexpr float smallest_scale = 0x1p-126F;
+
+}  // namespace heed::kernels

@@ -1,0 +1,322 @@
+// Weights in integers of eight and four bits: what rounding costs, and products to the integer.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/prepared_formats.h"
+#include "kernels/support.h"
+#include "tensor/dtype.h"
+
+namespace heed::kernels {
+namespace {
+
+constexpr std::int64_t width = PreparedWeight::panel_outputs;
+constexpr std::int64_t group = PreparedWeight::group;
+constexpr float smallest_normal = std::numeric_limits<float>::min();
+
+struct Format {
+  const char* name;
+  PreparedFormat (*functions)();
+  int largest;  // of the integers' magnitudes
+  int bits;
+};
+
+constexpr Format formats[] = {{"int8", &int8_format, 127, 8}, {"int4", &int4_format, 7, 4}};
+
+struct Size {
+  std::int64_t inputs, outputs;
+};
+
+constexpr Size sizes[] = {{1, 1}, {1, 32}, {31, 5}, {32, 32}, {33, 5}, {100, 31}, {768, 32}};
+
+std::int64_t padded(std::int64_t inputs) { return (inputs + group - 1) / group * group; }
+
+// A panel of random weights, and x for any number of rows. Groups of weights and of x are random in
+// size too, some zero.
+struct Case {
+  Case(const Format& kind, const Size& size, std::int64_t most_rows)
+      : format(kind),
+        functions(kind.functions()),
+        shape{.inputs = size.inputs, .padded_inputs = padded(size.inputs)},
+        outputs(size.outputs),
+        rows(most_rows),
+        weight(Shape{size.outputs, size.inputs}),
+        x(Shape{most_rows, size.inputs}),
+        panel(Shape{functions.panel_bytes(shape)}) {
+    randomise(weight, 1);
+    randomise(x, 2);
+    write();
+  }
+
+  void randomise(Tensor<float>& values, std::uint64_t stream) const {
+    RandomStream random(40, stream);
+    double deviation = 1.0;
+    for (std::int64_t i = 0; i < values.size(); ++i) {
+      if (i % shape.inputs % group == 0) {
+        const std::uint64_t kind = random.below(5);
+        deviation = kind == 0 ? 0.0 : std::exp(random.normal());
+      }
+      values[i] = static_cast<float>(deviation * random.normal());
+    }
+  }
+
+  void write() {
+    panel.fill(std::byte{0});
+    functions.write_panel(weight.data(), shape.inputs, outputs, shape, panel.data());
+  }
+
+  // The panel in f32, (padded_inputs, 32).
+  Tensor<float> restored() const {
+    Tensor<float> values(Shape{shape.padded_inputs, width});
+    functions.read_panel(panel.data(), shape, 0, shape.padded_inputs, values.data());
+    return values;
+  }
+
+  // (count, 32), of x from the given row on, by the functions of the set in use.
+  std::vector<float> product(std::int64_t first, std::int64_t count) const {
+    const PreparedFormat now = format.functions();
+    std::vector<float> prepared(static_cast<std::size_t>(now.prepared_rows_size(count, shape)));
+    now.prepare_rows(x.data() + first * shape.inputs, count, shape, prepared.data());
+    std::vector<float> sums(static_cast<std::size_t>(count * width), -1.0F);
+    now.multiply_panel(prepared.data(), count, panel.data(), shape, sums.data());
+    return sums;
+  }
+
+  // The integer at (input, output) and its scale, by the layout that prepared_weight.h states.
+  int integer(std::int64_t input, std::int64_t output) const {
+    if (format.bits == 8) {
+      return static_cast<int>(panel[(input / 4 * width + output) * 4 + input % 4]) - 128;
+    }
+    const int byte = static_cast<int>(panel[(input / 8 * width + output) * 4 + input % 4]);
+    return (input % 8 < 4 ? byte & 15 : byte >> 4) - 8;
+  }
+  float scale(std::int64_t input, std::int64_t output) const {
+    const std::int64_t at =
+        shape.padded_inputs * width * format.bits / 8 +
+        (input / group * width + output) * static_cast<std::int64_t>(sizeof(std::uint16_t));
+    std::uint16_t bits;
+    std::memcpy(&bits, panel.data() + at, sizeof(bits));
+    return bf16_to_f32(bits);
+  }
+
+  Format format;
+  PreparedFormat functions;
+  PanelShape shape;
+  std::int64_t outputs;
+  std::int64_t rows;
+  Tensor<float> weight;  // (outputs, inputs)
+  Tensor<float> x;       // (rows, inputs)
+  Tensor<std::byte> panel;
+};
+
+template <class Body>
+void for_every_case(std::int64_t rows, Body&& body) {
+  for (const Format& format : formats) {
+    for (const Size& size : sizes) {
+      SCOPED_TRACE(fmt::format("{} {}x{}", format.name, size.outputs, size.inputs));
+      Case one(format, size, rows);
+      body(one);
+    }
+  }
+}
+
+// The numbers of a group of a row of x, as integers and a scale.
+struct RoundedGroup {
+  float scale = 0.0F;
+  int integers[group] = {};
+
+  RoundedGroup(const float* x, std::int64_t count) {
+    float largest = 0.0F;
+    for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(x[i]));
+    if (largest == 0.0F) return;
+    scale = std::max(largest / 127.0F, smallest_normal);
+    const float inverse = 1.0F / scale;
+    for (std::int64_t i = 0; i < count; ++i) {
+      integers[i] = static_cast<int>(std::nearbyint(x[i] * inverse));
+    }
+  }
+};
+
+TEST(Quantised, PanelsHoldTheWeightsAsLaidOut) {
+  for_every_case(1, [](const Case& one) {
+    const std::int64_t padded_inputs = one.shape.padded_inputs;
+    EXPECT_EQ(one.panel.size(), padded_inputs * width * one.format.bits / 8 + padded_inputs * 2);
+    on_every_instruction_set([&] {
+      const Tensor<float> values = one.restored();
+      for (std::int64_t i = 0; i < padded_inputs; ++i) {
+        for (std::int64_t o = 0; o < width; ++o) {
+          ASSERT_LE(std::abs(one.integer(i, o)), one.format.largest);
+          // exact: 7 bits of the integer and 8 of the scale fit into 24
+          ASSERT_EQ(values[i * width + o], static_cast<float>(one.integer(i, o)) * one.scale(i, o));
+          if (i >= one.shape.inputs || o >= one.outputs) {
+            ASSERT_EQ(values[i * width + o], 0.0F);
+          }
+        }
+      }
+    });
+  });
+}
+
+TEST(Quantised, PartsOfPanelsReadAsInTheWhole) {
+  for (const Format& format : formats) {
+    const Case one(format, {768, 32}, 1);
+    on_every_instruction_set([&] {
+      const Tensor<float> whole = one.restored();
+      std::vector<float> part(64 * width);
+      one.functions.read_panel(one.panel.data(), one.shape, 96, 64, part.data());
+      EXPECT_EQ(0, std::memcmp(part.data(), whole.data() + 96 * width, part.size() * sizeof(float)))
+          << format.name;
+    });
+  }
+}
+
+TEST(Quantised, WeightsMoveByHalfAScaleAtMost) {
+  for_every_case(1, [](const Case& one) {
+    const Tensor<float> values = one.restored();
+    for (std::int64_t o = 0; o < one.outputs; ++o) {
+      for (std::int64_t first = 0; first < one.shape.inputs; first += group) {
+        const std::int64_t end = std::min(first + group, one.shape.inputs);
+        float largest = 0.0F;
+        for (std::int64_t i = first; i < end; ++i) {
+          largest = std::max(largest, std::abs(one.weight[o * one.shape.inputs + i]));
+        }
+        const double scale = static_cast<double>(one.scale(first, o));
+        const double exact = static_cast<double>(largest) / one.format.largest;
+        // rounding to bf16, which has 8 bits; the division's own rounding comes on top
+        EXPECT_LE(std::abs(scale - exact), exact * (1.0 / 256 + unit_roundoff));
+        for (std::int64_t i = first; i < end; ++i) {
+          const double before = static_cast<double>(one.weight[o * one.shape.inputs + i]);
+          const double after = static_cast<double>(values[i * width + o]);
+          // a quotient near a half may have been rounded to it, by at most 128·2^-24 of a scale
+          ASSERT_LE(std::abs(after - before), scale * (0.5 + 128 * unit_roundoff));
+        }
+      }
+    }
+  });
+}
+
+TEST(Quantised, TinyAndHugeGroupsKeepTheBound) {
+  for (const Format& format : formats) {
+    for (const float size : {1e-45F, 1e-41F, 1e-38F, 1e-36F, 1e38F, 3e38F}) {
+      Case one(format, {32, 2}, 1);
+      for (std::int64_t i = 0; i < one.weight.size(); ++i) {
+        one.weight[i] = size * (static_cast<float>(i % 32 - 16) / 16.0F);
+      }
+      one.write();
+      const Tensor<float> values = one.restored();
+      for (std::int64_t i = 0; i < 32; ++i) {
+        const double before = static_cast<double>(one.weight[i]);
+        const double after = static_cast<double>(values[i * width]);
+        EXPECT_LE(std::abs(after - before),
+                  static_cast<double>(one.scale(0, 0)) * (0.5 + 128 * unit_roundoff))
+            << format.name << " " << size;
+      }
+    }
+  }
+}
+
+// Σ over groups of (integer dot product, exact)·(scale·scale): a product of scales and each
+// addition of n groups round once or, without fused multiply-adds, twice. Errors add up to (n +
+// 2)·2^-24 of the sum of the terms' magnitudes.
+TEST(Quantised, ProductsAreThoseOfTheIntegers) {
+  constexpr std::int64_t rows = 7;
+  for_every_case(rows, [&](const Case& one) {
+    const std::int64_t inputs = one.shape.inputs;
+    const double bound = static_cast<double>(one.shape.padded_inputs / group + 2) * unit_roundoff;
+    on_every_instruction_set([&] {
+      const std::vector<float> sums = one.product(0, rows);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t o = 0; o < width; ++o) {
+          double sum = 0.0, magnitude = 0.0;
+          for (std::int64_t first = 0; first < inputs; first += group) {
+            const std::int64_t count = std::min(group, inputs - first);
+            const RoundedGroup x(one.x.data() + row * inputs + first, count);
+            int dot = 0;
+            for (std::int64_t i = 0; i < count; ++i) {
+              dot += x.integers[i] * one.integer(first + i, o);
+            }
+            const double term = static_cast<double>(dot) * static_cast<double>(x.scale) *
+                                static_cast<double>(one.scale(first, o));
+            sum += term;
+            magnitude += std::abs(term);
+          }
+          const double actual =
+              static_cast<double>(sums[static_cast<std::size_t>(row * width + o)]);
+          ASSERT_LE(std::abs(actual - sum), bound * magnitude) << "row " << row << " output " << o;
+          if (o >= one.outputs) {
+            ASSERT_EQ(actual, 0.0);
+          }
+        }
+      }
+    });
+  });
+}
+
+// The extremes of all integers: sums of 32 products fit the instructions' accumulators.
+TEST(Quantised, LargestIntegersDoNotSaturate) {
+  for (const Format& format : formats) {
+    for (const float sign : {1.0F, -1.0F}) {
+      Case one(format, {64, 32}, 1);
+      one.weight.fill(sign);
+      one.x.fill(1.0F);
+      one.write();
+      on_every_instruction_set([&] {
+        // scales of 1/127 or 1/7 in bf16 (2^-8) and of 1/127 in f32
+        EXPECT_NEAR(sign * one.product(0, 1)[5], 64.0F, 64.0F / 256) << format.name;
+      });
+    }
+  }
+}
+
+TEST(Quantised, RowsDoNotDependOnTheirNumber) {
+  constexpr std::int64_t rows = 21;
+  for_every_case(rows, [&](const Case& one) {
+    on_every_instruction_set([&] {
+      const std::vector<float> together = one.product(0, rows);
+      for (const std::int64_t count : {1, 2, 3, 4, 5, 16}) {
+        for (std::int64_t first = 0; first + count <= rows; first += count) {
+          const std::vector<float> some = one.product(first, count);
+          ASSERT_EQ(0, std::memcmp(some.data(), together.data() + first * width,
+                                   some.size() * sizeof(float)))
+              << count << " rows from " << first;
+        }
+      }
+    });
+  });
+}
+
+TEST(Quantised, WhatIsNotFiniteInARowStaysInItAndShows) {
+  for (const float poison : {NAN, -NAN, INFINITY, -INFINITY}) {
+    for_every_case(3, [&](Case& one) {
+      one.x.fill(1.0F);
+      one.x[one.shape.inputs + one.shape.inputs / 2] = poison;
+      on_every_instruction_set([&] {
+        const std::vector<float> sums = one.product(0, 3);
+        for (std::int64_t o = 0; o < one.outputs; ++o) {
+          ASSERT_TRUE(std::isfinite(sums[static_cast<std::size_t>(o)]));
+          ASSERT_TRUE(std::isnan(sums[static_cast<std::size_t>(width + o)])) << poison;
+          ASSERT_TRUE(std::isfinite(sums[static_cast<std::size_t>(2 * width + o)]));
+        }
+      });
+    });
+  }
+}
+
+TEST(Quantised, NothingTimesNothingIsZero) {
+  for (const Format& format : formats) {
+    Case one(format, {40, 3}, 2);
+    one.weight.fill(0.0F);
+    one.write();
+    for (std::int64_t o = 0; o < width; ++o) EXPECT_EQ(one.scale(0, o), 0.0F);
+    on_every_instruction_set([&] {
+      for (const float sum : one.product(0, 2)) EXPECT_EQ(sum, 0.0F) << format.name;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace heed::kernels
