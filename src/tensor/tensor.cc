@@ -22,8 +22,7 @@ void ReleaseMemory::operator()(std::byte* memory) const noexcept { std::free(mem
 Memory allocate_memory(std::size_t bytes) {
   const bool large = bytes >= huge_page / 2;
   const std::size_t unit = large ? huge_page : alignment;
-  require(bytes <= SIZE_MAX - unit, ErrorCode::out_of_memory, "cannot allocate {} bytes",
-          bytes);
+  require(bytes <= SIZE_MAX - unit, ErrorCode::out_of_memory, "cannot allocate {} bytes", bytes);
   const std::size_t rounded = (bytes + unit - 1) / unit * unit;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(unit, rounded));
   require(memory != nullptr, ErrorCode::out_of_memory,

@@ -9,10 +9,6 @@
 namespace heed::kernels {
 namespace {
 
-// Columns of B that are packed together: a panel of each stays in the first-level cache while a
-// block of A passes by it from the second, and all of them are read from the last.
-constexpr std::int64_t column_block = 4096;
-
 // Multiply-adds below which a second thread costs more than it brings (about 10 µs of one).
 constexpr std::int64_t work_of_a_thread = std::int64_t{1} << 18;
 
@@ -39,23 +35,22 @@ class Worker {
     const std::int64_t blocks = divide_up(rectangle.rows, kernels.row_block);
     block_rows_ = round_up(divide_up(rectangle.rows, blocks), kernels.rows);
     packed_a_ = buffer(Scratch::item, round_up(block_rows_, kernels.row_unit) * depth_);
-    const std::int64_t widest = std::min(rectangle.columns, column_block);
+    const std::int64_t widest = std::min(rectangle.columns, kernels.column_block);
     if (reads_panels_in_place()) return;
     packed_b_ = buffer(Scratch::memory, round_up(widest, kernels.columns) * depth_);
   }
 
   void run() {
     if (kernels_.begin != nullptr) kernels_.begin();
-    const std::int64_t end = rectangle_.column + rectangle_.columns;
-    for (std::int64_t column = rectangle_.column; column < end; column += column_block) {
-      const std::int64_t columns = std::min(column_block, end - column);
-      std::int64_t k = 0;
-      do {
-        const std::int64_t depth = std::min(depth_, inner() - k);
-        multiply_columns(column, columns, k, depth);
-        k += depth_;
-      } while (k < inner());
-    }
+    std::int64_t k = 0;
+    do {
+      const std::int64_t depth = std::min(depth_, inner() - k);
+      const std::int64_t end = rectangle_.row + rectangle_.rows;
+      for (std::int64_t row = rectangle_.row; row < end; row += block_rows_) {
+        multiply_rows(row, std::min(block_rows_, end - row), k, depth);
+      }
+      k += depth_;
+    } while (k < inner());
     if (kernels_.end != nullptr) kernels_.end();
   }
 
@@ -97,31 +92,25 @@ class Worker {
            panel_bytes(kernels_.columns, k);
   }
 
-  void multiply_columns(std::int64_t column, std::int64_t columns, std::int64_t k,
-                        std::int64_t depth) {
-    for (std::int64_t c = 0; c < columns && !reads_panels_in_place(); c += kernels_.columns) {
-      pack_b({.first = column + c,
-              .count = std::min(kernels_.columns, columns - c),
-              .k = k,
-              .inner = depth},
-             packed_b_ + panel_bytes(c, depth));
-    }
-    const std::int64_t end = rectangle_.row + rectangle_.rows;
-    for (std::int64_t row = rectangle_.row; row < end; row += block_rows_) {
-      const std::int64_t rows = std::min(block_rows_, end - row);
-      for (std::int64_t r = 0; r < rows; r += kernels_.rows) {
-        kernels_.pack_a(
-            product_.a,
-            {.first = row + r, .count = std::min(kernels_.rows, rows - r), .k = k, .inner = depth},
-            packed_a_ + panel_bytes(r, depth));
+  void multiply_rows(std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth) {
+    kernels_.pack_a(product_.a, {.first = row, .count = rows, .k = k, .inner = depth}, packed_a_);
+    const std::int64_t end = rectangle_.column + rectangle_.columns;
+    for (std::int64_t column = rectangle_.column; column < end; column += kernels_.column_block) {
+      const std::int64_t columns = std::min(kernels_.column_block, end - column);
+      for (std::int64_t c = 0; c < columns && !reads_panels_in_place(); c += kernels_.columns) {
+        pack_b({.first = column + c,
+                .count = std::min(kernels_.columns, columns - c),
+                .k = k,
+                .inner = depth},
+               packed_b_ + panel_bytes(c, depth));
       }
       multiply_block({.row = row, .rows = rows, .column = column, .columns = columns}, k, depth);
     }
   }
 
   void multiply_block(const Rectangle& block, std::int64_t k, std::int64_t depth) const {
-    for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
-      for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
+    for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
+      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
         const std::int64_t row = block.row + r, column = block.column + c;
         float* const result = product_.c + row * product_.columns + column;
         ProductTile tile{.a = packed_a_ + panel_bytes(r, depth),

@@ -156,16 +156,19 @@ HEED_INLINE void finish_row(const ProductTile& tile, std::int64_t row, __m512 le
 
 constexpr int vector_rows = 14;
 
-void pack_vector_a(const ProductOperand& a, const PanelRange& range, void* panel) {
-  auto* const to = static_cast<std::uint32_t*>(panel);
-  if (a.transposed) {
-    pair_rows(a.data + range.k * a.stride + range.first, a.stride, range.count, range.inner, to,
-              range.count);
-  } else {
-    pair_columns(a.data + range.first * a.stride + range.k, a.stride, range.count, range.inner, to,
-                 range.count);
+void pack_vector_a(const ProductOperand& a, const PanelRange& range, void* panels) {
+  const std::int64_t depth = (range.inner + tile_inner - 1) / tile_inner * tile_inner;
+  for (std::int64_t r = 0; r < range.count; r += vector_rows) {
+    auto* const to = static_cast<std::uint32_t*>(panels) + r * depth / 2;
+    const std::int64_t row = range.first + r,
+                       rows = std::min<std::int64_t>(vector_rows, range.count - r);
+    if (a.transposed) {
+      pair_rows(a.data + range.k * a.stride + row, a.stride, rows, range.inner, to, rows);
+    } else {
+      pair_columns(a.data + row * a.stride + range.k, a.stride, rows, range.inner, to, rows);
+    }
+    fill_up(to, rows, range.inner, tile_inner);
   }
-  fill_up(to, range.count, range.inner, tile_inner);
 }
 
 template <int rows>
@@ -306,8 +309,9 @@ ProductKernels avx512_bf16_product_kernels() {
           .row_unit = 1,
           .inner_unit = tile_inner,
           .element = 2,
-          .inner_block = 512,
-          .row_block = 504,
+          .inner_block = 1024,
+          .row_block = 2016,
+          .column_block = 256,
           .bf16_panels = true,
           .pack_a = &pack_vector_a,
           .pack_b = &pack_b,
@@ -320,8 +324,9 @@ ProductKernels amx_bf16_product_kernels() {
           .row_unit = tile_rows,
           .inner_unit = tile_inner,
           .element = 2,
-          .inner_block = 1024,
-          .row_block = 256,
+          .inner_block = 768,
+          .row_block = 2048,
+          .column_block = 256,
           .bf16_panels = true,
           .pack_a = &pack_tile_a,
           .pack_b = &pack_b,

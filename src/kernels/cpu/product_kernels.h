@@ -29,15 +29,21 @@ struct ProductTile {
 };
 
 struct ProductKernels {
-  std::int64_t rows;         // of a whole tile
-  std::int64_t columns;      // of a whole tile, and of every panel of B
-  std::int64_t row_unit;     // panels of A hold whole units of rows,
-  std::int64_t inner_unit;   // and all panels whole units of `inner`: zeros fill up
-  std::int64_t element;      // bytes of an element in a panel
-  std::int64_t inner_block;  // how deep panels are at most: a multiple of inner_unit
-  std::int64_t row_block;    // rows of A that are packed together
-  bool bf16_panels = false;  // panels of B are those of weights prepared in bf16
-  void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panel);
+  std::int64_t rows;        // of a whole tile
+  std::int64_t columns;     // of a whole tile, and of every panel of B
+  std::int64_t row_unit;    // panels of A hold whole units of rows,
+  std::int64_t inner_unit;  // and all panels whole units of `inner`: zeros fill up
+  std::int64_t element;     // bytes of an element in a panel
+  // Blocks that stay in caches: a panel of A, inner_block deep, in the first level while panels of
+  // B pass by it; a block of B, inner_block x column_block, in the second; a block of A in the
+  // last. Deep panels pass over C seldom, which matters most where C lies in memory.
+  std::int64_t inner_block;  // a multiple of inner_unit
+  std::int64_t row_block;
+  std::int64_t column_block;  // a multiple of `columns`
+  bool bf16_panels = false;   // panels of B are those of weights prepared in bf16
+  // Panels of `rows` rows, the last one of what is left, one behind the other.
+  void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panels);
+  // One panel.
   void (*pack_b)(const ProductOperand& b, const PanelRange& range, void* panel);
   void (*multiply_tile)(const ProductTile& tile);
   // Around a thread's tiles; null where there is nothing to do.
