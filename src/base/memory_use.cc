@@ -1,16 +1,11 @@
 #include "base/memory_use.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
 
 namespace heed {
-
-std::int64_t physical_memory_bytes() {
-  return static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-}
 
 std::int64_t peak_resident_bytes() {
   // "VmHWM:    12345 kB": the high-water mark, which a reset lowers; rusage's maximum it does not.

@@ -1,12 +1,9 @@
-// How much memory there is, and how much of it this process holds.
+// How much memory this process has held.
 #pragma once
 
 #include <cstdint>
 
 namespace heed {
-
-// Of the machine, in bytes.
-std::int64_t physical_memory_bytes();
 
 // The most memory that this process has held at once, since it began or since the last reset.
 std::int64_t peak_resident_bytes();

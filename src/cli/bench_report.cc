@@ -87,7 +87,7 @@ std::string subtitle(const BenchmarkReport& report) {
   }
   if (const std::string work = work_text(report); !work.empty()) parts.push_back(work);
   if (report.suite != BenchmarkSuite::tokenizer && !report.rows.empty()) {
-    parts.emplace_back(dtype_name(report.rows.front().dtype));
+    parts.emplace_back(kernels::weight_format_name(report.rows.front().dtype));
   }
   const int threads = thread_count();
   parts.push_back(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"));
@@ -165,7 +165,7 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   OrderedJson json;
   json["suite"] = benchmark_suite_name(report.suite);
   json["name"] = row.name;
-  json["dtype"] = dtype_name(row.dtype);
+  json["dtype"] = kernels::weight_format_name(row.dtype);
   json["threads"] = row.threads;
   json["repeats"] = row.seconds.size();
   json["seconds"] = json_number(row.median_seconds());

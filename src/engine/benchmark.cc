@@ -13,14 +13,8 @@ namespace {
 using kernels::PeakLoop;
 using kernels::WeightFormat;
 
-struct DtypeName {
-  WeightFormat dtype;
-  std::string_view name;
-};
-constexpr DtypeName dtype_names[] = {{WeightFormat::f32, "f32"},
-                                     {WeightFormat::bf16, "bf16"},
-                                     {WeightFormat::int8, "int8"},
-                                     {WeightFormat::int4, "int4"}};
+constexpr WeightFormat dtypes[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8,
+                                   WeightFormat::int4};
 
 constexpr std::string_view suite_names[] = {"peak",   "train",     "prompt",
                                             "decode", "attention", "tokenizer"};
@@ -48,15 +42,11 @@ std::string_view benchmark_suite_name(BenchmarkSuite suite) {
 }
 
 WeightFormat parse_dtype(std::string_view name) {
-  for (const DtypeName& known : dtype_names) {
-    if (known.name == name) return known.dtype;
+  for (const WeightFormat dtype : dtypes) {
+    if (kernels::weight_format_name(dtype) == name) return dtype;
   }
   fail(ErrorCode::invalid_argument, "there is no dtype '{}'; there are f32, bf16, int8 and int4",
        name);
-}
-
-std::string_view dtype_name(WeightFormat dtype) {
-  return std::ranges::find(dtype_names, dtype, &DtypeName::dtype)->name;
 }
 
 double BenchmarkRow::median_seconds() const {

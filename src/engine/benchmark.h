@@ -27,7 +27,6 @@ std::string_view benchmark_suite_name(BenchmarkSuite suite);  // "peak", "train"
 
 // "f32", "bf16", "int8", "int4". Throws Error{invalid_argument} with these names for another.
 kernels::WeightFormat parse_dtype(std::string_view name);
-std::string_view dtype_name(kernels::WeightFormat dtype);
 
 struct BenchmarkOptions {
   BenchmarkSuite suite = BenchmarkSuite::peak;

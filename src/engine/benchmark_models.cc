@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/memory_use.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "engine/benchmark_cost.h"
 #include "engine/benchmark_measurer.h"
@@ -25,9 +25,10 @@ double real(std::int64_t number) { return static_cast<double>(number); }
 // Refused before the system has to end some process to find memory.
 void require_memory(const std::string& name, std::int64_t bytes) {
   constexpr double gibibyte = 1 << 30;
-  require(bytes <= physical_memory_bytes(), ErrorCode::out_of_memory,
-          "'{}' takes {:.1f} GiB of memory and this machine has {:.1f}: choose a smaller config",
-          name, real(bytes) / gibibyte, real(physical_memory_bytes()) / gibibyte);
+  const std::optional<std::int64_t> available = available_memory();
+  require(!available || bytes <= *available, ErrorCode::out_of_memory,
+          "'{}' takes {:.1f} GiB of memory and {:.1f} are free: choose a smaller config", name,
+          real(bytes) / gibibyte, real(available.value_or(0)) / gibibyte);
 }
 
 // A model's own weights, or random ones of a shape.
@@ -38,12 +39,6 @@ Gpt make_gpt(const BenchmarkOptions& options, std::int64_t ModelCost::*memory) {
   Gpt gpt(config);
   gpt.parameters().initialize(seed);
   return gpt;
-}
-
-// Weights as they are to be run with.
-void prepare_weights(Gpt&, WeightFormat format) {
-  require(format == WeightFormat::f32, ErrorCode::unsupported,
-          "this build of heed runs models in f32 only, not in {}", dtype_name(format));
 }
 
 BenchmarkReport describe(const BenchmarkOptions& options, const GptConfig& config) {
@@ -150,7 +145,7 @@ class TrainingWork {
 BenchmarkReport measure_training(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
-          dtype_name(options.dtype));
+          kernels::weight_format_name(options.dtype));
   Gpt gpt = make_gpt(options, &ModelCost::train_bytes);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(4);
@@ -185,7 +180,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   Gpt gpt = make_gpt(options, &ModelCost::run_bytes);
-  prepare_weights(gpt, options.dtype);
+  gpt.parameters().prepare(options.dtype);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
   const std::int64_t positions =
@@ -219,7 +214,7 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
 
 BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   Gpt gpt = make_gpt(options, &ModelCost::run_bytes);
-  prepare_weights(gpt, options.dtype);
+  gpt.parameters().prepare(options.dtype);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
   const std::int64_t before = options.context.value_or(0);

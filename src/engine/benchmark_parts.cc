@@ -99,7 +99,7 @@ class ThreadCount {
 
 BenchmarkReport measure_attention(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32, ErrorCode::unsupported,
-          "attention is in f32, not in {}", dtype_name(options.dtype));
+          "attention is in f32, not in {}", kernels::weight_format_name(options.dtype));
   const GptConfig config = options.model.empty() ? find_gpt_config(options.config)
                                                  : load_model(options.model).gpt.config();
   const AttentionShape shape{.batch = options.batch.value_or(1),

@@ -12,7 +12,6 @@ TEST(MemoryUse, SeesABlockThatWasTouched) {
   constexpr std::int64_t size = 64 << 20;
   const std::int64_t before = peak_resident_bytes();
   EXPECT_GT(before, 0);
-  EXPECT_LT(before, physical_memory_bytes());
   {
     const auto block = std::make_unique<char[]>(size);
     std::memset(block.get(), 1, size);

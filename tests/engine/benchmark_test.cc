@@ -93,7 +93,7 @@ TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
 
 TEST(Benchmark, NamesDtypes) {
   for (const char* name : {"f32", "bf16", "int8", "int4"}) {
-    EXPECT_EQ(dtype_name(parse_dtype(name)), name);
+    EXPECT_EQ(kernels::weight_format_name(parse_dtype(name)), name);
   }
   testing::expect_error(
       ErrorCode::invalid_argument, [] { parse_dtype("f16"); }, "f16");
@@ -150,6 +150,7 @@ TEST_F(BenchmarkTest, MeasuresTraining) {
 TEST_F(BenchmarkTest, ReadsPromptsAndDecodes) {
   BenchmarkOptions prompt = options(BenchmarkSuite::prompt);
   prompt.batch = 3;
+  prompt.dtype = WeightFormat::bf16;
   const BenchmarkReport read = run_benchmark(prompt);
   ASSERT_EQ(read.rows.size(), 1U);
   expect_measured(read, read.rows[0]);
@@ -158,6 +159,7 @@ TEST_F(BenchmarkTest, ReadsPromptsAndDecodes) {
   BenchmarkOptions decode = options(BenchmarkSuite::decode);
   decode.model = decode.config;  // its own weights
   decode.batch = 2;
+  decode.dtype = WeightFormat::int4;
   decode.context = 120;
   const BenchmarkReport decoded = run_benchmark(decode);
   expect_measured(decoded, decoded.rows.at(0));
