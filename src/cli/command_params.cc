@@ -1,18 +1,15 @@
 // heed params: where a model's parameters are, and what it costs.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
-#include "base/error.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/starter.h"
-#include "model/gpt_files.h"
+#include "engine/find_config.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"
 
@@ -23,16 +20,6 @@ struct ParamsOptions {
   std::string model;
   bool json = false;
 };
-
-GptConfig find_config(const std::string& name) {
-  if (is_gpt_preset(name)) return gpt_preset(name).config;
-  const std::filesystem::path path = name;
-  if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
-    return read_gpt_config(model_directory(path) / config_file_name);
-  }
-  if (std::filesystem::exists(path)) return read_gpt_config(path);
-  return gpt_preset(name).config;  // fails, and says which names there are
-}
 
 void print_presets(bool json) {
   if (json) {
@@ -152,7 +139,7 @@ void print_cost(const GptConfig& config, const Ink& ink) {
 
 void params(const ParamsOptions& options) {
   if (options.model.empty()) return print_presets(options.json);
-  const GptConfig config = find_config(options.model);
+  const GptConfig config = find_gpt_config(options.model);
   if (options.json) return print_json(count_json(options.model, config));
   const Terminal terminal = standard_output();
   const Ink ink(terminal);

@@ -15,5 +15,6 @@ void add_params_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_microworld_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 
 }  // namespace heed::cli

@@ -1,10 +1,33 @@
 // What the machine could do at best, measured now: plain loops that do nothing else.
 #pragma once
 
+#include <vector>
+
 namespace heed::kernels {
 
-// Floating-point operations a second that all threads reach together in f32 multiply-adds of
-// registers, with the instruction set in use: the best of a few short runs (about 30 ms in all).
+// What a loop does, in all threads together.
+enum class PeakLoop {
+  multiply_add_f32,   // multiply-adds of f32 registers, with the instruction set in use
+  dot_product_bf16,   // AVX-512 BF16: dot products of pairs in registers
+  tile_product_bf16,  // AMX: products of tiles in registers
+  read,               // reading memory, each thread its own part of half a GiB
+};
+
+// Whether this machine and this build have the instructions.
+bool has_peak_loop(PeakLoop loop);
+
+struct PeakMeasurement {
+  double work = 0;              // of one run: floating-point operations, or bytes read
+  std::vector<double> seconds;  // of each run
+
+  double best_rate() const;  // work a second, of the fastest run
+};
+
+// Throws Error{unsupported} where has_peak_loop says no. A run of operations takes a few
+// milliseconds, one of reading some tens.
+PeakMeasurement measure_peak(PeakLoop loop, int runs);
+
+// Floating-point operations a second of the best of ten runs of multiply_add_f32.
 double measure_peak_flops();
 
 }  // namespace heed::kernels

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
+#include <cstdint>
+#include <string_view>
 
+#include "base/error.h"
 #include "base/threads.h"
+#include "kernels/cpu/peak_loops.h"
+#include "kernels/instruction_sets.h"
+#include "tensor/tensor.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/machine_peak.cc"
@@ -34,6 +39,26 @@ float multiply_add_loop(long iterations, float scale, float offset) {
 
 double flops_of_iteration() { return 12.0 * 2.0 * static_cast<double>(hn::Lanes(Floats())); }
 
+// Reads 4·`quarter` floats, in whole cache lines, as four streams side by side and each line asked
+// for 1 KiB early: that keeps more of memory busy than hardware does by itself.
+float read_loop(const float* from, std::int64_t quarter) {
+  constexpr std::int64_t streams = 4, ahead = 256;
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  Float most[streams];
+  Unroll<streams>([&](auto i) HEED_INLINE_LAMBDA { most[i] = hn::Zero(d); });
+  for (std::int64_t k = 0; k < quarter; k += lanes) {
+    Unroll<streams>([&](auto i) HEED_INLINE_LAMBDA {
+      const float* line = from + static_cast<std::int64_t>(i) * quarter + k;
+      __builtin_prefetch(line + ahead);
+      most[i] = hn::Max(most[i], hn::Load(d, line));
+    });
+  }
+  Float all = hn::Zero(d);
+  Unroll<streams>([&](auto i) HEED_INLINE_LAMBDA { all = hn::Max(all, most[i]); });
+  return hn::GetLane(hn::MaxOfLanes(d, all));
+}
+
 }  // namespace heed::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -42,30 +67,101 @@ namespace heed::kernels {
 
 HWY_EXPORT(multiply_add_loop);
 HWY_EXPORT(flops_of_iteration);
+HWY_EXPORT(read_loop);
 
-double measure_peak_flops() {
+namespace {
+
+constexpr std::int64_t read_unit = 4096;  // floats: threads read whole units
+// More than a cache keeps of memory that is read from end to end, over and over.
+constexpr std::int64_t read_bytes = std::int64_t{512} << 20;
+
+// Seconds of `runs` runs of body(thread) in all threads; what it returns is kept.
+template <class Body>
+std::vector<double> time_in_all_threads(int runs, Body&& body) {
   using Clock = std::chrono::steady_clock;
-  constexpr long iterations = 1'000'000;
-  constexpr int runs = 10;
-  volatile float scale = 0.999F;
-  volatile float offset = 0.001F;
   const int threads = thread_count();
   std::vector<float> results(static_cast<std::size_t>(threads));
-  double best = 0;
+  std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
     const auto start = Clock::now();
     parallel_ranges(threads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t thread = begin; thread < end; ++thread) {
-        results[static_cast<std::size_t>(thread)] =
-            HWY_DYNAMIC_DISPATCH(multiply_add_loop)(iterations, scale, offset);
+        results[static_cast<std::size_t>(thread)] = body(thread);
       }
     });
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const double flops = HWY_DYNAMIC_DISPATCH(flops_of_iteration)() * iterations * threads;
-    best = std::max(best, flops / seconds);
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  return best;
+  return seconds;
 }
+
+PeakMeasurement measure_reading(int runs) {
+  const Tensor<float> memory(Shape{read_bytes / 4});
+  const std::int64_t units = memory.size() / read_unit;
+  const int threads = thread_count();
+  const auto read_part = [&](std::int64_t thread) {
+    const std::int64_t begin = units * thread / threads * read_unit;
+    const std::int64_t end = units * (thread + 1) / threads * read_unit;
+    return HWY_DYNAMIC_DISPATCH(read_loop)(memory.data() + begin, (end - begin) / 4);
+  };
+  return {.work = static_cast<double>(read_bytes), .seconds = time_in_all_threads(runs, read_part)};
+}
+
+// Of a loop whose iterations take `flops` operations.
+template <class Loop>
+PeakMeasurement measure_operations(int runs, double flops, Loop&& loop) {
+  constexpr long iterations = 1'000'000;
+  return {.work = flops * iterations * thread_count(),
+          .seconds = time_in_all_threads(runs, [&](std::int64_t) { return loop(iterations); })};
+}
+
+}  // namespace
+
+bool has_peak_loop(PeakLoop loop) {
+  const auto has = [](std::string_view name) {
+    const std::vector<std::string> names = available_instruction_sets();
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (loop == PeakLoop::dot_product_bf16) return has("AVX512_BF16");
+  if (loop == PeakLoop::tile_product_bf16) return has("AMX_BF16");
+  return true;
+}
+
+double PeakMeasurement::best_rate() const {
+  check(!seconds.empty(), "a measurement has runs");
+  return work / *std::min_element(seconds.begin(), seconds.end());
+}
+
+PeakMeasurement measure_peak(PeakLoop loop, int runs) {
+  require(runs >= 1, ErrorCode::invalid_argument, "{} runs measure nothing", runs);
+  require(has_peak_loop(loop), ErrorCode::unsupported,
+          "this machine or this build has no instructions for that loop; it has {}",
+          current_instruction_set());
+  volatile float scale = 0.999F;
+  volatile float offset = 0.001F;
+  switch (loop) {
+    case PeakLoop::multiply_add_f32:
+      return measure_operations(
+          runs, HWY_DYNAMIC_DISPATCH(flops_of_iteration)(), [&](long iterations) {
+            return HWY_DYNAMIC_DISPATCH(multiply_add_loop)(iterations, scale, offset);
+          });
+    case PeakLoop::dot_product_bf16:
+      return measure_operations(runs, bf16_dot_product_flops, [&](long iterations) {
+        return bf16_dot_product_loop(iterations, offset);
+      });
+    case PeakLoop::tile_product_bf16: {
+      // A tile takes 16 cycles: a tenth of the iterations take as long as the others' do.
+      constexpr long share = 10;
+      return measure_operations(runs, bf16_tile_product_flops / share, [&](long iterations) {
+        return bf16_tile_product_loop(iterations / share, offset);
+      });
+    }
+    case PeakLoop::read: return measure_reading(runs);
+  }
+  check(false, "a known loop");
+  return {};
+}
+
+double measure_peak_flops() { return measure_peak(PeakLoop::multiply_add_f32, 10).best_rate(); }
 
 }  // namespace heed::kernels
 #endif

@@ -1,0 +1,243 @@
+#include "cli/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/threads.h"
+#include "cli/output.h"
+#include "cli/terminal/bar.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+
+namespace heed::cli {
+namespace {
+
+using kernels::PeakLoop;
+
+struct LoopName {
+  PeakLoop loop;
+  const char* people;
+  const char* json;
+};
+constexpr LoopName loop_names[] = {
+    {PeakLoop::multiply_add_f32, "f32 multiply-adds", "f32_multiply_add"},
+    {PeakLoop::dot_product_bf16, "bf16 dot products", "bf16_dot_product"},
+    {PeakLoop::tile_product_bf16, "bf16 tile products", "bf16_tile_product"},
+    {PeakLoop::read, "reading memory", "read"}};
+
+const LoopName& name_of(PeakLoop loop) {
+  return *std::ranges::find(loop_names, loop, &LoopName::loop);
+}
+
+// --- For people.
+
+std::string duration(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} µs", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.3f} s", seconds);
+}
+
+std::string spread(const BenchmarkRow& row) {
+  return duration(row.least_seconds()) + " … " + duration(row.most_seconds());
+}
+
+// Three digits at least.
+std::string amount(double number) {
+  if (number < 100) return fmt::format("{:.{}f}", number, number < 10 ? 2 : 1);
+  return grouped(static_cast<long long>(number + 0.5));
+}
+
+std::string rate(PeakLoop loop, double per_second) {
+  return amount(per_second / 1e9) + (loop == PeakLoop::read ? " GB/s" : " GFLOP/s");
+}
+
+std::string title_of(BenchmarkSuite suite) {
+  switch (suite) {
+    case BenchmarkSuite::peak: return "What this machine could do";
+    case BenchmarkSuite::train: return "Training";
+    case BenchmarkSuite::prompt: return "Reading a prompt";
+    case BenchmarkSuite::decode: return "Decoding";
+    case BenchmarkSuite::attention: return "Causal attention";
+    case BenchmarkSuite::tokenizer: return "Tokenizing";
+  }
+  return {};
+}
+
+// "4 × 1,024 tokens a step"
+std::string work_text(const BenchmarkReport& report) {
+  const std::string batch = grouped(report.batch.value_or(0));
+  const std::string context = grouped(report.context.value_or(0));
+  switch (report.suite) {
+    case BenchmarkSuite::train: return fmt::format("{} × {} tokens", batch, context);
+    case BenchmarkSuite::prompt: return fmt::format("{} × {} tokens", batch, context);
+    case BenchmarkSuite::decode:
+      return fmt::format("{} × {} tokens behind {}", batch, grouped(report.count.value_or(0)),
+                         context);
+    case BenchmarkSuite::attention: return fmt::format("{} × {} positions", batch, context);
+    default: return {};
+  }
+}
+
+std::string subtitle(const BenchmarkReport& report) {
+  std::vector<std::string> parts;
+  if (!report.model.empty()) parts.push_back(fit(report.model, 24));
+  if (report.parameters > 0) {
+    parts.push_back(short_count(static_cast<double>(report.parameters)) + " parameters");
+  }
+  if (const std::string work = work_text(report); !work.empty()) parts.push_back(work);
+  if (report.suite != BenchmarkSuite::tokenizer && !report.rows.empty()) {
+    parts.emplace_back(kernels::weight_format_name(report.rows.front().dtype));
+  }
+  const int threads = thread_count();
+  parts.push_back(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void print_ceilings(const BenchmarkReport& report, const Ink& ink) {
+  Table table({{"ceiling", Align::left},
+               {"best", Align::right},
+               {"median", Align::right},
+               {"slowest", Align::right}});
+  for (const auto& [loop, measurement] : report.ceilings) {
+    // Rates of the loop's runs, by the statistics that rows have.
+    const BenchmarkRow row{.seconds = measurement.seconds};
+    const auto at = [&](double seconds) { return rate(loop, measurement.work / seconds); };
+    table.add({name_of(loop).people, ink.bold(at(row.least_seconds())),
+               ink.quiet(at(row.median_seconds())), ink.quiet(at(row.most_seconds()))});
+  }
+  print(table.text(ink));
+}
+
+void print_rows(const BenchmarkReport& report, const Ink& ink) {
+  const bool tokenizer = report.suite == BenchmarkSuite::tokenizer;
+  const bool reading = report.suite == BenchmarkSuite::decode;
+  Table table({{"work", Align::left},
+               {"median", Align::right},
+               {"fastest … slowest", Align::right},
+               {"tokens/s", Align::right},
+               {tokenizer ? "MB/s"
+                : reading ? "GB/s"
+                          : "GFLOP/s",
+                Align::right},
+               {tokenizer ? "" : "of peak", Align::right},
+               {"", Align::left}});
+  for (const BenchmarkRow& row : report.rows) {
+    const double work = tokenizer ? row.bytes / 1e6 : (reading ? row.bytes : row.flops) / 1e9;
+    const std::optional<double> share = report.of_peak(row);
+    table.add({row.name, duration(row.median_seconds()), ink.quiet(spread(row)),
+               ink.bold(amount(row.per_second(row.tokens))), amount(row.per_second(work)),
+               share ? ink.bold(percent(*share)) : "",
+               share ? ink.paint(bar(std::min(*share, 1.0), 8), colour::blue) : ""});
+  }
+  print(table.text(ink));
+}
+
+void print_notes(const BenchmarkReport& report, const Ink& ink) {
+  const BenchmarkRow& row = report.rows.front();
+  std::string notes;
+  if (row.limit) {
+    const BenchmarkCeiling& limit = *report.ceiling(*row.limit);
+    notes += fmt::format("  of peak: of the best of {}, {}\n", name_of(*row.limit).people,
+                         rate(*row.limit, limit.measurement.best_rate()));
+  }
+  for (const BenchmarkRow& each : report.rows) {
+    if (const auto share = report.of_dot_products(each)) {
+      notes +=
+          fmt::format("  {}: {} of what bf16 dot products reach\n", each.name, percent(*share));
+    }
+  }
+  notes += fmt::format("  {}, {} of memory at most\n", report.instruction_set,
+                       short_bytes(static_cast<double>(report.rows.back().peak_resident_bytes)));
+  print(ink.quiet(notes));
+}
+
+// --- For programs.
+
+// Zero stands for what does not apply.
+OrderedJson counted(double number) { return number > 0 ? json_number(number) : nullptr; }
+
+OrderedJson optional_number(const std::optional<double>& number) {
+  return number ? json_number(*number) : nullptr;
+}
+
+OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
+  OrderedJson json;
+  json["suite"] = benchmark_suite_name(report.suite);
+  json["name"] = row.name;
+  json["dtype"] = kernels::weight_format_name(row.dtype);
+  json["threads"] = row.threads;
+  json["repeats"] = row.seconds.size();
+  json["seconds"] = json_number(row.median_seconds());
+  json["seconds_min"] = json_number(row.least_seconds());
+  json["seconds_max"] = json_number(row.most_seconds());
+  if (row.tokens > 0) json["tokens_per_s"] = json_number(row.per_second(row.tokens));
+  json["flops"] = counted(row.flops);
+  json["bytes"] = counted(row.bytes);
+  json["flops_per_s"] = counted(row.per_second(row.flops));
+  json["bytes_per_s"] = counted(row.per_second(row.bytes));
+  json["of_peak"] = optional_number(report.of_peak(row));
+  json["peak"] = row.limit ? OrderedJson(name_of(*row.limit).json) : OrderedJson(nullptr);
+  json["of_bf16_dot_product"] = optional_number(report.of_dot_products(row));
+  json["peak_rss_bytes"] = row.peak_resident_bytes;
+  return json;
+}
+
+// The ceilings as rows of the suite that measures nothing else: their limits are themselves.
+std::vector<BenchmarkRow> ceiling_rows(const BenchmarkReport& report) {
+  std::vector<BenchmarkRow> rows;
+  for (const auto& [loop, measurement] : report.ceilings) {
+    const bool reads = loop == PeakLoop::read;
+    const bool f32 = reads || loop == PeakLoop::multiply_add_f32;
+    rows.push_back({.name = name_of(loop).json,
+                    .dtype = f32 ? kernels::WeightFormat::f32 : kernels::WeightFormat::bf16,
+                    .threads = thread_count(),
+                    .seconds = measurement.seconds,
+                    .flops = reads ? 0 : measurement.work,
+                    .bytes = reads ? measurement.work : 0,
+                    .limit = loop});
+  }
+  return rows;
+}
+
+}  // namespace
+
+void print_benchmark(const BenchmarkReport& report) {
+  const Ink ink(standard_output());
+  print("\n" + ink.title(title_of(report.suite)) + ink.quiet("  " + subtitle(report)) + "\n\n");
+  print_ceilings(report, ink);
+  if (report.rows.empty()) return print(ink.quiet("\n  " + report.instruction_set + "\n"));
+  print("\n");
+  print_rows(report, ink);
+  print("\n");
+  print_notes(report, ink);
+}
+
+OrderedJson benchmark_json(const BenchmarkReport& report) {
+  const auto optional_count = [](const std::optional<std::int64_t>& count) {
+    return count ? OrderedJson(*count) : OrderedJson(nullptr);
+  };
+  OrderedJson ceilings;
+  for (const LoopName& name : loop_names) {
+    const BenchmarkCeiling* ceiling = report.ceiling(name.loop);
+    const char* unit = name.loop == PeakLoop::read ? "_bytes_per_s" : "_flops_per_s";
+    ceilings[std::string(name.json) + unit] =
+        ceiling != nullptr ? json_number(ceiling->measurement.best_rate()) : nullptr;
+  }
+  OrderedJson rows = OrderedJson::array();
+  const bool peak = report.suite == BenchmarkSuite::peak;
+  for (const BenchmarkRow& row : peak ? ceiling_rows(report) : report.rows) {
+    rows.push_back(row_json(report, row));
+  }
+  return {{"suite", benchmark_suite_name(report.suite)},
+          {"model", report.model},
+          {"parameters", report.parameters},
+          {"batch", optional_count(report.batch)},
+          {"context", optional_count(report.context)},
+          {"count", optional_count(report.count)},
+          {"instruction_set", report.instruction_set},
+          {"ceilings", std::move(ceilings)},
+          {"rows", std::move(rows)}};
+}
+
+}  // namespace heed::cli

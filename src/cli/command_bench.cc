@@ -1,0 +1,115 @@
+// heed bench: measure this machine and this build.
+#include <memory>
+
+#include "cli/bench_report.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "engine/benchmark.h"
+
+namespace heed::cli {
+namespace {
+
+struct BenchOptions {
+  BenchmarkOptions benchmark;
+  std::string dtype = "f32";
+  bool json = false;
+};
+
+void bench(const BenchOptions& options) {
+  ProgressLine line;
+  BenchmarkOptions benchmark = options.benchmark;
+  benchmark.dtype = parse_dtype(options.dtype);
+  benchmark.progress = line.callback();
+  benchmark.stop = interrupt_flag();
+  const BenchmarkReport report = run_benchmark(benchmark);
+  line.clear();
+  if (options.json) return print_json(benchmark_json(report));
+  print_benchmark(report);
+}
+
+struct Suite {
+  BenchmarkSuite suite;
+  const char* description;
+  const char* context;  // what --context is, empty: no such option
+  const char* count;    // what -n counts
+};
+
+// --config, -m, --dtype, --batch and --context, of suites about models.
+void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& options) {
+  CLI::Option* config = command
+                            .add_option("--config", options.benchmark.config,
+                                        "Shape of a model of random weights: a preset (see `heed "
+                                        "params`), a config.json or a model directory")
+                            ->capture_default_str()
+                            ->type_name("NAME|FILE|DIR");
+  command
+      .add_option("-m,--model", options.benchmark.model,
+                  "A model with its own weights: a directory or \"starter\"")
+      ->type_name("DIR")
+      ->excludes(config);
+  command.add_option("--dtype", options.dtype, "Numbers in products: f32, bf16, int8 or int4")
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  command.add_option("-b,--batch", options.benchmark.batch, "Sequences side by side")
+      ->default_str(suite.suite == BenchmarkSuite::train ? "4" : "1")
+      ->type_name("B");
+  command.add_option("-c,--context", options.benchmark.context, suite.context)->type_name("T");
+}
+
+void add_suite(CLI::App& parent, const Suite& suite) {
+  const std::string name(benchmark_suite_name(suite.suite));
+  CLI::App* command = add_command(parent, name, suite.description);
+  auto options = std::make_shared<BenchOptions>();
+  options->benchmark.suite = suite.suite;
+  if (*suite.context != '\0') add_shape_options(*command, suite, *options);
+  if (suite.suite == BenchmarkSuite::tokenizer) {
+    command
+        ->add_option("-m,--model", options->benchmark.model,
+                     "Whose tokenizer: a directory, a tokenizer.json or \"starter\"")
+        ->default_str("starter")
+        ->type_name("DIR|FILE");
+    command
+        ->add_option("-f,--file", options->benchmark.text_file,
+                     "Text to read [default: stories of the microworld, about 8 MB]")
+        ->type_name("FILE");
+  }
+  if (*suite.count != '\0') {
+    command->add_option("-n,--count", options->benchmark.count, suite.count)->type_name("N");
+  }
+  const char* repeats = suite.suite == BenchmarkSuite::peak    ? "20"
+                        : suite.suite == BenchmarkSuite::train ? "3"
+                                                               : "5";
+  command
+      ->add_option("-r,--repeats", options->benchmark.repeats,
+                   "How often it is measured, for a median")
+      ->default_str(repeats)
+      ->type_name("R");
+  add_json_option(*command, options->json);
+  command->callback([options] { bench(*options); });
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "bench", "Measure this machine and this build");
+  command->require_subcommand(1);
+  command->footer("docs/performance.md says what is measured, and how operations are counted.");
+  constexpr Suite suites[] = {
+      {BenchmarkSuite::peak, "What the machine could do at best", "", ""},
+      {BenchmarkSuite::train, "Training steps: forward, backward, AdamW",
+       "Tokens of a sequence [default: the model's context]", "Steps in a repeat [1]"},
+      {BenchmarkSuite::prompt, "Reading a prompt", "Tokens of the prompt [512]",
+       "Prompts in a repeat [1]"},
+      {BenchmarkSuite::decode, "Generating token after token",
+       "Tokens read before the first is generated [0]", "Tokens in a repeat [128]"},
+      {BenchmarkSuite::attention, "Causal attention alone, forward and backward",
+       "Positions [4096]", "Calls in a repeat [1]"},
+      {BenchmarkSuite::tokenizer, "Text to tokens, in one thread and in all", "",
+       "Readings of the text in a repeat [1]"}};
+  for (const Suite& suite : suites) add_suite(*command, suite);
+}
+
+}  // namespace heed::cli

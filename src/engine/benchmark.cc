@@ -1,0 +1,105 @@
+#include "engine/benchmark.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/benchmark_measurer.h"
+#include "engine/benchmark_suites.h"
+#include "kernels/instruction_sets.h"
+
+namespace heed {
+namespace {
+
+using kernels::PeakLoop;
+using kernels::WeightFormat;
+
+constexpr WeightFormat dtypes[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8,
+                                   WeightFormat::int4};
+
+constexpr std::string_view suite_names[] = {"peak",   "train",     "prompt",
+                                            "decode", "attention", "tokenizer"};
+
+double amount_limited(const BenchmarkRow& row) {
+  return row.limit == PeakLoop::read ? row.bytes : row.flops;
+}
+
+BenchmarkReport measure_machine(const BenchmarkOptions& options) {
+  BenchmarkReport report;
+  const BenchmarkMeasurer measurer(options, options.repeats.value_or(20), report);
+  return report;
+}
+
+void require_positive(const char* name, const std::optional<std::int64_t>& value,
+                      std::int64_t least) {
+  require(value.value_or(least) >= least, ErrorCode::invalid_argument,
+          "the benchmark's {} is {}; it must be at least {}", name, value.value_or(least), least);
+}
+
+}  // namespace
+
+std::string_view benchmark_suite_name(BenchmarkSuite suite) {
+  return suite_names[static_cast<std::size_t>(suite)];
+}
+
+WeightFormat parse_dtype(std::string_view name) {
+  for (const WeightFormat dtype : dtypes) {
+    if (kernels::weight_format_name(dtype) == name) return dtype;
+  }
+  fail(ErrorCode::invalid_argument, "there is no dtype '{}'; there are f32, bf16, int8 and int4",
+       name);
+}
+
+double BenchmarkRow::median_seconds() const {
+  check(!seconds.empty(), "a row was measured");
+  std::vector<double> sorted = seconds;
+  std::ranges::sort(sorted);
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double BenchmarkRow::least_seconds() const { return std::ranges::min(seconds); }
+double BenchmarkRow::most_seconds() const { return std::ranges::max(seconds); }
+
+const BenchmarkCeiling* BenchmarkReport::ceiling(PeakLoop loop) const {
+  const auto found = std::ranges::find(ceilings, loop, &BenchmarkCeiling::loop);
+  return found == ceilings.end() ? nullptr : &*found;
+}
+
+std::optional<double> BenchmarkReport::of_peak(const BenchmarkRow& row) const {
+  const BenchmarkCeiling* limit = row.limit ? ceiling(*row.limit) : nullptr;
+  if (limit == nullptr) return std::nullopt;
+  return row.per_second(amount_limited(row)) / limit->measurement.best_rate();
+}
+
+std::optional<double> BenchmarkReport::of_dot_products(const BenchmarkRow& row) const {
+  const BenchmarkCeiling* dot_products = ceiling(PeakLoop::dot_product_bf16);
+  if (row.limit != PeakLoop::tile_product_bf16 || dot_products == nullptr) return std::nullopt;
+  return row.per_second(row.flops) / dot_products->measurement.best_rate();
+}
+
+PeakLoop product_limit(WeightFormat dtype) {
+  const std::string unit = kernels::current_instruction_set();
+  if (dtype == WeightFormat::f32) return PeakLoop::multiply_add_f32;
+  if (unit == "AMX_BF16") return PeakLoop::tile_product_bf16;
+  if (unit == "AVX512_BF16") return PeakLoop::dot_product_bf16;
+  return PeakLoop::multiply_add_f32;
+}
+
+BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
+  require_positive("batch", options.batch, 1);
+  require_positive("context", options.context, options.suite == BenchmarkSuite::decode ? 0 : 1);
+  require_positive("count", options.count, 1);
+  require_positive("number of repeats", options.repeats, 1);
+  switch (options.suite) {
+    case BenchmarkSuite::peak: return measure_machine(options);
+    case BenchmarkSuite::train: return measure_training(options);
+    case BenchmarkSuite::prompt: return measure_prompt(options);
+    case BenchmarkSuite::decode: return measure_decoding(options);
+    case BenchmarkSuite::attention: return measure_attention(options);
+    case BenchmarkSuite::tokenizer: return measure_tokenizer(options);
+  }
+  check(false, "a known suite");
+  return {};
+}
+
+}  // namespace heed

@@ -1,0 +1,73 @@
+#include "engine/benchmark_measurer.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "base/memory_use.h"
+#include "base/threads.h"
+#include "kernels/instruction_sets.h"
+
+namespace heed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kernels::PeakLoop;
+
+constexpr PeakLoop loops[] = {PeakLoop::multiply_add_f32, PeakLoop::dot_product_bf16,
+                              PeakLoop::tile_product_bf16, PeakLoop::read};
+
+// Short runs, many of them, find a moment in which nobody else computes. Reading takes longer.
+constexpr int operation_runs = 30;
+constexpr int read_runs = 8;
+
+}  // namespace
+
+BenchmarkMeasurer::BenchmarkMeasurer(const BenchmarkOptions& options, int repeats,
+                                     BenchmarkReport& report)
+    : options_(options), repeats_(repeats), report_(report) {
+  report_.suite = options.suite;
+  report_.instruction_set = kernels::current_instruction_set();
+  measure_ceilings();
+  // The half GiB that was read for the ceiling is none of the work's.
+  reset_peak_resident_bytes();
+}
+
+void BenchmarkMeasurer::measure_ceilings() {
+  std::int64_t done = 0;
+  for (const PeakLoop loop : loops) {
+    show("ceilings", done++, std::ssize(loops));
+    if (!kernels::has_peak_loop(loop)) continue;
+    int runs = loop == PeakLoop::read ? read_runs : operation_runs;
+    if (options_.suite == BenchmarkSuite::peak) runs = repeats_;
+    report_.ceilings.push_back({loop, kernels::measure_peak(loop, runs)});
+  }
+  show("ceilings", done, std::ssize(loops));
+}
+
+void BenchmarkMeasurer::add(BenchmarkRow row, const std::function<void()>& work) {
+  const std::string what = row.name;
+  row.threads = thread_count();
+  row.seconds.clear();
+  for (int repeat = -1; repeat < repeats_; ++repeat) {
+    show(what.c_str(), repeat + 1, repeats_ + 1);
+    const auto start = Clock::now();
+    work();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (repeat >= 0) row.seconds.push_back(seconds);  // the first call warms up
+  }
+  show(what.c_str(), repeats_ + 1, repeats_ + 1);
+  row.peak_resident_bytes = peak_resident_bytes();
+  report_.rows.push_back(std::move(row));
+}
+
+void BenchmarkMeasurer::check_stop() const {
+  require(!stop_requested(options_.stop), ErrorCode::interrupted, "the benchmark was interrupted");
+}
+
+void BenchmarkMeasurer::show(const char* what, std::int64_t done, std::int64_t total) const {
+  check_stop();
+  if (options_.progress) options_.progress({what, done, total});
+}
+
+}  // namespace heed

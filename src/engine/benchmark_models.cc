@@ -1,0 +1,256 @@
+// The suites that run a model: training, prompts and decoding.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "engine/benchmark_cost.h"
+#include "engine/benchmark_measurer.h"
+#include "engine/benchmark_suites.h"
+#include "engine/find_config.h"
+#include "engine/loaded_model.h"
+#include "model/parameter_count.h"
+#include "train/optimizer.h"
+
+namespace heed {
+namespace {
+
+using kernels::PeakLoop;
+using kernels::WeightFormat;
+
+constexpr std::uint64_t seed = 1;
+
+double real(std::int64_t number) { return static_cast<double>(number); }
+
+// Refused before the system has to end some process to find memory.
+void require_memory(const std::string& name, std::int64_t bytes) {
+  constexpr double gibibyte = 1 << 30;
+  const std::optional<std::int64_t> available = available_memory();
+  require(!available || bytes <= *available, ErrorCode::out_of_memory,
+          "'{}' takes {:.1f} GiB of memory and {:.1f} are free: choose a smaller config", name,
+          real(bytes) / gibibyte, real(available.value_or(0)) / gibibyte);
+}
+
+// A model's own weights, or random ones of a shape.
+Gpt make_gpt(const BenchmarkOptions& options, std::int64_t ModelCost::*memory) {
+  if (!options.model.empty()) return load_model(options.model).gpt;
+  const GptConfig config = find_gpt_config(options.config);
+  require_memory(options.config, model_cost(config).*memory);
+  Gpt gpt(config);
+  gpt.parameters().initialize(seed);
+  return gpt;
+}
+
+BenchmarkReport describe(const BenchmarkOptions& options, const GptConfig& config) {
+  return {.model = options.model.empty() ? options.config : options.model,
+          .parameters = count_parameters(config).total};
+}
+
+Tensor<std::int32_t> random_tokens(const GptConfig& config, const Shape& shape) {
+  Tensor<std::int32_t> tokens(shape);
+  RandomStream random(seed, 1);
+  for (std::int32_t& token : tokens.span()) {
+    token =
+        static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(config.vocabulary_size)));
+  }
+  return tokens;
+}
+
+void require_room(const GptConfig& config, std::int64_t positions) {
+  require(positions <= config.context, ErrorCode::invalid_argument,
+          "{} positions are more than the model's context of {}", positions, config.context);
+}
+
+// What Session does for one sequence, for any number of them.
+class BatchReader {
+ public:
+  BatchReader(const Gpt& gpt, std::int64_t batch, std::int64_t capacity)
+      : gpt_(gpt),
+        batch_(batch),
+        cache_(gpt.config(), batch, capacity),
+        step_(gpt.config(), batch, 1, Keep::one_block),
+        last_(Shape{batch, gpt.config().channels}),
+        logits_(Shape{batch, gpt.config().vocabulary_size}) {}
+
+  // Reads tokens (B, T) behind those read, and computes the logits of what follows.
+  void read(View<const std::int32_t> tokens) {
+    const std::int64_t positions = tokens.extent(1);
+    if (positions == 1) {
+      forward(tokens, step_);
+      return gpt_.project(step_.final_norm(), logits_);
+    }
+    const GptActivations activations(gpt_.config(), batch_, positions, Keep::one_block);
+    forward(tokens, activations);
+    for (std::int64_t row = 0; row < batch_; ++row) {
+      const View<float> from = activations.final_norm()[(row + 1) * positions - 1];
+      std::copy_n(from.data(), from.size(), last_.view()[row].data());
+    }
+    gpt_.project(last_, logits_);
+  }
+
+  void truncate(std::int64_t length) { cache_.truncate(length); }
+
+ private:
+  void forward(View<const std::int32_t> tokens, const GptActivations& activations) {
+    gpt_.forward(tokens,
+                 {.batch = batch_,
+                  .positions = tokens.extent(1),
+                  .first_position = cache_.length(),
+                  .cache = &cache_},
+                 activations);
+  }
+
+  const Gpt& gpt_;
+  std::int64_t batch_;
+  KeyValueCache cache_;
+  GptActivations step_;
+  Tensor<float> last_;    // (B, C)
+  Tensor<float> logits_;  // (B, V)
+};
+
+// Everything that training holds.
+class TrainingWork {
+ public:
+  TrainingWork(Gpt& gpt, std::int64_t batch, std::int64_t positions)
+      : gpt_(gpt),
+        settings_{.model = gpt.config()},
+        tokens_(random_tokens(gpt.config(), {batch, positions})),
+        optimizer_(gpt.config(), settings_),
+        gradients_(gpt.config()),
+        buffers_(gpt.config(), batch, positions) {}
+
+  // As train() does it. What is learned does not matter: tokens are their own targets.
+  void step() {
+    gradients_.clear();
+    gpt_.loss_and_gradients(
+        tokens_, tokens_,
+        {.scale = 1.0F / static_cast<float>(tokens_.size()),
+         .dropout = {.active = true, .seed = seed, .pass = static_cast<std::uint64_t>(steps_)}},
+        buffers_, gradients_);
+    optimizer_.update(steps_++, gradients_, gpt_.parameters());
+  }
+
+ private:
+  Gpt& gpt_;
+  TrainSettings settings_;
+  Tensor<std::int32_t> tokens_;  // (B, T)
+  Optimizer optimizer_;
+  GptGradients gradients_;
+  TrainingBuffers buffers_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace
+
+BenchmarkReport measure_training(const BenchmarkOptions& options) {
+  require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
+          ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
+          kernels::weight_format_name(options.dtype));
+  Gpt gpt = make_gpt(options, &ModelCost::train_bytes);
+  const GptConfig& config = gpt.config();
+  const std::int64_t batch = options.batch.value_or(4);
+  const std::int64_t positions = options.context.value_or(config.context);
+  const std::int64_t steps = options.count.value_or(1);
+  require_room(config, positions);
+  if (options.dtype == WeightFormat::bf16) {
+    gpt.parameters().set_precision(kernels::Precision::bf16);
+  }
+  TrainingWork work(gpt, batch, positions);
+
+  BenchmarkReport report = describe(options, config);
+  report.batch = batch;
+  report.context = positions;
+  report.count = steps;
+  BenchmarkMeasurer measurer(options, options.repeats.value_or(3), report);
+  const WorkCost cost = training_step_cost(config, batch, positions) * real(steps);
+  measurer.add({.name = "step",
+                .dtype = options.dtype,
+                .tokens = real(batch * positions * steps),
+                .flops = cost.flops,
+                .bytes = cost.bytes,
+                .limit = product_limit(options.dtype)},
+               [&] {
+                 for (std::int64_t step = 0; step < steps; ++step) {
+                   measurer.check_stop();
+                   work.step();
+                 }
+               });
+  return report;
+}
+
+BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
+  Gpt gpt = make_gpt(options, &ModelCost::run_bytes);
+  gpt.parameters().prepare(options.dtype);
+  const GptConfig& config = gpt.config();
+  const std::int64_t batch = options.batch.value_or(1);
+  const std::int64_t positions =
+      options.context.value_or(std::min<std::int64_t>(512, config.context));
+  const std::int64_t prompts = options.count.value_or(1);
+  require_room(config, positions);
+  const Tensor<std::int32_t> tokens = random_tokens(config, {batch, positions});
+  BatchReader reader(gpt, batch, positions);
+
+  BenchmarkReport report = describe(options, config);
+  report.batch = batch;
+  report.context = positions;
+  report.count = prompts;
+  BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
+  const WorkCost cost = prompt_cost(config, options.dtype, batch, positions) * real(prompts);
+  measurer.add({.name = "prompt",
+                .dtype = options.dtype,
+                .tokens = real(batch * positions * prompts),
+                .flops = cost.flops,
+                .bytes = cost.bytes,
+                .limit = product_limit(options.dtype)},
+               [&] {
+                 for (std::int64_t prompt = 0; prompt < prompts; ++prompt) {
+                   measurer.check_stop();
+                   reader.truncate(0);
+                   reader.read(tokens);
+                 }
+               });
+  return report;
+}
+
+BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
+  Gpt gpt = make_gpt(options, &ModelCost::run_bytes);
+  gpt.parameters().prepare(options.dtype);
+  const GptConfig& config = gpt.config();
+  const std::int64_t batch = options.batch.value_or(1);
+  const std::int64_t before = options.context.value_or(0);
+  require_room(config, before + 1);
+  const std::int64_t count =
+      options.count.value_or(std::min<std::int64_t>(128, config.context - before));
+  require_room(config, before + count);
+  // (T, B, 1): of each position its tokens, side by side.
+  const Tensor<std::int32_t> tokens = random_tokens(config, {count, batch, 1});
+  BatchReader reader(gpt, batch, before + count);
+  if (before > 0) reader.read(random_tokens(config, {batch, before}));
+
+  BenchmarkReport report = describe(options, config);
+  report.batch = batch;
+  report.context = before;
+  report.count = count;
+  BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
+  WorkCost cost;
+  for (std::int64_t position = before; position < before + count; ++position) {
+    const WorkCost token = decoding_cost(config, options.dtype, batch, position);
+    cost = {cost.flops + token.flops, cost.bytes + token.bytes};
+  }
+  measurer.add({.name = "decode",
+                .dtype = options.dtype,
+                .tokens = real(batch * count),
+                .flops = cost.flops,
+                .bytes = cost.bytes,
+                .limit = PeakLoop::read},
+               [&] {
+                 reader.truncate(before);
+                 for (std::int64_t i = 0; i < count; ++i) {
+                   measurer.check_stop();
+                   reader.read(tokens.view()[i]);
+                 }
+               });
+  return report;
+}
+
+}  // namespace heed

@@ -1,0 +1,20 @@
+#include "engine/find_config.h"
+
+#include <filesystem>
+
+#include "model/gpt_files.h"
+#include "model/presets.h"
+
+namespace heed {
+
+GptConfig find_gpt_config(const std::string& name_or_path) {
+  if (is_gpt_preset(name_or_path)) return gpt_preset(name_or_path).config;
+  const std::filesystem::path path = name_or_path;
+  if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
+    return read_gpt_config(model_directory(path) / config_file_name);
+  }
+  if (std::filesystem::exists(path)) return read_gpt_config(path);
+  return gpt_preset(name_or_path).config;  // fails, and says which names there are
+}
+
+}  // namespace heed

@@ -1,0 +1,15 @@
+// The loops behind measure_peak that Highway does not write. Each runs on the calling thread and
+// returns something that depends on all of its work, so that no compiler can leave it out.
+#pragma once
+
+namespace heed::kernels {
+
+// Sixteen dot products of pairs, of sixteen lanes each, an iteration.
+float bf16_dot_product_loop(long iterations, float factor);
+inline constexpr double bf16_dot_product_flops = 16.0 * 16.0 * 4.0;  // of an iteration
+
+// Six products of 16 x 32 by 32 x 16 tiles an iteration.
+float bf16_tile_product_loop(long iterations, float factor);
+inline constexpr double bf16_tile_product_flops = 6.0 * 2.0 * 16.0 * 32.0 * 16.0;
+
+}  // namespace heed::kernels

@@ -1,0 +1,26 @@
+#include "base/memory_use.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+namespace heed {
+namespace {
+
+TEST(MemoryUse, SeesABlockThatWasTouched) {
+  constexpr std::int64_t size = 64 << 20;
+  const std::int64_t before = peak_resident_bytes();
+  EXPECT_GT(before, 0);
+  {
+    const auto block = std::make_unique<char[]>(size);
+    std::memset(block.get(), 1, size);
+  }
+  const std::int64_t peak = peak_resident_bytes();
+  EXPECT_GE(peak, size);
+  reset_peak_resident_bytes();
+  EXPECT_LE(peak_resident_bytes(), peak);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,98 @@
+// heed bench: what it prints and what it refuses. Nothing here depends on how fast it is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "cli/run_heed.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_heed;
+
+std::string small(const std::string& option) {
+  return option + " " + testing::model_directory().string() + " -r 2 -t 1 ";
+}
+
+Json json_of(const std::string& arguments) {
+  const Outcome outcome = run_heed("bench " + arguments + " --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 1);
+  return parse_json(outcome.out, arguments);
+}
+
+void expect_rows(const Json& document, const std::string& suite) {
+  EXPECT_EQ(document["suite"], suite);
+  for (const char* key : {"f32_multiply_add_flops_per_s", "bf16_dot_product_flops_per_s",
+                          "bf16_tile_product_flops_per_s", "read_bytes_per_s"}) {
+    EXPECT_TRUE(document["ceilings"].contains(key)) << key;
+  }
+  ASSERT_FALSE(document["rows"].empty());
+  for (const Json& row : document["rows"]) {
+    EXPECT_EQ(row["suite"], suite);
+    for (const char* key : {"name", "dtype", "threads", "repeats", "seconds", "seconds_min",
+                            "seconds_max", "flops", "bytes", "flops_per_s", "bytes_per_s",
+                            "of_peak", "peak", "of_bf16_dot_product", "peak_rss_bytes"}) {
+      EXPECT_TRUE(row.contains(key)) << key;
+    }
+    EXPECT_EQ(row["repeats"], 2);
+    EXPECT_LE(row["seconds_min"], row["seconds"]);
+    EXPECT_LE(row["seconds"], row["seconds_max"]);
+  }
+}
+
+TEST(Bench, MeasuresTheMachine) {
+  const Json document = json_of("peak -r 2 -t 1");
+  expect_rows(document, "peak");
+  EXPECT_EQ(document["rows"][0]["name"], "f32_multiply_add");
+  EXPECT_EQ(document["rows"].back()["name"], "read");
+  EXPECT_EQ(document["rows"].back()["flops"], nullptr);
+}
+
+TEST(Bench, MeasuresModels) {
+  const Json train = json_of("train --dtype bf16 --batch 2 --context 8 -n 2 " + small("--config"));
+  expect_rows(train, "train");
+  EXPECT_EQ(train["rows"][0]["dtype"], "bf16");
+  EXPECT_GT(train["rows"][0]["tokens_per_s"], 0);
+  const Json decode = json_of("decode --context 5 -n 4 " + small("-m"));
+  expect_rows(decode, "decode");
+  EXPECT_EQ(decode["context"], 5);
+  EXPECT_EQ(decode["count"], 4);
+  EXPECT_EQ(decode["rows"][0]["peak"], "read");
+  EXPECT_EQ(decode["rows"][0]["of_bf16_dot_product"], nullptr);
+}
+
+TEST(Bench, ShowsATable) {
+  const Outcome outcome = run_heed("bench attention -c 64 " + small("--config"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* part : {"Causal attention", "1 × 64 positions", "f32 multiply-adds", "forward",
+                           "backward", "GFLOP/s", "of peak"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+}
+
+TEST(Bench, RefusesInOneLine) {
+  const auto expect = [](const std::string& arguments, int status, const char* message) {
+    const Outcome outcome = run_heed("bench " + arguments);
+    EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(outcome.out, "");
+  };
+  expect("", 2, "--help");
+  expect("nonsense", 2, "--help");
+  expect("train --dtype f16", 2, "f16");
+  expect("train --dtype int4 " + small("--config"), 1, "int4");
+  expect("train --config nonsense", 1, "gpt2");
+  expect("train --config gpt2 -m starter", 2, "--config");
+  expect("prompt --context 4096 " + small("--config"), 2, "4096");
+  expect("decode -n 0 " + small("--config"), 2, "count");
+  expect("tokenizer -m /nowhere", 1, "/nowhere");
+  expect("tokenizer -f /nowhere", 1, "/nowhere");
+}
+
+}  // namespace
+}  // namespace heed

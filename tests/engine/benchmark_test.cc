@@ -1,0 +1,227 @@
+#include "engine/benchmark.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/expect_error.h"
+#include "engine/benchmark_cost.h"
+#include "kernels/instruction_sets.h"
+#include "model/presets.h"
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+
+using kernels::PeakLoop;
+using kernels::WeightFormat;
+
+// GPT-2 small: N = 124,439,808 of which V·C = 38,597,376 and P·C = 786,432; L = 12, A = 768.
+constexpr double parameters = 124439808, projection = 38597376, positions_table = 786432;
+constexpr double inside = parameters - projection - positions_table;
+
+const GptConfig& gpt2() { return gpt_preset("gpt2").config; }
+
+TEST(BenchmarkCost, CountsTraining) {
+  const WorkCost cost = training_step_cost(gpt2(), 4, 1024);
+  EXPECT_DOUBLE_EQ(cost.flops, 4096 * (6 * parameters + 6.0 * 12 * 768 * 1024));
+  EXPECT_DOUBLE_EQ(cost.bytes, 40 * parameters);
+}
+
+TEST(BenchmarkCost, CountsAPrompt) {
+  const WorkCost cost = prompt_cost(gpt2(), WeightFormat::f32, 2, 512);
+  EXPECT_DOUBLE_EQ(cost.flops, 1024 * (2 * inside + 2.0 * 12 * 768 * 512));
+  EXPECT_DOUBLE_EQ(cost.bytes, 4 * (parameters - positions_table) + 1024.0 * 2 * 12 * 768 * 4);
+}
+
+TEST(BenchmarkCost, CountsDecoding) {
+  const WorkCost first = decoding_cost(gpt2(), WeightFormat::f32, 1, 0);
+  EXPECT_DOUBLE_EQ(first.flops, 2 * (inside + projection) + 4.0 * 12 * 768);
+  EXPECT_DOUBLE_EQ(first.bytes, 4 * (parameters - positions_table) + 2.0 * 12 * 768 * 4);
+  // Sequences share the weights; each has keys and values of its own.
+  const WorkCost later = decoding_cost(gpt2(), WeightFormat::f32, 3, 99);
+  EXPECT_DOUBLE_EQ(later.flops, 3 * (2 * (inside + projection) + 4.0 * 12 * 768 * 100));
+  EXPECT_DOUBLE_EQ(later.bytes, 4 * (parameters - positions_table) + 3.0 * 100 * 2 * 12 * 768 * 4);
+}
+
+TEST(BenchmarkCost, CountsTheBytesOfFormats) {
+  const double matrices = 12.0 * 12 * 768 * 768 + projection;
+  const double rest = 4 * (inside - 12.0 * 12 * 768 * 768);  // norms and biases
+  EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::bf16), 2 * matrices + rest);
+  EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::int8), matrices * 34 / 32 + rest);
+  EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::int4), matrices * 18 / 32 + rest);
+  GptConfig untied = gpt2();
+  untied.tied_head = false;  // the embedding is no longer read but for a row
+  EXPECT_DOUBLE_EQ(weight_bytes(untied, WeightFormat::f32),
+                   weight_bytes(gpt2(), WeightFormat::f32));
+}
+
+TEST(BenchmarkCost, CountsWhatTheMaskLeaves) {
+  const AttentionShape shape{.batch = 2, .positions = 5, .heads = 3, .head_size = 8};
+  double pairs = 0;
+  for (std::int64_t query = 0; query < 5; ++query) {
+    for (std::int64_t key = 0; key <= query; ++key) pairs += 2 * 3;
+  }
+  EXPECT_DOUBLE_EQ(attention_forward_cost(shape).flops, 4 * 8 * pairs);
+  EXPECT_DOUBLE_EQ(attention_backward_cost(shape).flops, 10 * 8 * pairs);
+  EXPECT_DOUBLE_EQ(attention_forward_cost(shape).bytes, 4.0 * 4 * 2 * 5 * 3 * 8);
+  EXPECT_DOUBLE_EQ(attention_backward_cost(shape).bytes, 8.0 * 4 * 2 * 5 * 3 * 8);
+}
+
+TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
+  BenchmarkReport report;
+  report.ceilings = {{PeakLoop::dot_product_bf16, {.work = 100, .seconds = {2, 1, 4}}},
+                     {PeakLoop::tile_product_bf16, {.work = 400, .seconds = {1}}},
+                     {PeakLoop::read, {.work = 50, .seconds = {1}}}};
+  BenchmarkRow row{.seconds = {5, 1, 2}, .flops = 100, .bytes = 20};
+  EXPECT_EQ(row.median_seconds(), 2);
+  EXPECT_EQ(row.least_seconds(), 1);
+  EXPECT_EQ(row.most_seconds(), 5);
+  EXPECT_EQ(report.of_peak(row), std::nullopt);
+  row.limit = PeakLoop::tile_product_bf16;
+  EXPECT_DOUBLE_EQ(*report.of_peak(row), 50.0 / 400);
+  EXPECT_DOUBLE_EQ(*report.of_dot_products(row), 50.0 / 100);
+  row.limit = PeakLoop::read;
+  EXPECT_DOUBLE_EQ(*report.of_peak(row), 10.0 / 50);
+  EXPECT_EQ(report.of_dot_products(row), std::nullopt);
+  row.limit = PeakLoop::multiply_add_f32;  // not measured
+  EXPECT_EQ(report.of_peak(row), std::nullopt);
+  row.seconds = {4, 1, 2, 3};
+  EXPECT_EQ(row.median_seconds(), 2.5);
+}
+
+TEST(Benchmark, NamesDtypes) {
+  for (const char* name : {"f32", "bf16", "int8", "int4"}) {
+    EXPECT_EQ(kernels::weight_format_name(parse_dtype(name)), name);
+  }
+  testing::expect_error(
+      ErrorCode::invalid_argument, [] { parse_dtype("f16"); }, "f16");
+}
+
+TEST(Benchmark, HoldsProductsAgainstTheUnitInUse) {
+  EXPECT_EQ(product_limit(WeightFormat::f32), PeakLoop::multiply_add_f32);
+  const std::string unit = kernels::current_instruction_set();
+  const PeakLoop limit = product_limit(WeightFormat::bf16);
+  EXPECT_EQ(limit == PeakLoop::tile_product_bf16, unit == "AMX_BF16");
+  EXPECT_EQ(limit == PeakLoop::dot_product_bf16, unit == "AVX512_BF16");
+}
+
+class BenchmarkTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new testing::ScratchDirectory;
+    testing::write_small_model(directory_->path());
+  }
+  static void TearDownTestSuite() {
+    delete directory_;
+    directory_ = nullptr;
+  }
+
+  // Two repeats of random weights of the small model's shape: context 128.
+  static BenchmarkOptions options(BenchmarkSuite suite) {
+    return {.suite = suite, .config = directory_->path().string(), .repeats = 2};
+  }
+
+  static void expect_measured(const BenchmarkReport& report, const BenchmarkRow& row) {
+    EXPECT_EQ(row.seconds.size(), 2U) << row.name;
+    EXPECT_GT(row.least_seconds(), 0) << row.name;
+    EXPECT_GT(row.peak_resident_bytes, 0) << row.name;
+    EXPECT_EQ(report.of_peak(row).has_value(), row.limit.has_value()) << row.name;
+  }
+
+  static inline testing::ScratchDirectory* directory_ = nullptr;
+};
+
+TEST_F(BenchmarkTest, MeasuresTraining) {
+  BenchmarkOptions training = options(BenchmarkSuite::train);
+  training.dtype = WeightFormat::bf16;
+  training.batch = 2;
+  training.context = 16;
+  training.count = 3;
+  const BenchmarkReport report = run_benchmark(training);
+  ASSERT_EQ(report.rows.size(), 1U);
+  expect_measured(report, report.rows[0]);
+  EXPECT_EQ(report.rows[0].tokens, 2 * 16 * 3);
+  EXPECT_NE(report.ceiling(PeakLoop::multiply_add_f32), nullptr);
+  EXPECT_NE(report.ceiling(PeakLoop::read), nullptr);
+}
+
+TEST_F(BenchmarkTest, ReadsPromptsAndDecodes) {
+  BenchmarkOptions prompt = options(BenchmarkSuite::prompt);
+  prompt.batch = 3;
+  prompt.dtype = WeightFormat::bf16;
+  const BenchmarkReport read = run_benchmark(prompt);
+  ASSERT_EQ(read.rows.size(), 1U);
+  expect_measured(read, read.rows[0]);
+  EXPECT_EQ(read.rows[0].tokens, 3 * 128);  // the context is shorter than 512
+
+  BenchmarkOptions decode = options(BenchmarkSuite::decode);
+  decode.model = decode.config;  // its own weights
+  decode.batch = 2;
+  decode.dtype = WeightFormat::int4;
+  decode.context = 120;
+  const BenchmarkReport decoded = run_benchmark(decode);
+  expect_measured(decoded, decoded.rows.at(0));
+  EXPECT_EQ(decoded.rows[0].tokens, 2 * 8);
+  EXPECT_EQ(decoded.rows[0].limit, PeakLoop::read);
+}
+
+TEST_F(BenchmarkTest, MeasuresAttention) {
+  BenchmarkOptions attention = options(BenchmarkSuite::attention);
+  attention.context = 200;  // no table of positions limits it
+  const BenchmarkReport report = run_benchmark(attention);
+  ASSERT_EQ(report.rows.size(), 2U);
+  for (const BenchmarkRow& row : report.rows) expect_measured(report, row);
+  EXPECT_DOUBLE_EQ(report.rows[1].flops, 2.5 * report.rows[0].flops);
+}
+
+TEST_F(BenchmarkTest, ReadsText) {
+  BenchmarkOptions tokenizer = options(BenchmarkSuite::tokenizer);
+  tokenizer.model = directory_->path().string();
+  tokenizer.text_file = (directory_->path() / "config.json").string();
+  const BenchmarkReport report = run_benchmark(tokenizer);
+  for (const BenchmarkRow& row : report.rows) {
+    expect_measured(report, row);
+    EXPECT_EQ(row.bytes, std::filesystem::file_size(tokenizer.text_file));
+  }
+  EXPECT_EQ(report.rows.at(0).threads, 1);
+}
+
+TEST_F(BenchmarkTest, RefusesWhatItCannotDo) {
+  const auto expect = [](ErrorCode code, const char* message, const BenchmarkOptions& refused) {
+    testing::expect_error(
+        code, [&] { run_benchmark(refused); }, message);
+  };
+  BenchmarkOptions refused = options(BenchmarkSuite::train);
+  refused.dtype = WeightFormat::int8;
+  expect(ErrorCode::unsupported, "int8", refused);
+  refused.suite = BenchmarkSuite::attention;
+  expect(ErrorCode::unsupported, "int8", refused);
+  refused = options(BenchmarkSuite::prompt);
+  refused.context = 129;
+  expect(ErrorCode::invalid_argument, "129", refused);
+  refused.context = 0;
+  expect(ErrorCode::invalid_argument, "context", refused);
+  refused = options(BenchmarkSuite::decode);
+  refused.context = 100;
+  refused.count = 29;
+  expect(ErrorCode::invalid_argument, "129", refused);
+  refused = options(BenchmarkSuite::decode);
+  refused.repeats = 0;
+  expect(ErrorCode::invalid_argument, "repeats", refused);
+  refused.repeats = 1;
+  refused.config = "nonsense";
+  expect(ErrorCode::not_found, "gpt2", refused);
+}
+
+TEST_F(BenchmarkTest, StopsOnRequest) {
+  const std::atomic<bool> stop{true};
+  BenchmarkOptions stopped = options(BenchmarkSuite::decode);
+  stopped.stop = &stop;
+  testing::expect_error(
+      ErrorCode::interrupted, [&] { run_benchmark(stopped); }, "interrupted");
+}
+
+}  // namespace
+}  // namespace heed
