@@ -78,6 +78,14 @@ void PackRows(const float* from, std::int64_t from_stride, std::int64_t count, s
   }
 }
 
+// As many whole vectors as hold the rows of a tile.
+HWY_INLINE void CopyWholeVectors(const float* from, float* to) {
+  const Floats d;
+  for (std::size_t i = 0; i < kTileRows; i += hn::Lanes(d)) {
+    hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  }
+}
+
 // Rows of A in panels (inner, kTileRows).
 void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
   float* const to = static_cast<float*>(panels);
@@ -92,13 +100,20 @@ void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
   }
   // A few panels side by side, so that a cache line of A, once read, is used up.
   constexpr std::int64_t together = 8 * kTileRows;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  const std::int64_t whole_vectors = (kTileRows + lanes - 1) / lanes * lanes;
   for (std::int64_t first = 0; first < range.count; first += together) {
     const std::int64_t end = std::min(first + together, range.count);
     const float* from = a.data + range.k * a.stride + range.first;
     for (std::int64_t k = 0; k < inner; ++k, from += a.stride) {
       for (std::int64_t r = first; r < end; r += kTileRows) {
         const std::int64_t rows = std::min<std::int64_t>(kTileRows, end - r);
-        PackRows(from + r, 0, rows, 1, to + r * inner + k * rows, 0);
+        float* const row_of_panel = to + r * inner + k * rows;
+        if (rows == kTileRows && k + 1 < inner && range.first + r + whole_vectors <= a.stride) {
+          CopyWholeVectors(from + r, row_of_panel);  // what is too much, the next k overwrites
+        } else {
+          PackRows(from + r, 0, rows, 1, row_of_panel, 0);
+        }
       }
     }
   }
