@@ -21,7 +21,7 @@ struct BenchOptions {
 void bench(const BenchOptions& options) {
   ProgressLine line;
   BenchmarkOptions benchmark = options.benchmark;
-  benchmark.dtype = parse_dtype(options.dtype);
+  benchmark.dtype = kernels::parse_weight_format(options.dtype);
   benchmark.progress = line.callback();
   benchmark.stop = interrupt_flag();
   const BenchmarkReport report = run_benchmark(benchmark);

@@ -19,6 +19,7 @@ namespace {
 
 struct EvalOptions {
   std::string model = "starter";
+  std::string dtype = "f32";
   std::string text;
   std::string tokens;
   EvaluationOptions evaluation;
@@ -59,7 +60,7 @@ EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& m
 
 EvalResult evaluate_text(const EvalOptions& options) {
   if (options.per_token && !options.json) fail_usage("--per-token goes with --json alone");
-  const LoadedModel model = load_model(options.model);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
   EvalResult result = read_what_to_predict(options, model);
 
   ProgressLine line;
@@ -115,6 +116,7 @@ void add_eval_command(CLI::App& app) {
   CLI::App* command = add_command(app, "eval", "Measure how well a model predicts a text");
   auto options = std::make_shared<EvalOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   command->add_option("--text", options->text, "Text file")->type_name("FILE");
   command->add_option("--tokens", options->tokens, "Token ids instead of a text, such as 5,17,4")
       ->type_name("IDS");

@@ -21,6 +21,7 @@ namespace {
 
 struct GenerateCommandOptions {
   std::string model = "starter";
+  std::string dtype = "f32";
   std::string prompt;
   std::string prompt_file;
   std::string tokens;
@@ -78,7 +79,7 @@ void generate_text(const GenerateCommandOptions& options) {
   generation.sampling.validate();
   if (options.shift) generation.overflow = ContextOverflow::shift_window;
   generation.stop = interrupt_flag();
-  const LoadedModel model = load_model(options.model);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> prompt = read_prompt(options, model);
 
   const Ink ink(standard_output());
@@ -111,6 +112,7 @@ void add_generate_command(CLI::App& app) {
   CLI::App* command = add_command(app, "generate", "Continue a prompt");
   auto options = std::make_shared<GenerateCommandOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   command
       ->add_option("-p,--prompt", options->prompt,
                    "The prompt; without it, what comes through a pipe")

@@ -19,6 +19,7 @@ namespace {
 
 struct PredictOptions {
   std::string model = "starter";
+  std::string dtype = "f32";
   TextOptions text;
   SamplingOptions sampling{.temperature = 1.0, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
   std::size_t top = 10;
@@ -212,7 +213,7 @@ void print_prediction(const PredictOptions& options, const LoadedModel& model,
 void predict(const PredictOptions& options) {
   options.sampling.validate();
   if (options.full && !options.json) fail_usage("--full prints every logit with --json alone");
-  const LoadedModel model = load_model(options.model);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   const Tensor<float> logits = compute_logits(options, model, tokens);
   if (options.json) return print_prediction_json(options, model, tokens, logits);
@@ -225,6 +226,7 @@ void add_predict_command(CLI::App& app) {
   CLI::App* command = add_command(app, "predict", "Show the next token's table");
   auto options = std::make_shared<PredictOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
   command->add_option("--top", options->top, "Rows of the table")
       ->capture_default_str()

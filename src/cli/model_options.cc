@@ -18,6 +18,22 @@ void add_model_option(CLI::App& command, std::string& model) {
       ->type_name("DIR|FILE");
 }
 
+void add_dtype_option(CLI::App& command, std::string& dtype) {
+  command
+      .add_option("--dtype", dtype,
+                  "What weights are shortened to when the model is loaded: f32 (not at all), bf16, "
+                  "int8 or int4")
+      ->capture_default_str()
+      ->type_name("DTYPE");
+}
+
+LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
+  const kernels::WeightFormat format = kernels::parse_weight_format(dtype);
+  LoadedModel loaded = load_model(model);
+  loaded.gpt.parameters().prepare(format);
+  return loaded;
+}
+
 void add_text_options(CLI::App& command, TextOptions& options) {
   command.add_option("text", options.words, "The text; without it, what comes through a pipe")
       ->type_name("TEXT");

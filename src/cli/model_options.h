@@ -15,6 +15,12 @@ namespace heed::cli {
 // -m/--model.
 void add_model_option(CLI::App& command, std::string& model);
 
+// --dtype: what the model's matrices are shortened to while it runs.
+void add_dtype_option(CLI::App& command, std::string& dtype);
+
+// The model, its matrices prepared. Throws Error{invalid_argument} for an unknown dtype.
+LoadedModel load_model_as(const std::string& model, const std::string& dtype);
+
 // A text: TEXT arguments, joined by spaces; token ids (--tokens 5,17); or what comes through a
 // pipe.
 struct TextOptions {

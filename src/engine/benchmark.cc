@@ -13,9 +13,6 @@ namespace {
 using kernels::PeakLoop;
 using kernels::WeightFormat;
 
-constexpr WeightFormat dtypes[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8,
-                                   WeightFormat::int4};
-
 constexpr std::string_view suite_names[] = {"peak",   "train",     "prompt",
                                             "decode", "attention", "tokenizer"};
 
@@ -39,14 +36,6 @@ void require_positive(const char* name, const std::optional<std::int64_t>& value
 
 std::string_view benchmark_suite_name(BenchmarkSuite suite) {
   return suite_names[static_cast<std::size_t>(suite)];
-}
-
-WeightFormat parse_dtype(std::string_view name) {
-  for (const WeightFormat dtype : dtypes) {
-    if (kernels::weight_format_name(dtype) == name) return dtype;
-  }
-  fail(ErrorCode::invalid_argument, "there is no dtype '{}'; there are f32, bf16, int8 and int4",
-       name);
 }
 
 double BenchmarkRow::median_seconds() const {

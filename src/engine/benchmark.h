@@ -25,9 +25,6 @@ enum class BenchmarkSuite {
 
 std::string_view benchmark_suite_name(BenchmarkSuite suite);  // "peak", "train", ...
 
-// "f32", "bf16", "int8", "int4". Throws Error{invalid_argument} with these names for another.
-kernels::WeightFormat parse_dtype(std::string_view name);
-
 struct BenchmarkOptions {
   BenchmarkSuite suite = BenchmarkSuite::peak;
   std::string config = "gpt2";  // preset, config.json or model directory: random weights

@@ -23,6 +23,8 @@ namespace heed::kernels {
 enum class WeightFormat : std::uint8_t { f32, bf16, int8, int4 };
 
 std::string_view weight_format_name(WeightFormat format);  // "f32", "bf16", "int8", "int4"
+// Throws Error{invalid_argument} for another name.
+WeightFormat parse_weight_format(std::string_view name);
 
 class PreparedWeight {
  public:

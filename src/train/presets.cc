@@ -39,6 +39,7 @@ TrainSettings train_preset(std::string_view name) {
     settings = character_run(settings);
     settings.steps = 2000;
     settings.batch_size = 12;
+    settings.precision = kernels::Precision::bf16;  // ends where f32 does, in half the time
     return settings;
   }
   if (name == "shakespeare-char") {

@@ -100,6 +100,18 @@ TEST(Predict, TakesTextFromAPipe) {
             json_of("predict --json 'a mole' " + with_model())["tokens"]);
 }
 
+TEST(Predict, RunsOnShortenedWeights) {
+  const std::string call = "predict --json 'and therefore the murderer was' --dtype ";
+  const auto token_of = [&](const std::string& dtype) {
+    return json_of(call + dtype)["candidates"][0]["id"].get<int>();
+  };
+  const int expected = token_of("f32");
+  for (const char* dtype : {"bf16", "int8", "int4"}) EXPECT_EQ(token_of(dtype), expected) << dtype;
+  const Outcome wrong = run_heed(call + "int3");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("no dtype 'int3'"));
+}
+
 TEST(Attend, PatternsAreTheModels) {
   const Json document =
       json_of("attend --json --tokens 5,17,4,9 --layer 1 --head 2 " + with_model());

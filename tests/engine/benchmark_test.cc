@@ -93,10 +93,10 @@ TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
 
 TEST(Benchmark, NamesDtypes) {
   for (const char* name : {"f32", "bf16", "int8", "int4"}) {
-    EXPECT_EQ(kernels::weight_format_name(parse_dtype(name)), name);
+    EXPECT_EQ(kernels::weight_format_name(kernels::parse_weight_format(name)), name);
   }
   testing::expect_error(
-      ErrorCode::invalid_argument, [] { parse_dtype("f16"); }, "f16");
+      ErrorCode::invalid_argument, [] { kernels::parse_weight_format("f16"); }, "f16");
 }
 
 TEST(Benchmark, HoldsProductsAgainstTheUnitInUse) {

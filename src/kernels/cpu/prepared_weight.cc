@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -17,6 +18,8 @@ namespace {
 // Up to this many rows integers multiply as they are; a matrix product in bf16 is faster from about
 // here on.
 constexpr std::int64_t few_rows = 64;
+
+constexpr std::string_view format_names[] = {"f32", "bf16", "int8", "int4"};
 
 PreparedFormat format_of(WeightFormat format) {
   switch (format) {
@@ -62,8 +65,14 @@ void multiply_few_rows(View<const float> x, const PreparedWeight& weight, const 
 }  // namespace
 
 std::string_view weight_format_name(WeightFormat format) {
-  constexpr std::string_view names[] = {"f32", "bf16", "int8", "int4"};
-  return names[static_cast<std::size_t>(format)];
+  return format_names[static_cast<std::size_t>(format)];
+}
+
+WeightFormat parse_weight_format(std::string_view name) {
+  const auto* const found = std::find(std::begin(format_names), std::end(format_names), name);
+  require(found != std::end(format_names), ErrorCode::invalid_argument,
+          "there is no dtype '{}'; there are f32, bf16, int8 and int4", name);
+  return static_cast<WeightFormat>(found - std::begin(format_names));
 }
 
 PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
