@@ -108,7 +108,7 @@ TEST(Predict, RunsOnShortenedWeights) {
   const int expected = token_of("f32");
   for (const char* dtype : {"bf16", "int8", "int4"}) EXPECT_EQ(token_of(dtype), expected) << dtype;
   const Outcome wrong = run_heed(call + "int3");
-  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("no dtype 'int3'"));
 }
 
