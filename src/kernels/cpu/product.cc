@@ -121,7 +121,8 @@ class Worker {
                          .initial_stride = product_.columns,
                          .rows = std::min(kernels_.rows, block.rows - r),
                          .columns = std::min(kernels_.columns, block.columns - c),
-                         .inner = depth};
+                         .inner = depth,
+                         .streams_b = reads_panels_in_place() && block.rows <= kernels_.rows};
         if (k == 0) {
           tile.initial_stride = product_.initial_stride;
           tile.initial = product_.initial == nullptr

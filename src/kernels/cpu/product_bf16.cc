@@ -258,6 +258,14 @@ void begin_tiles() {
 
 void end_tiles() { _tile_release(); }
 
+// The two tiles of B that are read `ahead` bytes later. Behind a panel lies the next one.
+HEED_INLINE void fetch_ahead(const std::uint32_t* b) {
+  constexpr std::int64_t ahead = 8192, bytes = 2 * tile_words * 4;
+  const char* const from = reinterpret_cast<const char*>(b) + ahead;
+#pragma GCC unroll 32
+  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
+}
+
 // 32 x 32 of C in four tiles, from two of A and two of B.
 void multiply_amx_tile(const ProductTile& tile) {
   const std::int64_t steps = (tile.inner + tile_inner - 1) / tile_inner;
@@ -276,6 +284,7 @@ void multiply_amx_tile(const ProductTile& tile) {
       __builtin_prefetch(c + panel_columns - 1, 1);
       c += tile.c_stride;
     }
+    if (tile.streams_b) fetch_ahead(b);
     _tile_loadd(4, a + step * tile_words, 64);
     _tile_loadd(6, b, b_bytes);
     _tile_loadd(7, b + lanes, b_bytes);

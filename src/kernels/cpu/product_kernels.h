@@ -26,6 +26,7 @@ struct ProductTile {
   std::int64_t rows;     // 1 to ProductKernels::rows
   std::int64_t columns;  // 1 to ProductKernels::columns
   std::int64_t inner;
+  bool streams_b = false;  // B is read from memory, once, and worth fetching ahead
 };
 
 struct ProductKernels {
