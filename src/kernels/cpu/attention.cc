@@ -20,6 +20,10 @@ constexpr std::int64_t few_queries = 3;
 constexpr std::int64_t least_part = 512;
 constexpr std::int64_t most_parts = 16;
 
+// Floats of a head's memory that are copied together at most, in each thread: 16 MiB. Longer ones
+// are read where they lie, so that working memory does not grow with the context.
+constexpr std::int64_t most_packed_memory = std::int64_t{1} << 22;
+
 // Whether `heads` pieces of equal work keep all threads busy to the end, or nearly.
 bool divides_evenly(std::int64_t heads) {
   const std::int64_t threads = thread_count();
@@ -80,7 +84,9 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
     attend_block(head, begin, std::min(begin + query_block, queries), head_rows(out, b, h),
                  &log_sum_exp(b, h, 0));
   };
-  if (blocks >= blocks_worth_packing && divides_evenly(batch * heads)) {
+  const bool packs = blocks >= blocks_worth_packing && divides_evenly(batch * heads) &&
+                     packed_memory_size(head_of(input, 0, 0)) <= most_packed_memory;
+  if (packs) {
     parallel_items(batch * heads, [&](std::int64_t item) {
       const std::int64_t b = item / heads, h = item % heads;
       const Head head = head_of(input, b, h);
