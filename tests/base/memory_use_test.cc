@@ -19,7 +19,8 @@ TEST(MemoryUse, SeesABlockThatWasTouched) {
   const std::int64_t peak = peak_resident_bytes();
   EXPECT_GE(peak, size);
   reset_peak_resident_bytes();
-  EXPECT_LE(peak_resident_bytes(), peak);
+  // a little more at most: asking reads a file, for which a sanitizer's allocator takes pages anew
+  EXPECT_LE(peak_resident_bytes(), peak + size / 16);
 }
 
 }  // namespace
