@@ -1,5 +1,7 @@
 #include "base/memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -36,6 +38,22 @@ std::optional<std::int64_t> available_memory() {
     available = available ? std::min(*available, left) : left;
   }
   return available;
+}
+
+std::int64_t peak_resident_bytes() {
+  // "VmHWM:    12345 kB": the high-water mark, which a reset lowers; rusage's maximum it does not.
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
+  }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+void reset_peak_resident_bytes() {
+  std::ofstream("/proc/self/clear_refs") << "5";  // proc(5): "Reset the peak resident set size"
 }
 
 }  // namespace heed

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/memory_use.h"
+#include "base/memory.h"
 #include "base/threads.h"
 #include "kernels/instruction_sets.h"
 

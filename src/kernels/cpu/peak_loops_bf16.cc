@@ -5,31 +5,14 @@
 
 #if HWY_ARCH_X86_64
 
-// GCC 12 takes the deliberately undefined operands inside its own intrinsics for mistakes (bug
-// 105593).
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
+#include "kernels/cpu/bf16_instructions.h"
 
 #include <cstdint>
 #include <numeric>
 
-HWY_PUSH_ATTRIBUTES("avx,avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
 
 namespace heed::kernels {
-namespace {
-
-struct alignas(64) TileConfiguration {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-}  // namespace
-
 // Sixteen chains hide the latency of the dot product: six cycles times two units is twelve.
 float bf16_dot_product_loop(long iterations, float factor) {
   constexpr int chain_count = 16;

@@ -1,0 +1,29 @@
+// What code written for AVX-512 BF16 and AMX by hand begins with. x86-64 only.
+#pragma once
+
+// GCC 12 takes the deliberately undefined operands inside its own intrinsics for mistakes (bug
+// 105593).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include <cstdint>
+
+// Between HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS) and HWY_POP_ATTRIBUTES functions may use
+// both.
+#define HEED_BF16_INSTRUCTIONS \
+  "avx,avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16"
+
+namespace heed::kernels {
+
+// What _tile_loadconfig takes: eight tiles of 16 rows of 64 bytes.
+struct alignas(64) TileConfiguration {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+}  // namespace heed::kernels
