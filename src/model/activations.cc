@@ -70,11 +70,7 @@ struct ActivationPlan {
   ActivationPlan& operator=(const ActivationPlan&) = delete;
 };
 
-struct GradientViews {
-  View<float> residual, branch, norm, query_key_value, mixed_values, neurons;
-};
-
-void plan_gradients(Planner& planner, GradientViews& views, const GptConfig& config,
+void plan_gradients(Planner& planner, ActivationGradientViews& views, const GptConfig& config,
                     std::int64_t rows) {
   planner.want(views.residual, {rows, config.channels});
   planner.want(views.branch, {rows, config.channels});
@@ -111,22 +107,15 @@ GptActivations::GptActivations(const GptConfig& config, std::int64_t batch, std:
 
 std::int64_t GptActivationGradients::bytes_needed(const GptConfig& config, std::int64_t rows) {
   Planner planner;
-  GradientViews views;
+  ActivationGradientViews views;
   plan_gradients(planner, views, config, rows);
   return planner.bytes();
 }
 
 GptActivationGradients::GptActivationGradients(const GptConfig& config, std::int64_t rows) {
   Planner planner;
-  GradientViews views;
-  plan_gradients(planner, views, config, rows);
+  plan_gradients(planner, *this, config, rows);
   arena_ = planner.bind();
-  residual = views.residual;
-  branch = views.branch;
-  norm = views.norm;
-  query_key_value = views.query_key_value;
-  mixed_values = views.mixed_values;
-  neurons = views.neurons;
 }
 
 }  // namespace heed

@@ -71,17 +71,19 @@ class GptActivations {
 };
 
 // Gradients of activations, shared by all blocks: backward needs one block's at a time.
-class GptActivationGradients {
- public:
-  GptActivationGradients(const GptConfig& config, std::int64_t rows);
-  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t rows);
-
+struct ActivationGradientViews {
   View<float> residual;         // (N, C), accumulates
   View<float> branch;           // (N, C): of what a branch added to the stream
   View<float> norm;             // (N, C): of a norm's output
   View<float> query_key_value;  // (N, 3A)
   View<float> mixed_values;     // (N, A)
   View<float> neurons;          // (N, F): after, then before the activation
+};
+
+class GptActivationGradients : public ActivationGradientViews {
+ public:
+  GptActivationGradients(const GptConfig& config, std::int64_t rows);
+  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t rows);
 
  private:
   Arena<float> arena_;
