@@ -60,7 +60,7 @@ struct NormStatistics {
 
 template <class T>
 struct NormGradients {
-  View<T> gain;  // (C), accumulates
+  View<T> gain;  // (C), accumulates; absent: neither is wanted
   View<T> bias;  // (C), accumulates; absent: no bias
 };
 
@@ -81,7 +81,7 @@ struct LinearParameters {
 
 template <class T>
 struct LinearGradients {
-  View<T> weight;  // (O, I), accumulates
+  View<T> weight;  // (O, I), accumulates; absent: neither is wanted
   View<T> bias;    // (O), accumulates; absent: no bias
 };
 

@@ -108,11 +108,17 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
   // 2. mixed_values = softmax(query·keyᵀ·scale)·value, the pattern recomputed from log_sum_exp
   const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
   const auto d_heads = split_heads(config, pass, buffers.query_key_value);
+  const auto input = attention_input(config, layer, pass, heads);
+  const View<const float> d_mixed = concatenated_heads(config, pass, buffers.mixed_values);
+  pass.observe_gradient(Point::mixed_values, layer, d_mixed);
+  observe_attention_gradients(pass, layer, input, saved.log_sum_exp, d_mixed);
   kernels::attention_backward(
-      attention_input(config, layer, pass, heads),
-      concatenated_heads(config, pass, View<const float>(saved.mixed_values)), saved.log_sum_exp,
-      concatenated_heads(config, pass, View<const float>(buffers.mixed_values)),
+      input, concatenated_heads(config, pass, View<const float>(saved.mixed_values)),
+      saved.log_sum_exp, d_mixed,
       {.query = d_heads.query, .key = d_heads.key, .value = d_heads.value});
+  pass.observe_gradient(Point::query, layer, d_heads.query);
+  pass.observe_gradient(Point::key, layer, d_heads.key);
+  pass.observe_gradient(Point::value, layer, d_heads.value);
 
   // 1. query_key_value = x · weightᵀ + bias
   kernels::linear_backward_input(parameters.query_key_value.weight, buffers.query_key_value,

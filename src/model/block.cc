@@ -52,21 +52,30 @@ void block_backward(const GptConfig& config, const BlockParameters& parameters,
   };
 
   // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
-  feed_forward_backward(config, parameters, gradients, saved.feed_forward,
+  pass.observe_gradient_rows(Point::residual_post, layer, buffers.residual);
+  pass.observe_gradient_rows(Point::feed_forward_out, layer, buffers.residual);
+  feed_forward_backward(config, parameters, gradients, layer, pass, saved.feed_forward,
                         {.x = saved.norm_2,
                          .d_out = branch_gradient(DropoutSite::feed_forward_out),
                          .d_neurons = buffers.neurons,
                          .d_x = buffers.norm});
+  observe_norm_gradients(pass, layer, {Point::norm_2_scale, Point::norm_2_normalized},
+                         {saved.residual_mid, saved.norm_2_saved, parameters.norm_2, buffers.norm});
   kernels::layer_norm_backward(saved.residual_mid, parameters.norm_2, saved.norm_2_saved,
                                buffers.norm, buffers.residual, gradients.norm_2);
 
   // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
+  pass.observe_gradient_rows(Point::residual_mid, layer, buffers.residual);
+  pass.observe_gradient_rows(Point::attention_out, layer, buffers.residual);
   self_attention_backward(config, parameters, gradients, layer, pass, saved.attention, buffers,
                           {.x = saved.norm_1,
                            .d_out = branch_gradient(DropoutSite::attention_out),
                            .d_x = buffers.norm});
+  observe_norm_gradients(pass, layer, {Point::norm_1_scale, Point::norm_1_normalized},
+                         {saved.residual_pre, saved.norm_1_saved, parameters.norm_1, buffers.norm});
   kernels::layer_norm_backward(saved.residual_pre, parameters.norm_1, saved.norm_1_saved,
                                buffers.norm, buffers.residual, gradients.norm_1);
+  pass.observe_gradient_rows(Point::residual_pre, layer, buffers.residual);
 }
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "model/derived_points.h"
 
+#include "kernels/dropout_hash.h"
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
 
@@ -10,15 +11,15 @@ bool wanted(const Pass& pass, Point point, std::int64_t layer) {
   return pass.probe != nullptr && pass.probe->wants({point, layer});
 }
 
-// Calls compute(tile, out (T, S)) for every head of every sequence, then shows (B, H, T, S).
+// Calls compute(tile, out (T, S)) for every head of every sequence: (B, H, T, S).
 template <class Compute>
-void observe_head_planes(const Pass& pass, const Site& site,
-                         const kernels::AttentionInput<float>& input, Compute&& compute) {
+Tensor<float> head_planes(const kernels::AttentionInput<float>& input, Compute&& compute) {
+  const std::int64_t batch = input.query.extent(0);
   const std::int64_t heads = input.query.extent(2);
   const std::int64_t queries = input.query.extent(1);
   const std::int64_t keys = input.key.extent(1);
-  Tensor<float> planes(Shape{pass.batch, heads, queries, keys});
-  for (std::int64_t b = 0; b < pass.batch; ++b) {
+  Tensor<float> planes(Shape{batch, heads, queries, keys});
+  for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < heads; ++h) {
       const kernels::AttentionTile tile{.batch = b,
                                         .head = h,
@@ -29,7 +30,34 @@ void observe_head_planes(const Pass& pass, const Site& site,
       compute(tile, planes.view()[b][h]);
     }
   }
-  pass.probe->observe(site, planes);
+  return planes;
+}
+
+// ∂loss/∂pattern[t, s] = d_mixed[t]·value[s], what dropout took out left out.
+void pattern_gradient(const kernels::AttentionInput<float>& input, View<const float> d_mixed,
+                      const kernels::AttentionTile& tile, View<float> out) {
+  kernels::attention_scores_tile(
+      {.query = d_mixed, .key = input.value, .value = input.value, .mask = kernels::Mask::full},
+      tile, out);
+  if (input.dropout.rate <= 0) return;
+  const std::int64_t plane = tile.batch * input.query.extent(2) + tile.head;
+  for (std::int64_t t = 0; t < out.extent(0); ++t) {
+    const std::int64_t row = plane * input.query.extent(1) + t;
+    for (std::int64_t s = 0; s < out.extent(1); ++s) {
+      out(t, s) *= kernels::dropout_factor<float>(input.dropout, row, s);
+    }
+  }
+}
+
+// Softmax backward: d_scores = pattern · (d_pattern - Σ pattern·d_pattern), row by row, in place.
+void softmax_backward(View<const float> pattern, View<float> gradient) {
+  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
+    double sum = 0;
+    for (std::int64_t s = 0; s < pattern.extent(1); ++s) sum += pattern(t, s) * gradient(t, s);
+    for (std::int64_t s = 0; s < pattern.extent(1); ++s) {
+      gradient(t, s) = pattern(t, s) * (gradient(t, s) - static_cast<float>(sum));
+    }
+  }
 }
 
 }  // namespace
@@ -37,14 +65,35 @@ void observe_head_planes(const Pass& pass, const Site& site,
 void observe_attention(const Pass& pass, std::int64_t layer,
                        const kernels::AttentionInput<float>& input, View<const float> log_sum_exp) {
   if (wanted(pass, Point::scores, layer)) {
-    observe_head_planes(pass, {Point::scores, layer}, input, [&](const auto& tile, auto out) {
-      kernels::attention_scores_tile(input, tile, out);
-    });
+    pass.probe->observe({Point::scores, layer}, head_planes(input, [&](const auto& tile, auto out) {
+                          kernels::attention_scores_tile(input, tile, out);
+                        }));
   }
   if (wanted(pass, Point::pattern, layer)) {
-    observe_head_planes(pass, {Point::pattern, layer}, input, [&](const auto& tile, auto out) {
-      kernels::attention_pattern_tile(input, log_sum_exp, tile, out);
-    });
+    pass.probe->observe({Point::pattern, layer},
+                        head_planes(input, [&](const auto& tile, auto out) {
+                          kernels::attention_pattern_tile(input, log_sum_exp, tile, out);
+                        }));
+  }
+}
+
+void observe_attention_gradients(const Pass& pass, std::int64_t layer,
+                                 const kernels::AttentionInput<float>& input,
+                                 View<const float> log_sum_exp, View<const float> d_mixed) {
+  if (pass.wants_gradient(Point::pattern, layer)) {
+    pass.probe->observe_gradient({Point::pattern, layer},
+                                 head_planes(input, [&](const auto& tile, auto out) {
+                                   pattern_gradient(input, d_mixed, tile, out);
+                                 }));
+  }
+  if (pass.wants_gradient(Point::scores, layer)) {
+    Tensor<float> pattern(Shape{input.query.extent(1), input.key.extent(1)});
+    pass.probe->observe_gradient(
+        {Point::scores, layer}, head_planes(input, [&](const auto& tile, auto out) {
+          kernels::attention_pattern_tile(input, log_sum_exp, tile, pattern);
+          pattern_gradient(input, d_mixed, tile, out);
+          softmax_backward(pattern, out);
+        }));
   }
 }
 
@@ -68,6 +117,29 @@ void observe_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, 
     }
     pass.probe->observe({sites.normalized, layer}, normalized);
   }
+}
+
+void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormSites& sites,
+                            const NormOperands& norm) {
+  const bool wants_scale = pass.wants_gradient(sites.scale, layer);
+  const bool wants_normalized = pass.wants_gradient(sites.normalized, layer);
+  if (!wants_scale && !wants_normalized) return;
+  const std::int64_t channels = norm.x.extent(1);
+  Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
+  Tensor<float> normalized(Shape{pass.batch, pass.positions, channels});
+  for (std::int64_t row = 0; row < pass.rows(); ++row) {
+    // normalized = centred / scale, so ∂normalized/∂scale = -normalized / scale
+    const float reciprocal = norm.saved.reciprocal_deviation(row);
+    double sum = 0;
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      const float gradient = norm.d_out(row, channel) * norm.parameters.gain(channel);
+      sum += gradient * (norm.x(row, channel) - norm.saved.mean(row)) * reciprocal;
+      normalized[row * channels + channel] = gradient;
+    }
+    scale[row] = -reciprocal * static_cast<float>(sum);
+  }
+  pass.observe_gradient(sites.scale, layer, scale);
+  pass.observe_gradient(sites.normalized, layer, normalized);
 }
 
 void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input) {

@@ -18,16 +18,19 @@ void feed_forward_forward(const GptConfig& config, const BlockParameters& parame
 }
 
 void feed_forward_backward(const GptConfig& config, const BlockParameters& parameters,
-                           const BlockGradients& gradients, const FeedForwardActivations& saved,
+                           const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
+                           const FeedForwardActivations& saved,
                            const FeedForwardBackward& operands) {
   // 3. out = post · downᵀ + bias
   kernels::linear_backward_input(parameters.down.weight, operands.d_out, operands.d_neurons,
                                  parameters.down.precision);
   kernels::linear_backward_parameters(saved.post, operands.d_out, gradients.down,
                                       parameters.down.precision);
+  pass.observe_gradient_rows(Point::neurons_post, layer, operands.d_neurons);
   // 2. post = activation(pre), in place
   kernels::activation_backward(saved.pre, config.activation, operands.d_neurons,
                                operands.d_neurons);
+  pass.observe_gradient_rows(Point::neurons_pre, layer, operands.d_neurons);
   // 1. pre = x · upᵀ + bias
   kernels::linear_backward_input(parameters.up.weight, operands.d_neurons, operands.d_x,
                                  parameters.up.precision);

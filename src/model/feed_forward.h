@@ -22,7 +22,8 @@ struct FeedForwardBackward {
   View<float> d_x;          // (N, C)
 };
 void feed_forward_backward(const GptConfig& config, const BlockParameters& parameters,
-                           const BlockGradients& gradients, const FeedForwardActivations& saved,
+                           const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
+                           const FeedForwardActivations& saved,
                            const FeedForwardBackward& operands);
 
 }  // namespace heed

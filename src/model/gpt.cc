@@ -83,13 +83,23 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
 
 void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
                    const GptActivations& activations, const GptActivationGradients& buffers,
-                   GptGradients& gradients) const {
+                   GptGradients* gradients) const {
+  require(activations.keep() != Keep::one_block, ErrorCode::invalid_argument,
+          "backward needs activations that keep every block or the residual stream");
+  const auto of_block = [&](std::int64_t layer) {
+    return gradients != nullptr ? gradients->block(layer) : BlockGradients{};
+  };
+
   // 3. the final norm; its input's gradient starts the stream's
   const std::span<float> residual = buffers.residual.span();
   std::fill(residual.begin(), residual.end(), 0.0F);
-  kernels::layer_norm_backward(activations.last_residual(), parameters_.final_norm(),
-                               activations.final_norm_saved(), buffers.norm, buffers.residual,
-                               gradients.final_norm());
+  observe_norm_gradients(pass, -1, {Point::final_scale, Point::final_normalized},
+                         {activations.last_residual(), activations.final_norm_saved(),
+                          parameters_.final_norm(), buffers.norm});
+  kernels::layer_norm_backward(
+      activations.last_residual(), parameters_.final_norm(), activations.final_norm_saved(),
+      buffers.norm, buffers.residual,
+      gradients != nullptr ? gradients->final_norm() : NormWeightGradients{});
 
   // 2. the blocks
   Pass unseen = pass;
@@ -98,22 +108,30 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
     if (activations.keep() == Keep::residuals && layer + 1 < config_.layers) {
       block_forward(config_, parameters_.block(layer), layer, unseen, activations.block(layer));
     }
-    block_backward(config_, parameters_.block(layer), gradients.block(layer), layer, pass,
+    block_backward(config_, parameters_.block(layer), of_block(layer), layer, pass,
                    activations.block(layer), buffers);
   }
 
   // 1. the embeddings
   const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
   if (dropout.rate > 0) kernels::dropout(buffers.residual, dropout, buffers.residual);
+  pass.observe_gradient_rows(Point::embedding, -1, buffers.residual);
+  pass.observe_gradient_rows(Point::position, -1, buffers.residual);
+  if (gradients == nullptr) return;
   kernels::embedding_backward(
       embedding_input(tokens, pass),
       buffers.residual.reshape({pass.batch, pass.positions, config_.channels}),
-      {.token_table = gradients.tensor("wte.weight"),
-       .position_table = gradients.tensor("wpe.weight")});
+      {.token_table = gradients->tensor("wte.weight"),
+       .position_table = gradients->tensor("wpe.weight")});
 }
 
 void Gpt::project(View<const float> x, View<float> logits) const {
   kernels::linear_forward(x, parameters_.head(), logits);
+}
+
+void Gpt::project_backward(View<const float> d_logits, View<float> d_x) const {
+  kernels::linear_backward_input(parameters_.head().weight, d_logits, d_x,
+                                 parameters_.head().precision);
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -136,7 +154,7 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
   const LossSum loss = buffers.loss.forward_backward(
       buffers.activations.final_norm(), parameters_.head(), flat(targets), buffers.losses,
       {.scale = step.scale, .d_x = buffers.gradients.norm, .d_head = gradients.head()});
-  backward(tokens, pass, buffers.activations, buffers.gradients, gradients);
+  backward(tokens, pass, buffers.activations, buffers.gradients, &gradients);
   return loss;
 }
 

@@ -67,10 +67,18 @@ class Gpt {
                              const Step& step, TrainingBuffers& buffers,
                              GptGradients& gradients) const;
 
- private:
+  // Backward of a forward pass that kept every block or the residual stream. buffers.norm comes in
+  // as the gradient (N, C) of its final_norm(): that of the loss or of anything else that was
+  // computed from it. A probe of `pass` may see the gradients of activations; those of parameters
+  // accumulate in `gradients`, and null leaves them, and their time, out.
   void backward(View<const std::int32_t> tokens, const Pass& pass,
                 const GptActivations& activations, const GptActivationGradients& buffers,
-                GptGradients& gradients) const;
+                GptGradients* gradients) const;
+
+  // d_x (M, C) of rows of a final norm from the gradient (M, V) of their logits.
+  void project_backward(View<const float> d_logits, View<float> d_x) const;
+
+ private:
   kernels::EmbeddingInput<float> embedding_input(View<const std::int32_t> tokens,
                                                  const Pass& pass) const;
 

@@ -48,6 +48,21 @@ struct Pass {
       probe->observe({point, layer}, rows.reshape({batch, positions, rows.extent(1)}));
     }
   }
+
+  // The same for gradients, which are shown only where they are wanted.
+  bool wants_gradient(Point point, std::int64_t layer) const {
+    return probe != nullptr && probe->wants_gradient({point, layer});
+  }
+  void observe_gradient(Point point, std::int64_t layer, View<const float> values) const {
+    if (wants_gradient(point, layer)) [[unlikely]] {
+      probe->observe_gradient({point, layer}, values);
+    }
+  }
+  void observe_gradient_rows(Point point, std::int64_t layer, View<const float> rows) const {
+    if (wants_gradient(point, layer)) [[unlikely]] {
+      probe->observe_gradient({point, layer}, rows.reshape({batch, positions, rows.extent(1)}));
+    }
+  }
 };
 
 }  // namespace heed

@@ -60,6 +60,12 @@ class Probe {
 
   // `values` is borrowed for the time of the call; the leading dimensions are as listed at Point.
   virtual void observe(const Site& site, View<const float> values) = 0;
+
+  // In backward, for the sites that are wanted alone: the gradient of the loss by the values that
+  // forward showed, in their shape. Where a site's values reach the loss in several ways, as those
+  // of the residual stream do, it is the sum over all of them.
+  virtual bool wants_gradient(const Site&) const { return false; }
+  virtual void observe_gradient(const Site&, View<const float>) {}
 };
 
 }  // namespace heed

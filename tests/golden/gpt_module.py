@@ -63,6 +63,18 @@ class Points(dict):
         self[name] = values.detach().clone()
 
 
+class PointsWithGradients(Points):
+    """Keeps, beside each point, the gradient that a later backward leaves at it."""
+
+    def __init__(self):
+        super().__init__()
+        self.gradients = {}
+
+    def see(self, name, values):
+        super().see(name, values)
+        values.register_hook(lambda gradient: self.gradients.__setitem__(name, gradient.clone()))
+
+
 class Norm(nn.Module):
     def __init__(self, config):
         super().__init__()

@@ -14,6 +14,7 @@ so that the differences measured are heed's own. Each file holds
     step_losses        (10): the loss before each of ten AdamW steps on the same batch, f64
     step_norms         (10): the gradient's norm before it is clipped, f64
     probe.NAME         every point of the first pass, by TransformerLens' names
+    probe_gradient.NAME  the gradient of the mean loss by it
     and the config as JSON in the metadata
 
 The steps: learning rate 1e-3, betas 0.9 and 0.95, epsilon 1e-8, weight decay 0.1 on matrices (all
@@ -27,7 +28,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from gpt_module import TRANSPOSED, Gpt, GptConfig, Points
+from gpt_module import TRANSPOSED, Gpt, GptConfig, PointsWithGradients
 
 STEPS = 10
 
@@ -115,7 +116,7 @@ def golden(config):
     targets[0, :2] = -1
     targets[1, -1] = -1
 
-    points = Points()
+    points = PointsWithGradients()
     logits, loss = loss_of(model, tokens, targets, points)
     loss.backward()
 
@@ -126,6 +127,7 @@ def golden(config):
         tensors["gradient." + name] = single(as_in_file(name, parameter.grad))
     for name, values in points.items():
         tensors["probe." + name] = single(values)
+        tensors["probe_gradient." + name] = single(points.gradients[name])
     tensors["tokens"] = tokens.numpy().astype(numpy.int32)
     tensors["targets"] = targets.numpy().astype(numpy.int32)
     tensors["logits"] = single(logits)

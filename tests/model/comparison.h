@@ -37,7 +37,7 @@ inline void append_elements(View<const float> view, std::vector<float>& out) {
   for (std::int64_t i = 0; i < view.extent(0); ++i) append_elements(view[i], out);
 }
 
-// Keeps a copy of everything that it is shown.
+// Keeps a copy of everything that it is shown; gradients only when it was made to.
 class RecordingProbe : public Probe {
  public:
   struct Record {
@@ -50,14 +50,24 @@ class RecordingProbe : public Probe {
   bool wants(const Site&) const override { return true; }
   void observe(const Site& site, View<const float> values) override {
     order.push_back(site);
-    Record& record = records[site_name(site)];
+    record(records[site_name(site)], values);
+  }
+  bool wants_gradient(const Site&) const override { return gradients_wanted; }
+  void observe_gradient(const Site& site, View<const float> values) override {
+    record(gradients[site_name(site)], values);
+  }
+
+  bool gradients_wanted = false;
+  std::map<std::string, Record> records;    // the last of each name
+  std::map<std::string, Record> gradients;  // likewise
+  std::vector<Site> order;
+
+ private:
+  static void record(Record& record, View<const float> values) {
     record.shape = values.shape();
     record.values.clear();
     append_elements(values, record.values);
   }
-
-  std::map<std::string, Record> records;  // the last of each name
-  std::vector<Site> order;
 };
 
 }  // namespace heed::testing

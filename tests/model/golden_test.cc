@@ -169,6 +169,54 @@ TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
   record("worst_gradient", worst);
 }
 
+// Whatever backward recomputes, and whether or not parameters' gradients are wanted.
+TEST_P(AgainstPyTorch, TheGradientOfEveryPointAgrees) {
+  for (const Keep keep : {Keep::every_block, Keep::residuals}) {
+    TrainingBuffers buffers(gpt_.config(), tokens_.shape()[0], tokens_.shape()[1], keep);
+    RecordingProbe probe;
+    probe.gradients_wanted = true;
+    GptGradients gradients(gpt_.config());
+    gpt_.loss_and_gradients(tokens_, targets_,
+                            {.scale = 1.0F / static_cast<float>(counted_), .probe = &probe},
+                            buffers, gradients);
+    double worst = 0;
+    std::size_t compared = 0;
+    for (const TensorEntry& entry : golden_.file().tensors()) {
+      constexpr std::string_view prefix = "probe_gradient.";
+      if (!entry.name.starts_with(prefix)) continue;
+      const auto& record = probe.gradients[entry.name.substr(prefix.size())];
+      EXPECT_EQ(record.shape, entry.shape) << entry.name;
+      const double error = relative_error(record.values, golden_.floats(entry.name).span());
+      EXPECT_LE(error, gradient_tolerance) << entry.name;
+      worst = std::max(worst, error);
+      ++compared;
+    }
+    EXPECT_EQ(compared, all_sites(gpt_.config().layers).size());
+    record("worst_point_gradient", worst);
+  }
+}
+
+TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradients) {
+  const std::int64_t batch = tokens_.shape()[0];
+  const std::int64_t positions = tokens_.shape()[1];
+  RecordingProbe probe;
+  probe.gradients_wanted = true;
+  const Pass pass{.batch = batch, .positions = positions, .probe = &probe};
+  gpt_.forward(tokens_, pass, buffers_.activations);
+  Tensor<float> logits(Shape{batch * positions, gpt_.config().vocabulary_size});
+  gpt_.project(buffers_.activations.final_norm(), logits);
+  Tensor<float> losses(Shape{batch * positions});
+  kernels::cross_entropy_forward_backward(logits, targets_.view().reshape({batch * positions}),
+                                          1.0F / static_cast<float>(counted_), losses);
+  gpt_.project_backward(logits, buffers_.gradients.norm);
+  gpt_.backward(tokens_, pass, buffers_.activations, buffers_.gradients, nullptr);
+  for (const auto& [name, record] : probe.gradients) {
+    const Tensor<float> expected = golden_.floats("probe_gradient." + name);
+    EXPECT_LE(relative_error(record.values, expected.span()), gradient_tolerance) << name;
+  }
+  EXPECT_EQ(probe.gradients.size(), all_sites(gpt_.config().layers).size());
+}
+
 // Weights decay, vectors do not; the gradient is clipped to norm 1.
 TEST_P(AgainstPyTorch, TenStepsOfAdamWAgree) {
   const Tensor<double> losses = golden_.exact<double>("step_losses");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/cache.h"
 #include "model/comparison.h"
@@ -69,11 +70,54 @@ TEST(Probe, ChangesNothingInTraining) {
         buffers, gradients);
   };
   RecordingProbe probe;
+  probe.gradients_wanted = true;
   GptGradients plain(gpt.config());
   GptGradients probed(gpt.config());
   EXPECT_EQ(step(nullptr, plain).sum, step(&probe, probed).sum);
   EXPECT_TRUE(std::ranges::equal(plain.all(), probed.all()));
   expect_all_sites(probe, positions, positions);
+  for (const Site& site : all_sites(layers)) {
+    EXPECT_EQ(probe.gradients.at(site_name(site)).shape,
+              promised_shape(site.point, positions, positions))
+        << site_name(site);
+  }
+}
+
+// With dropout: what the gradients of points imply must be the gradients that backward computed.
+TEST(Probe, SeesGradientsBehindDropout) {
+  Gpt gpt(small_config());
+  gpt.parameters().initialize(4);
+  RecordingProbe probe;
+  probe.gradients_wanted = true;
+  TrainingBuffers buffers(gpt.config(), batch, positions);
+  GptGradients gradients(gpt.config());
+  gpt.loss_and_gradients(some_tokens(7), some_tokens(5),
+                         {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = &probe},
+                         buffers, gradients);
+
+  // A row of the position table is added in every sequence.
+  const auto& d_position = probe.gradients.at("hook_pos_embed").values;
+  for (std::int64_t i = 0; i < positions * channels; ++i) {
+    const float sum = d_position[i] + d_position[positions * channels + i];
+    EXPECT_FLOAT_EQ(gradients.tensor("wpe.weight").data()[i], sum);
+  }
+
+  // ∂loss/∂query = scale · ∂loss/∂scores · key, whatever dropout took out of the pattern.
+  const auto& d_query = probe.gradients.at("blocks.1.attn.hook_q").values;
+  const auto& d_scores = probe.gradients.at("blocks.1.attn.hook_attn_scores").values;
+  const auto& key = probe.records.at("blocks.1.attn.hook_k").values;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(head_size));
+  for (std::int64_t i = 0; i < std::ssize(d_query); ++i) {
+    const std::int64_t d = i % head_size, h = i / head_size % heads;
+    const std::int64_t t = i / (head_size * heads) % positions;
+    const std::int64_t b = i / (head_size * heads * positions);
+    double sum = 0;
+    for (std::int64_t s = 0; s < positions; ++s) {
+      sum += scale * d_scores[((b * heads + h) * positions + t) * positions + s] *
+             key[((b * positions + s) * heads + h) * head_size + d];
+    }
+    EXPECT_NEAR(d_query[i], sum, 1e-6) << i;
+  }
 }
 
 // Hands over final norms (B·T, C) of a pass of tokens [begin, end) of every sequence.

@@ -145,7 +145,9 @@ void layer_norm_backward(View<const float> x, const NormParameters<float>& param
   checks::layer_norm(x, parameters, statistics);
   checks::contiguous(d_out, x.shape(), "d_out");
   checks::contiguous(d_x, x.shape(), "d_x");
-  checks::contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
+  if (gradients.gain.present()) {
+    checks::contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
+  }
   if (gradients.bias.present()) {
     checks::contiguous(gradients.bias, parameters.gain.shape(), "gradient of bias");
   }
@@ -165,6 +167,7 @@ void layer_norm_backward(View<const float> x, const NormParameters<float>& param
      rows * (part + 1) / parts, d_x.data(), mine,
      gradients.bias.present() ? mine + width : nullptr);
   });
+  if (!gradients.gain.present()) return;
   for (std::int64_t part = 0; part < parts; ++part) {
     const float* const mine = sums + part * 2 * width;
     for (std::int64_t c = 0; c < channels; ++c) gradients.gain.data()[c] += mine[c];

@@ -167,6 +167,7 @@ void linear_backward_input(View<const float> weight, View<const float> d_out, Vi
 // out = x·Wᵀ + bias: d_W += d_outᵀ·x, d_bias += Σ over rows of d_out
 void linear_backward_parameters(View<const float> x, View<const float> d_out,
                                 const LinearGradients<float>& gradients, Precision precision) {
+  if (!gradients.weight.present()) return;
   checks::linear(x, gradients.weight, d_out, gradients.bias, "x", "d_out");
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = d_out.extent(1);
   if (rows == 0 || outputs == 0) return;

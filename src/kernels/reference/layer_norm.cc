@@ -39,7 +39,9 @@ void layer_norm_backward(View<const T> x, const NormParameters<T>& parameters,
   checks::layer_norm(x, parameters, statistics);
   checks::contiguous(d_out, x.shape(), "d_out");
   checks::contiguous(d_x, x.shape(), "d_x");
-  checks::contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
+  if (gradients.gain.present()) {
+    checks::contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
+  }
   if (gradients.bias.present()) {
     checks::contiguous(gradients.bias, parameters.gain.shape(), "gradient of bias");
   }
@@ -50,7 +52,7 @@ void layer_norm_backward(View<const T> x, const NormParameters<T>& parameters,
     T mean_of_gradient = 0, mean_of_product = 0;
     for (std::int64_t c = 0; c < channels; ++c) {
       const T normalised = (x(n, c) - mean) * reciprocal;
-      gradients.gain(c) += d_out(n, c) * normalised;
+      if (gradients.gain.present()) gradients.gain(c) += d_out(n, c) * normalised;
       if (gradients.bias.present()) gradients.bias(c) += d_out(n, c);
       const T d_normalised = d_out(n, c) * parameters.gain(c);
       mean_of_gradient += d_normalised / T(channels);

@@ -32,6 +32,7 @@ void linear_backward_input(View<const T> weight, View<const T> d_out, View<T> d_
 template <class T>
 void linear_backward_parameters(View<const T> x, View<const T> d_out,
                                 const LinearGradients<T>& gradients) {
+  if (!gradients.weight.present()) return;
   checks::linear(x, gradients.weight, d_out, gradients.bias, "x", "d_out");
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = d_out.extent(1);
   for (std::int64_t o = 0; o < outputs; ++o) {
