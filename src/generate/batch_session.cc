@@ -32,7 +32,8 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   }
   const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
   gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
-               {.batch = 1, .positions = count, .cache = cache.get()}, activations);
+               {.batch = 1, .positions = count, .cache = cache.get(), .editor = editor_},
+               activations);
   gpt_.project(activations.final_norm().slice(0, count - 1, count),
                View<float>(logits.data(), {1, gpt_.config().vocabulary_size}));
   if (free == caches_.end()) {
@@ -67,7 +68,11 @@ View<const float> BatchSession::step(std::span<const Step> steps) {
   tokens_.clear();
   for (const Step& step : steps) tokens_.push_back(step.token);
   gpt_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
-               {.batch = rows, .positions = 1, .caches = caches, .first_positions = lengths},
+               {.batch = rows,
+                .positions = 1,
+                .caches = caches,
+                .first_positions = lengths,
+                .editor = editor_},
                *activations_);
   gpt_.project(activations_->final_norm(), logits_);
   return logits_.view();

@@ -34,6 +34,10 @@ class BatchSession {
   // for an id outside the vocabulary, and where a sequence is full.
   View<const float> step(std::span<const Step> steps);
 
+  // Who changes what is read from now on, borrowed; null: nobody. Sequences are told apart by their
+  // place in a step; a sequence that begins is the only one of its pass.
+  void set_editor(Editor* editor) { editor_ = editor; }
+
   std::int64_t length(std::int64_t sequence) const;  // positions read
   std::int64_t capacity() const { return capacity_; }
   std::int64_t active() const;  // sequences begun and not ended
@@ -50,6 +54,7 @@ class BatchSession {
   std::unique_ptr<GptActivations> activations_;         // of rows_ rows
   std::int64_t rows_ = 0;
   std::vector<std::int32_t> tokens_;
+  Editor* editor_ = nullptr;
   Tensor<float> logits_;  // (rows_, V)
 };
 

@@ -38,6 +38,7 @@ class Generation {
             "the number of new tokens must be 0 or more, not {}", options.max_new_tokens);
     require(tokenizer != nullptr || options.stop_strings.empty(), ErrorCode::invalid_argument,
             "stop strings need a tokenizer, and there is none");
+    session.set_editor(options.editor);
     const GptConfig& config = session.gpt().config();
     drawable_ = config.vocabulary_size;
     if (config.end_of_text >= 0) {
@@ -48,6 +49,10 @@ class Generation {
       if (tokenizer->end_of_text()) end_of_text_.push_back(*tokenizer->end_of_text());
     }
   }
+
+  ~Generation() { session_.set_editor(nullptr); }
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
 
   GenerationResult run(std::span<const std::int32_t> prompt) {
     Stopwatch stopwatch;

@@ -32,6 +32,7 @@ struct GenerateOptions {
   bool ignore_end_of_text = false;  // never draw the end-of-text token
   StopFlag stop = nullptr;          // looked at before every token
   Probe* probe = nullptr;           // sees every pass, the prompt's first
+  Editor* editor = nullptr;         // changes every pass
 };
 
 enum class FinishReason {

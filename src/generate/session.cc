@@ -81,7 +81,8 @@ void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
                 .positions = count,
                 .first_position = length(),
                 .cache = &cache_,
-                .probe = probe},
+                .probe = probe,
+                .editor = editor_},
                activations);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }

@@ -31,6 +31,10 @@ class Session {
   void truncate(std::int64_t length);
   void reset() { truncate(0); }
 
+  // Who changes what is read from now on, borrowed; null: nobody. What was read with an editor
+  // stays in the cache as it made it.
+  void set_editor(Editor* editor) { editor_ = editor; }
+
   const Gpt& gpt() const { return gpt_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }  // everything read
   std::int64_t length() const { return cache_.length(); }
@@ -46,6 +50,7 @@ class Session {
   GptActivations step_;   // of a single position, kept so that decoding allocates nothing
   Tensor<float> logits_;  // (1, V)
   std::vector<std::int32_t> tokens_;
+  Editor* editor_ = nullptr;
 };
 
 }  // namespace heed

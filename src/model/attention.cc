@@ -5,7 +5,7 @@
 #include "base/threads.h"
 #include "kernels/kernels.h"
 #include "model/cache.h"
-#include "model/derived_points.h"
+#include "model/edited_points.h"
 
 namespace heed {
 namespace {
@@ -15,6 +15,8 @@ struct Heads {
   View<T> query;  // (B, T, H, D)
   View<T> key;    // (B, T, H, D)
   View<T> value;  // (B, T, H, D)
+
+  operator Heads<const T>() const requires(!std::is_const_v<T>) { return {query, key, value}; }
 };
 
 // One row of query_key_value holds query | key | value, each of A = H·D channels.
@@ -59,11 +61,14 @@ void attend_apart(const GptConfig& config, std::int64_t layer, const Pass& pass,
     const Pass own{.batch = 1,
                    .positions = pass.positions,
                    .first_position = pass.first_positions[static_cast<std::size_t>(b)],
-                   .cache = pass.caches[static_cast<std::size_t>(b)]};
+                   .cache = pass.caches[static_cast<std::size_t>(b)],
+                   .editor = pass.editor,
+                   .first_sequence = b};
     const auto input = attention_input(
         config, layer, own,
         {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
     kernels::attention_forward(input, of_sequence(mixed), of_sequence(log_sum_exp));
+    edit_attention(own, layer, input, of_sequence(log_sum_exp), of_sequence(mixed));
   });
 }
 
@@ -74,21 +79,22 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
                             const AttentionActivations& saved, View<float> out) {
   // 1. every position asks, offers and carries: (N, C) -> (N, 3A)
   kernels::linear_forward(x, parameters.query_key_value, saved.query_key_value);
-  const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
-  pass.observe(Point::query, layer, heads.query);
-  pass.observe(Point::key, layer, heads.key);
-  pass.observe(Point::value, layer, heads.value);
+  const auto heads = split_heads(config, pass, saved.query_key_value);
+  pass.visit(Point::query, layer, heads.query);
+  pass.visit(Point::key, layer, heads.key);
+  pass.visit(Point::value, layer, heads.value);
 
   // 2. each head weighs the values it finds by how well their keys answer: (B, T, H, D)
   const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
   if (pass.caches.empty()) {
     const auto input = attention_input(config, layer, pass, heads);
     kernels::attention_forward(input, mixed, saved.log_sum_exp);
+    edit_attention(pass, layer, input, saved.log_sum_exp, mixed);
     observe_attention(pass, layer, input, saved.log_sum_exp);
   } else {
     attend_apart(config, layer, pass, heads, mixed, saved.log_sum_exp);
   }
-  pass.observe(Point::mixed_values, layer, mixed);
+  pass.visit(Point::mixed_values, layer, mixed);
 
   // 3. heads side by side, projected back to the stream: (N, A) -> (N, C)
   kernels::linear_forward(saved.mixed_values, parameters.projection, out);

@@ -2,8 +2,8 @@
 
 #include "kernels/kernels.h"
 #include "model/attention.h"
-#include "model/derived_points.h"
 #include "model/feed_forward.h"
+#include "model/norm.h"
 
 namespace heed {
 
@@ -15,29 +15,25 @@ void block_forward(const GptConfig& config, const BlockParameters& parameters, s
   };
 
   // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
-  pass.observe_rows(Point::residual_pre, layer, saved.residual_pre);
-  kernels::layer_norm_forward(saved.residual_pre, parameters.norm_1, saved.norm_1,
-                              saved.norm_1_saved);
-  observe_norm(pass, layer, {Point::norm_1_scale, Point::norm_1_normalized}, saved.residual_pre,
-               saved.norm_1_saved);
+  pass.visit_rows(Point::residual_pre, layer, saved.residual_pre);
+  norm_forward(pass, layer, {Point::norm_1_scale, Point::norm_1_normalized}, saved.residual_pre,
+               {parameters.norm_1, saved.norm_1_saved, saved.norm_1});
   self_attention_forward(config, parameters, layer, pass, saved.norm_1, saved.attention,
                          saved.branch_out);
   dropped(DropoutSite::attention_out, saved.branch_out);
-  pass.observe_rows(Point::attention_out, layer, saved.branch_out);
+  pass.visit_rows(Point::attention_out, layer, saved.branch_out);
   kernels::add(saved.residual_pre, saved.branch_out, saved.residual_mid);
 
   // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
-  pass.observe_rows(Point::residual_mid, layer, saved.residual_mid);
-  kernels::layer_norm_forward(saved.residual_mid, parameters.norm_2, saved.norm_2,
-                              saved.norm_2_saved);
-  observe_norm(pass, layer, {Point::norm_2_scale, Point::norm_2_normalized}, saved.residual_mid,
-               saved.norm_2_saved);
+  pass.visit_rows(Point::residual_mid, layer, saved.residual_mid);
+  norm_forward(pass, layer, {Point::norm_2_scale, Point::norm_2_normalized}, saved.residual_mid,
+               {parameters.norm_2, saved.norm_2_saved, saved.norm_2});
   feed_forward_forward(config, parameters, layer, pass, saved.norm_2, saved.feed_forward,
                        saved.branch_out);
   dropped(DropoutSite::feed_forward_out, saved.branch_out);
-  pass.observe_rows(Point::feed_forward_out, layer, saved.branch_out);
+  pass.visit_rows(Point::feed_forward_out, layer, saved.branch_out);
   kernels::add(saved.residual_mid, saved.branch_out, saved.residual_post);
-  pass.observe_rows(Point::residual_post, layer, saved.residual_post);
+  pass.visit_rows(Point::residual_post, layer, saved.residual_post);
 }
 
 void block_backward(const GptConfig& config, const BlockParameters& parameters,

@@ -2,6 +2,7 @@
 
 #include "kernels/dropout_hash.h"
 #include "kernels/kernels.h"
+#include "model/edited_points.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -11,7 +12,7 @@ bool wanted(const Pass& pass, Point point, std::int64_t layer) {
   return pass.probe != nullptr && pass.probe->wants({point, layer});
 }
 
-// Calls compute(tile, out (T, S)) for every head of every sequence: (B, H, T, S).
+// Calls compute(b, head, out (T, S)) for every head of every sequence: (B, H, T, S).
 template <class Compute>
 Tensor<float> head_planes(const kernels::AttentionInput<float>& input, Compute&& compute) {
   const std::int64_t batch = input.query.extent(0);
@@ -21,13 +22,7 @@ Tensor<float> head_planes(const kernels::AttentionInput<float>& input, Compute&&
   Tensor<float> planes(Shape{batch, heads, queries, keys});
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < heads; ++h) {
-      const kernels::AttentionTile tile{.batch = b,
-                                        .head = h,
-                                        .query_begin = 0,
-                                        .query_end = queries,
-                                        .key_begin = 0,
-                                        .key_end = keys};
-      compute(tile, planes.view()[b][h]);
+      compute(b, h, planes.view()[b][h]);
     }
   }
   return planes;
@@ -65,14 +60,15 @@ void softmax_backward(View<const float> pattern, View<float> gradient) {
 void observe_attention(const Pass& pass, std::int64_t layer,
                        const kernels::AttentionInput<float>& input, View<const float> log_sum_exp) {
   if (wanted(pass, Point::scores, layer)) {
-    pass.probe->observe({Point::scores, layer}, head_planes(input, [&](const auto& tile, auto out) {
-                          kernels::attention_scores_tile(input, tile, out);
+    pass.probe->observe({Point::scores, layer},
+                        head_planes(input, [&](auto b, auto head, auto out) {
+                          scores_plane(pass, layer, input, b, head, out);
                         }));
   }
   if (wanted(pass, Point::pattern, layer)) {
     pass.probe->observe({Point::pattern, layer},
-                        head_planes(input, [&](const auto& tile, auto out) {
-                          kernels::attention_pattern_tile(input, log_sum_exp, tile, out);
+                        head_planes(input, [&](auto b, auto head, auto out) {
+                          pattern_plane(pass, layer, input, log_sum_exp, b, head, out);
                         }));
   }
 }
@@ -81,15 +77,16 @@ void observe_attention_gradients(const Pass& pass, std::int64_t layer,
                                  const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp, View<const float> d_mixed) {
   if (pass.wants_gradient(Point::pattern, layer)) {
-    pass.probe->observe_gradient({Point::pattern, layer},
-                                 head_planes(input, [&](const auto& tile, auto out) {
-                                   pattern_gradient(input, d_mixed, tile, out);
-                                 }));
+    pass.probe->observe_gradient(
+        {Point::pattern, layer}, head_planes(input, [&](auto b, auto head, auto out) {
+          pattern_gradient(input, d_mixed, whole_plane(input, b, head), out);
+        }));
   }
   if (pass.wants_gradient(Point::scores, layer)) {
     Tensor<float> pattern(Shape{input.query.extent(1), input.key.extent(1)});
     pass.probe->observe_gradient(
-        {Point::scores, layer}, head_planes(input, [&](const auto& tile, auto out) {
+        {Point::scores, layer}, head_planes(input, [&](auto b, auto head, auto out) {
+          const kernels::AttentionTile tile = whole_plane(input, b, head);
           kernels::attention_pattern_tile(input, log_sum_exp, tile, pattern);
           pattern_gradient(input, d_mixed, tile, out);
           softmax_backward(pattern, out);
@@ -109,12 +106,7 @@ void observe_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, 
   }
   if (wanted(pass, sites.normalized, layer)) {
     Tensor<float> normalized(Shape{pass.batch, pass.positions, channels});
-    for (std::int64_t row = 0; row < pass.rows(); ++row) {
-      for (std::int64_t channel = 0; channel < channels; ++channel) {
-        normalized[row * channels + channel] =
-            (x(row, channel) - saved.mean(row)) * saved.reciprocal_deviation(row);
-      }
-    }
+    normalized_values(pass, {sites.normalized, layer}, x, saved, normalized);
     pass.probe->observe({sites.normalized, layer}, normalized);
   }
 }
@@ -148,17 +140,12 @@ void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& i
   const auto room = [&] { values = Tensor<float>(Shape{pass.batch, pass.positions, channels}); };
   if (wanted(pass, Point::embedding, -1)) {
     room();
-    kernels::embedding_forward({.tokens = input.tokens, .token_table = input.token_table}, values);
+    embedding_values(pass, input, Point::embedding, values);
     pass.probe->observe({Point::embedding, -1}, values);
   }
   if (wanted(pass, Point::position, -1)) {
     room();
-    for (std::int64_t b = 0; b < pass.batch; ++b) {
-      for (std::int64_t t = 0; t < pass.positions; ++t) {
-        std::copy_n(&input.position_table(input.position(b, t), 0), channels,
-                    &values.view()(b, t, 0));
-      }
-    }
+    embedding_values(pass, input, Point::position, values);
     pass.probe->observe({Point::position, -1}, values);
   }
 }

@@ -9,10 +9,10 @@ void feed_forward_forward(const GptConfig& config, const BlockParameters& parame
                           const FeedForwardActivations& saved, View<float> out) {
   // 1. compare with every key: (N, C) -> (N, F)
   kernels::linear_forward(x, parameters.up, saved.pre);
-  pass.observe_rows(Point::neurons_pre, layer, saved.pre);
+  pass.visit_rows(Point::neurons_pre, layer, saved.pre);
   // 2. which neurons fire
   kernels::activation_forward(saved.pre, config.activation, saved.post);
-  pass.observe_rows(Point::neurons_post, layer, saved.post);
+  pass.visit_rows(Point::neurons_post, layer, saved.post);
   // 3. write their values: (N, F) -> (N, C)
   kernels::linear_forward(saved.post, parameters.down, out);
 }

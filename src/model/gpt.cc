@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "model/block.h"
-#include "model/derived_points.h"
+#include "model/edited_points.h"
+#include "model/norm.h"
 
 namespace heed {
 namespace {
@@ -57,12 +58,15 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
           config_.context);
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
         "a pass continues where its cache ends");
+  check(pass.editor == nullptr || !pass.dropout.active, "passes are edited without dropout");
   check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
 
   // 1. what each token is, and where: (B, T) -> (N, C)
   const auto embedding = embedding_input(tokens, pass);
-  kernels::embedding_forward(
-      embedding, activations.embedding().reshape({pass.batch, pass.positions, config_.channels}));
+  const auto embedded =
+      activations.embedding().reshape({pass.batch, pass.positions, config_.channels});
+  kernels::embedding_forward(embedding, embedded);
+  edit_embedding(pass, embedding, embedded);
   observe_embedding(pass, embedding);
   const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
   if (dropout.rate > 0) kernels::dropout(activations.embedding(), dropout, activations.embedding());
@@ -75,10 +79,9 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
   for (KeyValueCache* cache : pass.caches) cache->advance(pass.positions);
 
   // 3. the final norm
-  kernels::layer_norm_forward(activations.last_residual(), parameters_.final_norm(),
-                              activations.final_norm(), activations.final_norm_saved());
-  observe_norm(pass, -1, {Point::final_scale, Point::final_normalized}, activations.last_residual(),
-               activations.final_norm_saved());
+  norm_forward(
+      pass, -1, {Point::final_scale, Point::final_normalized}, activations.last_residual(),
+      {parameters_.final_norm(), activations.final_norm_saved(), activations.final_norm()});
 }
 
 void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/operands.h"
+#include "model/editor.h"
 #include "model/probe.h"
 
 namespace heed {
@@ -33,19 +34,39 @@ struct Pass {
   std::span<const std::int64_t> first_positions{};  // (B), what is in those caches
   DropoutPlan dropout{};
   Probe* probe = nullptr;
+  Editor* editor = nullptr;         // changes what passes by
+  std::int64_t first_sequence = 0;  // of a batch that is read in parts
 
   std::int64_t rows() const { return batch * positions; }  // N = B·T
 
+  bool edits(const Site& site) const { return editor != nullptr && editor->edits(site); }
+  EditPlace place(const Site& site) const {
+    return {.site = site,
+            .first_sequence = first_sequence,
+            .first_position = first_position,
+            .first_positions = first_positions};
+  }
+  void edit(const Site& site, View<float> values) const {
+    if (edits(site)) editor->edit(place(site), values);
+  }
+
+  // Lets `values` be changed, then shows them; one branch when nobody is there.
+  void visit(Point point, std::int64_t layer, View<float> values) const {
+    if (editor != nullptr || probe != nullptr) [[unlikely]] {
+      edit({point, layer}, values);
+      observe(point, layer, values);
+    }
+  }
+  // The same for rows (N, width), as (B, T, width).
+  void visit_rows(Point point, std::int64_t layer, View<float> rows) const {
+    if (editor != nullptr || probe != nullptr) [[unlikely]] {
+      visit(point, layer, rows.reshape({batch, positions, rows.extent(1)}));
+    }
+  }
   // Shows `values` to whoever looks; one branch when nobody does.
   void observe(Point point, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
       probe->observe({point, layer}, values);
-    }
-  }
-  // The same for rows (N, width), shown as (B, T, width).
-  void observe_rows(Point point, std::int64_t layer, View<const float> rows) const {
-    if (probe != nullptr) [[unlikely]] {
-      probe->observe({point, layer}, rows.reshape({batch, positions, rows.extent(1)}));
     }
   }
 

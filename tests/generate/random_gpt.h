@@ -1,12 +1,12 @@
 // A small GPT of random weights, far enough from the linear regime that its logits differ.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/random.h"
+#include "model/comparison.h"
 #include "model/gpt.h"
 
 namespace heed::testing {
@@ -40,17 +40,6 @@ inline Tensor<float> full_logits(const Gpt& gpt, std::span<const std::int32_t> t
   Tensor<float> logits(Shape{count, gpt.config().vocabulary_size});
   gpt.project(activations.final_norm(), logits);
   return logits;
-}
-
-// ‖actual - expected‖ / ‖expected‖
-inline double relative_error(std::span<const float> actual, std::span<const float> expected) {
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    difference += std::pow(static_cast<double>(actual[i]) - expected[i], 2);
-    norm += std::pow(static_cast<double>(expected[i]), 2);
-  }
-  return std::sqrt(difference / norm);
 }
 
 }  // namespace heed::testing

@@ -57,10 +57,17 @@ ACTIVATIONS = {
 
 
 class Points(dict):
-    """Collects the points of a pass by name."""
+    """Collects the points of a pass by name, and may change them: `edits` holds, by name, functions
+    from the values of a point to those that the pass goes on with."""
+
+    def __init__(self, edits=None):
+        super().__init__()
+        self.edits = edits or {}
 
     def see(self, name, values):
+        values = self.edits.get(name, lambda same: same)(values)
         self[name] = values.detach().clone()
+        return values
 
 
 class PointsWithGradients(Points):
@@ -85,9 +92,8 @@ class Norm(nn.Module):
     def forward(self, x, points, name):
         centred = x - x.mean(-1, keepdim=True)
         scale = torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + self.epsilon)
-        normalized = centred / scale
-        points.see(name + ".hook_scale", scale)
-        points.see(name + ".hook_normalized", normalized)
+        scale = points.see(name + ".hook_scale", scale)
+        normalized = points.see(name + ".hook_normalized", centred / scale)
         out = normalized * self.weight
         return out if self.bias is None else out + self.bias
 
@@ -104,17 +110,16 @@ class Attention(nn.Module):
         batch, positions, _ = x.shape
         split = lambda part: part.reshape(batch, positions, self.heads, self.head_size)
         query, key, value = (split(part) for part in self.c_attn(x).chunk(3, dim=-1))
-        points.see(name + ".hook_q", query)
-        points.see(name + ".hook_k", key)
-        points.see(name + ".hook_v", value)
+        query = points.see(name + ".hook_q", query)
+        key = points.see(name + ".hook_k", key)
+        value = points.see(name + ".hook_v", value)
         scores = torch.einsum("bthd,bshd->bhts", query, key) / math.sqrt(self.head_size)
         future = torch.ones(positions, positions, dtype=torch.bool).triu(1)
         scores = scores.masked_fill(future, -math.inf)
-        pattern = torch.softmax(scores, dim=-1)
+        scores = points.see(name + ".hook_attn_scores", scores)
+        pattern = points.see(name + ".hook_pattern", torch.softmax(scores, dim=-1))
         mixed = torch.einsum("bhts,bshd->bthd", pattern, value)
-        points.see(name + ".hook_attn_scores", scores)
-        points.see(name + ".hook_pattern", pattern)
-        points.see(name + ".hook_z", mixed)
+        mixed = points.see(name + ".hook_z", mixed)
         return self.c_proj(mixed.reshape(batch, positions, -1))
 
 
@@ -126,10 +131,8 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x, points, name):
-        pre = self.c_fc(x)
-        post = self.activation(pre)
-        points.see(name + ".hook_pre", pre)
-        points.see(name + ".hook_post", post)
+        pre = points.see(name + ".hook_pre", self.c_fc(x))
+        post = points.see(name + ".hook_post", self.activation(pre))
         return self.c_proj(post)
 
 
@@ -140,15 +143,15 @@ class Block(nn.Module):
         self.ln_2, self.mlp = Norm(config), FeedForward(config)
 
     def forward(self, x, points, name):
-        points.see(name + ".hook_resid_pre", x)
+        x = points.see(name + ".hook_resid_pre", x)
         attended = self.attn(self.ln_1(x, points, name + ".ln1"), points, name + ".attn")
-        points.see(name + ".hook_attn_out", attended)
+        attended = points.see(name + ".hook_attn_out", attended)
         x = x + attended
-        points.see(name + ".hook_resid_mid", x)
+        x = points.see(name + ".hook_resid_mid", x)
         remembered = self.mlp(self.ln_2(x, points, name + ".ln2"), points, name + ".mlp")
-        points.see(name + ".hook_mlp_out", remembered)
+        remembered = points.see(name + ".hook_mlp_out", remembered)
         x = x + remembered
-        points.see(name + ".hook_resid_post", x)
+        x = points.see(name + ".hook_resid_post", x)
         return x
 
 
@@ -168,8 +171,8 @@ class Gpt(nn.Module):
         points = Points() if points is None else points
         embedded = self.wte(tokens)
         positions = self.wpe(torch.arange(tokens.shape[1])).expand_as(embedded)
-        points.see("hook_embed", embedded)
-        points.see("hook_pos_embed", positions)
+        embedded = points.see("hook_embed", embedded)
+        positions = points.see("hook_pos_embed", positions)
         x = embedded + positions
         for layer, block in enumerate(self.h):
             x = block(x, points, f"blocks.{layer}")

@@ -1,0 +1,183 @@
+#include "model/edited_points.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/kernels.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+namespace {
+
+bool edits_head(const Pass& pass, Point point, std::int64_t layer, std::int64_t head) {
+  const Site site{point, layer};
+  return pass.edits(site) && pass.editor->edits_head(site, head);
+}
+
+void edit_plane(const Pass& pass, const Site& site, std::int64_t b, std::int64_t head,
+                View<float> plane) {
+  EditPlace place = pass.place(site);
+  place.first_sequence += b;
+  place.head = head;
+  pass.editor->edit(place, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
+}
+
+// Rows of scores become shares in place; a row that sees nothing becomes zeros, as TransformerLens
+// has it.
+void softmax_rows(View<float> plane) {
+  for (std::int64_t t = 0; t < plane.extent(0); ++t) {
+    const std::span<float> row = plane[t].span();
+    const float largest = *std::ranges::max_element(row);
+    if (largest == -std::numeric_limits<float>::infinity()) {
+      std::ranges::fill(row, 0.0F);
+      continue;
+    }
+    double sum = 0;
+    for (float& value : row) sum += value = std::exp(value - largest);
+    for (float& value : row) value = static_cast<float>(value / sum);
+  }
+}
+
+// out[t] = Σₛ pattern[t, s]·value[s], for value (S, D) and out (T, D).
+void mix_values(View<const float> pattern, View<const float> value, View<float> out) {
+  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
+    std::vector<double> sums(static_cast<std::size_t>(value.extent(1)), 0.0);
+    for (std::int64_t s = 0; s < pattern.extent(1); ++s) {
+      const double share = pattern(t, s);
+      if (share == 0) continue;
+      for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += share * value(s, d);
+    }
+    for (std::size_t d = 0; d < sums.size(); ++d) out(t, d) = static_cast<float>(sums[d]);
+  }
+}
+
+// (B, T, H, D) -> (T, D) of one head of one sequence.
+template <class T>
+View<T> of_head(View<T> heads, std::int64_t b, std::int64_t head) {
+  return {heads[b].data() + head * heads.stride(2),
+          {heads.extent(1), heads.extent(3)},
+          {heads.stride(1), heads.stride(3)}};
+}
+
+void copy_position_rows(const Pass& pass, const kernels::EmbeddingInput<float>& input,
+                        View<float> out) {
+  for (std::int64_t b = 0; b < pass.batch; ++b) {
+    for (std::int64_t t = 0; t < pass.positions; ++t) {
+      std::copy_n(&input.position_table(input.position(b, t), 0), out.extent(2), &out(b, t, 0));
+    }
+  }
+}
+
+}  // namespace
+
+kernels::AttentionTile whole_plane(const kernels::AttentionInput<float>& input, std::int64_t b,
+                                   std::int64_t head) {
+  return {.batch = b,
+          .head = head,
+          .query_begin = 0,
+          .query_end = input.query.extent(1),
+          .key_begin = 0,
+          .key_end = input.key.extent(1)};
+}
+
+void scores_plane(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
+                  std::int64_t b, std::int64_t head, View<float> out) {
+  kernels::attention_scores_tile(input, whole_plane(input, b, head), out);
+  if (edits_head(pass, Point::scores, layer, head)) {
+    edit_plane(pass, {Point::scores, layer}, b, head, out);
+  }
+}
+
+void pattern_plane(const Pass& pass, std::int64_t layer,
+                   const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
+                   std::int64_t b, std::int64_t head, View<float> out) {
+  if (edits_head(pass, Point::scores, layer, head)) {
+    scores_plane(pass, layer, input, b, head, out);
+    softmax_rows(out);
+  } else {
+    kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), out);
+  }
+  if (edits_head(pass, Point::pattern, layer, head)) {
+    edit_plane(pass, {Point::pattern, layer}, b, head, out);
+  }
+}
+
+void edit_attention(const Pass& pass, std::int64_t layer,
+                    const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
+                    View<float> mixed) {
+  if (!pass.edits({Point::scores, layer}) && !pass.edits({Point::pattern, layer})) return;
+  check(input.dropout.rate == 0, "patterns are edited without dropout");
+  Tensor<float> plane(Shape{input.query.extent(1), input.key.extent(1)});
+  for (std::int64_t head = 0; head < input.query.extent(2); ++head) {
+    if (!edits_head(pass, Point::scores, layer, head) &&
+        !edits_head(pass, Point::pattern, layer, head)) {
+      continue;
+    }
+    for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
+      pattern_plane(pass, layer, input, log_sum_exp, b, head, plane);
+      mix_values(plane, of_head(input.value, b, head), of_head(mixed, b, head));
+    }
+  }
+}
+
+void normalized_values(const Pass& pass, const Site& site, View<const float> x,
+                       const NormSaved& saved, View<float> out) {
+  const std::int64_t channels = x.extent(1);
+  const View<float> rows = out.reshape({pass.rows(), channels});
+  for (std::int64_t row = 0; row < pass.rows(); ++row) {
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      rows(row, channel) = (x(row, channel) - saved.mean(row)) * saved.reciprocal_deviation(row);
+    }
+  }
+  pass.edit(site, out);
+}
+
+void edit_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
+               const NormOutput& norm) {
+  const Site scale_site{sites.scale, layer};
+  const Site normalized_site{sites.normalized, layer};
+  if (!pass.edits(scale_site) && !pass.edits(normalized_site)) return;
+  if (pass.edits(scale_site)) {
+    Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
+    for (std::int64_t row = 0; row < pass.rows(); ++row) {
+      scale[row] = 1.0F / norm.saved.reciprocal_deviation(row);
+    }
+    pass.edit(scale_site, scale);
+    for (std::int64_t row = 0; row < pass.rows(); ++row) {
+      norm.saved.reciprocal_deviation(row) = 1.0F / scale[row];
+    }
+  }
+  const std::int64_t channels = x.extent(1);
+  const kernels::NormParameters<float>& parameters = norm.parameters;
+  normalized_values(pass, normalized_site, x, norm.saved,
+                    norm.out.reshape({pass.batch, pass.positions, channels}));
+  for (std::int64_t row = 0; row < pass.rows(); ++row) {
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      float& value = norm.out(row, channel);
+      value *= parameters.gain(channel);
+      if (parameters.bias.present()) value += parameters.bias(channel);
+    }
+  }
+}
+
+void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, Point point,
+                      View<float> out) {
+  if (point == Point::embedding) {
+    kernels::embedding_forward({.tokens = input.tokens, .token_table = input.token_table}, out);
+  } else {
+    copy_position_rows(pass, input, out);
+  }
+  pass.edit({point, -1}, out);
+}
+
+void edit_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input,
+                    View<float> out) {
+  if (!pass.edits({Point::embedding, -1}) && !pass.edits({Point::position, -1})) return;
+  Tensor<float> position(out.shape());
+  embedding_values(pass, input, Point::embedding, out);
+  embedding_values(pass, input, Point::position, position);
+  kernels::add(out, position, out);
+}
+
+}  // namespace heed

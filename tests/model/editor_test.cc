@@ -1,0 +1,227 @@
+#include "model/editor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "checkpoint/safetensors.h"
+#include "generate/random_gpt.h"
+#include "model/cache.h"
+#include "model/comparison.h"
+
+namespace heed {
+namespace {
+
+using testing::RecordingProbe;
+
+// Calls `change` for every element of the sites it is asked to edit.
+class ElementEditor final : public Editor {
+ public:
+  using Change = std::function<float(const EditPlace&, std::int64_t position, float)>;
+
+  ElementEditor(std::vector<Site> sites, Change change)
+      : sites_(std::move(sites)), change_(std::move(change)) {}
+
+  bool edits(const Site& site) const override { return std::ranges::count(sites_, site) > 0; }
+  void edit(const EditPlace& place, View<float> values) override {
+    const int position_dimension = place.head < 0 ? 1 : 2;
+    for (std::int64_t b = 0; b < values.extent(0); ++b) {
+      for (std::int64_t t = 0; t < values.extent(position_dimension); ++t) {
+        change(place, place.position(b, t), place.head < 0 ? values[b][t] : values[b][0][t]);
+      }
+    }
+  }
+
+ private:
+  void change(const EditPlace& place, std::int64_t position, View<float> values) {
+    if (values.rank() == 0) {
+      *values.data() = change_(place, position, *values.data());
+      return;
+    }
+    for (std::int64_t i = 0; i < values.extent(0); ++i) change(place, position, values[i]);
+  }
+
+  std::vector<Site> sites_;
+  Change change_;
+};
+
+ElementEditor::Change scaled_by(float factor) {
+  return [factor](const EditPlace&, std::int64_t, float value) { return factor * value; };
+}
+
+// Logits (B·T, V) of tokens (B, T).
+Tensor<float> logits_of(const Gpt& gpt, View<const std::int32_t> tokens, Editor* editor,
+                        Probe* probe = nullptr) {
+  const std::int64_t batch = tokens.extent(0);
+  const std::int64_t positions = tokens.extent(1);
+  const GptActivations activations(gpt.config(), batch, positions, Keep::one_block);
+  gpt.forward(tokens, {.batch = batch, .positions = positions, .probe = probe, .editor = editor},
+              activations);
+  Tensor<float> logits(Shape{batch * positions, gpt.config().vocabulary_size});
+  gpt.project(activations.final_norm(), logits);
+  return logits;
+}
+
+struct Example {
+  Gpt gpt = testing::random_gpt(testing::small_config());
+  std::vector<std::int32_t> tokens = testing::random_tokens(2 * 9, 61, 3);
+
+  View<const std::int32_t> view() const { return {tokens.data(), {2, 9}}; }
+};
+
+TEST(Editor, ThatEditsNothingChangesNoBit) {
+  const Example example;
+  ElementEditor editor({}, scaled_by(0));
+  RecordingProbe plain;
+  RecordingProbe edited;
+  const auto before = logits_of(example.gpt, example.view(), nullptr, &plain);
+  const auto after = logits_of(example.gpt, example.view(), &editor, &edited);
+  EXPECT_TRUE(std::ranges::equal(before.span(), after.span()));
+  EXPECT_EQ(plain.order, edited.order);
+  EXPECT_EQ(plain.records, edited.records);
+}
+
+// The points that the fast path does not hold are computed again by other sums, each right to a few
+// units in the last place of f32 (6e-8), over four blocks of the stream.
+TEST(Editor, ThatPutsBackWhatItSawEverywhereChangesRoundingOnly) {
+  const Example example;
+  ElementEditor editor(all_sites(3), scaled_by(1));
+  const auto before = logits_of(example.gpt, example.view(), nullptr);
+  const auto after = logits_of(example.gpt, example.view(), &editor);
+  EXPECT_LT(testing::relative_error(after.span(), before.span()), 1e-5);
+}
+
+// The tolerance is that of unchanged passes in golden_test.cc.
+TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
+  const auto folder = std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden";
+  const auto model = SafetensorsFile::open(folder / "gpt_tied.safetensors");
+  const auto golden = SafetensorsFile::open(folder / "edits.safetensors");
+  const auto floats = [](const SafetensorsFile& file, const std::string& name) {
+    Tensor<float> values(file.find(name)->shape);
+    read_as_f32(*file.find(name), values);
+    return values;
+  };
+  Gpt gpt(gpt_config_from_json(parse_json(model.metadata().at("config"), "golden"), "golden"));
+  for (const auto& entry : gpt.parameters().layout().entries()) {
+    const TensorEntry& from = *model.find("parameter." + entry.name);
+    const View<float> to = gpt.parameters().tensor(entry.name);
+    from.shape == to.shape() && !entry.name.ends_with("c_proj.weight") &&
+            !entry.name.ends_with("c_attn.weight") && !entry.name.ends_with("c_fc.weight")
+        ? read_as_f32(from, to)
+        : read_transposed_as_f32(from, to);
+  }
+  const TensorEntry& stored = *model.find("tokens");
+  const View<const std::int32_t> tokens(reinterpret_cast<const std::int32_t*>(stored.bytes.data()),
+                                        stored.shape);
+  int compared = 0;
+  for (const Site& site : all_sites(gpt.config().layers)) {
+    for (const auto& [kind, factor] : {std::pair{".scale", 0.7F}, std::pair{".zero", 0.0F}}) {
+      const std::string name = site_name(site) + kind;
+      if (golden.find(name) == nullptr) continue;
+      ElementEditor editor({site}, scaled_by(factor));
+      const auto logits = logits_of(gpt, tokens, &editor);
+      EXPECT_LT(testing::relative_error(logits.span(), floats(golden, name).span()), 1e-5) << name;
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 21 + 17);  // every point scaled, all but scales and scores set to zero
+}
+
+TEST(Editor, ShowsProbesWhatItMade) {
+  const Example example;
+  for (const Point point : {Point::pattern, Point::scores, Point::norm_1_scale,
+                            Point::norm_2_normalized, Point::query, Point::residual_mid}) {
+    const Site site{point, 1};
+    RecordingProbe plain;
+    RecordingProbe edited;
+    ElementEditor editor({site}, scaled_by(0.5F));
+    logits_of(example.gpt, example.view(), nullptr, &plain);
+    logits_of(example.gpt, example.view(), &editor, &edited);
+    auto expected = plain.records.at(site_name(site)).values;
+    for (float& value : expected) value *= 0.5F;
+    EXPECT_LT(testing::relative_error(edited.records.at(site_name(site)).values, expected), 1e-6)
+        << site_name(site);
+  }
+}
+
+// Changes from position 5 on, at points of each kind.
+std::vector<Site> sites_of_each_kind() {
+  return {{Point::embedding},   {Point::query, 0},        {Point::key, 1},
+          {Point::value, 2},    {Point::pattern, 1},      {Point::scores, 2},
+          {Point::final_scale}, {Point::norm_1_scale, 2}, {Point::neurons_post, 0}};
+}
+float halved_from_5(const EditPlace&, std::int64_t position, float value) {
+  return position >= 5 ? 0.5F * value : value;
+}
+
+// Cached decoding sums in another order than one pass: 1e-5, as where nothing is edited.
+TEST(Editor, ChangesCachedDecodingAsOnePass) {
+  const Example example;
+  ElementEditor editor(sites_of_each_kind(), halved_from_5);
+  const auto whole = logits_of(example.gpt, example.view(), &editor);
+  KeyValueCache cache(example.gpt.config(), 2, 9);
+  for (const auto& [begin, end] : {std::pair{0, 4}, {4, 6}, {6, 7}, {7, 8}, {8, 9}}) {
+    const std::int64_t count = end - begin;
+    std::vector<std::int32_t> tokens;
+    for (int b = 0; b < 2; ++b) {
+      for (int t = begin; t < end; ++t) tokens.push_back(example.view()(b, t));
+    }
+    const GptActivations activations(example.gpt.config(), 2, count, Keep::one_block);
+    example.gpt.forward(View<const std::int32_t>(tokens.data(), {2, count}),
+                        {.batch = 2,
+                         .positions = count,
+                         .first_position = begin,
+                         .cache = &cache,
+                         .editor = &editor},
+                        activations);
+    Tensor<float> logits(Shape{2 * count, 61});
+    example.gpt.project(activations.final_norm(), logits);
+    for (int b = 0; b < 2; ++b) {
+      EXPECT_LT(testing::relative_error(logits.span().subspan(b * count * 61, count * 61),
+                                        whole.span().subspan((b * 9 + begin) * 61, count * 61)),
+                1e-5);
+    }
+  }
+}
+
+TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
+  const Example example;
+  ElementEditor editor(sites_of_each_kind(), halved_from_5);
+  // Sequences that have read 7 and 4 tokens go on with one more.
+  const auto config = example.gpt.config();
+  KeyValueCache longer(config, 1, 9);
+  KeyValueCache shorter(config, 1, 9);
+  const auto read = [&](KeyValueCache& cache, std::int64_t b, std::int64_t count) {
+    const GptActivations activations(config, 1, count, Keep::one_block);
+    example.gpt.forward(
+        View<const std::int32_t>(&example.view()(b, cache.length()), {1, count}),
+        {.positions = count, .first_position = cache.length(), .cache = &cache, .editor = &editor},
+        activations);
+    Tensor<float> logits(Shape{count, 61});
+    example.gpt.project(activations.final_norm(), logits);
+    return logits;
+  };
+  read(longer, 0, 7);
+  read(shorter, 1, 5);
+  const std::int32_t next[] = {example.view()(0, 7), example.view()(1, 5)};
+  KeyValueCache* const caches[] = {&longer, &shorter};
+  const std::int64_t lengths[] = {7, 5};
+  const GptActivations activations(config, 2, 1, Keep::one_block);
+  example.gpt.forward(
+      View<const std::int32_t>(next, {2, 1}),
+      {.batch = 2, .positions = 1, .caches = caches, .first_positions = lengths, .editor = &editor},
+      activations);
+  Tensor<float> together(Shape{2, 61});
+  example.gpt.project(activations.final_norm(), together);
+  longer.truncate(7);
+  shorter.truncate(5);
+  const auto alone_0 = read(longer, 0, 1);
+  const auto alone_1 = read(shorter, 1, 1);
+  EXPECT_LT(testing::relative_error(together.span().first(61), alone_0.span()), 1e-5);
+  EXPECT_LT(testing::relative_error(together.span().last(61), alone_1.span()), 1e-5);
+}
+
+}  // namespace
+}  // namespace heed
