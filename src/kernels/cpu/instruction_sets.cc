@@ -108,7 +108,9 @@ void use_instruction_set(std::string_view name) {
 bool has_bf16_products() { return unit_in_use() != Bf16Unit::none; }
 
 ProductKernels product_kernels(Precision precision) {
-  if (precision == Precision::f32) return f32_product_kernels();
+  if (precision == Precision::f32) {
+    return unit_in_use() == Bf16Unit::amx ? amx_f32_product_kernels() : f32_product_kernels();
+  }
   switch (unit_in_use()) {
     case Bf16Unit::amx: return amx_bf16_product_kernels();
     case Bf16Unit::avx512: return avx512_bf16_product_kernels();

@@ -1,0 +1,233 @@
+// Matrix products by AMX, whose tiles multiply bf16 (16 x 32 by 32 x 16) and sum in f32: of operands
+// rounded to bf16, and of f32 operands.
+//
+// An f32 product is made of bf16 products. With a = h + m + l, three bf16 of which each is at most
+// 2^-8 of the one before, and b likewise,
+//   a·b = h·h + (h·m + m·h) + (h·l + m·m + l·h) + what is below 2^-25 |a·b|
+// and every product of two bf16 is exact in f32. Six products in bf16 so give f32's accuracy (Henry,
+// Tang, Heinecke 2019), and on machines with AMX they take less than half the time of f32
+// multiply-adds. Tiles take denormal numbers for zero; operands that are not finite give NaN.
+#include <hwy/highway.h>
+
+#include "kernels/cpu/product_kernels.h"
+
+#if HWY_ARCH_X86_64
+
+#include "kernels/cpu/bf16_panels-inl.h"
+
+HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
+
+namespace heed::kernels {
+namespace {
+
+constexpr std::int64_t tile_rows = 16;
+constexpr std::int64_t tile_words = tile_rows * step_pairs;  // 1 KiB
+constexpr std::int64_t side = 2 * tile_rows;                 // of the four tiles of C
+
+// Panels of A are blocks of 16 rows, each (inner/32, parts, 16, 32).
+template <int parts>
+void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panel) {
+  auto* to = static_cast<std::uint32_t*>(panel);
+  for (std::int64_t r = 0; r < range.count; r += tile_rows) {
+    const std::int64_t rows = std::min(tile_rows, range.count - r);
+    for (std::int64_t k = 0; k < range.inner; k += step_inner, to += parts * tile_words) {
+      const std::int64_t depth = std::min(step_inner, range.inner - k);
+      if (!a.transposed) {
+        const float* from = a.data + (range.first + r) * a.stride + range.k + k;
+        for (std::int64_t i = 0; i < tile_rows; ++i) {
+          const TwoVectors two = i < rows ? load_two(from + i * a.stride, depth)
+                                          : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
+          const auto low = split<parts>(two.low), high = split<parts>(two.high);
+          for (int p = 0; p < parts; ++p) {
+            _mm512_store_si512(to + p * tile_words + i * lanes,
+                               neighbours(low.part[p], high.part[p]));
+          }
+        }
+        continue;
+      }
+      const float* from = a.data + (range.k + k) * a.stride + range.first + r;
+      const auto row = [&](std::int64_t index) __attribute__((always_inline)) {
+        return split<parts>(index < depth
+                                ? _mm512_maskz_loadu_ps(first(rows), from + index * a.stride)
+                                : _mm512_setzero_ps());
+      };
+      __m512i block[parts][16];
+      for (int i = 0; i < lanes; ++i) {
+        const auto low = row(2 * i), high = row(2 * i + 1);
+        for (int p = 0; p < parts; ++p) block[p][i] = pairs(low.part[p], high.part[p]);
+      }
+      for (int p = 0; p < parts; ++p) {
+        transpose16(block[p]);
+        for (int i = 0; i < lanes; ++i) {
+          _mm512_store_si512(to + p * tile_words + i * lanes, block[p][i]);
+        }
+      }
+    }
+  }
+}
+
+void begin_tiles() {
+  static constexpr TileConfiguration configuration;
+  _tile_loadconfig(&configuration);
+}
+
+void end_tiles() { _tile_release(); }
+
+// The two tiles of B that are read `ahead` bytes later. Behind a panel lies the next one.
+HEED_INLINE void fetch_ahead(const std::uint32_t* b) {
+  constexpr std::int64_t ahead = 8192, bytes = 2 * tile_words * 4;
+  const char* const from = reinterpret_cast<const char*>(b) + ahead;
+#pragma GCC unroll 32
+  for (std::int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
+}
+
+// Tiles 0 to 3 hold a square of C, two by two; 4 and 5 its rows of A; 6 and 7 its columns of B.
+template <bool lower>
+HEED_INLINE void load_a(const std::uint32_t* a, std::int64_t to_lower) {
+  _tile_loadd(4, a, 64);
+  if constexpr (lower) _tile_loadd(5, a + to_lower, 64);
+}
+
+HEED_INLINE void load_b(const std::uint32_t* b) {
+  _tile_loadd(6, b, panel_columns * 4);
+  _tile_loadd(7, b + lanes, panel_columns * 4);
+}
+
+template <bool lower>
+HEED_INLINE void multiply_add() {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  if constexpr (lower) {
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+// 32 of `inner`. Of three parts the small products come first: h·l, h·m, m·m, m·h, l·h, h·h.
+template <int parts, bool lower>
+HEED_INLINE void multiply_step(const std::uint32_t* a, std::int64_t to_lower,
+                               const std::uint32_t* b) {
+  constexpr std::int64_t next_a = tile_words, next_b = 2 * tile_words;
+  load_a<lower>(a, to_lower);
+  if constexpr (parts == 3) {
+    load_b(b + 2 * next_b);
+    multiply_add<lower>();
+    load_b(b + next_b);
+    multiply_add<lower>();
+    load_a<lower>(a + next_a, to_lower);
+    multiply_add<lower>();
+    load_b(b);
+    multiply_add<lower>();
+    load_a<lower>(a + 2 * next_a, to_lower);
+    multiply_add<lower>();
+    load_a<lower>(a, to_lower);
+    multiply_add<lower>();
+    return;
+  }
+  load_b(b);
+  multiply_add<lower>();
+}
+
+// C (rows, 32) from sums that begin with `initial`.
+template <int parts, bool lower>
+HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
+                                 std::int64_t initial_stride, float* c, std::int64_t c_stride) {
+  if (initial == nullptr) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    const std::int64_t bytes = initial_stride * 4;
+    _tile_loadd(0, initial, bytes);
+    _tile_loadd(1, initial + lanes, bytes);
+    if constexpr (lower) {
+      _tile_loadd(2, initial + tile_rows * initial_stride, bytes);
+      _tile_loadd(3, initial + tile_rows * initial_stride + lanes, bytes);
+    }
+  }
+  const std::int64_t first_step = tile.k / step_inner;
+  const std::int64_t steps = (tile.inner + step_inner - 1) / step_inner;
+  const std::int64_t to_lower =
+      (tile.panel_inner + step_inner - 1) / step_inner * parts * tile_words;
+  const auto* a = static_cast<const std::uint32_t*>(tile.a) + first_step * parts * tile_words;
+  const auto* b = static_cast<const std::uint32_t*>(tile.b) + first_step * parts * 2 * tile_words;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    if (parts == 1 && tile.streams_b) fetch_ahead(b);
+    multiply_step<parts, lower>(a, to_lower, b);
+    a += parts * tile_words;
+    b += parts * 2 * tile_words;
+  }
+  const std::int64_t bytes = c_stride * 4;
+  _tile_stored(0, c, bytes);
+  _tile_stored(1, c + lanes, bytes);
+  if constexpr (lower) {
+    _tile_stored(2, c + tile_rows * c_stride, bytes);
+    _tile_stored(3, c + tile_rows * c_stride + lanes, bytes);
+  }
+}
+
+// Up to 32 columns of a row, from or to a row of 32.
+HEED_INLINE void copy_row(const float* from, std::int64_t columns, float* to) {
+  const __mmask16 left = first(columns), right = first(columns - lanes);
+  _mm512_mask_storeu_ps(to, left, _mm512_maskz_loadu_ps(left, from));
+  _mm512_mask_storeu_ps(to + lanes, right, _mm512_maskz_loadu_ps(right, from + lanes));
+}
+
+template <int parts, bool lower>
+void multiply_rows(const ProductTile& tile) {
+  if (tile.columns == side && tile.rows == (lower ? side : tile_rows)) {
+    return multiply_square<parts, lower>(tile, tile.initial, tile.initial_stride, tile.c,
+                                         tile.c_stride);
+  }
+  alignas(64) float square[side * side] = {};
+  for (std::int64_t r = 0; r < tile.rows && tile.initial != nullptr; ++r) {
+    copy_row(tile.initial + r * tile.initial_stride, tile.columns, square + r * side);
+  }
+  multiply_square<parts, lower>(tile, tile.initial == nullptr ? nullptr : square, side, square,
+                                side);
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    copy_row(square + r * side, tile.columns, tile.c + r * tile.c_stride);
+  }
+}
+
+template <int parts>
+void multiply_amx_tile(const ProductTile& tile) {
+  tile.rows > tile_rows ? multiply_rows<parts, true>(tile) : multiply_rows<parts, false>(tile);
+}
+
+template <int parts>
+ProductKernels amx_kernels() {
+  return {.rows = side,
+          .columns = panel_columns,
+          .row_unit = tile_rows,
+          .inner_unit = step_inner,
+          .element = 2 * parts,
+          .inner_block = 768,
+          .inner_step = parts == 3 ? 128 : 384,
+          .row_block = 2048,
+          .column_block = 256,
+          .bf16_panels = parts == 1,
+          .pack_a = &pack_tile_a<parts>,
+          .pack_b = &pack_b<parts>,
+          .multiply_tile = &multiply_amx_tile<parts>,
+          .begin = &begin_tiles,
+          .end = &end_tiles};
+}
+
+}  // namespace
+
+ProductKernels amx_bf16_product_kernels() { return amx_kernels<1>(); }
+ProductKernels amx_f32_product_kernels() { return amx_kernels<3>(); }
+
+}  // namespace heed::kernels
+HWY_POP_ATTRIBUTES
+
+#else
+
+namespace heed::kernels {
+ProductKernels amx_bf16_product_kernels() { return rounded_product_kernels(); }
+ProductKernels amx_f32_product_kernels() { return f32_product_kernels(); }
+}  // namespace heed::kernels
+
+#endif
