@@ -1,5 +1,5 @@
-// Products in bf16 and of prepared weights, against the reference on the very operands that they
-// multiply.
+// Products in f32, in bf16 and of prepared weights, against the reference on the very operands that
+// they multiply.
 #include <gtest/gtest.h>
 
 #include "kernels/kernels.h"
@@ -76,6 +76,73 @@ TEST(Bf16Products, LetInfinityAndNaNThrough) {
       EXPECT_EQ(out[2 * 33 + o], 40.0F);
       EXPECT_TRUE(std::isnan(out[3 * 33 + o]));
       EXPECT_TRUE(std::isinf(out[5 * 33 + o]));
+    }
+  });
+}
+
+// Magnitudes over 24 powers of ten, so that small products stand beside large ones. Every element
+// is off by at most a rounding of each partial sum, and Σ |a·b| bounds all of those.
+TEST(F32Products, ErrNoMoreThanARoundingForEachTerm) {
+  on_every_instruction_set([&] {
+    for (const Case& shape : cases) {
+      SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
+      Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
+      Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
+      RandomStream random(20, 3);
+      for (Twin* twin : {&x, &weight}) {
+        for (std::int64_t i = 0; i < twin->single.size(); ++i) {
+          twin->single[i] *= static_cast<float>(std::pow(10.0, 12.0 * random.uniform() - 6.0));
+          twin->exact[i] = static_cast<double>(twin->single[i]);
+        }
+      }
+      Tensor<float> out(Shape{shape.rows, shape.outputs});
+      linear_forward(x.single, {.weight = weight.single, .bias = {}}, out);
+      for (std::int64_t r = 0; r < shape.rows; ++r) {
+        for (std::int64_t o = 0; o < shape.outputs; ++o) {
+          double sum = 0, magnitude = 0;
+          for (std::int64_t i = 0; i < shape.inputs; ++i) {
+            const double term = x.exact[r * shape.inputs + i] * weight.exact[o * shape.inputs + i];
+            sum += term;
+            magnitude += std::abs(term);
+          }
+          const double bound = static_cast<double>(shape.inputs + 1) * unit_roundoff * magnitude;
+          ASSERT_LE(std::abs(static_cast<double>(out[r * shape.outputs + o]) - sum), bound);
+        }
+      }
+    }
+  });
+}
+
+// However a product is put together, a number times one and zeros is that number, with all its
+// bits.
+TEST(F32Products, KeepEveryBitOfWhatIsMultipliedByOne) {
+  on_every_instruction_set([&] {
+    const std::int64_t size = 70, rows = 37;
+    const Twin x = random_twin(Shape{rows, size}, 6);
+    Tensor<float> identity(Shape{size, size}), out(Shape{rows, size}), back(Shape{size, rows});
+    identity.fill(0.0F);
+    for (std::int64_t i = 0; i < size; ++i) identity[i * size + i] = 1.0F;
+    linear_forward(x.single, {.weight = identity, .bias = {}}, out);
+    for (std::int64_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], x.single[i]);
+    linear_forward(identity, {.weight = x.single, .bias = {}}, back);
+    for (std::int64_t i = 0; i < out.size(); ++i) {
+      ASSERT_EQ(back[i % size * rows + i / size], x.single[i]);
+    }
+  });
+}
+
+TEST(F32Products, LetWhatIsNotFiniteShow) {
+  on_every_instruction_set([&] {
+    Tensor<float> x(Shape{40, 40}), weight(Shape{33, 40}), out(Shape{40, 33});
+    x.fill(1.0F);
+    weight.fill(1.0F);
+    x[3 * 40 + 7] = std::numeric_limits<float>::quiet_NaN();
+    x[5 * 40 + 1] = std::numeric_limits<float>::infinity();
+    linear_forward(x, {.weight = weight, .bias = {}}, out);
+    for (std::int64_t o = 0; o < 33; ++o) {
+      EXPECT_EQ(out[2 * 33 + o], 40.0F);
+      EXPECT_FALSE(std::isfinite(out[3 * 33 + o]));
+      EXPECT_FALSE(std::isfinite(out[5 * 33 + o]));
     }
   });
 }

@@ -25,6 +25,10 @@ constexpr std::int64_t lanes = 16;          // f32 of a vector
 constexpr std::int64_t step_inner = 32;     // bf16 along a row of an AMX tile
 constexpr std::int64_t step_pairs = step_inner / 2;
 
+// Operands lie in many short stretches, which are asked for this early.
+constexpr std::int64_t rows_ahead = 16;
+constexpr std::int64_t steps_ahead = 4;
+
 std::int64_t pairs_of(std::int64_t inner) { return (inner + 1) / 2; }
 
 // The first `count` of 16 numbers, the rest zero.
@@ -32,9 +36,9 @@ HEED_INLINE __mmask16 first(std::int64_t count) {
   return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(count, 0, lanes)) - 1);
 }
 
-// What becomes of 16 numbers: themselves, to be rounded; or three parts, of which the first two have
-// no more bits than bf16 (rounded to nearest, halves away from zero) and the last is still to be
-// rounded.
+// What becomes of 16 numbers: themselves, to be rounded; or three parts, of which the first two
+// have no more bits than bf16 (rounded to nearest, halves away from zero) and the last is still to
+// be rounded.
 template <int parts>
 struct Split {
   __m512 part[parts];
@@ -95,9 +99,11 @@ void pair_rows(const float* from, std::int64_t from_stride, std::int64_t count, 
     const float* odd = even + from_stride;
     for (std::int64_t c = 0; c < count; c += lanes) {
       const __mmask16 mask = first(count - c);
+      __builtin_prefetch(even + c + rows_ahead * from_stride);
+      __builtin_prefetch(odd + c + rows_ahead * from_stride);
       const auto low = split<parts>(_mm512_maskz_loadu_ps(mask, even + c));
-      const auto high = split<parts>(k + 1 < inner ? _mm512_maskz_loadu_ps(mask, odd + c)
-                                                   : _mm512_setzero_ps());
+      const auto high =
+          split<parts>(k + 1 < inner ? _mm512_maskz_loadu_ps(mask, odd + c) : _mm512_setzero_ps());
       for (int p = 0; p < parts; ++p) {
         _mm512_mask_storeu_epi32(to + pair_offset<parts>(k / 2, p, to_stride) + c, mask,
                                  pairs(low.part[p], high.part[p]));
@@ -140,6 +146,8 @@ void pair_columns(const float* from, std::int64_t from_stride, std::int64_t coun
       __m512i block[parts][16];
       for (int i = 0; i < lanes; ++i) {
         const float* row = from + (r + i) * from_stride + k;
+        __builtin_prefetch(row + steps_ahead * step_inner);
+        __builtin_prefetch(row + steps_ahead * step_inner + lanes);
         const TwoVectors two = i < rows ? load_two(row, inner - k)
                                         : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
         const auto low = split<parts>(two.low), high = split<parts>(two.high);

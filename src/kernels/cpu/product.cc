@@ -110,44 +110,28 @@ class Worker {
 
   void multiply_block(const Rectangle& block, std::int64_t k, std::int64_t depth) const {
     for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
-      for (std::int64_t step = 0; step < std::max<std::int64_t>(depth, 1);
-           step += kernels_.inner_step) {
-        for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
-          multiply_tile(block, r, c, k, {.begin = step, .depth = depth});
+      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
+        const std::int64_t row = block.row + r, column = block.column + c;
+        float* const result = product_.c + row * product_.columns + column;
+        ProductTile tile{.a = packed_a_ + panel_bytes(r, depth),
+                         .b = panel_of_b(block.column, c, k, depth),
+                         .c = result,
+                         .c_stride = product_.columns,
+                         .initial = result,
+                         .initial_stride = product_.columns,
+                         .rows = std::min(kernels_.rows, block.rows - r),
+                         .columns = std::min(kernels_.columns, block.columns - c),
+                         .inner = depth,
+                         .streams_b = reads_panels_in_place() && block.rows <= kernels_.rows};
+        if (k == 0) {
+          tile.initial_stride = product_.initial_stride;
+          tile.initial = product_.initial == nullptr
+                             ? nullptr
+                             : product_.initial + row * product_.initial_stride + column;
         }
+        kernels_.multiply_tile(tile);
       }
     }
-  }
-
-  // Of panels that begin at k and are `depth` deep, the step that begins at `begin`.
-  struct Step {
-    std::int64_t begin;
-    std::int64_t depth;
-  };
-
-  void multiply_tile(const Rectangle& block, std::int64_t r, std::int64_t c, std::int64_t k,
-                     const Step& step) const {
-    const std::int64_t row = block.row + r, column = block.column + c;
-    float* const result = product_.c + row * product_.columns + column;
-    ProductTile tile{.a = packed_a_ + panel_bytes(r, step.depth),
-                     .b = panel_of_b(block.column, c, k, step.depth),
-                     .c = result,
-                     .c_stride = product_.columns,
-                     .initial = result,
-                     .initial_stride = product_.columns,
-                     .rows = std::min(kernels_.rows, block.rows - r),
-                     .columns = std::min(kernels_.columns, block.columns - c),
-                     .k = step.begin,
-                     .inner = std::min(kernels_.inner_step, step.depth - step.begin),
-                     .panel_inner = step.depth,
-                     .streams_b = reads_panels_in_place() && block.rows <= kernels_.rows};
-    if (k == 0 && step.begin == 0) {
-      tile.initial_stride = product_.initial_stride;
-      tile.initial = product_.initial == nullptr
-                         ? nullptr
-                         : product_.initial + row * product_.initial_stride + column;
-    }
-    kernels_.multiply_tile(tile);
   }
 
   const Product& product_;

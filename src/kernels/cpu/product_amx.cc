@@ -1,11 +1,11 @@
-// Matrix products by AMX, whose tiles multiply bf16 (16 x 32 by 32 x 16) and sum in f32: of operands
-// rounded to bf16, and of f32 operands.
+// Matrix products by AMX, whose tiles multiply bf16 (16 x 32 by 32 x 16) and sum in f32: of
+// operands rounded to bf16, and of f32 operands.
 //
 // An f32 product is made of bf16 products. With a = h + m + l, three bf16 of which each is at most
 // 2^-8 of the one before, and b likewise,
 //   a·b = h·h + (h·m + m·h) + (h·l + m·m + l·h) + what is below 2^-25 |a·b|
-// and every product of two bf16 is exact in f32. Six products in bf16 so give f32's accuracy (Henry,
-// Tang, Heinecke 2019), and on machines with AMX they take less than half the time of f32
+// and every product of two bf16 is exact in f32. Six products in bf16 so give f32's accuracy
+// (Henry, Tang, Heinecke 2019), and on machines with AMX they take less than half the time of f32
 // multiply-adds. Tiles take denormal numbers for zero; operands that are not finite give NaN.
 #include <hwy/highway.h>
 
@@ -146,12 +146,10 @@ HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
       _tile_loadd(3, initial + tile_rows * initial_stride + lanes, bytes);
     }
   }
-  const std::int64_t first_step = tile.k / step_inner;
   const std::int64_t steps = (tile.inner + step_inner - 1) / step_inner;
-  const std::int64_t to_lower =
-      (tile.panel_inner + step_inner - 1) / step_inner * parts * tile_words;
-  const auto* a = static_cast<const std::uint32_t*>(tile.a) + first_step * parts * tile_words;
-  const auto* b = static_cast<const std::uint32_t*>(tile.b) + first_step * parts * 2 * tile_words;
+  const std::int64_t to_lower = steps * parts * tile_words;
+  const auto* a = static_cast<const std::uint32_t*>(tile.a);
+  const auto* b = static_cast<const std::uint32_t*>(tile.b);
   for (std::int64_t step = 0; step < steps; ++step) {
     if (parts == 1 && tile.streams_b) fetch_ahead(b);
     multiply_step<parts, lower>(a, to_lower, b);
@@ -203,8 +201,7 @@ ProductKernels amx_kernels() {
           .row_unit = tile_rows,
           .inner_unit = step_inner,
           .element = 2 * parts,
-          .inner_block = 768,
-          .inner_step = parts == 3 ? 128 : 384,
+          .inner_block = parts == 3 ? 512 : 1024,
           .row_block = 2048,
           .column_block = 256,
           .bf16_panels = parts == 1,

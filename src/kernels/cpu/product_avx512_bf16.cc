@@ -95,7 +95,6 @@ ProductKernels avx512_bf16_product_kernels() {
           .inner_unit = step_inner,
           .element = 2,
           .inner_block = 1024,
-          .inner_step = 1024,
           .row_block = 2016,
           .column_block = 256,
           .bf16_panels = true,

@@ -264,7 +264,6 @@ ProductKernels Kernels() {
           .inner_unit = 1,
           .element = sizeof(float),
           .inner_block = 768,
-          .inner_step = 768,
           .row_block = 2016,
           .column_block = 160,
           .pack_a = &PackA,

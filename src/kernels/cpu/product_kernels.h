@@ -25,9 +25,7 @@ struct ProductTile {
   std::int64_t initial_stride;
   std::int64_t rows;     // 1 to ProductKernels::rows
   std::int64_t columns;  // 1 to ProductKernels::columns
-  std::int64_t k;            // where the sums begin in the panels,
-  std::int64_t inner;        // how many terms they have,
-  std::int64_t panel_inner;  // and how many the panels hold
+  std::int64_t inner;
   bool streams_b = false;  // B is read from memory, once, and worth fetching ahead
 };
 
@@ -40,10 +38,7 @@ struct ProductKernels {
   // Blocks that stay in caches: a panel of A, inner_block deep, in the first level while panels of
   // B pass by it; a block of B, inner_block x column_block, in the second; a block of A in the
   // last. Deep panels pass over C seldom, which matters most where C lies in memory.
-  // Where a panel of A is too much for the first level, tiles of C are summed inner_step at a time,
-  // and wait in the second for the next.
   std::int64_t inner_block;  // a multiple of inner_unit
-  std::int64_t inner_step;   // likewise
   std::int64_t row_block;
   std::int64_t column_block;  // a multiple of `columns`
   bool bf16_panels = false;   // panels of B are those of weights prepared in bf16
