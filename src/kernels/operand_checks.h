@@ -149,7 +149,7 @@ void attention_gradients(const AttentionInput<T>& input, const AttentionGradient
 }
 
 template <class T>
-void attention_tile(const AttentionInput<T>& input, const AttentionTile& tile, const View<T>& out) {
+void attention_rectangle(const AttentionInput<T>& input, const AttentionTile& tile) {
   attention_input(input);
   const Shape& query = input.query.shape();
   const std::int64_t memory = input.key.extent(1);
@@ -162,6 +162,11 @@ void attention_tile(const AttentionInput<T>& input, const AttentionTile& tile, c
           "heads, {} queries, {} keys",
           tile.batch, tile.head, tile.query_begin, tile.query_end, tile.key_begin, tile.key_end,
           query[0], query[2], query[1], memory);
+}
+
+template <class T>
+void attention_tile(const AttentionInput<T>& input, const AttentionTile& tile, const View<T>& out) {
+  attention_rectangle(input, tile);
   require_shape(out, Shape{tile.query_end - tile.query_begin, tile.key_end - tile.key_begin},
                 "out");
   require(out.extent(1) <= 1 || out.stride(1) == 1, ErrorCode::invalid_argument,

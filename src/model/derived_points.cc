@@ -59,6 +59,9 @@ void softmax_backward(View<const float> pattern, View<float> gradient) {
 
 void observe_attention(const Pass& pass, std::int64_t layer,
                        const kernels::AttentionInput<float>& input, View<const float> log_sum_exp) {
+  if (pass.probe != nullptr && pass.probe->wants_attention(layer)) {
+    pass.probe->observe_attention(layer, input, log_sum_exp);
+  }
   if (wanted(pass, Point::scores, layer)) {
     pass.probe->observe({Point::scores, layer},
                         head_planes(input, [&](auto b, auto head, auto out) {

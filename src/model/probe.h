@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/operands.h"
 #include "tensor/view.h"
 
 namespace heed {
@@ -60,6 +61,13 @@ class Probe {
 
   // `values` is borrowed for the time of the call; the leading dimensions are as listed at Point.
   virtual void observe(const Site& site, View<const float> values) = 0;
+
+  // For layers where it is wanted, what any tile of scores or pattern can be computed from: the
+  // operands of attention, with all of the memory, and its log_sum_exp (B, H, T). Borrowed,
+  // likewise.
+  virtual bool wants_attention(std::int64_t) const { return false; }
+  virtual void observe_attention(std::int64_t, const kernels::AttentionInput<float>&,
+                                 View<const float>) {}
 
   // In backward, for the sites that are wanted alone: the gradient of the loss by the values that
   // forward showed, in their shape. Where a site's values reach the loss in several ways, as those
