@@ -50,12 +50,16 @@ HeadStatistics head_statistics(View<const float> pattern) {
     sums.previous += pattern(t, t - 1);
     sums.telling += farthest_pick;
   }
-  const double rows = static_cast<double>(std::max<std::int64_t>(positions - 1, 1));
-  for (double* sum : {&sums.entropy, &sums.evenness, &sums.first, &sums.self, &sums.previous,
-                      &sums.distance, &sums.telling}) {
-    *sum /= rows;
+  return mean_statistics(sums, positions - 1);
+}
+
+HeadStatistics mean_statistics(const HeadStatistics& sums, std::int64_t rows) {
+  HeadStatistics means = sums;
+  for (double* sum : {&means.entropy, &means.evenness, &means.first, &means.self, &means.previous,
+                      &means.distance, &means.telling, &means.duplicate, &means.induction}) {
+    *sum /= static_cast<double>(std::max<std::int64_t>(rows, 1));
   }
-  return sums;
+  return means;
 }
 
 HeadHabitStrength strongest_habit(const HeadStatistics& statistics) {

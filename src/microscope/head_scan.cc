@@ -1,0 +1,232 @@
+#include "microscope/head_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "kernels/attention_summaries.h"
+#include "kernels/kernels.h"
+
+namespace heed {
+namespace {
+
+// Rows of a custom pattern that are compared together.
+constexpr std::int64_t custom_block = 32;
+
+constexpr std::array<std::pair<std::string_view, HeadPattern>, 3> pattern_names{
+    {{"previous", HeadPattern::previous},
+     {"duplicate", HeadPattern::duplicate},
+     {"induction", HeadPattern::induction}}};
+
+// For each position, how many earlier ones hold the same token.
+std::vector<std::int64_t> earlier_copies(View<const std::int32_t> tokens) {
+  std::unordered_map<std::int32_t, std::int64_t> seen;
+  std::vector<std::int64_t> copies;
+  for (std::int64_t t = 0; t < tokens.extent(0); ++t) copies.push_back(seen[tokens(t)]++);
+  return copies;
+}
+
+}  // namespace
+
+std::optional<HeadPattern> head_pattern_from_name(std::string_view name) {
+  for (const auto& [known, pattern] : pattern_names) {
+    if (known == name) return pattern;
+  }
+  return std::nullopt;
+}
+
+// The numbers of every row of a layer, (B, H, T) each.
+struct HeadScan::Rows {
+  const kernels::AttentionInput<float>& input;
+  View<const float> log_sum_exp;
+  Tensor<float> numbers;  // (8, B·H·T)
+  kernels::AttentionRowStatistics<float> rows;
+
+  Rows(const kernels::AttentionInput<float>& attention, View<const float> lse,
+       View<const std::int32_t> tokens)
+      : input(attention), log_sum_exp(lse), numbers(Shape{8, lse.size()}) {
+    const auto part = [&](std::int64_t index) {
+      return View<float>(numbers.data() + index * lse.size(), lse.shape());
+    };
+    rows = {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)};
+    kernels::attention_row_statistics(input, log_sum_exp, tokens, rows);
+  }
+};
+
+HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors)
+    : layers_(config.layers), heads_(config.heads), detectors_(std::move(detectors)) {
+  for (const HeadDetector& detector : detectors_) {
+    require((detector.pattern == HeadPattern::custom) == static_cast<bool>(detector.custom),
+            ErrorCode::invalid_argument, "a custom pattern, and no other, needs a function");
+  }
+  sums_.resize(static_cast<std::size_t>(layers_ * heads_));
+  for (Sums& sums : sums_) sums.fits.resize(detectors_.size());
+}
+
+void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
+                                 View<const float> log_sum_exp) {
+  require(input.query.extent(1) == input.key.extent(1), ErrorCode::invalid_argument,
+          "heads are scanned in passes over whole texts, not in cached decoding");
+  const std::int64_t batch = input.query.extent(0);
+  if (tokens_.present()) require_shape(tokens_, {batch, input.key.extent(1)}, "expected tokens");
+  const Rows rows(input, log_sum_exp, tokens_);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < heads_; ++h) {
+      Sums& sums = sums_[static_cast<std::size_t>(layer * heads_ + h)];
+      add_statistics(rows, b, h, sums);
+      for (std::size_t i = 0; i < detectors_.size(); ++i) {
+        const Fit added = fit(detectors_[i], rows, b, h);
+        sums.fits[i].overlap += added.overlap;
+        sums.fits[i].weight += added.weight;
+        sums.fits[i].distance += added.distance;
+      }
+    }
+  }
+}
+
+void HeadScan::add_statistics(const Rows& all, std::int64_t b, std::int64_t h, Sums& sums) const {
+  const auto& rows = all.rows;
+  const std::int64_t positions = rows.entropy.extent(2);
+  HeadStatistics& total = sums.statistics;
+  for (std::int64_t t = 1; t < positions; ++t) {
+    total.entropy += rows.entropy(b, h, t);
+    total.evenness += rows.entropy(b, h, t) / std::log(static_cast<double>(t + 1));
+    total.first += rows.first(b, h, t);
+    total.self += rows.self(b, h, t);
+    total.previous += rows.previous(b, h, t);
+    total.distance += rows.distance(b, h, t);
+    total.telling += rows.largest(b, h, t);
+    total.duplicate += rows.duplicate(b, h, t);
+    total.induction += rows.induction(b, h, t);
+  }
+  sums.rows += positions - 1;
+  sums.positions += positions;
+}
+
+// For patterns d of zeros and ones, Σ |p − d| = Σ p − 2·Σ p·d + Σ d, so that a row's numbers are
+// enough.
+HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::int64_t b,
+                            std::int64_t h) const {
+  const auto& rows = all.rows;
+  const std::int64_t positions = rows.entropy.extent(2);
+  Fit fit;
+  if (detector.pattern == HeadPattern::custom) {
+    std::vector<float> wanted(static_cast<std::size_t>(custom_block * positions));
+    Tensor<float> pattern(Shape{custom_block, positions});
+    for (std::int64_t begin = 0; begin < positions; begin += custom_block) {
+      const std::int64_t end = std::min(begin + custom_block, positions);
+      const View<float> tile(pattern.data(), {end - begin, end});
+      kernels::attention_pattern_tile(all.input, all.log_sum_exp, {b, h, begin, end, 0, end}, tile);
+      for (std::int64_t t = begin; t < end; ++t) {
+        const std::span<float> row(wanted.data(), static_cast<std::size_t>(t + 1));
+        detector.custom(t, row);
+        for (std::int64_t s = detector.exclude_first ? 1 : 0; s <= t - detector.exclude_own; ++s) {
+          const double p = tile(t - begin, s);
+          const double d = row[static_cast<std::size_t>(s)];
+          fit.overlap += p * d;
+          fit.weight += p;
+          fit.distance += std::abs(p - d);
+        }
+      }
+    }
+    return fit;
+  }
+
+  require(detector.pattern == HeadPattern::previous || tokens_.present(),
+          ErrorCode::invalid_argument, "copies of tokens are not known without the tokens");
+  const View<const std::int32_t> tokens =
+      tokens_.present() ? tokens_[b] : View<const std::int32_t>{};
+  const std::vector<std::int64_t> copies = detector.pattern == HeadPattern::previous
+                                               ? std::vector<std::int64_t>{}
+                                               : earlier_copies(tokens);
+  for (std::int64_t t = 0; t < positions; ++t) {
+    double overlap = 0;     // Σ p·d of the row
+    double ones = 0;        // Σ d
+    bool first_is = false;  // whether d is one at the first key
+    bool own_is = false;    // and at the token's own
+    switch (detector.pattern) {
+      case HeadPattern::previous:
+        overlap = rows.previous(b, h, t);
+        ones = t >= 1 ? 1 : 0;
+        first_is = t == 1;
+        break;
+      case HeadPattern::duplicate:
+        overlap = rows.duplicate(b, h, t);
+        ones = static_cast<double>(copies[t]);
+        first_is = t > 0 && tokens(0) == tokens(t);
+        break;
+      default:
+        overlap = rows.induction(b, h, t);
+        ones = static_cast<double>(copies[t]);
+        own_is = t > 0 && tokens(t - 1) == tokens(t);
+    }
+    double weight = 1;
+    const auto leave_out = [&](double p, bool is_one) {
+      weight -= p;
+      if (!is_one) return;
+      overlap -= p;
+      ones -= 1;
+    };
+    if (detector.exclude_first) leave_out(rows.first(b, h, t), first_is);
+    if (detector.exclude_own && !(detector.exclude_first && t == 0)) {
+      leave_out(rows.self(b, h, t), own_is);
+    }
+    fit.overlap += overlap;
+    fit.weight += weight;
+    fit.distance += weight - 2 * overlap + ones;
+  }
+  return fit;
+}
+
+const HeadScan::Sums& HeadScan::at(std::int64_t layer, std::int64_t head) const {
+  require(layer >= 0 && layer < layers_, ErrorCode::invalid_argument,
+          "layer {} does not exist: the model has layers 0 to {}", layer, layers_ - 1);
+  require(head >= 0 && head < heads_, ErrorCode::invalid_argument,
+          "head {} does not exist: a layer has heads 0 to {}", head, heads_ - 1);
+  return sums_[static_cast<std::size_t>(layer * heads_ + head)];
+}
+
+HeadStatistics HeadScan::statistics(std::int64_t layer, std::int64_t head) const {
+  const Sums& sums = at(layer, head);
+  return mean_statistics(sums.statistics, sums.rows);
+}
+
+double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t detector) const {
+  const Sums& sums = at(layer, head);
+  require(detector < detectors_.size(), ErrorCode::invalid_argument,
+          "detector {} does not exist: there are {}", detector, detectors_.size());
+  const Fit& fit = sums.fits[detector];
+  if (detectors_[detector].measure == DetectionMeasure::mul) {
+    return fit.weight > 0 ? fit.overlap / fit.weight : 0.0;
+  }
+  return 1.0 - fit.distance / static_cast<double>(std::max<std::int64_t>(sums.positions, 1));
+}
+
+HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                    const HeadScanOptions& options) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  HeadScan scan(gpt.config(), options.detectors);
+  const std::int64_t window = std::min(gpt.config().context, std::ssize(tokens));
+  std::unique_ptr<const GptActivations> activations;
+  for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += window) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
+    const std::int64_t positions = std::min(window, std::ssize(tokens) - begin);
+    if (!activations || activations->positions() != positions) {
+      activations.reset();
+      activations =
+          std::make_unique<const GptActivations>(gpt.config(), 1, positions, Keep::one_block);
+    }
+    const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
+    scan.expect(read);
+    gpt.forward(read, {.positions = positions, .probe = &scan}, *activations);
+    if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
+  }
+  scan.expect({});
+  return scan;
+}
+
+}  // namespace heed

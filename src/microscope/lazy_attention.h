@@ -1,0 +1,105 @@
+// Attention of long texts, looked at piece by piece: query, key and log-sum-exp of the wanted
+// layers are kept, and what is asked of a head is computed from them, exact to rounding. What is
+// kept grows with T, not with T².
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/operands.h"
+#include "model/config.h"
+#include "model/probe.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+
+enum class AttentionValues { pattern, scores };
+enum class Pooling { mean, max };
+
+// A rectangle of one head's (T, T) plane, reduced. Beyond the plane a rectangle is cut off.
+struct AttentionRegion {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  std::int64_t query_begin = 0;
+  std::int64_t query_end = 0;
+  std::int64_t key_begin = 0;
+  std::int64_t key_end = 0;
+  std::int64_t pool = 1;  // a power of two: a cell stands for pool × pool elements
+  AttentionValues values = AttentionValues::pattern;
+  Pooling pooling = Pooling::mean;
+};
+
+// A position and what it is attended with.
+struct AttendedPosition {
+  std::int64_t position = 0;
+  float weight = 0;
+};
+
+class LazyAttention final : public Probe {
+ public:
+  // Room for `positions` of one sequence, in these layers, none meaning all. Throws
+  // Error{invalid_argument} for a layer that the model does not have.
+  LazyAttention(const GptConfig& config, std::vector<std::int64_t> layers, std::int64_t positions);
+  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t layers,
+                                   std::int64_t positions);
+
+  // Each pass adds its positions behind those of the ones before: a prompt, then step by step.
+  bool wants(const Site&) const override { return false; }
+  void observe(const Site&, View<const float>) override {}
+  bool wants_attention(std::int64_t layer) const override;
+  void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
+                         View<const float> log_sum_exp) override;
+
+  const std::vector<std::int64_t>& layers() const { return layers_; }
+  std::int64_t heads() const { return heads_; }
+  std::int64_t positions(std::int64_t layer) const;  // seen so far
+
+  // (⌈queries / pool⌉, ⌈keys / pool⌉). A cell at the end of the region stands for fewer elements.
+  // Means of the pattern count masked elements as the zeros that they are; those of scores leave
+  // them out, and are −∞ where all are masked. Throws Error{invalid_argument} for a layer that was
+  // not kept, a head or a pool that does not exist, an empty region.
+  Tensor<float> region(const AttentionRegion& region) const;
+
+  std::vector<float> row(std::int64_t layer, std::int64_t head, std::int64_t query) const;
+  std::vector<float> column(std::int64_t layer, std::int64_t head, std::int64_t key) const;
+
+  // What a position attends to most, and what attends most to it; the largest weight first.
+  std::vector<AttendedPosition> most_attended(std::int64_t layer, std::int64_t head,
+                                              std::int64_t query, std::size_t count) const;
+  std::vector<AttendedPosition> most_attending(std::int64_t layer, std::int64_t head,
+                                               std::int64_t key, std::size_t count) const;
+
+  // One head as kernels take it: query, key and (unused) value (1, T, 1, D), log_sum_exp (1, 1, T).
+  kernels::AttentionInput<float> head_input(std::int64_t layer, std::int64_t head) const;
+  View<const float> log_sum_exp(std::int64_t layer, std::int64_t head) const;
+
+ private:
+  struct Layer {
+    Tensor<float> query;        // (H, capacity, D): one head's rows lie together
+    Tensor<float> key;          // (H, capacity, D)
+    Tensor<float> log_sum_exp;  // (H, capacity)
+    std::int64_t positions = 0;
+  };
+  const Layer& at(std::int64_t layer) const;
+
+  std::vector<std::int64_t> layers_;
+  std::int64_t heads_;
+  std::int64_t head_size_;
+  std::int64_t capacity_;
+  std::vector<Layer> kept_;  // as in layers_
+};
+
+// Sums and largest elements of a region's cells, for any power of two as a pool.
+struct PooledRegion {
+  Tensor<float> sum;
+  Tensor<float> largest;
+};
+PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& region);
+
+// The same cells, `factor` × `factor` of them (a power of two) made one.
+PooledRegion pool_further(const PooledRegion& fine, std::int64_t factor);
+
+// Cells as region() has them, for the elements that they stand for.
+Tensor<float> finish_pooling(const PooledRegion& pooled, const AttentionRegion& region);
+
+}  // namespace heed

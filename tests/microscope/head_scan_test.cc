@@ -1,0 +1,159 @@
+#include "microscope/head_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "microscope/trace.h"
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+
+// Numbers of one pass, computed tile by tile and from the whole pattern: roundings of f32.
+constexpr double tolerance = 2e-5;
+
+std::vector<std::int32_t> some_tokens(std::int64_t count) {
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<std::int32_t>((i * i + 3 * i) % 11));
+  }
+  tokens[5] = tokens[4];  // a token behind its own copy
+  return tokens;
+}
+
+// What TransformerLens's detect_head computes, from whole matrices.
+double detected(View<const float> pattern, const HeadDetector& detector,
+                std::span<const std::int32_t> tokens) {
+  const std::int64_t positions = pattern.extent(0);
+  double overlap = 0, weight = 0, distance = 0;
+  for (std::int64_t t = 0; t < positions; ++t) {
+    std::vector<float> row(static_cast<std::size_t>(t + 1));
+    for (std::int64_t s = 0; s <= t; ++s) {
+      switch (detector.pattern) {
+        case HeadPattern::previous: row[s] = s == t - 1; break;
+        case HeadPattern::duplicate: row[s] = s < t && tokens[s] == tokens[t]; break;
+        case HeadPattern::induction: row[s] = s > 0 && tokens[s - 1] == tokens[t]; break;
+        case HeadPattern::custom: detector.custom(t, row);
+      }
+    }
+    for (std::int64_t s = 0; s <= t; ++s) {
+      if ((detector.exclude_first && s == 0) || (detector.exclude_own && s == t)) continue;
+      overlap += pattern(t, s) * row[s];
+      weight += pattern(t, s);
+      distance += std::abs(pattern(t, s) - row[s]);
+    }
+  }
+  return detector.measure == DetectionMeasure::mul
+             ? overlap / weight
+             : 1.0 - distance / static_cast<double>(positions);
+}
+
+TEST(HeadScan, AgreesWithTheWholePattern) {
+  const Gpt gpt = testing::small_gpt(20, 96);
+  const auto tokens = some_tokens(90);
+  const Capture capture = trace_patterns(gpt, tokens);
+  const HeadScan scan = scan_heads(gpt, tokens);
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      const View<const float> pattern = capture.at({Point::pattern, layer}).view()[0][head];
+      const HeadStatistics expected = head_statistics(pattern);
+      const HeadStatistics actual = scan.statistics(layer, head);
+      EXPECT_NEAR(actual.entropy, expected.entropy, tolerance);
+      EXPECT_NEAR(actual.evenness, expected.evenness, tolerance);
+      EXPECT_NEAR(actual.first, expected.first, tolerance);
+      EXPECT_NEAR(actual.self, expected.self, tolerance);
+      EXPECT_NEAR(actual.previous, expected.previous, tolerance);
+      EXPECT_NEAR(actual.distance, expected.distance, 90 * tolerance);
+      EXPECT_NEAR(actual.telling, expected.telling, tolerance);
+      double duplicate = 0, induction = 0;
+      for (std::int64_t t = 1; t < 90; ++t) {
+        for (std::int64_t s = 0; s <= t; ++s) {
+          if (s < t && tokens[s] == tokens[t]) duplicate += pattern(t, s) / 89;
+          if (s > 0 && tokens[s - 1] == tokens[t]) induction += pattern(t, s) / 89;
+        }
+      }
+      EXPECT_NEAR(actual.duplicate, duplicate, tolerance);
+      EXPECT_NEAR(actual.induction, induction, tolerance);
+    }
+  }
+}
+
+TEST(HeadScan, DetectsAsWholeMatricesDo) {
+  const Gpt gpt = testing::small_gpt(20, 96);
+  const auto tokens = some_tokens(70);
+  const Capture capture = trace_patterns(gpt, tokens);
+  std::vector<HeadDetector> detectors;
+  for (const HeadPattern pattern : {HeadPattern::previous, HeadPattern::duplicate,
+                                    HeadPattern::induction, HeadPattern::custom}) {
+    for (const DetectionMeasure measure : {DetectionMeasure::mul, DetectionMeasure::abs}) {
+      for (int excluded = 0; excluded < 4; ++excluded) {
+        HeadDetector detector{.pattern = pattern,
+                              .measure = measure,
+                              .exclude_first = (excluded & 1) != 0,
+                              .exclude_own = (excluded & 2) != 0};
+        if (pattern == HeadPattern::custom) {
+          detector.custom = [](std::int64_t query, std::span<float> keys) {
+            for (std::size_t s = 0; s < keys.size(); ++s) {
+              keys[s] = 1.0F / static_cast<float>(1 + query - static_cast<std::int64_t>(s));
+            }
+          };
+        }
+        detectors.push_back(detector);
+      }
+    }
+  }
+  const HeadScan scan = scan_heads(gpt, tokens, {.detectors = detectors});
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      for (std::size_t i = 0; i < detectors.size(); ++i) {
+        const View<const float> pattern = capture.at({Point::pattern, layer}).view()[0][head];
+        EXPECT_NEAR(scan.detection(layer, head, i), detected(pattern, detectors[i], tokens),
+                    tolerance)
+            << "detector " << i;
+      }
+    }
+  }
+}
+
+TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
+  const Gpt gpt = testing::small_gpt(20, 32);
+  const auto tokens = some_tokens(70);
+  std::vector<std::int64_t> progress;
+  const HeadScan scan =
+      scan_heads(gpt, tokens, {.detectors = {{}}, .progress = [&](const Progress& told) {
+                                 progress.push_back(told.done);
+                                 EXPECT_EQ(told.total, 70);
+                               }});
+  EXPECT_EQ(progress, (std::vector<std::int64_t>{32, 64, 70}));
+  double sum = 0;
+  for (const auto& [begin, size] : {std::pair{0, 32}, std::pair{32, 32}, std::pair{64, 6}}) {
+    const HeadScan window = scan_heads(gpt, std::span(tokens).subspan(begin, size));
+    sum += window.statistics(1, 2).entropy * (size - 1);
+  }
+  EXPECT_NEAR(scan.statistics(1, 2).entropy, sum / 67, 1e-6);
+}
+
+TEST(HeadScan, RefusesWhatItCannotRead) {
+  const Gpt gpt = testing::small_gpt(20, 32);
+  EXPECT_THROW(scan_heads(gpt, {}), Error);
+  EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{20}), Error);
+  EXPECT_THROW(HeadScan(gpt.config(), {{.pattern = HeadPattern::custom}}), Error);
+  const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{1, 2});
+  EXPECT_THROW(scan.statistics(2, 0), Error);
+  EXPECT_THROW(scan.statistics(0, 3), Error);
+  EXPECT_THROW(scan.detection(0, 0, 0), Error);
+  const std::atomic<bool> stop{true};
+  EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{1, 2}, {.stop = &stop}), Error);
+}
+
+TEST(HeadScan, ATextOfOneTokenHasNoRowsToSpeakOf) {
+  const Gpt gpt = testing::small_gpt(20, 32);
+  const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{7}, {.detectors = {{}}});
+  EXPECT_EQ(scan.statistics(0, 0).entropy, 0);
+  EXPECT_EQ(scan.detection(0, 0, 0), 0);
+}
+
+}  // namespace
+}  // namespace heed
