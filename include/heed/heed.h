@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "heed/error.h"
+#include "heed/trace.h"
 #include "heed/version.h"
 
 namespace heed {
@@ -128,6 +129,17 @@ class Model {
   // Any probe points by name; * stands for any part of one.
   std::vector<Values> trace(std::span<const std::int32_t> tokens,
                             const std::vector<std::string>& names) const;
+
+  // The part of a pass that a request names; gradients, where it names some, of `target`. Throws
+  // Error{invalid_argument} for an unknown point (with the nearest names), layer, head or position,
+  // and, with the size needed, for more than the budget: before anything is read.
+  Trace trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
+              const GradientTarget& target = {}) const;
+
+  // The same while the likeliest tokens continue a prompt, step by step with a cache: the values of
+  // all positions, those of the new tokens too. Without gradients.
+  Trace trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
+                         const TraceRequest& request) const;
 
  private:
   struct Parts;

@@ -4,10 +4,12 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "engine/loaded_model.h"
+#include "engine/traced_generation.h"
 #include "generate/generator.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
 #include "heed/heed.h"
+#include "microscope/activation_trace.h"
 #include "microscope/trace.h"
 #include "model/parameter_count.h"
 
@@ -136,6 +138,16 @@ std::vector<Model::Values> Model::trace(std::span<const std::int32_t> tokens,
                       .values = to_vector(values.span())});
   }
   return traced;
+}
+
+Trace Model::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
+                   const GradientTarget& target) const {
+  return trace_prompt(parts_->model.gpt, tokens, request, target);
+}
+
+Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
+                              const TraceRequest& request) const {
+  return heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request);
 }
 
 void set_threads(int count) {

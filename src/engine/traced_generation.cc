@@ -1,0 +1,33 @@
+#include "engine/traced_generation.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "generate/session.h"
+#include "microscope/activation_trace.h"
+
+namespace heed {
+
+Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
+                       std::int64_t new_tokens, const TraceRequest& request) {
+  require(!prompt.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require(new_tokens >= 0, ErrorCode::invalid_argument, "{} new tokens are fewer than none",
+          new_tokens);
+  require(!asks_for_gradients(request), ErrorCode::invalid_argument,
+          "a generation has no gradients: trace its text instead");
+  const std::int64_t positions = std::ssize(prompt) + new_tokens;
+  require(positions <= gpt.config().context, ErrorCode::invalid_argument,
+          "{} tokens and {} new ones are more than the model's context of {}", prompt.size(),
+          new_tokens, gpt.config().context);
+  ActivationTrace trace(gpt.config(), request, 1, positions);
+  Session session(gpt, positions);
+  std::span<const float> logits = session.feed(prompt, &trace);
+  for (std::int64_t i = 0; i < new_tokens; ++i) {
+    const auto likeliest =
+        static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+    logits = session.feed({&likeliest, 1}, &trace);
+  }
+  return trace.take();
+}
+
+}  // namespace heed

@@ -1,0 +1,16 @@
+// A generation that is traced on its way.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "heed/trace.h"
+#include "model/gpt.h"
+
+namespace heed {
+
+// As Model::trace_generation.
+Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
+                       std::int64_t new_tokens, const TraceRequest& request);
+
+}  // namespace heed
