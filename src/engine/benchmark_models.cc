@@ -1,5 +1,6 @@
 // The suites that run a model: training, prompts and decoding.
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -79,10 +80,12 @@ class BatchReader {
       forward(tokens, step_);
       return gpt_.project(step_.final_norm(), logits_);
     }
-    const GptActivations activations(gpt_.config(), batch_, positions, Keep::one_block);
-    forward(tokens, activations);
+    if (!prompt_ || prompt_->positions() != positions) {
+      prompt_.emplace(gpt_.config(), batch_, positions, Keep::one_block);
+    }
+    forward(tokens, *prompt_);
     for (std::int64_t row = 0; row < batch_; ++row) {
-      const View<float> from = activations.final_norm()[(row + 1) * positions - 1];
+      const View<float> from = prompt_->final_norm()[(row + 1) * positions - 1];
       std::copy_n(from.data(), from.size(), last_.view()[row].data());
     }
     gpt_.project(last_, logits_);
@@ -103,6 +106,7 @@ class BatchReader {
   const Gpt& gpt_;
   std::int64_t batch_;
   KeyValueCache cache_;
+  std::optional<GptActivations> prompt_;
   GptActivations step_;
   Tensor<float> last_;    // (B, C)
   Tensor<float> logits_;  // (B, V)

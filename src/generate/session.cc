@@ -34,7 +34,7 @@ std::span<const float> Session::feed(std::span<const std::int32_t> tokens, Probe
     gpt_.project(step_.final_norm(), logits_);
     return logits_.span();
   }
-  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  const GptActivations& activations = activations_for(count);
   read(tokens, probe, activations);
   gpt_.project(activations.final_norm().slice(0, count - 1, count), logits_);
   return logits_.span();
@@ -44,7 +44,7 @@ Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> toke
   check_tokens(tokens);
   const auto count = static_cast<std::int64_t>(tokens.size());
   Tensor<float> logits(Shape{count, gpt_.config().vocabulary_size});
-  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  const GptActivations& activations = activations_for(count);
   read(tokens, probe, activations);
   gpt_.project(activations.final_norm(), logits);
   return logits;
@@ -55,6 +55,13 @@ void Session::truncate(std::int64_t length) {
           "a session that has read {} tokens cannot be cut to {}", this->length(), length);
   cache_.truncate(length);
   tokens_.resize(static_cast<std::size_t>(length));
+}
+
+const GptActivations& Session::activations_for(std::int64_t positions) {
+  if (!prompt_ || prompt_->positions() != positions) {
+    prompt_.emplace(gpt_.config(), 1, positions, Keep::one_block);
+  }
+  return *prompt_;
 }
 
 void Session::check_tokens(std::span<const std::int32_t> tokens) const {

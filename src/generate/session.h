@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,8 +46,12 @@ class Session {
   void check_tokens(std::span<const std::int32_t> tokens) const;
   void read(std::span<const std::int32_t> tokens, Probe* probe, const GptActivations& activations);
 
+  // Of `positions` new ones, kept for the next time: memory that is new costs as much as reading it.
+  const GptActivations& activations_for(std::int64_t positions);
+
   const Gpt& gpt_;
   KeyValueCache cache_;
+  std::optional<GptActivations> prompt_;
   GptActivations step_;   // of a single position, kept so that decoding allocates nothing
   Tensor<float> logits_;  // (1, V)
   std::vector<std::int32_t> tokens_;
