@@ -35,7 +35,8 @@ struct TracedArray {
 };
 
 struct Trace {
-  std::vector<TracedArray> arrays;  // in the order of a pass, gradients last
+  std::vector<TracedArray> arrays;   // in the order of a pass, gradients last
+  std::vector<std::int32_t> tokens;  // that were read, sequence by sequence; generated ones too
 
   const TracedArray* find(std::string_view name) const;
   const TracedArray& at(std::string_view name) const;  // throws Error{not_found}

@@ -27,7 +27,9 @@ Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
         static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
     logits = session.feed({&likeliest, 1}, &trace);
   }
-  return trace.take();
+  Trace taken = trace.take();
+  taken.tokens.assign(session.tokens().begin(), session.tokens().end());
+  return taken;
 }
 
 }  // namespace heed

@@ -314,7 +314,9 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
     start_gradient(gpt, tokens, target, activations.final_norm(), buffers.norm);
     gpt.backward(read, pass, activations, buffers, nullptr);
   }
-  return trace.take();
+  Trace taken = trace.take();
+  taken.tokens.assign(tokens.begin(), tokens.end());
+  return taken;
 }
 
 Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -328,7 +330,9 @@ Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std
   const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
   const float scale = 1.0F / static_cast<float>(std::max<std::int64_t>(tokens.size() - ignored, 1));
   gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
-  return trace.take();
+  Trace taken = trace.take();
+  taken.tokens.assign(tokens.span().begin(), tokens.span().end());
+  return taken;
 }
 
 const TracedArray* Trace::find(std::string_view name) const {

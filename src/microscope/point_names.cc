@@ -115,7 +115,12 @@ std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
     if (!sites.empty()) return sites;
   }
   std::vector<std::string> candidates;
-  for (const Site& site : every) candidates.push_back(site_name(site));
+  const bool is_glob = name.find('*') != std::string_view::npos;
+  for (const Site& site : every) {
+    const std::string known = site_name(site);
+    if (is_glob && site.layer > 0) continue;
+    candidates.push_back(is_glob && site.layer == 0 ? "blocks.*" + known.substr(8) : known);
+  }
   for (const ShortName& known : short_names) candidates.emplace_back(known.name);
   fail(
       ErrorCode::invalid_argument,

@@ -82,6 +82,8 @@ TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
   }
   const Trace whole = trace_prompt(gpt, text, request);
   ASSERT_EQ(grown.arrays.size(), whole.arrays.size());
+  EXPECT_EQ(grown.tokens, text);
+  EXPECT_EQ(whole.tokens, text);
   for (std::size_t i = 0; i < whole.arrays.size(); ++i) {
     const TracedArray& actual = grown.arrays[i];
     const TracedArray& expected = whole.arrays[i];
@@ -165,6 +167,8 @@ TEST(Trace, GradientsOfTheLossAreThoseOfAStep) {
 TEST(Trace, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({.points = {"blocks.0.hook_resid_pro"}}),
               HasSubstr("'blocks.0.hook_resid_pre'"));
+  EXPECT_THAT(refusal({.points = {"blocks.*.hook_resid_pro"}}),
+              HasSubstr("'blocks.*.hook_resid_pre'"));
   EXPECT_THAT(refusal({.points = {"blocks.7.attn.hook_q"}}), HasSubstr("2 layers"));
   EXPECT_THAT(refusal({.points = {"patern"}}), HasSubstr("'pattern'"));
   EXPECT_THAT(refusal({.points = {"k6"}}), HasSubstr("2 layers"));

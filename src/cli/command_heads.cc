@@ -1,0 +1,293 @@
+// heed heads: what every head does with a text or a whole file, in numbers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "base/files.h"
+#include "cli/attend.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/heat_map.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "microscope/head_scan.h"
+
+namespace heed::cli {
+namespace {
+
+struct Statistic {
+  std::string_view name;
+  double HeadStatistics::*value;
+  bool is_share;  // of the weight
+  std::string_view meaning;
+};
+
+constexpr std::array<Statistic, 9> all_statistics{
+    {{"entropy", &HeadStatistics::entropy, false, "entropy of a row, in nats"},
+     {"evenness", &HeadStatistics::evenness, true, "entropy, as a share of looking at all alike"},
+     {"distance", &HeadStatistics::distance, false, "mean tokens back"},
+     {"first", &HeadStatistics::first, true, "weight on the first token"},
+     {"self", &HeadStatistics::self, true, "weight on the token itself"},
+     {"previous", &HeadStatistics::previous, true, "weight on the token just before"},
+     {"duplicate", &HeadStatistics::duplicate, true, "weight on earlier copies of the token"},
+     {"induction", &HeadStatistics::induction, true, "weight on what followed earlier copies"},
+     {"telling", &HeadStatistics::telling, true, "largest weight on a token further back"}}};
+
+// A head that gives this share to copies, or to what followed them, is about that.
+constexpr double dominant_share = 0.3;
+
+struct HeadsOptions {
+  std::string model = "starter";
+  TextOptions text;
+  std::string file;
+  std::vector<std::string> statistics;
+  std::string detect;
+  std::string measure = "mul";
+  bool exclude_first = false;
+  bool exclude_own = false;
+  std::string sort;
+  std::size_t top = 0;
+  bool json = false;
+};
+
+struct HeadRow {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  HeadStatistics statistics;
+  std::optional<double> detected;
+
+  double value(std::string_view name) const {
+    for (const Statistic& statistic : all_statistics) {
+      if (statistic.name == name) return statistics.*statistic.value;
+    }
+    return detected.value_or(0);
+  }
+};
+
+std::string statistic_names() {
+  std::string names;
+  for (const Statistic& statistic : all_statistics) {
+    names += (names.empty() ? "" : ", ") + std::string(statistic.name);
+  }
+  return names;
+}
+
+const Statistic* find_statistic(std::string_view name) {
+  const auto found = std::ranges::find(all_statistics, name, &Statistic::name);
+  return found == all_statistics.end() ? nullptr : &*found;
+}
+
+void check_options(HeadsOptions& options) {
+  for (const std::string& name : options.statistics) {
+    if (find_statistic(name) == nullptr) {
+      fail_usage(fmt::format("there is no statistic '{}'; there are {}", name, statistic_names()));
+    }
+  }
+  if (options.statistics.empty()) {
+    options.statistics = {"entropy",  "distance",  "first",    "self",
+                          "previous", "duplicate", "induction"};
+  }
+  if (options.sort.empty()) options.sort = options.detect.empty() ? "induction" : "detected";
+  const bool sorts_by_detection = options.sort == "detected" && !options.detect.empty();
+  if (find_statistic(options.sort) == nullptr && !sorts_by_detection) {
+    fail_usage(fmt::format("heads can be sorted by {}{}, not by '{}'", statistic_names(),
+                           options.detect.empty() ? "" : " or detected", options.sort));
+  }
+  if (!options.file.empty() && !(options.text.words.empty() && options.text.tokens.empty())) {
+    fail_usage("give a text or a --text FILE, not both");
+  }
+}
+
+std::vector<std::int32_t> tokens_to_read(const HeadsOptions& options, const LoadedModel& model) {
+  if (options.file.empty()) return read_tokens(options.text, model);
+  return model.encode(MappedFile(options.file).text());
+}
+
+std::vector<HeadRow> scan(const HeadsOptions& options, const LoadedModel& model,
+                          const std::vector<std::int32_t>& tokens) {
+  HeadScanOptions scanning{.stop = interrupt_flag()};
+  if (!options.detect.empty()) {
+    scanning.detectors.push_back(
+        {.pattern = *head_pattern_from_name(options.detect),
+         .measure = options.measure == "mul" ? DetectionMeasure::mul : DetectionMeasure::abs,
+         .exclude_first = options.exclude_first,
+         .exclude_own = options.exclude_own});
+  }
+  ProgressLine line;
+  if (!options.file.empty()) scanning.progress = line.callback();
+  const HeadScan result = scan_heads(model.gpt, tokens, scanning);
+  line.clear();
+  std::vector<HeadRow> rows;
+  for (std::int64_t layer = 0; layer < result.layers(); ++layer) {
+    for (std::int64_t head = 0; head < result.heads(); ++head) {
+      HeadRow row{.layer = layer, .head = head, .statistics = result.statistics(layer, head)};
+      if (!options.detect.empty()) row.detected = result.detection(layer, head, 0);
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+std::vector<HeadRow> sorted(const HeadsOptions& options, std::vector<HeadRow> rows) {
+  std::ranges::stable_sort(rows, std::greater{},
+                           [&](const HeadRow& row) { return row.value(options.sort); });
+  if (options.top > 0) rows.resize(std::min(options.top, rows.size()));
+  return rows;
+}
+
+std::string what_it_does(const HeadStatistics& statistics) {
+  if (statistics.induction >= dominant_share) {
+    return "induction " + percent(statistics.induction);
+  }
+  if (statistics.duplicate >= dominant_share) return "copies " + percent(statistics.duplicate);
+  return habit_text(statistics);
+}
+
+std::string number_text(std::string_view name, double value) {
+  const Statistic* statistic = find_statistic(name);
+  return statistic != nullptr && statistic->is_share ? percent(value)
+                                                     : fmt::format("{:.2f}", value);
+}
+
+// Layers down, heads across; the largest of all is the brightest.
+void print_map(const HeadsOptions& options, const GptConfig& config,
+               const std::vector<HeadRow>& rows, const Screen& screen) {
+  double largest = 0;
+  for (const HeadRow& row : rows) largest = std::max(largest, row.value(options.sort));
+  const int label = 5, fitting = (screen.width() - label) / static_cast<int>(config.heads);
+  const int cell = std::clamp(fitting, 1, 7);
+  if (cell >= 3) {
+    std::string heads(label, ' ');
+    for (std::int64_t head = 0; head < config.heads; ++head) {
+      heads += pad_left(std::to_string(head), cell);
+    }
+    print(screen.ink.quiet(heads) + "\n");
+  }
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    std::string line = screen.ink.quiet(pad_left(std::to_string(layer), label - 1) + " ");
+    for (std::int64_t head = 0; head < config.heads; ++head) {
+      const double value =
+          rows[static_cast<std::size_t>(layer * config.heads + head)].value(options.sort);
+      const double share = largest > 0 ? std::max(value, 0.0) / largest : 0.0;
+      if (cell < 6) {
+        line += heat_cell(share, cell, screen.ink);
+        continue;
+      }
+      const std::string text = pad_left(number_text(options.sort, value), cell);
+      const Rgb colour = sequential_colour(scale_place(share));
+      line += screen.ink.has_colours() ? screen.ink.paint(text, text_on(colour), colour) : text;
+    }
+    print(line + "\n");
+  }
+}
+
+void print_heads(const HeadsOptions& options, const LoadedModel& model,
+                 const std::vector<HeadRow>& rows, std::size_t tokens) {
+  const Screen screen;
+  const GptConfig& config = model.gpt.config();
+  const Statistic* by = find_statistic(options.sort);
+  print("\n" + screen.ink.title("What every head does") +
+        screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads\n",
+                                     grouped(static_cast<long long>(tokens)), config.layers,
+                                     config.heads)));
+  print("  " + screen.ink.quiet(fmt::format(
+                   "{}: {}. Layers down, heads across.\n\n", options.sort,
+                   by != nullptr ? std::string(by->meaning)
+                                 : fmt::format("how well the head fits the {} pattern ({})",
+                                               options.detect, options.measure))));
+  print_map(options, config, rows, screen);
+
+  std::vector<Table::Column> columns{{"head", Align::left}, {"mostly", Align::left}};
+  for (const std::string& name : options.statistics) columns.push_back({name, Align::right});
+  if (!options.detect.empty()) columns.push_back({options.detect + " fit", Align::right});
+  Table table(columns);
+  for (const HeadRow& row : sorted(options, rows)) {
+    std::vector<std::string> cells{
+        screen.ink.paint(fmt::format("{}.{}", row.layer, row.head), colour::orange),
+        what_it_does(row.statistics)};
+    for (const std::string& name : options.statistics) {
+      cells.push_back(number_text(name, row.value(name)));
+    }
+    if (row.detected) cells.push_back(fmt::format("{:.3f}", *row.detected));
+    table.add(cells);
+  }
+  print("\n" + table.text(screen.ink));
+}
+
+void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
+                      const std::vector<HeadRow>& rows, std::size_t tokens) {
+  OrderedJson document{{"model", model.name}, {"tokens", tokens}, {"heads", OrderedJson::array()}};
+  if (!options.detect.empty()) {
+    document["detect"] = {{"pattern", options.detect}, {"measure", options.measure}};
+  }
+  for (const HeadRow& row : sorted(options, rows)) {
+    OrderedJson head{{"layer", row.layer}, {"head", row.head}};
+    for (const Statistic& statistic : all_statistics) {
+      head[std::string(statistic.name)] = json_number(row.statistics.*statistic.value);
+    }
+    if (row.detected) head["detected"] = json_number(*row.detected);
+    document["heads"].push_back(std::move(head));
+  }
+  print_json(document);
+}
+
+void heads(HeadsOptions& options) {
+  check_options(options);
+  const LoadedModel model = load_model(options.model);
+  const std::vector<std::int32_t> tokens = tokens_to_read(options, model);
+  const std::vector<HeadRow> rows = scan(options, model, tokens);
+  if (options.json) return print_heads_json(options, model, rows, tokens.size());
+  print_heads(options, model, rows, tokens.size());
+}
+
+}  // namespace
+
+void add_heads_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "heads", "What every attention head does, in numbers");
+  auto options = std::make_shared<HeadsOptions>();
+  add_model_option(*command, options->model);
+  add_text_options(*command, options->text);
+  command
+      ->add_option("--text", options->file, "A file of any length, read in windows of the context")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  command
+      ->add_option("--statistics", options->statistics,
+                   "What to show: " + statistic_names() + " [all but evenness and telling]")
+      ->delimiter(',')
+      ->type_name("NAME");
+  command
+      ->add_option("--detect", options->detect,
+                   "Also how well heads fit a pattern: previous, duplicate or induction")
+      ->check(CLI::IsMember({"previous", "duplicate", "induction"}))
+      ->type_name("PATTERN");
+  command
+      ->add_option("--measure", options->measure,
+                   "Of that fit: mul, the share of the weight in the pattern, or abs, 1 less the "
+                   "mean distance from it")
+      ->check(CLI::IsMember({"mul", "abs"}))
+      ->capture_default_str()
+      ->type_name("MEASURE");
+  command->add_flag("--exclude-bos", options->exclude_first,
+                    "Leave the first token out of that fit");
+  command->add_flag("--exclude-current", options->exclude_own,
+                    "Leave out each token's weight on itself");
+  command
+      ->add_option("--sort", options->sort,
+                   "By which statistic, or detected, the largest first [detected or induction]")
+      ->type_name("NAME");
+  command->add_option("--top", options->top, "List K heads alone [all]")
+      ->check(CLI::PositiveNumber)
+      ->type_name("K");
+  add_json_option(*command, options->json);
+  command->callback([options] { heads(*options); });
+}
+
+}  // namespace heed::cli

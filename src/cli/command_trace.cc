@@ -1,0 +1,198 @@
+// heed trace: any numbers on the way through a model, as named arrays.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/index_list.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "engine/traced_generation.h"
+#include "microscope/activation_trace.h"
+#include "microscope/array_files.h"
+
+namespace heed::cli {
+namespace {
+
+struct TraceOptions {
+  std::string model = "starter";
+  TextOptions text;
+  std::vector<std::string> points;
+  std::string layers, heads, positions;
+  std::string budget = "1GiB";
+  std::int64_t new_tokens = 0;
+  std::string logit, against;
+  std::string out;
+  bool json = false;
+};
+
+std::int32_t single_token(const LoadedModel& model, const std::string& text) {
+  const std::vector<std::int32_t> ids = model.require_tokenizer().encode(text);
+  if (ids.size() != 1) {
+    fail_usage(fmt::format("'{}' is {} tokens, and a logit is one token's: mind the space in front",
+                           text, ids.size()));
+  }
+  return ids.front();
+}
+
+GradientTarget gradient_target(const TraceOptions& options, const LoadedModel& model) {
+  GradientTarget target;
+  if (options.logit.empty() && !options.against.empty()) {
+    fail_usage("--against is what a --logit is compared with; give one");
+  }
+  if (!options.logit.empty()) {
+    target.logits.push_back({.position = -1, .token = single_token(model, options.logit)});
+  }
+  if (!options.against.empty()) {
+    target.logits.push_back(
+        {.position = -1, .token = single_token(model, options.against), .weight = -1});
+  }
+  return target;
+}
+
+// Of the elements that are finite: masked scores are not.
+struct Range {
+  double least = std::numeric_limits<double>::infinity();
+  double mean = 0;
+  double largest = -std::numeric_limits<double>::infinity();
+
+  explicit Range(const TracedArray& array) {
+    std::int64_t count = 0;
+    for (const float value : array.values) {
+      if (!std::isfinite(value)) continue;
+      least = std::min<double>(least, value);
+      largest = std::max<double>(largest, value);
+      mean += value;
+      ++count;
+    }
+    mean = count > 0 ? mean / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+void write_trace(const TraceOptions& options, const Trace& trace) {
+  std::vector<NamedArray> arrays;
+  for (const TracedArray& array : trace.arrays) {
+    const Shape shape(array.shape.data(), static_cast<int>(array.shape.size()));
+    arrays.push_back({array.name, View<const float>(array.values.data(), shape)});
+  }
+  arrays.push_back(
+      {"tokens", View<const std::int32_t>(trace.tokens.data(), {1, std::ssize(trace.tokens)})});
+  write_arrays(options.out, arrays, {{"model", options.model}});
+}
+
+void print_trace_json(const TraceOptions& options, const Trace& trace, const LoadedModel& model) {
+  OrderedJson document{{"model", model.name},
+                       {"tokens", tokens_json(model, trace.tokens)},
+                       {"arrays", OrderedJson::array()}};
+  for (const TracedArray& array : trace.arrays) {
+    const Range range(array);
+    document["arrays"].push_back({{"name", array.name},
+                                  {"shape", array.shape},
+                                  {"min", json_number(range.least)},
+                                  {"mean", json_number(range.mean)},
+                                  {"max", json_number(range.largest)}});
+  }
+  if (!options.out.empty()) document["file"] = options.out;
+  print_json(document);
+}
+
+void print_trace(const TraceOptions& options, const Trace& trace) {
+  const Ink ink(standard_output());
+  Table table({{"point", Align::left},
+               {"shape", Align::left},
+               {"min", Align::right},
+               {"mean", Align::right},
+               {"max", Align::right}});
+  double bytes = 0;
+  for (const TracedArray& array : trace.arrays) {
+    const Range range(array);
+    std::string shape;
+    for (const std::int64_t extent : array.shape) {
+      shape += (shape.empty() ? "" : " × ") + std::to_string(extent);
+    }
+    table.add({ink.paint(array.name, colour::blue), shape, short_number(range.least),
+               short_number(range.mean), short_number(range.largest)});
+    bytes += static_cast<double>(array.values.size() * sizeof(float));
+  }
+  print("\n" + ink.title("What was seen on the way") +
+        ink.quiet(fmt::format("  {} tokens, {} arrays, {}\n\n", trace.tokens.size(),
+                              trace.arrays.size(), short_bytes(bytes))));
+  print(table.text(ink));
+  print("\n  " +
+        (options.out.empty()
+             ? ink.quiet("--out FILE.npz, .safetensors, .json or .csv keeps the numbers")
+             : "written to " + ink.bold(options.out)) +
+        "\n");
+}
+
+void trace_text(const TraceOptions& options) {
+  if (!options.out.empty()) array_format(options.out);  // an unknown one is refused before the work
+  const TraceRequest request{.points = options.points,
+                             .layers = parse_indices(options.layers),
+                             .heads = parse_indices(options.heads),
+                             .positions = parse_indices(options.positions),
+                             .budget = parse_bytes(options.budget)};
+  const LoadedModel model = load_model(options.model);
+  const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
+  const GradientTarget target = gradient_target(options, model);
+  if (!target.logits.empty() && !asks_for_gradients(request)) {
+    fail_usage("--logit says what gradients are of, and no point asks for one: add _grad to it");
+  }
+  const Trace trace = options.new_tokens > 0
+                          ? trace_generation(model.gpt, tokens, options.new_tokens, request)
+                          : trace_prompt(model.gpt, tokens, request, target);
+  if (!options.out.empty()) write_trace(options, trace);
+  if (options.json) return print_trace_json(options, trace, model);
+  print_trace(options, trace);
+}
+
+}  // namespace
+
+void add_trace_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "trace", "Take out any numbers on the way through a model");
+  auto options = std::make_shared<TraceOptions>();
+  add_model_option(*command, options->model);
+  add_text_options(*command, options->text);
+  command
+      ->add_option("--points", options->points,
+                   "Points by TransformerLens's names: blocks.3.attn.hook_pattern, globs such as "
+                   "'blocks.*.hook_resid_pre', short names such as resid_pre or k6; with _grad "
+                   "behind it, the gradient there")
+      ->required()
+      ->delimiter(',')
+      ->type_name("NAME");
+  command->add_option("--layers", options->layers, "Layers such as 0-3,7 [all]")->type_name("L");
+  command->add_option("--heads", options->heads, "Heads, likewise [all]")->type_name("H");
+  command
+      ->add_option("--positions", options->positions,
+                   "Positions, likewise; -1 is the last; of patterns, the queries [all]")
+      ->type_name("T");
+  command->add_option("--budget", options->budget, "Memory that the trace may take, such as 500MB")
+      ->capture_default_str()
+      ->type_name("SIZE");
+  command
+      ->add_option("-n,--new-tokens", options->new_tokens,
+                   "Continue with the N likeliest tokens, and trace them too")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--logit", options->logit,
+                   "What gradients are of: the logit of this token after the text [the mean loss]")
+      ->type_name("TOKEN");
+  command->add_option("--against", options->against, "With --logit: less the logit of this token")
+      ->type_name("TOKEN");
+  command
+      ->add_option("--out", options->out, "Write the arrays: FILE.npz, .safetensors, .json or .csv")
+      ->type_name("FILE");
+  add_json_option(*command, options->json);
+  command->callback([options] { trace_text(*options); });
+}
+
+}  // namespace heed::cli

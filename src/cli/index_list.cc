@@ -1,0 +1,69 @@
+#include "cli/index_list.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr std::int64_t longest_range = 1 << 20;
+
+// Reads a number at the beginning of `text` and takes it off; false where there is none.
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_indices(const std::string& text) {
+  std::vector<std::int64_t> indices;
+  for (std::string_view left = text; !left.empty();) {
+    const std::size_t comma = std::min(left.find(','), left.size());
+    const std::string_view part = left.substr(0, comma);
+    left.remove_prefix(std::min(comma + 1, left.size()));
+    std::string_view rest = part;
+    std::int64_t first = 0;
+    bool is_good = take_number(rest, first);
+    std::int64_t last = first;
+    if (is_good && rest.starts_with('-')) {
+      rest.remove_prefix(1);
+      is_good = take_number(rest, last) && first <= last && last - first < longest_range;
+    }
+    require(is_good && rest.empty(), ErrorCode::invalid_argument,
+            "'{}' is no number and no range such as 0-3", part);
+    for (std::int64_t index = first; index <= last; ++index) indices.push_back(index);
+  }
+  return indices;
+}
+
+std::int64_t parse_bytes(const std::string& text) {
+  constexpr std::array<std::pair<std::string_view, double>, 9> units{{{"", 1},
+                                                                      {"B", 1},
+                                                                      {"kB", 1e3},
+                                                                      {"MB", 1e6},
+                                                                      {"GB", 1e9},
+                                                                      {"KiB", 1024.0},
+                                                                      {"MiB", 1048576.0},
+                                                                      {"GiB", 1073741824.0},
+                                                                      {"TiB", 1099511627776.0}}};
+  std::string_view rest = text;
+  double number = 0;
+  if (take_number(rest, number) && std::isfinite(number) && number >= 0) {
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    for (const auto& [unit, factor] : units) {
+      if (rest == unit && number * factor < 9e18) return static_cast<std::int64_t>(number * factor);
+    }
+  }
+  fail(ErrorCode::invalid_argument, "'{}' is no size such as 1GiB or 500MB", text);
+}
+
+}  // namespace heed::cli

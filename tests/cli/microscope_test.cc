@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "cli/run_heed.h"
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_heed;
+using testing::with_model;
+
+Json json_of(const std::string& arguments) {
+  const Outcome outcome = run_heed(arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  return parse_json(outcome.out, arguments);
+}
+
+TEST(TraceCommand, SaysAndWritesWhatItSaw) {
+  const testing::ScratchDirectory scratch;
+  const std::string file = (scratch.path() / "trace.safetensors").string();
+  const Json document = json_of(
+      "trace --tokens 5,17,4 --points resid_pre,pattern1,resid_post_grad --heads 0,2 "
+      "--positions=-1 --json --out " +
+      file + " " + with_model());
+  ASSERT_EQ(document["arrays"].size(), 2U + 1U + 2U);
+  EXPECT_EQ(document["arrays"][0]["name"], "blocks.0.hook_resid_pre");
+  EXPECT_EQ(document["arrays"][0]["shape"], Json({1, 1, 24}));
+  EXPECT_EQ(document["arrays"][2]["shape"], Json({1, 2, 1, 3}));
+  EXPECT_EQ(document["arrays"][4]["name"], "blocks.1.hook_resid_post_grad");
+  const SafetensorsFile written = SafetensorsFile::open(file);
+  ASSERT_NE(written.find("blocks.1.attn.hook_pattern"), nullptr);
+  EXPECT_EQ(written.find("blocks.1.attn.hook_pattern")->shape, (Shape{1, 2, 1, 3}));
+  EXPECT_NE(written.find("tokens"), nullptr);
+}
+
+TEST(TraceCommand, TracesAGenerationToo) {
+  const Json document = json_of("trace --tokens 5,17,4 --points k0 -n 6 --json " + with_model());
+  EXPECT_EQ(document["arrays"][0]["shape"], Json({1, 9, 3, 8}));
+  EXPECT_EQ(document["tokens"].size(), 9U);
+}
+
+TEST(TraceCommand, RefusesBeforeItWorks) {
+  const auto expect = [](const std::string& arguments, int status, const std::string& message) {
+    const Outcome outcome = run_heed("trace --tokens 5,17,4 " + arguments + " " + with_model());
+    EXPECT_EQ(outcome.status, status) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+    EXPECT_EQ(outcome.out, "");
+  };
+  expect("", 2, "--points");
+  expect("--points blocks.0.hook_resid_pree", 2, "'blocks.0.hook_resid_pre'");
+  expect("--points q --heads 3", 2, "head 3 does not exist: there are heads 0 to 2");
+  expect("--points q --layers 1-x", 2, "'1-x'");
+  expect("--points q --budget much", 2, "'much' is no size");
+  expect("--points q --budget 100", 2, "more than its budget of 100 bytes");
+  expect("--points q --out trace.txt", 2, ".npz");
+  expect("--points q --against x", 2, "--logit");
+}
+
+TEST(HeadsCommand, ListsEveryHeadTheStrongestFirst) {
+  const Json document =
+      json_of("heads --tokens 5,17,4,5,17,4,9 --detect induction --json " + with_model());
+  ASSERT_EQ(document["heads"].size(), 6U);
+  double before = 1;
+  for (const Json& head : document["heads"]) {
+    for (const char* key : {"entropy", "evenness", "distance", "first", "self", "previous",
+                            "duplicate", "induction", "telling", "detected"}) {
+      EXPECT_TRUE(head.contains(key)) << key;
+    }
+    EXPECT_LE(head["detected"].get<double>(), before);
+    before = head["detected"].get<double>();
+  }
+  const Outcome table = run_heed("heads --tokens 5,17,4,5 --sort first --top 2 " + with_model());
+  EXPECT_EQ(table.status, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("weight on the first token"));
+}
+
+TEST(HeadsCommand, RefusesWhatItDoesNotKnow) {
+  const auto expect = [](const std::string& arguments, const std::string& message) {
+    const Outcome outcome = run_heed("heads --tokens 5,17,4 " + arguments + " " + with_model());
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+  };
+  expect("--statistics entropie", "there is no statistic 'entropie'; there are entropy,");
+  expect("--sort detected", "not by 'detected'");
+  expect("--detect anything", "--detect");
+  expect("--text CMakeLists.txt", "--text");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,76 @@
+// Golden files, which tests/golden/make_gpt_golden.py wrote: small models, and what PyTorch
+// computes with them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "model/gpt.h"
+
+namespace heed::testing {
+
+inline bool is_transposed(const std::string& name) {
+  return name.ends_with("c_attn.weight") || name.ends_with("c_proj.weight") ||
+         name.ends_with("c_fc.weight");
+}
+
+// One golden file, and the model that it begins with.
+class Golden {
+ public:
+  explicit Golden(const std::string& name)
+      : file_(SafetensorsFile::open(std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden" /
+                                    (name + ".safetensors"))),
+        config_(gpt_config_from_json(parse_json(file_.metadata().at("config"), name), name)) {}
+
+  const GptConfig& config() const { return config_; }
+  const SafetensorsFile& file() const { return file_; }
+
+  Gpt gpt() const {
+    Gpt gpt(config_);
+    for (const auto& entry : gpt.parameters().layout().entries()) {
+      const Tensor<float> values = parameter_like("parameter." + entry.name, entry.shape);
+      std::ranges::copy(values.span(), gpt.parameters().tensor(entry.name).data());
+    }
+    return gpt;
+  }
+
+  const TensorEntry& entry(const std::string& name) const {
+    const TensorEntry* found = file_.find(name);
+    require(found != nullptr, ErrorCode::not_found, "no '{}' in the golden file", name);
+    return *found;
+  }
+
+  // A parameter or its gradient as heed keeps it, [out, in].
+  Tensor<float> parameter_like(const std::string& name, const Shape& shape) const {
+    Tensor<float> values(shape);
+    is_transposed(name) ? read_transposed_as_f32(entry(name), values)
+                        : read_as_f32(entry(name), values);
+    return values;
+  }
+
+  Tensor<float> floats(const std::string& name) const {
+    Tensor<float> values(entry(name).shape);
+    read_as_f32(entry(name), values);
+    return values;
+  }
+
+  template <class T>
+  Tensor<T> exact(const std::string& name) const {
+    Tensor<T> values(entry(name).shape);
+    EXPECT_EQ(entry(name).bytes.size(), values.span().size_bytes());
+    std::memcpy(values.data(), entry(name).bytes.data(), entry(name).bytes.size());
+    return values;
+  }
+
+ private:
+  SafetensorsFile file_;
+  GptConfig config_;
+};
+
+}  // namespace heed::testing
