@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/trace.h"
 #include "heed/version.h"
@@ -129,6 +130,15 @@ class Model {
   // Any probe points by name; * stands for any part of one.
   std::vector<Values> trace(std::span<const std::int32_t> tokens,
                             const std::vector<std::string>& names) const;
+
+  // The same without the (T, T) buffers, for texts of any length: of these layers, none meaning
+  // all. It no longer needs the model.
+  AttentionReader read_attention(std::span<const std::int32_t> tokens,
+                                 const std::vector<std::int64_t>& layers = {}) const;
+
+  // What every head does with a text, layer by layer; a text longer than the context is read in
+  // windows.
+  std::vector<HeadSummary> heads(std::span<const std::int32_t> tokens) const;
 
   // The part of a pass that a request names; gradients, where it names some, of `target`. Throws
   // Error{invalid_argument} for an unknown point (with the nearest names), layer, head or position,

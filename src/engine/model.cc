@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "engine/loaded_model.h"
+#include "engine/read_attention.h"
 #include "engine/traced_generation.h"
 #include "generate/generator.h"
 #include "generate/sampler.h"
@@ -138,6 +139,15 @@ std::vector<Model::Values> Model::trace(std::span<const std::int32_t> tokens,
                       .values = to_vector(values.span())});
   }
   return traced;
+}
+
+AttentionReader Model::read_attention(std::span<const std::int32_t> tokens,
+                                      const std::vector<std::int64_t>& layers) const {
+  return AttentionReader::read(parts_->model.gpt, tokens, layers);
+}
+
+std::vector<HeadSummary> Model::heads(std::span<const std::int32_t> tokens) const {
+  return summarise_heads(parts_->model.gpt, tokens);
 }
 
 Trace Model::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "microscope/point_names.h"
-#include "model/vocabulary.h"
 
 namespace heed {
 namespace {
@@ -85,6 +84,29 @@ std::vector<Site> requested_sites(const TraceRequest& request, const GptConfig& 
     if (std::ranges::find(wanted, site) != wanted.end()) ordered.push_back(site);
   }
   return ordered;
+}
+
+// Leaves the first `rows` rows of each sequence, or of each plane, whose memory then ends at
+// `seen`.
+void cut(TracedArray& array, bool of_planes, std::int64_t rows, std::int64_t seen) {
+  const std::ptrdiff_t dimension = of_planes ? 2 : 1;
+  const auto product = [](auto begin, auto end) {
+    return std::accumulate(begin, end, std::int64_t{1}, std::multiplies{});
+  };
+  std::vector<std::int64_t>& shape = array.shape;
+  const std::int64_t outer = product(shape.begin(), shape.begin() + dimension);
+  const std::int64_t inner = product(shape.begin() + dimension + 1, shape.end());
+  const std::int64_t width = of_planes ? seen : inner;
+  std::vector<float> kept;
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* from = array.values.data() + (o * shape[dimension] + row) * inner;
+      kept.insert(kept.end(), from, from + width);
+    }
+  }
+  shape[dimension] = rows;
+  if (of_planes) shape.back() = seen;
+  array.values = std::move(kept);
 }
 
 }  // namespace
@@ -224,25 +246,7 @@ Trace ActivationTrace::take() {
   for (std::vector<Kept>* all : {&activations_, &gradients_}) {
     for (Kept& kept : *all) {
       const auto rows = std::ranges::lower_bound(positions_, kept.seen) - positions_.begin();
-      if (kept.seen < all_positions_) {
-        // What is cut stands at the end of each sequence's, or each plane's, rows.
-        std::vector<std::int64_t>& shape = kept.array.shape;
-        const std::size_t dimension = kept.of_planes ? 2 : 1;
-        std::int64_t outer = 1, inner = 1;
-        for (std::size_t i = 0; i < dimension; ++i) outer *= shape[i];
-        for (std::size_t i = dimension + 1; i < shape.size(); ++i) inner *= shape[i];
-        const std::int64_t memory = kept.of_planes ? kept.seen : inner;
-        std::vector<float> cut;
-        for (std::int64_t o = 0; o < outer; ++o) {
-          for (std::int64_t row = 0; row < rows; ++row) {
-            const float* from = kept.array.values.data() + (o * shape[dimension] + row) * inner;
-            cut.insert(cut.end(), from, from + memory);
-          }
-        }
-        shape[dimension] = rows;
-        if (kept.of_planes) shape.back() = memory;
-        kept.array.values = std::move(cut);
-      }
+      if (kept.seen < all_positions_) cut(kept.array, kept.of_planes, rows, kept.seen);
       trace.arrays.push_back(std::move(kept.array));
     }
   }
@@ -253,97 +257,6 @@ Trace ActivationTrace::take() {
 
 bool asks_for_gradients(const TraceRequest& request) {
   return std::ranges::any_of(request.points, is_gradient);
-}
-
-namespace {
-
-// d_final_norm (T, C) of the target.
-void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                    const GradientTarget& target, View<const float> final_norm,
-                    View<float> d_final_norm) {
-  const auto positions = std::ssize(tokens);
-  if (target.logits.empty()) {
-    require(positions >= 2, ErrorCode::invalid_argument,
-            "one token predicts nothing that its loss could be measured by");
-    std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
-    next.push_back(kernels::ignored_target);
-    Tensor<float> losses(Shape{positions});
-    VocabularyLoss loss(gpt.config().vocabulary_size);
-    loss.forward_backward(
-        final_norm, gpt.parameters().head(), {next.data(), {positions}}, losses,
-        {.scale = 1.0F / static_cast<float>(positions - 1), .d_x = d_final_norm, .d_head = {}});
-    return;
-  }
-  // A logit is a row of the head times the final norm.
-  std::ranges::fill(d_final_norm.span(), 0.0F);
-  const View<const float> head = gpt.parameters().head().weight;
-  for (const GradientTarget::Logit& logit : target.logits) {
-    require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,
-            ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", logit.token,
-            gpt.config().vocabulary_size);
-    const std::int64_t row = chosen({logit.position}, positions, "position").front();
-    for (std::int64_t channel = 0; channel < head.extent(1); ++channel) {
-      d_final_norm(row, channel) +=
-          static_cast<float>(logit.weight * static_cast<double>(head(logit.token, channel)));
-    }
-  }
-}
-
-}  // namespace
-
-Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                   const TraceRequest& request, const GradientTarget& target) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  const auto positions = std::ssize(tokens);
-  const GptConfig& config = gpt.config();
-  require(positions <= config.context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}", positions, config.context);
-  const bool gradients = asks_for_gradients(request);
-  const std::int64_t more =
-      gradients ? GptActivations::bytes_needed(config, 1, positions, Keep::residuals) +
-                      GptActivationGradients::bytes_needed(config, positions)
-                : 0;
-  ActivationTrace trace(config, request, 1, positions, more);
-  const View<const std::int32_t> read(tokens.data(), {1, positions});
-  const Pass pass{.positions = positions, .probe = &trace};
-  const GptActivations activations(config, 1, positions,
-                                   gradients ? Keep::residuals : Keep::one_block);
-  gpt.forward(read, pass, activations);
-  if (gradients) {
-    const GptActivationGradients buffers(config, positions);
-    start_gradient(gpt, tokens, target, activations.final_norm(), buffers.norm);
-    gpt.backward(read, pass, activations, buffers, nullptr);
-  }
-  Trace taken = trace.take();
-  taken.tokens.assign(tokens.begin(), tokens.end());
-  return taken;
-}
-
-Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std::int32_t> targets,
-                 const TraceRequest& request) {
-  require(tokens.rank() == 2 && tokens.size() > 0, ErrorCode::invalid_argument,
-          "a step reads tokens (B, T), not {}", tokens.shape().text());
-  const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
-  ActivationTrace trace(gpt.config(), request, batch, positions);
-  TrainingBuffers buffers(gpt.config(), batch, positions);
-  GptGradients gradients(gpt.config());
-  const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
-  const float scale = 1.0F / static_cast<float>(std::max<std::int64_t>(tokens.size() - ignored, 1));
-  gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
-  Trace taken = trace.take();
-  taken.tokens.assign(tokens.span().begin(), tokens.span().end());
-  return taken;
-}
-
-const TracedArray* Trace::find(std::string_view name) const {
-  const auto found = std::ranges::find(arrays, name, &TracedArray::name);
-  return found == arrays.end() ? nullptr : &*found;
-}
-
-const TracedArray& Trace::at(std::string_view name) const {
-  const TracedArray* found = find(name);
-  require(found != nullptr, ErrorCode::not_found, "'{}' was not traced", name);
-  return *found;
 }
 
 }  // namespace heed

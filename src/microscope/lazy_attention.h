@@ -6,34 +6,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "heed/attention.h"
 #include "kernels/operands.h"
 #include "model/config.h"
 #include "model/probe.h"
 #include "tensor/tensor.h"
 
 namespace heed {
-
-enum class AttentionValues { pattern, scores };
-enum class Pooling { mean, max };
-
-// A rectangle of one head's (T, T) plane, reduced. Beyond the plane a rectangle is cut off.
-struct AttentionRegion {
-  std::int64_t layer = 0;
-  std::int64_t head = 0;
-  std::int64_t query_begin = 0;
-  std::int64_t query_end = 0;
-  std::int64_t key_begin = 0;
-  std::int64_t key_end = 0;
-  std::int64_t pool = 1;  // a power of two: a cell stands for pool × pool elements
-  AttentionValues values = AttentionValues::pattern;
-  Pooling pooling = Pooling::mean;
-};
-
-// A position and what it is attended with.
-struct AttendedPosition {
-  std::int64_t position = 0;
-  float weight = 0;
-};
 
 class LazyAttention final : public Probe {
  public:

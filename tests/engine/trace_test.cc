@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/traced_generation.h"
@@ -149,6 +150,15 @@ TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
   }
 }
 
+TEST(Trace, RefusesGradientsOfWhatIsNotThere) {
+  const Gpt gpt = testing::small_gpt(20);
+  const TraceRequest request{.points = {"embed_grad"}};
+  EXPECT_THROW(trace_prompt(gpt, tokens, request, {{{.position = 0, .token = 20}}}), Error);
+  EXPECT_THROW(trace_prompt(gpt, tokens, request, {{{.position = 7, .token = 1}}}), Error);
+  EXPECT_THROW(trace_prompt(gpt, std::span(tokens).first(1), request), Error);
+  EXPECT_THROW(trace_generation(gpt, tokens, 2, request), Error);
+}
+
 TEST(Trace, GradientsOfTheLossAreThoseOfAStep) {
   const Gpt gpt = testing::small_gpt(20);
   const TraceRequest request{.points = {"*_grad", "resid_mid"}};
@@ -197,6 +207,38 @@ TEST(Trace, IsPartOfTheLibrary) {
   EXPECT_THROW(trace.at("blocks.0.hook_resid_pre"), Error);
   const Trace generated = model.trace_generation(ids, 3, {.points = {"resid_pre1"}});
   EXPECT_EQ(generated.arrays[0].shape[1], std::ssize(ids) + 3);
+}
+
+TEST(AttentionReader, AnswersAsTheWholePatternWould) {
+  const testing::ScratchDirectory directory;
+  testing::write_small_model(directory.path());
+  const Model model = Model::load(directory.path());
+  const auto ids = model.encode("A mole met a fluffy blue creature in the forest.");
+  const Model::Attention whole = model.attention(ids);
+  AttentionReader reader = model.read_attention(ids, {1});
+  EXPECT_EQ(reader.positions(), whole.tokens);
+  EXPECT_EQ(reader.levels(), 1);
+  reader.prepare(1, 2);
+  const AttentionReader::Cells tile = reader.tile({.layer = 1, .head = 2});
+  ASSERT_EQ(tile.rows, whole.tokens);
+  for (std::int64_t t = 0; t < whole.tokens; ++t) {
+    for (std::int64_t s = 0; s < whole.tokens; ++s) {
+      EXPECT_NEAR(tile.values[t * tile.columns + s], whole.weight(1, 2, t, s), 1e-6);
+    }
+  }
+  const auto attended = reader.most_attended(1, 2, whole.tokens - 1, 1);
+  const std::vector<float> row = reader.row(1, 2, whole.tokens - 1);
+  EXPECT_EQ(attended[0].weight, std::ranges::max(row));
+  EXPECT_EQ(reader.most_attending(1, 2, 0, 3).size(), 3U);
+  EXPECT_EQ(std::ssize(reader.column(1, 2, 3)), whole.tokens);
+  EXPECT_THROW(reader.tile({.layer = 0}), Error);
+  EXPECT_THROW(reader.tile({.layer = 1, .head = 3}), Error);
+
+  const auto heads = model.heads(ids);
+  ASSERT_EQ(heads.size(), 6U);
+  double first = 0;
+  for (std::int64_t t = 1; t < whole.tokens; ++t) first += whole.weight(1, 2, t, 0);
+  EXPECT_NEAR(heads[5].first, first / static_cast<double>(whole.tokens - 1), 1e-5);
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ TEST(LazyAttention, FindsTheMostAttended) {
   for (std::size_t i = 0; i < attending.size(); ++i) {
     EXPECT_GE(attending[i].position, 100);
     EXPECT_NEAR(attending[i].weight, head.pattern.view()(attending[i].position, 100), tolerance);
-    if (i > 0) EXPECT_LE(attending[i].weight, attending[i - 1].weight);
+    EXPECT_LE(attending[i].weight, attending[i == 0 ? 0 : i - 1].weight);
   }
 }
 

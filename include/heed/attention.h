@@ -1,0 +1,104 @@
+// Attention of texts of any length, without a (T, T) buffer: what every head does, and any part of
+// any head's pattern, computed when it is asked for.
+//
+//   heed::AttentionReader attention = model.read_attention(tokens);
+//   attention.tile({.layer = 5, .head = 1, .level = attention.levels() - 1});  // the whole plane
+//   attention.most_attended(5, 1, position, 10);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "heed/error.h"
+
+namespace heed {
+
+class Gpt;
+
+// Means over the queries of a text, from the second on.
+struct HeadSummary {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  double entropy = 0;    // of a row, in nats
+  double evenness = 0;   // as a share of the largest entropy there could be
+  double distance = 0;   // mean tokens back
+  double first = 0;      // weight on the first token,
+  double self = 0;       // on the token itself,
+  double previous = 0;   // on the one just before,
+  double duplicate = 0;  // on earlier copies of it,
+  double induction = 0;  // on what followed those copies
+  double telling = 0;    // largest weight further back than the one before, the first left out
+};
+
+enum class AttentionValues { pattern, scores };
+enum class Pooling { mean, max };
+
+// A rectangle of one head's (T, T) plane, reduced. Beyond the plane a rectangle is cut off.
+struct AttentionRegion {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  std::int64_t query_begin = 0;
+  std::int64_t query_end = 0;
+  std::int64_t key_begin = 0;
+  std::int64_t key_end = 0;
+  std::int64_t pool = 1;  // a power of two: a cell stands for pool × pool elements
+  AttentionValues values = AttentionValues::pattern;
+  Pooling pooling = Pooling::mean;
+};
+
+// A position and what it is attended with.
+struct AttendedPosition {
+  std::int64_t position = 0;
+  float weight = 0;
+};
+
+class AttentionReader {
+ public:
+  // A tile of a map that zooms: level z has cells of 2^z × 2^z weights, in tiles of 256 × 256.
+  struct Tile {
+    std::int64_t layer = 0;
+    std::int64_t head = 0;
+    std::int64_t level = 0;
+    std::int64_t row = 0;
+    std::int64_t column = 0;
+    Pooling pooling = Pooling::mean;
+  };
+  struct Cells {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::vector<float> values;  // row by row
+  };
+
+  AttentionReader(AttentionReader&&) noexcept;
+  AttentionReader& operator=(AttentionReader&&) noexcept;
+  ~AttentionReader();
+
+  std::int64_t positions() const;
+  std::int64_t levels() const;  // of the map; the last is a single tile
+
+  // Begins to make a head's coarse levels on a thread of its own; tile() waits for what it needs.
+  // The levels of the heads used last are kept, up to about half a GiB of them.
+  void prepare(std::int64_t layer, std::int64_t head);
+
+  // All of these throw Error{invalid_argument} for what does not exist.
+  Cells tile(const Tile& tile);
+  Cells region(const AttentionRegion& region) const;
+  std::vector<float> row(std::int64_t layer, std::int64_t head, std::int64_t query) const;
+  std::vector<float> column(std::int64_t layer, std::int64_t head, std::int64_t key) const;
+  std::vector<AttendedPosition> most_attended(std::int64_t layer, std::int64_t head,
+                                              std::int64_t query, std::size_t count) const;
+  std::vector<AttendedPosition> most_attending(std::int64_t layer, std::int64_t head,
+                                               std::int64_t key, std::size_t count) const;
+
+ private:
+  friend class Model;
+  static AttentionReader read(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                              const std::vector<std::int64_t>& layers);
+  struct Parts;
+  explicit AttentionReader(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace heed

@@ -1,0 +1,131 @@
+// Lazy attention behind standard types, with the maps of the heads used last.
+#include <list>
+
+#include "base/error.h"
+#include "engine/read_attention.h"
+#include "microscope/attention_pyramid.h"
+#include "microscope/head_scan.h"
+
+namespace heed {
+namespace {
+
+// What the maps of several heads may take together; one is kept in any case.
+constexpr std::int64_t most_map_bytes = std::int64_t{1} << 29;
+
+AttentionReader::Cells cells_of(const Tensor<float>& values) {
+  return {.rows = values.shape()[0],
+          .columns = values.shape()[1],
+          .values = {values.span().begin(), values.span().end()}};
+}
+
+}  // namespace
+
+struct AttentionReader::Parts {
+  struct Map {
+    std::int64_t layer;
+    std::int64_t head;
+    std::unique_ptr<AttentionPyramid> pyramid;
+  };
+
+  LazyAttention attention;
+  std::list<Map> maps;  // the one used last first
+
+  AttentionPyramid& map_of(std::int64_t layer, std::int64_t head) {
+    const auto found = std::ranges::find_if(
+        maps, [&](const Map& map) { return map.layer == layer && map.head == head; });
+    if (found != maps.end()) {
+      maps.splice(maps.begin(), maps, found);
+    } else {
+      maps.push_front({layer, head, std::make_unique<AttentionPyramid>(attention, layer, head)});
+      const std::int64_t bytes = maps.front().pyramid->bytes();
+      while (maps.size() > 1 && std::ssize(maps) * bytes > most_map_bytes) maps.pop_back();
+    }
+    return *maps.front().pyramid;
+  }
+};
+
+AttentionReader::AttentionReader(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+AttentionReader::AttentionReader(AttentionReader&&) noexcept = default;
+AttentionReader& AttentionReader::operator=(AttentionReader&&) noexcept = default;
+AttentionReader::~AttentionReader() = default;
+
+AttentionReader AttentionReader::read(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                      const std::vector<std::int64_t>& layers) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  const auto positions = std::ssize(tokens);
+  require(positions <= gpt.config().context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}", positions,
+          gpt.config().context);
+  auto parts = std::make_unique<Parts>(Parts{LazyAttention(gpt.config(), layers, positions), {}});
+  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &parts->attention},
+              activations);
+  return AttentionReader(std::move(parts));
+}
+
+std::int64_t AttentionReader::positions() const {
+  return parts_->attention.positions(parts_->attention.layers().front());
+}
+
+std::int64_t AttentionReader::levels() const {
+  return AttentionPyramid(parts_->attention, parts_->attention.layers().front(), 0).levels();
+}
+
+void AttentionReader::prepare(std::int64_t layer, std::int64_t head) {
+  parts_->map_of(layer, head).build_in_background();
+}
+
+AttentionReader::Cells AttentionReader::tile(const Tile& tile) {
+  return cells_of(
+      parts_->map_of(tile.layer, tile.head).tile(tile.level, tile.row, tile.column, tile.pooling));
+}
+
+AttentionReader::Cells AttentionReader::region(const AttentionRegion& region) const {
+  return cells_of(parts_->attention.region(region));
+}
+
+std::vector<float> AttentionReader::row(std::int64_t layer, std::int64_t head,
+                                        std::int64_t query) const {
+  return parts_->attention.row(layer, head, query);
+}
+
+std::vector<float> AttentionReader::column(std::int64_t layer, std::int64_t head,
+                                           std::int64_t key) const {
+  return parts_->attention.column(layer, head, key);
+}
+
+std::vector<AttendedPosition> AttentionReader::most_attended(std::int64_t layer, std::int64_t head,
+                                                             std::int64_t query,
+                                                             std::size_t count) const {
+  return parts_->attention.most_attended(layer, head, query, count);
+}
+
+std::vector<AttendedPosition> AttentionReader::most_attending(std::int64_t layer, std::int64_t head,
+                                                              std::int64_t key,
+                                                              std::size_t count) const {
+  return parts_->attention.most_attending(layer, head, key, count);
+}
+
+std::vector<HeadSummary> summarise_heads(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+  const HeadScan scan = scan_heads(gpt, tokens);
+  std::vector<HeadSummary> summaries;
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      const HeadStatistics statistics = scan.statistics(layer, head);
+      summaries.push_back({.layer = layer,
+                           .head = head,
+                           .entropy = statistics.entropy,
+                           .evenness = statistics.evenness,
+                           .distance = statistics.distance,
+                           .first = statistics.first,
+                           .self = statistics.self,
+                           .previous = statistics.previous,
+                           .duplicate = statistics.duplicate,
+                           .induction = statistics.induction,
+                           .telling = statistics.telling});
+    }
+  }
+  return summaries;
+}
+
+}  // namespace heed

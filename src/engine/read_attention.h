@@ -1,0 +1,15 @@
+// What Model::read_attention and Model::heads do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heed/attention.h"
+#include "model/gpt.h"
+
+namespace heed {
+
+std::vector<HeadSummary> summarise_heads(const Gpt& gpt, std::span<const std::int32_t> tokens);
+
+}  // namespace heed
