@@ -262,6 +262,7 @@ void add_heads_command(CLI::App& app) {
       ->add_option("--statistics", options->statistics,
                    "What to show: " + statistic_names() + " [all but evenness and telling]")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAME");
   command
       ->add_option("--detect", options->detect,

@@ -166,6 +166,7 @@ void add_trace_command(CLI::App& app) {
                    "behind it, the gradient there")
       ->required()
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAME");
   command->add_option("--layers", options->layers, "Layers such as 0-3,7 [all]")->type_name("L");
   command->add_option("--heads", options->heads, "Heads, likewise [all]")->type_name("H");

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "cli/run_heed.h"
@@ -45,6 +46,12 @@ TEST(TraceCommand, TracesAGenerationToo) {
   EXPECT_EQ(document["tokens"].size(), 9U);
 }
 
+TEST(TraceCommand, TakesPointsOneByOneAndATextBehindThem) {
+  const Json document =
+      json_of("trace --points resid_pre0 --points k1,v1 'A mole' --json " + with_model());
+  EXPECT_EQ(document["arrays"].size(), 3U);
+}
+
 TEST(TraceCommand, RefusesBeforeItWorks) {
   const auto expect = [](const std::string& arguments, int status, const std::string& message) {
     const Outcome outcome = run_heed("trace --tokens 5,17,4 " + arguments + " " + with_model());
@@ -78,6 +85,18 @@ TEST(HeadsCommand, ListsEveryHeadTheStrongestFirst) {
   const Outcome table = run_heed("heads --tokens 5,17,4,5 --sort first --top 2 " + with_model());
   EXPECT_EQ(table.status, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("weight on the first token"));
+}
+
+TEST(HeadsCommand, ReadsAFileLongerThanTheContext) {
+  const testing::ScratchDirectory scratch;
+  const std::string file = (scratch.path() / "text.txt").string();
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "A fluffy mole met a blue hare. ";
+  write_text_file(file, text);
+  const Json document =
+      json_of("heads --statistics first,self --text " + file + " --json " + with_model());
+  EXPECT_GT(document["tokens"].get<int>(), 128);  // the model's context
+  EXPECT_EQ(document["heads"].size(), 6U);
 }
 
 TEST(HeadsCommand, RefusesWhatItDoesNotKnow) {
