@@ -76,6 +76,7 @@ class Run {
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
   void evaluate();
+  void measure();
   void sample();
   void save();
 
@@ -312,6 +313,16 @@ void Run::evaluate() {
   observer_.evaluated(position_.step, evaluation, is_best);
 }
 
+void Run::measure() {
+  if (!request_.measure) return;
+  OrderedJson line;
+  line["step"] = position_.step;
+  const OrderedJson measured = request_.measure(*gpt_, *tokenizer_);
+  line.update(measured);
+  directory_.append_metrics(line);
+  observer_.measured(position_.step, measured);
+}
+
 void Run::sample() {
   if (!request_.sample) return;
   const std::string text = request_.sample(*gpt_, *tokenizer_);
@@ -348,7 +359,10 @@ TrainSummary Run::train() {
     stepping += step_seconds;
     position_.seconds += step_seconds;
     report(result, step_seconds);
-    if (due(settings_.evaluate_every) || position_.step == settings_.steps) evaluate();
+    if (due(settings_.evaluate_every) || position_.step == settings_.steps) {
+      evaluate();
+      measure();
+    }
     if (due(settings_.sample_every)) sample();
     if (due(settings_.checkpoint_every)) save();
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
@@ -45,6 +46,7 @@ class TrainObserver {
   virtual void started(const RunDescription&) {}
   virtual void stepped(const StepReport&) {}
   virtual void evaluated(std::int64_t /*step*/, const Evaluation&, bool /*is_best*/) {}
+  virtual void measured(std::int64_t /*step*/, const OrderedJson&) {}
   virtual void sampled(std::int64_t /*step*/, const std::string& /*text*/) {}
   virtual void saved(std::int64_t /*step*/, const std::filesystem::path&) {}
 };
@@ -64,6 +66,9 @@ struct TrainRequest {
   RunStart start = RunStart::fresh;
   TrainObserver* observer = nullptr;
   StopFlag stop = nullptr;
+  // Measures the model at every evaluation; what it returns, an object, is a line of metrics.jsonl
+  // under its names. Empty: nothing is measured.
+  std::function<OrderedJson(const Gpt&, const Tokenizer&)> measure;
   // Writes a sample of the model's text; empty: no samples.
   std::function<std::string(const Gpt&, const Tokenizer&)> sample;
 };

@@ -1,0 +1,35 @@
+// Interventions written as short texts, for command lines and bindings.
+//
+//   L2H3          a head: its mixed values, blocks.2.attn.hook_z
+//   L2N17         a neuron: blocks.2.mlp.hook_post
+//   L2, L2.attn, L2.mlp    what a block, or one half of it, adds to the stream
+//   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h
+//
+// Each may be followed by @ and positions: @5, @3-7, @4- (from 4 on).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "microscope/intervention.h"
+
+namespace heed {
+
+struct InterventionPlace {
+  Site site;
+  Selection where;
+};
+
+// All the points that a text stands for. Throws Error{invalid_argument}, with the nearest names,
+// for one that stands for none in such a model.
+std::vector<InterventionPlace> parse_places(const GptConfig& config, std::string_view text);
+
+// "L1H0:7>3" or "L1H0:7>3,7>4": edges of a head from query to key.
+Intervention parse_cut(const GptConfig& config, std::string_view text, CutEdges::Rest rest);
+
+// "PLACE=NUMBER".
+std::vector<Intervention> parse_scale(const GptConfig& config, std::string_view text);
+
+}  // namespace heed
