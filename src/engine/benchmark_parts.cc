@@ -32,8 +32,9 @@ Tensor<float> random_tensor(const Shape& shape, std::uint64_t stream) {
 // Queries, keys and values side by side, as the joint projection writes them: (B, T, 3, H, D).
 class AttentionWork {
  public:
-  explicit AttentionWork(const AttentionShape& shape)
+  AttentionWork(const AttentionShape& shape, kernels::Precision precision)
       : shape_(shape),
+        precision_(precision),
         projected_(random_tensor({shape.batch, shape.positions, 3 * width()}, 1)),
         d_out_(random_tensor({shape.batch, shape.positions, shape.heads, shape.head_size}, 2)),
         out_(d_out_.shape()),
@@ -62,10 +63,12 @@ class AttentionWork {
     return {.query = part(projected, 0),
             .key = part(projected, 1),
             .value = part(projected, 2),
-            .scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_size))};
+            .scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_size)),
+            .precision = precision_};
   }
 
   AttentionShape shape_;
+  kernels::Precision precision_;
   Tensor<float> projected_;
   Tensor<float> d_out_;
   Tensor<float> out_;
@@ -98,8 +101,9 @@ class ThreadCount {
 }  // namespace
 
 BenchmarkReport measure_attention(const BenchmarkOptions& options) {
-  require(options.dtype == WeightFormat::f32, ErrorCode::unsupported,
-          "attention is in f32, not in {}", kernels::weight_format_name(options.dtype));
+  require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
+          ErrorCode::unsupported, "attention is in f32 or bf16, not in {}",
+          kernels::weight_format_name(options.dtype));
   const GptConfig config = options.model.empty() ? find_gpt_config(options.config)
                                                  : load_model(options.model).gpt.config();
   const AttentionShape shape{.batch = options.batch.value_or(1),
@@ -107,7 +111,8 @@ BenchmarkReport measure_attention(const BenchmarkOptions& options) {
                              .heads = config.heads,
                              .head_size = config.head_size};
   const std::int64_t count = options.count.value_or(1);
-  AttentionWork work(shape);
+  AttentionWork work(shape, options.dtype == WeightFormat::bf16 ? kernels::Precision::bf16
+                                                                : kernels::Precision::f32);
 
   BenchmarkReport report{.model = options.model.empty() ? options.config : options.model,
                          .batch = shape.batch,

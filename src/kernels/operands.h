@@ -104,6 +104,9 @@ struct AttentionInput {
   Mask mask = Mask::causal;
   T scale = T(1);
   Dropout dropout{};  // row = (b·H + h)·T + t, column = s
+  // In bf16 the operands of every product (query, key, value, the pattern and, backward, gradients)
+  // are rounded, where there are more than three queries; softmax and sums stay in f32.
+  Precision precision = Precision::f32;
 };
 
 // A rectangle of one head's (T, S) plane.

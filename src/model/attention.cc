@@ -35,16 +35,37 @@ View<T> concatenated_heads(const GptConfig& config, const Pass& pass, View<T> mi
   return mixed_values.reshape({pass.batch, pass.positions, config.heads, config.head_size});
 }
 
+// From this many positions on, prompts against weights prepared in bf16 are worth rounding for.
+constexpr std::int64_t long_prompt = 64;
+
+// Attention multiplies in the precision of the projection that its operands come from.
+kernels::Precision attention_precision(const LinearWeights& query_key_value, const Pass& pass) {
+  const kernels::PreparedWeight* const prepared = query_key_value.prepared;
+  const bool short_weights =
+      prepared != nullptr && prepared->format() == kernels::WeightFormat::bf16;
+  return short_weights && pass.positions >= long_prompt ? kernels::Precision::bf16
+                                                        : query_key_value.precision;
+}
+
+// Which attention of a model.
+struct AttentionSite {
+  const GptConfig& config;
+  std::int64_t layer;
+  kernels::Precision precision;
+};
+
 // What the queries look at: this pass's own keys and values, or everything in the cache and them.
-kernels::AttentionInput<float> attention_input(const GptConfig& config, std::int64_t layer,
-                                               const Pass& pass, const Heads<const float>& heads) {
+kernels::AttentionInput<float> attention_input(const AttentionSite& site, const Pass& pass,
+                                               const Heads<const float>& heads) {
+  const auto& [config, layer, precision] = site;
   kernels::AttentionInput<float> input{
       .query = heads.query,
       .key = heads.key,
       .value = heads.value,
       .mask = kernels::Mask::causal,
       .scale = 1.0F / std::sqrt(static_cast<float>(config.head_size)),
-      .dropout = pass.dropout.at(DropoutSite::pattern, layer, config.attention_dropout)};
+      .dropout = pass.dropout.at(DropoutSite::pattern, layer, config.attention_dropout),
+      .precision = precision};
   if (pass.cache != nullptr) {
     pass.cache->store(layer, heads.key, heads.value);
     input.key = pass.cache->keys(layer, pass.first_position + pass.positions);
@@ -54,8 +75,8 @@ kernels::AttentionInput<float> attention_input(const GptConfig& config, std::int
 }
 
 // Sequences whose memories differ in length, each with its own. Short work: one thread a sequence.
-void attend_apart(const GptConfig& config, std::int64_t layer, const Pass& pass,
-                  const Heads<const float>& heads, View<float> mixed, View<float> log_sum_exp) {
+void attend_apart(const AttentionSite& site, const Pass& pass, const Heads<const float>& heads,
+                  View<float> mixed, View<float> log_sum_exp) {
   parallel_items(pass.batch, [&](std::int64_t b) {
     const auto of_sequence = [b](const auto& view) { return view.slice(0, b, b + 1); };
     const Pass own{.batch = 1,
@@ -65,10 +86,9 @@ void attend_apart(const GptConfig& config, std::int64_t layer, const Pass& pass,
                    .editor = pass.editor,
                    .first_sequence = b};
     const auto input = attention_input(
-        config, layer, own,
-        {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
+        site, own, {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
     kernels::attention_forward(input, of_sequence(mixed), of_sequence(log_sum_exp));
-    edit_attention(own, layer, input, of_sequence(log_sum_exp), of_sequence(mixed));
+    edit_attention(own, site.layer, input, of_sequence(log_sum_exp), of_sequence(mixed));
   });
 }
 
@@ -86,13 +106,14 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
 
   // 2. each head weighs the values it finds by how well their keys answer: (B, T, H, D)
   const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
+  const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
   if (pass.caches.empty()) {
-    const auto input = attention_input(config, layer, pass, heads);
+    const auto input = attention_input(site, pass, heads);
     kernels::attention_forward(input, mixed, saved.log_sum_exp);
     edit_attention(pass, layer, input, saved.log_sum_exp, mixed);
     observe_attention(pass, layer, input, saved.log_sum_exp);
   } else {
-    attend_apart(config, layer, pass, heads, mixed, saved.log_sum_exp);
+    attend_apart(site, pass, heads, mixed, saved.log_sum_exp);
   }
   pass.visit(Point::mixed_values, layer, mixed);
 
@@ -114,7 +135,8 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
   // 2. mixed_values = softmax(query·keyᵀ·scale)·value, the pattern recomputed from log_sum_exp
   const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
   const auto d_heads = split_heads(config, pass, buffers.query_key_value);
-  const auto input = attention_input(config, layer, pass, heads);
+  const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
+  const auto input = attention_input(site, pass, heads);
   const View<const float> d_mixed = concatenated_heads(config, pass, buffers.mixed_values);
   pass.observe_gradient(Point::mixed_values, layer, d_mixed);
   observe_attention_gradients(pass, layer, input, saved.log_sum_exp, d_mixed);

@@ -1,10 +1,13 @@
 #include <cstring>
+#include <limits>
 
+#include "base/threads.h"
 #include "kernels/cases.h"
 #include "kernels/dropout_hash.h"
 #include "kernels/kernels.h"
 #include "kernels/reference/reference.h"
 #include "kernels/support.h"
+#include "tensor/dtype.h"
 
 namespace heed::kernels {
 namespace {
@@ -28,7 +31,8 @@ struct Problem {
 
   Dropout dropout() const { return {.rate = shape.dropout, .key = 99}; }
   AttentionInput<float> input() const {
-    return {query.single, key.single, value.single, shape.mask, shape.scale(), dropout()};
+    return {query.single,  key.single, value.single, shape.mask,
+            shape.scale(), dropout(),  precision};
   }
   AttentionInput<double> exact_input() const {
     return {query.exact, key.exact, value.exact, shape.mask, static_cast<double>(shape.scale()),
@@ -47,6 +51,17 @@ struct Problem {
                                           {d_query.exact, d_key.exact, d_value.exact});
   }
 
+  // Attention in bf16, of operands that bf16 can hold: what is left to compare is the rest of it.
+  void use_bf16() {
+    precision = Precision::bf16;
+    for (Twin* operand : {&query, &key, &value, &d_out}) {
+      for (std::int64_t i = 0; i < operand->single.size(); ++i) {
+        operand->single[i] = bf16_to_f32(f32_to_bf16(operand->single[i]));
+        operand->exact[i] = static_cast<double>(operand->single[i]);
+      }
+    }
+  }
+
   // A score of magnitude M = scale·‖query‖·‖key‖ ≈ √D carries a few roundings of M, each of which
   // changes a weight by the same relative amount; the weights' exponential adds 1.9e-7 (three
   // roundings); sums over S weights add about √S/4 roundings, being blocked.
@@ -56,7 +71,13 @@ struct Problem {
     return unit_roundoff * (8.0 + 2.0 * std::sqrt(size) + std::sqrt(memory) / 4.0);
   }
 
+  // In bf16 the sums of weights may add an exponential good to 3e-6.
+  double softmax_tolerance() const {
+    return tolerance() + (precision == Precision::bf16 ? 6e-6 : 0.0);
+  }
+
   cases::Attention shape;
+  Precision precision = Precision::f32;
   Twin query, key, value, d_out, out, log_sum_exp, d_query, d_key, d_value;
 };
 
@@ -79,6 +100,55 @@ TEST(Attention, ForwardAndBackwardMatchTheReference) {
       EXPECT_LE(relative_error(problem.d_query), 4.0 * problem.tolerance());
       EXPECT_LE(relative_error(problem.d_key), 4.0 * problem.tolerance());
       EXPECT_LE(relative_error(problem.d_value), 4.0 * problem.tolerance());
+    });
+  }
+}
+
+// Half the distance from 1 to the next bf16: the largest relative error of one rounding.
+constexpr double bf16_roundoff = 1.0 / (1 << 8) / 2.0;
+
+TEST(Attention, Bf16DiffersFromTheReferenceByTheRoundingOfWeights) {
+  for (const cases::Attention& shape : cases::attention()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    Problem problem(shape);
+    problem.use_bf16();
+    problem.exact_forward();
+    problem.exact_backward();
+    on_every_instruction_set([&] {
+      for (Twin* result : {&problem.out, &problem.d_query, &problem.d_key, &problem.d_value}) {
+        result->single.fill(NAN);
+      }
+      problem.forward();
+      problem.backward();
+      // each weight is rounded once before it meets its value, and values partly cancel
+      EXPECT_LE(relative_error(problem.out), 2.0 * bf16_roundoff + problem.softmax_tolerance());
+      EXPECT_LE(relative_error(problem.log_sum_exp), problem.softmax_tolerance());
+      EXPECT_LE(relative_error(problem.d_value), 2.0 * bf16_roundoff + 4.0 * problem.tolerance());
+      // gradients of scores are rounded, and before that lean on Σ out·d_out, whose out was; it is
+      // subtracted from terms of its size
+      EXPECT_LE(relative_error(problem.d_query), 4.0 * bf16_roundoff);
+      EXPECT_LE(relative_error(problem.d_key), 4.0 * bf16_roundoff);
+    });
+  }
+}
+
+TEST(Attention, Bf16RoundsItsOperands) {
+  for (const cases::Attention& shape :
+       {cases::Attention{2, 70, 90, 2, 24}, cases::Attention{2, 600, 700, 1, 64}}) {
+    SCOPED_TRACE(shape.name());
+    Problem rough(shape), rounded(shape);
+    rough.precision = Precision::bf16;
+    rounded.use_bf16();
+    on_every_instruction_set([&] {
+      rough.forward();
+      rounded.forward();
+      EXPECT_EQ(relative_error(rough.out.single, rounded.out.single), 0.0);
+      EXPECT_EQ(relative_error(rough.log_sum_exp.single, rounded.log_sum_exp.single), 0.0);
+      rounded.precision = Precision::f32;
+      rounded.forward();
+      EXPECT_GT(relative_error(rough.out.single, rounded.out.single), 1e-5);
+      rounded.precision = Precision::bf16;
     });
   }
 }
@@ -139,53 +209,56 @@ TEST(Attention, StridedViewsGiveTheSameBits) {
 }
 
 TEST(Attention, EveryTileIsThePatternAndRowsSumToOne) {
-  for (const cases::Attention& shape : cases::attention()) {
-    if (!cases::checked(shape.use) || shape.operations() > 2e7) continue;
-    SCOPED_TRACE(shape.name());
-    Problem problem(shape);
-    problem.exact_forward();
-    Tensor<double> exact_scores(Shape{shape.queries, shape.memory});
-    Tensor<double> exact_pattern(Shape{shape.queries, shape.memory});
-    const std::int64_t b = shape.batch - 1, h = shape.heads - 1;
-    const AttentionTile all{b, h, 0, shape.queries, 0, shape.memory};
-    reference::attention_scores_tile<double>(problem.exact_input(), all, exact_scores);
-    reference::attention_pattern_tile<double>(problem.exact_input(), problem.log_sum_exp.exact, all,
-                                              exact_pattern);
-    on_every_instruction_set([&] {
-      problem.forward();
-      // a rectangle that starts and ends anywhere
-      const AttentionTile tile{b,
-                               h,
-                               shape.queries / 3,
-                               shape.queries,
-                               shape.memory / 4,
-                               shape.memory - shape.memory / 5};
-      const Shape extents{tile.query_end - tile.query_begin, tile.key_end - tile.key_begin};
-      Tensor<float> scores(extents), pattern(extents), rows(Shape{shape.queries, shape.memory});
-      attention_scores_tile(problem.input(), tile, scores);
-      attention_pattern_tile(problem.input(), problem.log_sum_exp.single, tile, pattern);
-      attention_pattern_tile(problem.input(), problem.log_sum_exp.single, all, rows);
-      for (std::int64_t t = 0; t < extents[0]; ++t) {
-        for (std::int64_t s = 0; s < extents[1]; ++s) {
-          const double score = exact_scores.view()(tile.query_begin + t, tile.key_begin + s);
-          const double weight = exact_pattern.view()(tile.query_begin + t, tile.key_begin + s);
-          if (std::isinf(score)) {
-            EXPECT_EQ(scores.view()(t, s), static_cast<float>(score));
-            EXPECT_EQ(pattern.view()(t, s), 0.0F);
-          } else {
-            // D roundings of products as large as √D each, at worst
-            EXPECT_NEAR(scores.view()(t, s), score, problem.tolerance() * 4.0);
-            EXPECT_NEAR(pattern.view()(t, s), weight, weight * problem.tolerance() * 4.0 + 1e-30);
+  for (const cases::Attention& shape : cases::attention())
+    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+      if (!cases::checked(shape.use) || shape.operations() > 2e7) continue;
+      SCOPED_TRACE(shape.name() + (precision == Precision::bf16 ? " bf16" : ""));
+      Problem problem(shape);
+      if (precision == Precision::bf16) problem.use_bf16();
+      problem.exact_forward();
+      Tensor<double> exact_scores(Shape{shape.queries, shape.memory});
+      Tensor<double> exact_pattern(Shape{shape.queries, shape.memory});
+      const std::int64_t b = shape.batch - 1, h = shape.heads - 1;
+      const AttentionTile all{b, h, 0, shape.queries, 0, shape.memory};
+      reference::attention_scores_tile<double>(problem.exact_input(), all, exact_scores);
+      reference::attention_pattern_tile<double>(problem.exact_input(), problem.log_sum_exp.exact,
+                                                all, exact_pattern);
+      on_every_instruction_set([&] {
+        problem.forward();
+        // a rectangle that starts and ends anywhere
+        const AttentionTile tile{b,
+                                 h,
+                                 shape.queries / 3,
+                                 shape.queries,
+                                 shape.memory / 4,
+                                 shape.memory - shape.memory / 5};
+        const Shape extents{tile.query_end - tile.query_begin, tile.key_end - tile.key_begin};
+        Tensor<float> scores(extents), pattern(extents), rows(Shape{shape.queries, shape.memory});
+        attention_scores_tile(problem.input(), tile, scores);
+        attention_pattern_tile(problem.input(), problem.log_sum_exp.single, tile, pattern);
+        attention_pattern_tile(problem.input(), problem.log_sum_exp.single, all, rows);
+        for (std::int64_t t = 0; t < extents[0]; ++t) {
+          for (std::int64_t s = 0; s < extents[1]; ++s) {
+            const double score = exact_scores.view()(tile.query_begin + t, tile.key_begin + s);
+            const double weight = exact_pattern.view()(tile.query_begin + t, tile.key_begin + s);
+            if (std::isinf(score)) {
+              EXPECT_EQ(scores.view()(t, s), static_cast<float>(score));
+              EXPECT_EQ(pattern.view()(t, s), 0.0F);
+            } else {
+              // D roundings of products as large as √D each, at worst
+              EXPECT_NEAR(scores.view()(t, s), score, problem.tolerance() * 4.0);
+              EXPECT_NEAR(pattern.view()(t, s), weight,
+                          weight * problem.softmax_tolerance() * 4.0 + 1e-30);
+            }
           }
         }
-      }
-      for (std::int64_t t = 0; t < shape.queries; ++t) {
-        double sum = 0.0;
-        for (std::int64_t s = 0; s < shape.memory; ++s) sum += rows.view()(t, s);
-        EXPECT_NEAR(sum, 1.0, 2.0 * problem.tolerance());
-      }
-    });
-  }
+        for (std::int64_t t = 0; t < shape.queries; ++t) {
+          double sum = 0.0;
+          for (std::int64_t s = 0; s < shape.memory; ++s) sum += rows.view()(t, s);
+          EXPECT_NEAR(sum, 1.0, 2.0 * problem.softmax_tolerance());
+        }
+      });
+    }
 }
 
 // With values that spell out the identity, out is the kept pattern itself.
@@ -232,6 +305,34 @@ TEST(Attention, RepeatedRunsAgreeToTheBit) {
   }
 }
 
+// Which thread takes which queries, and how many at a time, changes no bit.
+TEST(Attention, ThreadsDoNotChangeResults) {
+  struct Restore {
+    int before = thread_count();
+    ~Restore() { set_thread_count(before); }
+  } restore;
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    Problem one(cases::Attention{1, 700, 900, 3, 64, Mask::causal, 0.1F});
+    one.precision = precision;
+    set_thread_count(1);
+    one.forward();
+    one.backward();
+    for (const int threads : {2, 3, 8}) {
+      Problem several(one.shape);
+      several.precision = precision;
+      set_thread_count(threads);
+      several.forward();
+      EXPECT_EQ(relative_error(several.out.single, one.out.single), 0.0);
+      EXPECT_EQ(relative_error(several.log_sum_exp.single, one.log_sum_exp.single), 0.0);
+      several.backward();
+      EXPECT_EQ(relative_error(several.d_key.single, one.d_key.single), 0.0);
+      EXPECT_EQ(relative_error(several.d_value.single, one.d_value.single), 0.0);
+      // the query gradient may be added up from several shares of the memory
+      EXPECT_LE(relative_error(several.d_query.single, one.d_query.single), one.tolerance());
+    }
+  }
+}
+
 TEST(Attention, NoQueriesMeanNoGradients) {
   Problem problem(cases::Attention{1, 0, 5, 2, 8});
   problem.d_key.single.fill(NAN);
@@ -257,6 +358,40 @@ TEST(Attention, SharpPatternsStayFinite) {
     for (const Twin* result : {&problem.d_query, &problem.d_key, &problem.d_value}) {
       EXPECT_TRUE(all_finite(result->single.span()));
     }
+  });
+}
+
+// What is seen late outweighs everything before it by far more than exponents can hold.
+TEST(Attention, MaximaMayComeLate) {
+  Problem problem(cases::Attention{1, 530, 330, 1, 32, Mask::full});
+  for (const std::int64_t s : {50, 200, 300}) {
+    for (std::int64_t d = 0; d < 32; ++d) {
+      problem.key.single[s * 32 + d] *= static_cast<float>(s);
+      problem.key.exact[s * 32 + d] *= static_cast<double>(s);
+    }
+  }
+  problem.exact_forward();
+  on_every_instruction_set([&] {
+    problem.forward();
+    // scores reach 300·√32·2 ≈ 3e3, and a few roundings of that are 1e-3 of a weight
+    EXPECT_LE(relative_error(problem.out), 2e-3);
+    EXPECT_LE(relative_error(problem.log_sum_exp), problem.tolerance());
+  });
+}
+
+TEST(Attention, TheLargestNumbersStayFinite) {
+  Problem problem(cases::Attention{1, 513, 513, 1, 32});
+  problem.value.single.fill(0.0F);
+  problem.value.exact.fill(0.0);
+  for (std::int64_t d = 0; d < 32; ++d) {
+    problem.value.single[d] = std::numeric_limits<float>::max();
+    problem.value.exact[d] = std::numeric_limits<float>::max();
+  }
+  problem.exact_forward();
+  on_every_instruction_set([&] {
+    problem.forward();
+    EXPECT_TRUE(all_finite(problem.out.single.span()));
+    EXPECT_LE(relative_error(problem.out), problem.tolerance());
   });
 }
 

@@ -60,6 +60,16 @@ inline std::vector<Attention> attention() {
           {1, 20, 20, 1, 259, Mask::full},
           {2, 530, 541, 1, 20, Mask::causal, 0.1F},  // enough blocks to be copied together
           {2, 512, 600, 1, 16, Mask::full},
+          {1, 5, 70, 1, 64},
+          {1, 65, 65, 2, 16},
+          {2, 63, 63, 1, 24, Mask::causal, 0.2F},
+          {1, 200, 200, 1, 96, Mask::full, 0.1F},
+          {1, 64, 64, 1, 160},
+          {1, 200, 420, 1, 128},
+          {1, 63, 63, 1, 256, Mask::full},
+          {1, 600, 1300, 3, 64, Mask::causal, 0.1F},
+          {1, 513, 530, 1, 80},
+          {1, 545, 545, 1, 259, Mask::full},
           {1, 520, 700, 1, 24},  // one head for two threads: its memory is dealt out
           {12, 64, 64, 4, 32, Mask::causal, 0.0F, Use::both},
           {16, 256, 256, 6, 32, Mask::causal, 0.0F, Use::measure},

@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "kernels/cpu/attention_blocks.h"
+#include "kernels/cpu/attention_tiles.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
@@ -13,16 +14,36 @@
 namespace heed::kernels {
 namespace {
 
-// Up to this many queries are attended to one by one: a block would leave most of its lanes empty.
-constexpr std::int64_t few_queries = 3;
-
 // A part of the memory long enough that starting a piece of work for it costs nothing beside it.
 constexpr std::int64_t least_part = 512;
 constexpr std::int64_t most_parts = 16;
 
+// Queries below which a span spends more on packing the memory than an idle thread costs.
+constexpr std::int64_t least_span = 128;
+
+// Below this, taking f32 apart into three parts costs more than tiles save (measured with heads of
+// 16 to 256, and 64 to 2048 queries).
+constexpr std::int64_t least_f32_queries = 512;
+constexpr std::int64_t least_f32_head_size = 32;
+
+// Tiles, where there are any and they are worth it.
+const TileAttention* tiles_for(const AttentionInput<float>& input) {
+  const Precision precision = precision_of(input);
+  const bool worthwhile =
+      precision == Precision::bf16 ||
+      (input.query.extent(1) >= least_f32_queries && input.query.extent(3) >= least_f32_head_size);
+  return worthwhile ? tile_attention(precision) : nullptr;
+}
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t unit) { return divide_up(a, unit) * unit; }
+
 // Floats of a head's memory that are copied together at most, in each thread: 16 MiB. Longer ones
 // are read where they lie, so that working memory does not grow with the context.
 constexpr std::int64_t most_packed_memory = std::int64_t{1} << 22;
+
+// Floats of the shares of the query gradient that are added up at the end: 32 MiB.
+constexpr std::int64_t most_shared = std::int64_t{1} << 23;
 
 // Whether `heads` pieces of equal work keep all threads busy to the end, or nearly.
 bool divides_evenly(std::int64_t heads) {
@@ -70,6 +91,26 @@ void forward_row_by_row(const AttentionInput<float>& input, View<float> out,
   }
 }
 
+void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& input,
+                      View<float> out, View<float> log_sum_exp) {
+  const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
+  const std::int64_t heads = input.query.extent(2), planes = batch * heads;
+  if (planes == 0) return;
+  // long spans pack the memory seldom, several for each thread share the work evenly
+  const std::int64_t wanted = divide_up(4 * thread_count(), planes);
+  const std::int64_t shortest = round_up(divide_up(queries, wanted), query_group);
+  const std::int64_t span =
+      std::min(tiles.longest_span(input.query.extent(3)), std::max(shortest, least_span));
+  const std::int64_t spans = divide_up(queries, span);
+  parallel_items(planes * spans, [&](std::int64_t item) {
+    // the last spans first: under a causal mask they take longest
+    const std::int64_t plane = item % planes, b = plane / heads, h = plane % heads;
+    const std::int64_t begin = (spans - 1 - item / planes) * span;
+    tiles.attend_span(head_of(input, b, h), begin, std::min(begin + span, queries),
+                      head_rows(out, b, h), &log_sum_exp(b, h, 0));
+  });
+}
+
 }  // namespace
 
 void attention_forward(const AttentionInput<float>& input, View<float> out,
@@ -78,6 +119,9 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2);
   if (queries <= few_queries) return forward_row_by_row(input, out, log_sum_exp);
+  if (const TileAttention* const tiles = tiles_for(input)) {
+    return forward_in_tiles(*tiles, input, out, log_sum_exp);
+  }
   const std::int64_t blocks = (queries + query_block - 1) / query_block;
   const auto attend = [&](const Head& head, std::int64_t b, std::int64_t h, std::int64_t block) {
     const std::int64_t begin = block * query_block;
@@ -129,14 +173,18 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
   const std::int64_t memory = input.key.extent(1), planes = batch * heads;
   if (planes == 0) return;
   if (queries == 0) return clear(gradients.key), clear(gradients.value);
+  const TileAttention* const in_tiles = tiles_for(input);
   // With too few heads to occupy the threads evenly, each head's memory is dealt out tile by tile
   // to several items, whose shares of the query gradient are added up in order.
-  const std::int64_t threads = thread_count(), tiles = (memory + key_block - 1) / key_block;
+  const std::int64_t threads = thread_count();
+  const std::int64_t pieces =
+      divide_up(memory, in_tiles != nullptr ? in_tiles->memory_piece(size) : key_block);
+  const std::int64_t share = queries * size;
   const std::int64_t parts =
       divides_evenly(planes)
           ? 1
-          : std::clamp<std::int64_t>((4 * threads + planes - 1) / planes, 1, tiles);
-  const std::int64_t share = queries * size;
+          : std::clamp<std::int64_t>(divide_up(4 * threads, planes), 1,
+                                     std::min(pieces, most_shared / (planes * share) + 1));
   float* const shares =
       parts == 1 ? nullptr
                  : scratch(Scratch::shared, static_cast<std::size_t>(planes * parts * share));
@@ -151,7 +199,12 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
                                                     : Rows<float>{shares + item * share, size},
                                        .key = head_rows(gradients.key, b, h),
                                        .value = head_rows(gradients.value, b, h)};
-    attend_backward(head_of(input, b, h), head_gradients, part, parts);
+    const Head head = head_of(input, b, h);
+    if (in_tiles != nullptr) {
+      in_tiles->attend_backward(head, head_gradients, part, parts);
+    } else {
+      attend_backward(head, head_gradients, part, parts);
+    }
   });
   if (parts == 1) return;
   parallel_ranges(planes * queries, 64, [&](std::int64_t begin, std::int64_t end) {

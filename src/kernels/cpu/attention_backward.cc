@@ -75,8 +75,17 @@ HWY_INLINE void CopyRows(Rows<const float> from, std::int64_t count, std::int64_
   for (std::int64_t i = 0; i < count; ++i) std::copy_n(from[i], head_size, to[i]);
 }
 
-// Where a head's memory and the gradients on their way to it lie: in place, or, if that is not a
-// whole number of vectors wide or visited often, copied together.
+HWY_INLINE void AddRows(Rows<const float> from, std::int64_t count, std::int64_t head_size,
+                        Rows<float> to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const row = from[i];
+    float* const sum = to[i];
+    for (std::int64_t k = 0; k < head_size; ++k) sum[k] += row[k];
+  }
+}
+
+// Where a stretch of a head's memory and the gradients on their way to it lie: in place, or, if
+// that is not what Multiply reads or is visited often, copied together.
 struct BackwardMemory {
   Rows<const float> key;
   Rows<const float> value;
@@ -85,19 +94,40 @@ struct BackwardMemory {
   bool copied;
 };
 
+// The memory [begin, end), of whose tiles those at first, first + step, ... are attended to.
+struct Stretch {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t first;
+  std::int64_t step;
+};
+
+// Memory rows copied together at most: 8 MiB of a head of 64, so that working memory does not grow
+// with the context.
+HWY_INLINE std::int64_t LongestStretch(std::int64_t columns, std::int64_t parts) {
+  const std::int64_t rows = std::max<std::int64_t>(8192 * 64 / columns, 1);
+  return RoundUp(rows, key_block * parts);
+}
+
 HWY_INLINE BackwardMemory PlaceMemory(const Head& head, const HeadGradients& gradients,
-                                      std::int64_t part, std::int64_t parts) {
+                                      const Stretch& stretch) {
   const std::int64_t size = head.head_size, columns = WholeVectors(size);
-  if (columns == size && head.queries < blocks_worth_packing * query_block) {
-    return {head.key, head.value, gradients.key, gradients.value, false};
+  const auto [begin, end, first, step] = stretch;
+  if (columns == size && head.precision == Precision::f32 &&
+      head.queries < blocks_worth_packing * query_block) {
+    return {{head.key[begin], head.key.stride},
+            {head.value[begin], head.value.stride},
+            {gradients.key[begin], gradients.key.stride},
+            {gradients.value[begin], gradients.value.stride},
+            false};
   }
-  const std::int64_t plane = head.memory * columns;
+  const std::int64_t plane = (end - begin) * columns;
   float* const key = scratch(Scratch::memory, static_cast<std::size_t>(4 * plane));
   float* const value = key + plane;
-  for (std::int64_t s = part * key_block; s < head.memory; s += parts * key_block) {
-    const std::int64_t count = std::min(key_block, head.memory - s);
-    CopyPadded({head.key[s], head.key.stride}, count, size, key + s * columns);
-    CopyPadded({head.value[s], head.value.stride}, count, size, value + s * columns);
+  for (std::int64_t s = first; s < end; s += step) {
+    const std::int64_t count = std::min(key_block, end - s), to = (s - begin) * columns;
+    CopyOperand(head, {head.key[s], head.key.stride}, count, key + to);
+    CopyOperand(head, {head.value[s], head.value.stride}, count, value + to);
   }
   return {{key, columns},
           {value, columns},
@@ -123,28 +153,29 @@ struct BackwardBuffers {
   float *d_query, *padded_query, *padded_d_out;  // (queries, columns)
 };
 
-void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64_t part,
-                    std::int64_t parts) {
+HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients,
+                                const Stretch& stretch) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const std::int64_t size = head.head_size, columns = WholeVectors(size);
-  const BackwardMemory memory = PlaceMemory(head, gradients, part, parts);
+  const auto [start, end, first_tile, step] = stretch;
+  const BackwardMemory memory = PlaceMemory(head, gradients, stretch);
   const BackwardBuffers buffers(columns);
-  const bool dropping = head.dropout.rate > 0.0F;
+  const bool dropping = head.dropout.rate > 0.0F, rounding = head.precision == Precision::bf16;
   const float keep_scale = 1.0F / (1.0F - head.dropout.rate);
   BlockRows rows{};
   TileDropout dropout;
-  std::int64_t met = 0;  // memory rows that earlier blocks saw, whose gradients are begun
-  for (std::int64_t begin = 0; begin < head.queries; begin += query_block) {
+  std::int64_t met = start;  // memory rows that earlier blocks saw, whose gradients are begun
+  const std::int64_t blind = std::max<std::int64_t>(start - head.visible, 0);
+  for (std::int64_t begin = blind / query_block * query_block; begin < head.queries;
+       begin += query_block) {
     const std::int64_t queries = std::min(query_block, head.queries - begin);
-    const Rows<const float> query{head.query[begin], head.query.stride};
     const Rows<const float> d_out{gradients.d_out[begin], gradients.d_out.stride};
-    PackTransposed(query, queries, size, head.scale * std::numbers::log2e_v<float>,
+    const Rows<const float> query_rows =
+        Operand(head, {head.query[begin], head.query.stride}, queries, buffers.padded_query);
+    const Rows<const float> d_out_rows = Operand(head, d_out, queries, buffers.padded_d_out);
+    PackTransposed(query_rows, queries, size, head.scale * std::numbers::log2e_v<float>,
                    buffers.query_transposed);
-    PackTransposed(d_out, queries, size, head.scale * keep_scale, buffers.d_out_transposed);
-    const Rows<const float> whole_query =
-        PaddedRows(query, queries, size, false, buffers.padded_query);
-    const Rows<const float> whole_d_out =
-        PaddedRows(d_out, queries, size, false, buffers.padded_d_out);
+    PackTransposed(d_out_rows, queries, size, head.scale * keep_scale, buffers.d_out_transposed);
     for (std::int64_t j = 0; j < queries; ++j) {
       rows.log_sum_exp[j] = gradients.log_sum_exp[begin + j] * std::numbers::log2e_v<float>;
       rows.inner[j] = head.scale * Dot(gradients.out[begin + j], d_out[j], size);
@@ -152,15 +183,17 @@ void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64
     if (dropping) dropout.Prepare(head, begin, queries);
 
     std::fill_n(buffers.d_query, queries * columns, 0.0F);
-    const std::int64_t last = visible_end(head, begin + queries);
-    for (std::int64_t s = part * key_block; s < last; s += parts * key_block) {
-      const TilePlace place = PlaceTile(head, begin, queries, s);
-      const Rows<const float> key{memory.key[s], memory.key.stride};
+    const std::int64_t last = std::min(visible_end(head, begin + queries), end);
+    for (std::int64_t s = first_tile; s < last; s += step) {
+      TilePlace place = PlaceTile(head, begin, queries, s);
+      place.keys = std::min(place.keys, last - s);
+      const std::int64_t row = s - start;
+      const Rows<const float> key{memory.key[row], memory.key.stride};
       // 1: scores = scale · query·keyᵀ, as forward had them
       MultiplyScores(place, key, buffers.query_transposed, size, buffers.scores);
       // 4: out = dropout(pattern)·value, towards the pattern
-      MultiplyScores(place, {memory.value[s], memory.value.stride}, buffers.d_out_transposed, size,
-                     buffers.products);
+      MultiplyScores(place, {memory.value[row], memory.value.stride}, buffers.d_out_transposed,
+                     size, buffers.products);
       // 3 and 2: pattern = softmax(scores), dropped
       dropout.first_column = static_cast<std::uint32_t>(s);
       for (std::int64_t j = 0; j < queries; j += lanes) {
@@ -172,29 +205,47 @@ void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64
                                      buffers.products);
         }
       }
+      if (rounding) {
+        RoundToBf16(buffers.scores, place.keys * query_block);
+        RoundToBf16(buffers.products, place.keys * query_block);
+      }
       // 4, towards values; 1, towards queries and keys
       MixOverKeys<Start::keep>(place, buffers.products, key, columns, {buffers.d_query, columns},
                                nullptr);
-      const Rows<float> d_key{memory.d_key[s], memory.d_key.stride};
-      const Rows<float> d_value{memory.d_value[s], memory.d_value.stride};
+      const Rows<float> d_key{memory.d_key[row], memory.d_key.stride};
+      const Rows<float> d_value{memory.d_value[row], memory.d_value.stride};
       const bool first = s >= met;
       for (std::int64_t i = std::max<std::int64_t>(met - s, 0); !first && i < place.keys; ++i) {
         std::fill_n(d_key[i], memory.copied ? columns : size, 0.0F);
         std::fill_n(d_value[i], memory.copied ? columns : size, 0.0F);
       }
-      MixOverQueries(place, buffers.scores, whole_d_out, columns, d_value, first);
-      MixOverQueries(place, buffers.products, whole_query, columns, d_key, first);
+      MixOverQueries(place, buffers.scores, d_out_rows, columns, d_value, first);
+      MixOverQueries(place, buffers.products, query_rows, columns, d_key, first);
     }
     met = last;
-    CopyRows({buffers.d_query, columns}, queries, size,
-             {gradients.query[begin], gradients.query.stride});
+    AddRows({buffers.d_query, columns}, queries, size,
+            {gradients.query[begin], gradients.query.stride});
   }
-  for (std::int64_t s = part * key_block; memory.copied && s < head.memory;
-       s += parts * key_block) {
-    const std::int64_t count = std::min(key_block, head.memory - s);
-    CopyRows({memory.d_key[s], columns}, count, size, {gradients.key[s], gradients.key.stride});
-    CopyRows({memory.d_value[s], columns}, count, size,
+  for (std::int64_t s = first_tile; memory.copied && s < end; s += step) {
+    const std::int64_t count = std::min(key_block, end - s), row = s - start;
+    CopyRows({memory.d_key[row], columns}, count, size, {gradients.key[s], gradients.key.stride});
+    CopyRows({memory.d_value[row], columns}, count, size,
              {gradients.value[s], gradients.value.stride});
+  }
+}
+
+void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64_t part,
+                    std::int64_t parts) {
+  const std::int64_t longest = LongestStretch(WholeVectors(head.head_size), parts);
+  for (std::int64_t t = 0; t < head.queries; ++t) {
+    std::fill_n(gradients.query[t], head.head_size, 0.0F);
+  }
+  for (std::int64_t begin = 0; begin < head.memory; begin += longest) {
+    AttendToStretch(head, gradients,
+                    {.begin = begin,
+                     .end = std::min(begin + longest, head.memory),
+                     .first = begin + part * key_block,
+                     .step = parts * key_block});
   }
 }
 
@@ -205,15 +256,18 @@ void AttendTile(const Head& head, std::int64_t query_begin, std::int64_t query_e
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t columns = WholeVectors(head.head_size);
   const std::int64_t queries = query_end - query_begin, keys = key_end - key_begin;
-  float* const tile = scratch(Scratch::item, query_block * (key_block + columns));
+  float* const tile = scratch(Scratch::item, query_block * (key_block + 2 * columns));
   float* const transposed = tile + query_block * key_block;
+  float* const copy = transposed + query_block * columns;  // of queries, then of keys
   const bool pattern = log_sum_exp != nullptr;
-  PackTransposed({head.query[query_begin], head.query.stride}, queries, head.head_size,
+  const Rows<const float> query =
+      Operand(head, {head.query[query_begin], head.query.stride}, queries, copy);
+  PackTransposed(query, queries, head.head_size,
                  pattern ? head.scale * std::numbers::log2e_v<float> : head.scale, transposed);
   const TilePlace place{keys, queries, key_begin - head.visible - query_begin};
   // every score, masked or not: diagonal such that nothing is left out
-  MultiplyScores({keys, queries, -keys}, {head.key[key_begin], head.key.stride}, transposed,
-                 head.head_size, tile);
+  const Rows<const float> key = Operand(head, {head.key[key_begin], head.key.stride}, keys, copy);
+  MultiplyScores({keys, queries, -keys}, key, transposed, head.head_size, tile);
   if (pattern) {
     for (std::int64_t j = 0; j < queries; j += lanes) {
       HWY_ALIGN float normalisers[query_block] = {};

@@ -76,8 +76,8 @@ std::int64_t PackedMemorySize(const Head& head) {
 Head PackMemory(const Head& head, float* buffer) {
   const std::int64_t columns = WholeVectors(head.head_size);
   float* const values = buffer + head.memory * columns;
-  CopyPadded(head.key, head.memory, head.head_size, buffer);
-  CopyPadded(head.value, head.memory, head.head_size, values);
+  CopyOperand(head, head.key, head.memory, buffer);
+  CopyOperand(head, head.value, head.memory, values);
   Head packed = head;
   packed.key = {buffer, columns};
   packed.value = {values, columns};
@@ -90,14 +90,17 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const std::int64_t queries = end - begin;
   const std::int64_t columns = WholeVectors(head.head_size);
-  float* const tile = scratch(Scratch::item, query_block * (key_block + 3 * columns));
+  float* const tile = scratch(Scratch::item, query_block * (key_block + 4 * columns));
   float* const transposed = tile + query_block * key_block;
   float* const mixed = transposed + query_block * columns;
-  float* const padded = mixed + query_block * columns;
+  float* const query_copy = mixed + query_block * columns;
+  float* const memory_copy = query_copy + query_block * columns;  // of keys, then of values
 
   // Scores in powers of two: exp(scores) = 2^(scores·log2 e).
-  PackTransposed({head.query[begin], head.query.stride}, queries, head.head_size,
-                 head.scale * std::numbers::log2e_v<float>, transposed);
+  const Rows<const float> query =
+      Operand(head, {head.query[begin], head.query.stride}, queries, query_copy);
+  PackTransposed(query, queries, head.head_size, head.scale * std::numbers::log2e_v<float>,
+                 transposed);
   RunningSoftmax state;
   std::fill_n(state.maximum, query_block, -std::numeric_limits<float>::infinity());
   std::fill_n(state.sum, query_block, 0.0F);
@@ -107,7 +110,11 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
 
   for (std::int64_t s = 0, last = visible_end(head, end); s < last; s += key_block) {
     const TilePlace place = PlaceTile(head, begin, queries, s);
-    MultiplyScores(place, {head.key[s], head.key.stride}, transposed, head.head_size, tile);
+    const auto operand = [&](const Rows<const float>& memory) {
+      const Rows<const float> rows{memory[s], memory.stride};
+      return head.padded ? rows : Operand(head, rows, place.keys, memory_copy);
+    };
+    MultiplyScores(place, operand(head.key), transposed, head.head_size, tile);
     dropout.first_column = static_cast<std::uint32_t>(s);
     for (std::int64_t j = 0; j < queries; j += lanes) {
       if (dropping) {
@@ -116,8 +123,8 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
         SoftmaxColumn<false>(place, j, dropout, tile, state);
       }
     }
-    const Rows<const float> value = PaddedRows({head.value[s], head.value.stride}, place.keys,
-                                               head.head_size, head.padded, padded);
+    if (head.precision == Precision::bf16) RoundToBf16(tile, place.keys * query_block);
+    const Rows<const float> value = operand(head.value);
     if (s == 0) {
       MixOverKeys<Start::zero>(place, tile, value, columns, {mixed, columns}, nullptr);
     } else {

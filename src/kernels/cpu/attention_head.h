@@ -27,7 +27,8 @@ struct Head {
   float scale = 1.0F;
   Dropout dropout{};
   std::int64_t first_row = 0;  // dropout's row of query 0
-  bool padded = false;         // whether rows of key and value are zero up to a whole vector
+  Precision precision = Precision::f32;
+  bool padded = false;  // whether key and value are copies: rounded, zero up to a whole vector
 };
 
 // Query rows and memory rows handled at a time: tiles of 64 × 64 (16 KiB) and head sizes of up to
@@ -45,6 +46,14 @@ Rows<T> head_rows(const View<T>& view, std::int64_t batch, std::int64_t head) {
   return {view.data() + batch * view.stride(0) + head * view.stride(2), view.stride(1)};
 }
 
+// Up to this many queries are attended to one by one, and in f32, as decoding does: a block would
+// leave most of its lanes empty.
+inline constexpr std::int64_t few_queries = 3;
+
+inline Precision precision_of(const AttentionInput<float>& input) {
+  return input.query.extent(1) <= few_queries ? Precision::f32 : input.precision;
+}
+
 inline Head head_of(const AttentionInput<float>& input, std::int64_t batch, std::int64_t head) {
   const std::int64_t queries = input.query.extent(1), memory = input.key.extent(1);
   return {.query = head_rows(input.query, batch, head),
@@ -56,7 +65,8 @@ inline Head head_of(const AttentionInput<float>& input, std::int64_t batch, std:
           .visible = input.mask == Mask::causal ? memory - queries : memory,
           .scale = input.scale,
           .dropout = input.dropout,
-          .first_row = (batch * input.query.extent(2) + head) * queries};
+          .first_row = (batch * input.query.extent(2) + head) * queries,
+          .precision = precision_of(input)};
 }
 
 // Memory rows that the queries before `query_end` can see.

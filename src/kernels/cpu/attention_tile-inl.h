@@ -202,13 +202,35 @@ HWY_INLINE void CopyPadded(Rows<const float> rows, std::int64_t count, std::int6
   }
 }
 
-// Rows as Multiply wants them: themselves where head_size is a whole number of vectors or they are
-// padded already, else a padded copy in `buffer`.
-HWY_INLINE Rows<const float> PaddedRows(Rows<const float> rows, std::int64_t count,
-                                        std::int64_t head_size, bool padded, float* buffer) {
-  const std::int64_t columns = WholeVectors(head_size);
-  if (padded || columns == head_size) return rows;
-  CopyPadded(rows, count, head_size, buffer);
+// To bf16, halves to even, for f32 arithmetic on operands of that precision.
+HWY_INLINE void RoundToBf16(float* values, std::int64_t count) {
+  const Floats d;
+  const Words dw;
+  const auto round = [&](Float value) HEED_INLINE_LAMBDA {
+    const auto bits = hn::BitCast(dw, value);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(dw, 1));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(dw, 0x7FFF)));
+    return hn::BitCast(d, hn::And(rounded, hn::Set(dw, 0xFFFF0000)));
+  };
+  ForEachVector(static_cast<std::size_t>(count),
+                [&](std::size_t, auto load, auto store)
+                    HEED_INLINE_LAMBDA { store(round(load(values)), values); });
+}
+
+// CopyPadded, in the precision of the head's products.
+HWY_INLINE void CopyOperand(const Head& head, Rows<const float> rows, std::int64_t count,
+                            float* to) {
+  CopyPadded(rows, count, head.head_size, to);
+  if (head.precision == Precision::bf16) RoundToBf16(to, count * WholeVectors(head.head_size));
+}
+
+// Rows as Multiply wants them, whole vectors in the precision of the head's products: themselves,
+// or a copy in `buffer`.
+HWY_INLINE Rows<const float> Operand(const Head& head, Rows<const float> rows, std::int64_t count,
+                                     float* buffer) {
+  const std::int64_t columns = WholeVectors(head.head_size);
+  if (columns == head.head_size && head.precision == Precision::f32) return rows;
+  CopyOperand(head, rows, count, buffer);
   return {buffer, columns};
 }
 

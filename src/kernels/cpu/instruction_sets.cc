@@ -105,6 +105,8 @@ void use_instruction_set(std::string_view name) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+bool has_tile_products() { return unit_in_use() == Bf16Unit::amx; }
+
 bool has_bf16_products() { return unit_in_use() != Bf16Unit::none; }
 
 ProductKernels product_kernels(Precision precision) {

@@ -56,6 +56,9 @@ struct ProductKernels {
 // BF16, and elsewhere in f32 arithmetic on rounded operands.
 ProductKernels product_kernels(Precision precision);
 
+// Whether the instruction set in use multiplies tiles (AMX).
+bool has_tile_products();
+
 ProductKernels f32_product_kernels();
 ProductKernels rounded_product_kernels();
 ProductKernels avx512_bf16_product_kernels();
