@@ -152,6 +152,7 @@ class Model {
                          const TraceRequest& request) const;
 
  private:
+  friend struct ModelAccess;
   struct Parts;
   explicit Model(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;

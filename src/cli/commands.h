@@ -12,6 +12,8 @@ void add_predict_command(CLI::App& app);
 void add_attend_command(CLI::App& app);
 void add_trace_command(CLI::App& app);
 void add_heads_command(CLI::App& app);
+void add_lens_command(CLI::App& app);
+void add_explain_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_params_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);

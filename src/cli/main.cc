@@ -40,6 +40,8 @@ void add_all_commands(CLI::App& app) {
   add_attend_command(app);
   add_trace_command(app);
   add_heads_command(app);
+  add_lens_command(app);
+  add_explain_command(app);
   add_eval_command(app);
   add_params_command(app);
   add_tokenize_command(app);

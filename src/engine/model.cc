@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "engine/loaded_model.h"
+#include "engine/model_parts.h"
 #include "engine/read_attention.h"
 #include "engine/traced_generation.h"
 #include "generate/generator.h"
@@ -32,10 +32,6 @@ std::vector<float> to_vector(std::span<const float> values) {
 }
 
 }  // namespace
-
-struct Model::Parts {
-  LoadedModel model;
-};
 
 Model::Model(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Model::Model(Model&&) noexcept = default;

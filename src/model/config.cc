@@ -179,6 +179,7 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
 
   const Fields own(fields.has("heed") ? document["heed"] : Json::object(), source + ": heed");
   config.has_bias = own.boolean_or("bias", true);
+  config.head_bias = own.boolean_or("head_bias", false);
   if (own.has("head_size")) {
     config.head_size = own.integer("head_size");
   } else {
@@ -221,6 +222,7 @@ OrderedJson gpt_config_to_json(const GptConfig& config) {
   }
   OrderedJson own = OrderedJson::object();
   if (!config.has_bias) own["bias"] = false;  // zero biases are written all the same
+  if (config.head_bias) own["head_bias"] = true;
   if (config.attention_width() != config.channels) own["head_size"] = config.head_size;
   if (!own.empty()) json["heed"] = own;
   return json;

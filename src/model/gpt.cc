@@ -156,7 +156,10 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
   forward(tokens, pass, buffers.activations);
   const LossSum loss = buffers.loss.forward_backward(
       buffers.activations.final_norm(), parameters_.head(), flat(targets), buffers.losses,
-      {.scale = step.scale, .d_x = buffers.gradients.norm, .d_head = gradients.head()});
+      {.scale = step.scale,
+       .d_x = buffers.gradients.norm,
+       .d_head = gradients.head(),
+       .d_bias = gradients.head_bias()});
   backward(tokens, pass, buffers.activations, buffers.gradients, &gradients);
   return loss;
 }

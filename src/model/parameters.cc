@@ -72,6 +72,7 @@ ArenaLayout gpt_layout(const GptConfig& config) {
   }
   add_pair(layout, "ln_f", {c}, config.has_bias);
   if (!config.tied_head) layout.add("lm_head.weight", {config.vocabulary_size, c});
+  if (config.head_bias) layout.add("lm_head.bias", {config.vocabulary_size});
   return layout;
 }
 
@@ -88,6 +89,7 @@ GptParameters::GptParameters(const GptConfig& config)
   final_norm_ =
       norm(find_view(arena_, layout_, "ln_f.weight"), find_view(arena_, layout_, "ln_f.bias"));
   head_.weight = tensor(config.tied_head ? "wte.weight" : "lm_head.weight");
+  head_.bias = find_view(arena_, layout_, "lm_head.bias");
 }
 
 void GptParameters::initialize(std::uint64_t seed) {
@@ -181,5 +183,7 @@ View<float> GptGradients::tensor(std::string_view name) { return tensor_of(arena
 View<float> GptGradients::head() {
   return tensor(config_.tied_head ? "wte.weight" : "lm_head.weight");
 }
+
+View<float> GptGradients::head_bias() { return find_view(arena_, layout_, "lm_head.bias"); }
 
 }  // namespace heed

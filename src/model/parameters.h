@@ -41,7 +41,8 @@ struct BlockGradients {
 //   for each layer l: h.l.ln_1.{weight, bias} (C), h.l.attn.c_attn.{weight (3A, C), bias (3A)},
 //     h.l.attn.c_proj.{weight (C, A), bias (C)}, h.l.ln_2.{weight, bias} (C),
 //     h.l.mlp.c_fc.{weight (F, C), bias (F)}, h.l.mlp.c_proj.{weight (C, F), bias (C)},
-//   ln_f.{weight, bias} (C), and lm_head.weight (V, C) when it is not tied.
+//   ln_f.{weight, bias} (C), lm_head.weight (V, C) when it is not tied, and lm_head.bias (V) when
+//   the head has one.
 // Biases are absent when the config has none.
 ArenaLayout gpt_layout(const GptConfig& config);
 
@@ -97,6 +98,7 @@ class GptGradients {
   View<float> tensor(std::string_view name);
 
   View<float> head();
+  View<float> head_bias();  // absent when the head has none
   const BlockGradients& block(std::int64_t layer) const { return blocks_[layer]; }
   const NormWeightGradients& final_norm() const { return final_norm_; }
 

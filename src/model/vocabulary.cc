@@ -74,8 +74,8 @@ LossSum VocabularyLoss::forward_backward(View<const float> x, const Head& head,
     // 1. backwards
     kernels::linear_backward_input(head.weight, logits, backward.d_x.slice(0, begin, end),
                                    head.precision);
-    kernels::linear_backward_parameters(chunk_x, logits, {.weight = backward.d_head},
-                                        head.precision);
+    kernels::linear_backward_parameters(
+        chunk_x, logits, {.weight = backward.d_head, .bias = backward.d_bias}, head.precision);
   });
 }
 

@@ -31,12 +31,13 @@ class VocabularyLoss {
   LossSum forward(View<const float> x, const Head& head, View<const std::int32_t> targets,
                   View<float> losses);
 
-  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_head (V, C)
-  // accumulates.
+  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_head (V, C) and
+  // d_bias (V), absent where the head has none, accumulate.
   struct Backward {
     float scale = 1.0F;
     View<float> d_x;
     View<float> d_head;
+    View<float> d_bias{};
   };
   LossSum forward_backward(View<const float> x, const Head& head, View<const std::int32_t> targets,
                            View<float> losses, const Backward& backward);

@@ -56,6 +56,7 @@ TEST(Config, IsReadAsItWasWritten) {
   unusual.end_of_text = 36;
   GptConfig rectified = plain;
   rectified.activation = Activation::relu;
+  rectified.head_bias = true;
   for (const GptConfig& config : {plain, unusual, rectified}) {
     EXPECT_EQ(read(Json::parse(gpt_config_to_json(config).dump())), config);
   }

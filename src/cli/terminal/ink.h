@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/terminal/palette.h"
+#include "microscope/palette.h"
 #include "cli/terminal/terminal.h"
 
 namespace heed::cli {

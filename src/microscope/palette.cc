@@ -1,4 +1,4 @@
-#include "cli/terminal/palette.h"
+#include "microscope/palette.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-namespace heed::cli {
+namespace heed {
 namespace {
 
 double to_linear(std::uint8_t channel) {
@@ -60,6 +60,12 @@ constexpr std::array<Lch, 5> sequential{{{0.24, 0.09, 310},
                                          {0.75, 0.14, 155},
                                          {0.92, 0.17, 105}}};
 
+constexpr std::array<Lch, 5> paper_sequential{{{0.985, 0.015, 110},
+                                               {0.87, 0.09, 140},
+                                               {0.70, 0.10, 190},
+                                               {0.50, 0.12, 245},
+                                               {0.30, 0.12, 275}}};
+
 double luminance(Rgb colour) {
   return 0.2126 * to_linear(colour.red) + 0.7152 * to_linear(colour.green) +
          0.0722 * to_linear(colour.blue);
@@ -97,6 +103,18 @@ Rgb diverging_colour(double value) {
                  strength * end.chroma, end.hue});
 }
 
+Rgb paper_sequential_colour(double value) { return to_rgb(between(paper_sequential, value)); }
+
+Rgb paper_diverging_colour(double value) {
+  constexpr Lch middle{0.975, 0.0, 0};
+  constexpr Lch negative{0.42, 0.17, 262};
+  constexpr Lch positive{0.50, 0.14, 45};
+  const double strength = std::min(std::abs(value), 1.0);
+  const Lch& end = value < 0 ? negative : positive;
+  return to_rgb({middle.lightness + strength * (end.lightness - middle.lightness),
+                 strength * end.chroma, end.hue});
+}
+
 Rgb text_on(Rgb background) {
   // Contrast with black and white is equal at a luminance of √(1.05·0.05) − 0.05.
   return luminance(background) > 0.179 ? Rgb{0, 0, 0} : Rgb{255, 255, 255};
@@ -115,4 +133,4 @@ int nearest_of_256(Rgb colour) {
   return best;
 }
 
-}  // namespace heed::cli
+}  // namespace heed

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace heed::cli {
+namespace heed {
 
 struct Rgb {
   std::uint8_t red = 0;
@@ -31,10 +31,15 @@ Rgb sequential_colour(double value);
 // value in [-1, 1]: blue over a middle grey to orange.
 Rgb diverging_colour(double value);
 
+// The same for paper, whose ground is white: value in [0, 1] from nearly white over green to dark
+// blue, and in [-1, 1] from blue over nearly white to dark orange. Zero is the lightest.
+Rgb paper_sequential_colour(double value);
+Rgb paper_diverging_colour(double value);
+
 // Black or white, whichever reads better on `background`.
 Rgb text_on(Rgb background);
 
 // The nearest of the 256-colour palette's cube and greys.
 int nearest_of_256(Rgb colour);
 
-}  // namespace heed::cli
+}  // namespace heed

@@ -1,0 +1,409 @@
+// heed explain: what the weights alone say of heads and neurons.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/files.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/result_file.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "microscope/composition.h"
+#include "microscope/neuron_contexts.h"
+#include "microscope/singular_vectors.h"
+#include "microscope/weight_processing.h"
+#include "microworld/corpus.h"
+
+namespace heed::cli {
+namespace {
+
+struct ExplainOptions {
+  std::string model = "starter";
+  std::string kind = "value";  // of composition
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  std::int64_t neuron = 0;
+  std::int64_t vectors = 6;
+  std::string text;
+  std::int64_t top = 8;
+  bool raw_weights = false;
+  std::string out;
+  bool json = false;
+};
+
+// The model whose weights are read: processed, unless they are wanted as they are.
+Gpt readable_weights(const ExplainOptions& options, const Gpt& gpt) {
+  if (options.raw_weights) return process_weights(gpt, {false, false, false, false});
+  return process_weights(gpt);
+}
+
+std::string head_name(std::int64_t index, std::int64_t heads) {
+  return fmt::format("L{}H{}", index / heads, index % heads);
+}
+
+std::string words_of_reading(const LoadedModel& model, const std::vector<TokenScore>& tokens,
+                             int width) {
+  std::string words;
+  for (const TokenScore& token : tokens) {
+    words += (words.empty() ? "" : " ") + visible(model.token_bytes(token.token));
+  }
+  return fit(words, width);
+}
+
+OrderedJson reading_json(const LoadedModel& model, const std::vector<TokenScore>& tokens) {
+  OrderedJson list = OrderedJson::array();
+  for (const TokenScore& token : tokens) {
+    list.push_back({{"id", token.token},
+                    {"token", model.token_bytes(token.token)},
+                    {"score", json_number(token.score)}});
+  }
+  return list;
+}
+
+// --- composition
+
+CompositionKind kind_of(const std::string& name) {
+  if (name == "query") return CompositionKind::query;
+  return name == "key" ? CompositionKind::key : CompositionKind::value;
+}
+
+void write_composition(const ExplainOptions& options, const LoadedModel& model,
+                       const Tensor<float>& scores) {
+  const GptConfig& config = model.gpt.config();
+  const std::int64_t all = config.layers * config.heads;
+  write_result(
+      options.out,
+      {.text = {.title = "Composition by the " + options.kind + ": who reads whom",
+                .caption = fmt::format("Model {}. ‖W_OV · W‖ / (‖W_OV‖ ‖W‖) of each head (row) "
+                                       "and every later one (column); {} weights.",
+                                       model.name, options.raw_weights ? "raw" : "processed")},
+       .draw =
+           [&](const FigureText& text) {
+             std::vector<std::string> names;
+             for (std::int64_t i = 0; i < all; ++i) names.push_back(head_name(i, config.heads));
+             return draw_heat_map({.values = scores.view().reshape({all, all}),
+                                   .row_labels = names,
+                                   .column_labels = names,
+                                   .row_axis = "writes",
+                                   .column_axis = "reads",
+                                   .value_name = "score"},
+                                  text);
+           },
+       .arrays = {{options.kind + "_composition", scores.view()}}});
+}
+
+void explain_composition(const ExplainOptions& options) {
+  check_out(options.out);
+  const LoadedModel model = load_model(options.model);
+  const GptConfig& config = model.gpt.config();
+  const Tensor<float> scores =
+      composition_scores(readable_weights(options, model.gpt), kind_of(options.kind));
+  write_composition(options, model, scores);
+
+  const std::int64_t all = config.layers * config.heads;
+  std::vector<std::int64_t> pairs;
+  for (std::int64_t i = 0; i < all * all; ++i) {
+    if (i / all / config.heads < i % all / config.heads) pairs.push_back(i);
+  }
+  const auto count = std::min(options.top, std::ssize(pairs));
+  std::partial_sort(pairs.begin(), pairs.begin() + count, pairs.end(),
+                    [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
+  pairs.resize(static_cast<std::size_t>(count));
+  if (options.json) {
+    OrderedJson rows = OrderedJson::array();
+    for (const std::int64_t pair : pairs) {
+      rows.push_back({{"writes", head_name(pair / all, config.heads)},
+                      {"reads", head_name(pair % all, config.heads)},
+                      {"score", json_number(scores[pair])}});
+    }
+    return print_json({{"model", model.name}, {"kind", options.kind}, {"pairs", std::move(rows)}});
+  }
+  const Ink ink(standard_output());
+  Table table({{"writes"}, {"reads"}, {"score", Align::right}});
+  for (const std::int64_t pair : pairs) {
+    table.add({head_name(pair / all, config.heads), head_name(pair % all, config.heads),
+               fmt::format("{:.3f}", scores[pair])});
+  }
+  print("\n" + ink.title("Heads that work together, by the " + options.kind) +
+        ink.quiet("  1 would be a perfect fit\n\n") + table.text(ink));
+}
+
+// --- singular vectors of a head
+
+struct ReadCircuit {
+  const char* name;
+  const char* left;
+  const char* right;
+  SingularVectors vectors;
+  std::vector<TokenReading> left_words;
+  std::vector<TokenReading> right_words;
+};
+
+ReadCircuit read_circuit(const Gpt& gpt, HeadCircuit circuit, const ExplainOptions& options) {
+  ReadCircuit read{.name = "W_OV", .left = "reads", .right = "writes"};
+  if (circuit == HeadCircuit::query_key) read = {.name = "W_QK", .left = "asks", .right = "finds"};
+  read.vectors = singular_vectors(gpt, circuit, options.layer, options.head);
+  const std::int64_t count = std::min(options.vectors, std::ssize(read.vectors.values));
+  const auto first = [count](const Tensor<float>& rows) { return rows.view().slice(0, 0, count); };
+  read.left_words = read_embedded(gpt, first(read.vectors.left), options.top);
+  read.right_words = circuit == HeadCircuit::query_key
+                         ? read_embedded(gpt, first(read.vectors.right), options.top)
+                         : read_written(gpt, first(read.vectors.right), options.top);
+  return read;
+}
+
+OrderedJson circuit_json(const LoadedModel& model, const ReadCircuit& read) {
+  OrderedJson rows = OrderedJson::array();
+  for (std::size_t i = 0; i < read.left_words.size(); ++i) {
+    const auto both = [&](const TokenReading& words) {
+      return OrderedJson{{"most", reading_json(model, words.most)},
+                         {"least", reading_json(model, words.least)}};
+    };
+    rows.push_back({{"value", json_number(read.vectors.values[i])},
+                    {read.left, both(read.left_words[i])},
+                    {read.right, both(read.right_words[i])}});
+  }
+  return rows;
+}
+
+void print_circuit(const LoadedModel& model, const ReadCircuit& read, const Ink& ink, int width) {
+  Table table({{read.name, Align::right}, {""}, {read.left}, {read.right}});
+  const int room = std::max(12, (width - 22) / 2);
+  for (std::size_t i = 0; i < read.left_words.size(); ++i) {
+    const auto row = [&](const std::string& value, const char* sign, auto&& end) {
+      table.add({value, sign, words_of_reading(model, end(read.left_words[i]), room),
+                 words_of_reading(model, end(read.right_words[i]), room)});
+    };
+    row(fmt::format("{:.2f}", read.vectors.values[i]), "+",
+        [](const TokenReading& words) { return words.most; });
+    row("", "−", [](const TokenReading& words) { return words.least; });
+  }
+  print(table.text(ink) + "\n");
+}
+
+void write_circuits(const ExplainOptions& options, const LoadedModel& model,
+                    const std::vector<ReadCircuit>& circuits) {
+  std::vector<std::vector<float>> values;
+  Result result{
+      .text = {.title = fmt::format("Singular values of head L{}H{}", options.layer, options.head),
+               .caption = fmt::format("Model {}. Of W_QK and W_OV; {} weights.", model.name,
+                                      options.raw_weights ? "raw" : "processed")}};
+  values.reserve(circuits.size());
+  for (const ReadCircuit& circuit : circuits) {
+    const std::string name = circuit.name;
+    values.emplace_back(circuit.vectors.values.begin(), circuit.vectors.values.end());
+    result.arrays.push_back({name + ".singular_values",
+                             View<const float>(values.back().data(), {std::ssize(values.back())})});
+    result.arrays.push_back({name + ".left", circuit.vectors.left.view()});
+    result.arrays.push_back({name + ".right", circuit.vectors.right.view()});
+  }
+  result.draw = [&](const FigureText& text) {
+    constexpr std::size_t most_bars = 16;
+    BarFigure bars{.value_name = "singular value"};
+    for (const ReadCircuit& circuit : circuits) {
+      for (std::size_t i = 0; i < std::min(most_bars, circuit.vectors.values.size()); ++i) {
+        bars.labels.push_back(fmt::format("{} {}", circuit.name, i));
+        bars.values.push_back(circuit.vectors.values[i]);
+      }
+    }
+    return draw_bars(bars, text);
+  };
+  write_result(options.out, result);
+}
+
+void explain_head(const ExplainOptions& options) {
+  check_out(options.out);
+  const LoadedModel model = load_model(options.model);
+  const Gpt gpt = readable_weights(options, model.gpt);
+  std::vector<ReadCircuit> circuits;
+  for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
+    circuits.push_back(read_circuit(gpt, circuit, options));
+  }
+  write_circuits(options, model, circuits);
+  if (options.json) {
+    OrderedJson document{{"model", model.name}, {"layer", options.layer}, {"head", options.head}};
+    for (const ReadCircuit& circuit : circuits) {
+      document[circuit.name] = circuit_json(model, circuit);
+    }
+    return print_json(document);
+  }
+  const Terminal terminal = standard_output();
+  const Ink ink(terminal);
+  print("\n" + ink.title(fmt::format("Layer {}, head {}", options.layer, options.head)) +
+        ink.quiet("  its strongest directions in words, both ends of each\n\n"));
+  for (const ReadCircuit& circuit : circuits) print_circuit(model, circuit, ink, terminal.width);
+}
+
+// --- neurons
+
+std::string corpus_of(const ExplainOptions& options) {
+  if (!options.text.empty()) return read_text_file(options.text);
+  return microworld::corpus(microworld::Microworld(1), 0, 300);
+}
+
+OrderedJson neuron_json(const LoadedModel& model, const NeuronMemory& memory) {
+  OrderedJson contexts = OrderedJson::array();
+  for (const NeuronContext& context : memory.contexts) {
+    OrderedJson activations = OrderedJson::array();
+    for (const float value : context.activations) activations.push_back(json_number(value));
+    contexts.push_back({{"position", context.position},
+                        {"activation", json_number(context.activation)},
+                        {"tokens", model.token_bytes(context.tokens)},
+                        {"activations", std::move(activations)},
+                        {"peak", context.peak}});
+  }
+  return {{"model", model.name},
+          {"layer", memory.id.layer},
+          {"neuron", memory.id.neuron},
+          {"mean_activation", json_number(memory.mean_activation)},
+          {"active_share", json_number(memory.active_share)},
+          {"largest", json_number(memory.largest)},
+          {"promotes", reading_json(model, memory.says.most)},
+          {"suppresses", reading_json(model, memory.says.least)},
+          {"contexts", std::move(contexts)}};
+}
+
+void print_neuron(const LoadedModel& model, const NeuronMemory& memory) {
+  const Terminal terminal = standard_output();
+  const Ink ink(terminal);
+  print("\n" + ink.title(fmt::format("Layer {}, neuron {}", memory.id.layer, memory.id.neuron)) +
+        ink.quiet(fmt::format("  above zero at {} of the tokens, at most {:.2f}\n\n",
+                              percent(memory.active_share), memory.largest)));
+  for (const NeuronContext& context : memory.contexts) {
+    std::string before;
+    std::string after;
+    for (std::int64_t i = 0; i < std::ssize(context.tokens); ++i) {
+      if (i == context.peak) continue;
+      (i < context.peak ? before : after) += printable_lines(model.token_bytes(context.tokens[i]));
+    }
+    for (std::string* side : {&before, &after}) std::ranges::replace(*side, '\n', ' ');
+    const std::string peak = visible(model.token_bytes(context.tokens[context.peak]));
+    print(pad_left(fmt::format("{:.2f}", context.activation), 8) + "  " + ink.quiet(before) +
+          ink.bold("[" + peak + "]") + ink.quiet(after) + "\n");
+  }
+  print("\n  promotes    " + words_of_reading(model, memory.says.most, terminal.width - 14) +
+        "\n  suppresses  " + words_of_reading(model, memory.says.least, terminal.width - 14) +
+        "\n");
+}
+
+void write_neuron(const ExplainOptions& options, const LoadedModel& model,
+                  const NeuronMemory& memory) {
+  std::vector<float> activations;
+  std::vector<std::int32_t> positions;
+  for (const NeuronContext& context : memory.contexts) {
+    activations.push_back(context.activation);
+    positions.push_back(static_cast<std::int32_t>(context.position));
+  }
+  const std::int64_t count = std::ssize(activations);
+  write_result(
+      options.out,
+      {.text = {.title = fmt::format("What excites neuron {} of layer {}", memory.id.neuron,
+                                     memory.id.layer),
+                .caption = fmt::format("Model {}. mlp.hook_post at its most exciting places; "
+                                       "above zero at {} of the tokens.",
+                                       model.name, percent(memory.active_share))},
+       .draw =
+           [&](const FigureText& text) {
+             BarFigure bars{.value_name = "activation"};
+             for (const NeuronContext& context : memory.contexts) {
+               std::string label;
+               for (std::int64_t i = std::max<std::int64_t>(0, context.peak - 3); i <= context.peak;
+                    ++i) {
+                 label += visible(model.token_bytes(context.tokens[i]));
+               }
+               bars.labels.push_back(label);
+               bars.values.push_back(context.activation);
+             }
+             return draw_bars(bars, text);
+           },
+       .arrays = {{"activations", View<const float>(activations.data(), {count})},
+                  {"positions", View<const std::int32_t>(positions.data(), {count})}}});
+}
+
+void explain_neuron(const ExplainOptions& options) {
+  check_out(options.out);
+  const LoadedModel model = load_model(options.model);
+  const std::vector<std::int32_t> corpus = model.encode(corpus_of(options));
+  ProgressLine line;
+  const NeuronId neuron{options.layer, options.neuron};
+  const NeuronMemory memory =
+      find_neuron_contexts(
+          model.gpt, corpus, std::span(&neuron, 1),
+          {.top = options.top, .progress = line.callback(), .stop = interrupt_flag()})
+          .front();
+  line.clear();
+  write_neuron(options, model, memory);
+  if (options.json) return print_json(neuron_json(model, memory));
+  print_neuron(model, memory);
+}
+
+// What the three have in common.
+CLI::App* add_part(CLI::App& parent, const std::string& name, const std::string& description,
+                   ExplainOptions& options, const std::string& top) {
+  CLI::App* command = add_command(parent, name, description);
+  add_model_option(*command, options.model);
+  command->add_option("--top", options.top, top)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("K");
+  add_out_option(*command, options.out);
+  add_json_option(*command, options.json);
+  return command;
+}
+
+void add_raw_weights(CLI::App& command, ExplainOptions& options) {
+  command.add_flag("--raw-weights", options.raw_weights,
+                   "Weights as they are: norms not folded in, means not taken out");
+}
+
+void add_layer(CLI::App& command, ExplainOptions& options) {
+  command.add_option("--layer", options.layer, "From 0")->required()->type_name("L");
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app) {
+  CLI::App* command =
+      add_command(app, "explain", "Read the weights: how heads compose, what heads and neurons do");
+  command->require_subcommand(1);
+  const auto make = [] { return std::make_shared<ExplainOptions>(); };
+
+  auto options = make();
+  CLI::App* part = add_part(*command, "composition", "Which heads read what earlier heads write",
+                            *options, "Pairs to list");
+  part->add_option("--kind", options->kind, "What is read: query, key or value")
+      ->check(CLI::IsMember({"query", "key", "value"}))
+      ->capture_default_str()
+      ->type_name("KIND");
+  add_raw_weights(*part, *options);
+  part->callback([options] { explain_composition(*options); });
+
+  options = make();
+  part = add_part(*command, "head", "Singular vectors of one head's W_QK and W_OV, in words",
+                  *options, "Words at each end");
+  add_layer(*part, *options);
+  part->add_option("--head", options->head, "From 0")->required()->type_name("H");
+  part->add_option("--vectors", options->vectors, "Directions to show")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  add_raw_weights(*part, *options);
+  part->callback([options] { explain_head(*options); });
+
+  options = make();
+  part = add_part(*command, "neuron", "Where a neuron fires, and what it then says", *options,
+                  "Places and words");
+  add_layer(*part, *options);
+  part->add_option("--neuron", options->neuron, "From 0")->required()->type_name("N");
+  part->add_option("--text", options->text, "The corpus [300 stories of the microworld]")
+      ->type_name("FILE");
+  part->callback([options] { explain_neuron(*options); });
+}
+
+}  // namespace heed::cli

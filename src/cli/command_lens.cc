@@ -1,0 +1,169 @@
+// heed lens: what each layer would predict, and what a logit is made of.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/lens.h"
+#include "cli/output.h"
+#include "cli/terminal/text.h"
+#include "tokenizer/utf8.h"
+
+namespace heed::cli {
+namespace {
+
+struct LensCommandOptions {
+  std::string model = "starter";
+  TextOptions text;
+  std::string token;
+  std::string attribute;
+  std::string against;
+  std::string by = "component";
+  std::int64_t position = -1;
+  std::int64_t steps = 64;
+  std::size_t top = 0;  // 0: 5 in the lens, 24 in an attribution
+  bool without_norm = false;
+  std::string out;
+  bool json = false;
+};
+
+void check_options(const LensCommandOptions& options) {
+  check_out(options.out);
+  if (options.attribute.empty() && !options.against.empty()) {
+    fail_usage("--against is what an --attribute is compared with; give one");
+  }
+  if (!options.attribute.empty() && !options.token.empty()) {
+    fail_usage("give either --token, to follow it through the layers, or --attribute");
+  }
+}
+
+AttributionUnit unit_of(const std::string& name) {
+  if (name == "head") return AttributionUnit::head;
+  if (name == "neuron") return AttributionUnit::neuron;
+  if (name == "source") return AttributionUnit::source;
+  return AttributionUnit::component;
+}
+
+OrderedJson document_of(const ExplainedText& text) {
+  return {{"model", text.model.name}, {"tokens", tokens_json(text.model, text.tokens)}};
+}
+
+void show_lens(const LensCommandOptions& options, const ExplainedText& text) {
+  LensRequest request;
+  if (options.top > 0) request.options.top = static_cast<std::int64_t>(options.top);
+  if (options.without_norm) request.options.norm = LensNorm::none;
+  if (!options.token.empty()) {
+    request.token = single_token(text.model, options.token, "--token");
+    request.options.followed = {*request.token};
+  }
+  const LogitLens lens = look_through_layers(text.model.gpt, text.tokens, request.options);
+  write_lens(options.out, text, request, lens);
+  if (!options.json) return print_lens(text, request, lens);
+  OrderedJson document = document_of(text);
+  if (request.token) document["followed"] = *request.token;
+  document["layers"] = lens_json(text, lens);
+  print_json(document);
+}
+
+void show_attribution(const LensCommandOptions& options, const ExplainedText& text) {
+  LogitQuestion question{.token = single_token(text.model, options.attribute, "--attribute")};
+  if (!options.against.empty()) {
+    question.against = single_token(text.model, options.against, "--against");
+  }
+  OrderedJson document = document_of(text);
+  if (options.by == "input") {
+    const IntegratedGradients integrated = integrate_gradients(
+        text.model.gpt, text.tokens, {question, options.position}, options.steps);
+    write_integrated(options.out, text, question, integrated);
+    if (!options.json) return print_integrated(text, question, integrated);
+    document["attribution"] = integrated_json(text, question, integrated);
+    return print_json(document);
+  }
+  const Attribution attribution =
+      attribute_logit(text.model.gpt, text.tokens, question, unit_of(options.by), options.position);
+  write_attribution(options.out, text, attribution);
+  if (!options.json) {
+    return print_attribution(text, attribution, options.top == 0 ? 24 : options.top);
+  }
+  document["attribution"] = attribution_json(text, attribution);
+  print_json(document);
+}
+
+void lens(const LensCommandOptions& options) {
+  check_options(options);
+  const LoadedModel model = load_model(options.model);
+  const ExplainedText text{.model = model, .tokens = read_tokens(options.text, model)};
+  if (options.attribute.empty()) return show_lens(options, text);
+  show_attribution(options, text);
+}
+
+}  // namespace
+
+std::string ExplainedText::name(std::int32_t token) const {
+  return "“" + visible(model.token_bytes(token)) + "”";
+}
+
+std::int32_t single_token(const LoadedModel& model, const std::string& text,
+                          const std::string& option) {
+  const std::int64_t size = model.gpt.config().vocabulary_size;
+  if (text.size() > 1 && text[0] == '#' &&
+      text.find_first_not_of("0123456789", 1) == std::string::npos) {
+    const std::int32_t id = parse_token_ids(text.substr(1)).front();
+    if (id >= size) fail_usage(fmt::format("{} {}: ids are 0 to {}", option, text, size - 1));
+    return id;
+  }
+  const std::vector<std::int32_t> ids = model.encode(text);
+  if (ids.size() == 1) return ids.front();
+  std::string pieces;
+  for (const std::string& bytes : model.token_bytes(ids)) {
+    pieces += (pieces.empty() ? "" : " | ") + visible(bytes);
+  }
+  fail_usage(
+      fmt::format("{} {} is {} tokens, not one: {}", option, in_quotes(text), ids.size(), pieces));
+}
+
+void add_lens_command(CLI::App& app) {
+  CLI::App* command =
+      add_command(app, "lens", "Show what each layer would predict, and what made a prediction");
+  auto options = std::make_shared<LensCommandOptions>();
+  add_model_option(*command, options->model);
+  add_text_options(*command, options->text);
+  command
+      ->add_option("--token", options->token,
+                   "Follow one token through the layers: its probability and rank; #17 is an id")
+      ->type_name("WORD");
+  command->add_flag("--no-norm", options->without_norm, "Leave the final norm out of the lens");
+  command
+      ->add_option("--attribute", options->attribute,
+                   "What adds to the logit of this token, and what takes from it")
+      ->type_name("WORD");
+  command->add_option("--against", options->against, "With --attribute: above this token's logit")
+      ->type_name("WORD");
+  command
+      ->add_option("--by", options->by,
+                   "With --attribute: component, head, neuron, source (what each head reads where) "
+                   "or input (integrated gradients)")
+      ->check(CLI::IsMember({"component", "head", "neuron", "source", "input"}))
+      ->capture_default_str()
+      ->type_name("PART");
+  command
+      ->add_option("--position", options->position,
+                   "With --attribute: the position that predicts, from 0; -1 is the last")
+      ->capture_default_str()
+      ->type_name("T");
+  command->add_option("--steps", options->steps, "Of --by input: points of the integral")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--top", options->top,
+                   "Tokens in each cell of the lens [5], or terms of an attribution [24]")
+      ->check(CLI::PositiveNumber)
+      ->type_name("K");
+  add_out_option(*command, options->out);
+  add_json_option(*command, options->json);
+  command->callback([options] { lens(*options); });
+}
+
+}  // namespace heed::cli

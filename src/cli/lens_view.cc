@@ -1,0 +1,172 @@
+// The logit lens on a terminal, as a document and in files.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/lens.h"
+#include "cli/output.h"
+#include "cli/terminal/heat_map.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/text.h"
+#include "tensor/tensor.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr int label_columns = 7;  // "  L11  "
+constexpr int narrowest_cell = 8;
+constexpr int narrowest_followed = 12;  // " <.1% #50257"
+constexpr int widest_cell = 14;
+
+std::string row_name(const LogitLens& lens, std::int64_t site) {
+  return site + 1 == std::ssize(lens.sites) ? "out" : "L" + std::to_string(site);
+}
+
+double shown_probability(const LensRequest& request, const LensCell& cell) {
+  return request.token ? cell.probability : cell.top.front().probability;
+}
+
+std::string cell_text(const ExplainedText& text, const LensRequest& request, const LensCell& cell) {
+  if (request.token) {
+    return fmt::format("{} #{}", percent(cell.probability), cell.rank + 1);
+  }
+  return visible(text.model.token_bytes(cell.top.front().token));
+}
+
+std::string painted(const std::string& text, double probability, int width, const Ink& ink) {
+  const std::string cell = pad_right(fit(" " + text, width - 1), width);
+  if (!ink.has_colours()) return cell;
+  const Rgb colour = sequential_colour(scale_place(probability));
+  return ink.paint(cell, text_on(colour), colour);
+}
+
+// Positions [begin, end) beside each other, layers below each other.
+void print_panel(const ExplainedText& text, const LensRequest& request, const LogitLens& lens,
+                 std::int64_t begin, std::int64_t end, int cell, const Ink& ink) {
+  std::string heading(label_columns, ' ');
+  for (std::int64_t t = begin; t < end; ++t) {
+    heading +=
+        pad_right(fit(" " + visible(text.model.token_bytes(text.tokens[t])), cell - 1), cell);
+  }
+  print(ink.bold(heading) + "\n");
+  for (std::int64_t site = 0; site < std::ssize(lens.sites); ++site) {
+    std::string row = ink.quiet(pad_right("  " + row_name(lens, site), label_columns));
+    for (std::int64_t t = begin; t < end; ++t) {
+      const LensCell& here = lens.at(site, t);
+      row += painted(cell_text(text, request, here), shown_probability(request, here), cell, ink);
+    }
+    print(row + "\n");
+  }
+  print("\n");
+}
+
+std::string title(const ExplainedText& text, const LensRequest& request) {
+  return request.token ? "How likely " + text.name(*request.token) + " is, layer by layer"
+                       : std::string("What each layer would say comes next");
+}
+
+}  // namespace
+
+void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens) {
+  const Terminal terminal = standard_output();
+  const Ink ink(terminal);
+  print("\n" + ink.title(title(text, request)) +
+        ink.quiet("  the stream of each layer through the vocabulary\n\n"));
+  const int room = std::max(narrowest_cell, terminal.width - label_columns);
+  const auto positions = static_cast<int>(lens.positions);
+  const int narrowest = request.token ? narrowest_followed : narrowest_cell;
+  const int most = std::max(1, room / narrowest);
+  const int panels = (positions + most - 1) / most;
+  const int per_panel = (positions + panels - 1) / panels;
+  const int cell = std::clamp(room / per_panel, narrowest, widest_cell);
+  for (int begin = 0; begin < positions; begin += per_panel) {
+    print_panel(text, request, lens, begin, std::min(begin + per_panel, positions), cell, ink);
+  }
+  print(
+      ink.quiet("  L0 is the embedding, Ln the stream before block n, out the model itself.\n\n"));
+  for (const std::string& line : scale_legend(ink)) print("  " + line + "\n");
+}
+
+OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
+  OrderedJson rows = OrderedJson::array();
+  for (std::int64_t site = 0; site < std::ssize(lens.sites); ++site) {
+    OrderedJson cells = OrderedJson::array();
+    for (std::int64_t t = 0; t < lens.positions; ++t) {
+      const LensCell& cell = lens.at(site, t);
+      OrderedJson top = OrderedJson::array();
+      for (const LensToken& token : cell.top) {
+        top.push_back({{"id", token.token},
+                       {"token", text.model.token_bytes(token.token)},
+                       {"probability", json_number(token.probability)}});
+      }
+      cells.push_back({{"position", t},
+                       {"top", std::move(top)},
+                       {"entropy", json_number(cell.entropy)},
+                       {"kl_to_last", json_number(cell.divergence)},
+                       {"logit", json_number(cell.logit)},
+                       {"probability", json_number(cell.probability)},
+                       {"rank", cell.rank}});
+    }
+    rows.push_back({{"point", site_name(lens.sites[site])}, {"positions", std::move(cells)}});
+  }
+  return rows;
+}
+
+void write_lens(const std::string& path, const ExplainedText& text, const LensRequest& request,
+                const LogitLens& lens) {
+  if (path.empty()) return;
+  const auto sites = std::ssize(lens.sites);
+  const std::int64_t positions = lens.positions;
+  const auto top = std::ssize(lens.at(0, 0).top);
+  Tensor<float> probability(Shape{sites, positions});
+  Tensor<float> entropy(Shape{sites, positions});
+  Tensor<float> divergence(Shape{sites, positions});
+  Tensor<std::int32_t> rank(Shape{sites, positions});
+  Tensor<std::int32_t> top_tokens(Shape{sites, positions, top});
+  Tensor<float> top_probabilities(Shape{sites, positions, top});
+  std::vector<std::string> cell_texts;
+  for (std::int64_t i = 0; i < sites * positions; ++i) {
+    const LensCell& cell = lens.cells[i];
+    probability[i] = static_cast<float>(shown_probability(request, cell));
+    entropy[i] = static_cast<float>(cell.entropy);
+    divergence[i] = static_cast<float>(cell.divergence);
+    rank[i] = static_cast<std::int32_t>(cell.rank);
+    for (std::int64_t k = 0; k < top; ++k) {
+      top_tokens[i * top + k] = cell.top[k].token;
+      top_probabilities[i * top + k] = static_cast<float>(cell.top[k].probability);
+    }
+    cell_texts.push_back(cell_text(text, request, cell));
+  }
+  const View<const std::int32_t> tokens(text.tokens.data(), {positions});
+  Result result{.text = {.title = title(text, request),
+                         .caption = figure_caption(text.model, text.tokens) +
+                                    " Rows: hook_resid_pre of each layer, then the last "
+                                    "hook_resid_post, through the final norm and the vocabulary "
+                                    "projection."},
+                .arrays = {{"tokens", tokens},
+                           {"probability", std::as_const(probability).view()},
+                           {"entropy", std::as_const(entropy).view()},
+                           {"kl_to_last", std::as_const(divergence).view()},
+                           {"top_tokens", std::as_const(top_tokens).view()},
+                           {"top_probabilities", std::as_const(top_probabilities).view()}}};
+  if (request.options.norm == LensNorm::none) {
+    result.text.caption += " Without the norm.";
+  }
+  if (request.token) result.arrays.push_back({"rank", std::as_const(rank).view()});
+  result.draw = [&](const FigureText& figure_text) {
+    std::vector<std::string> rows;
+    for (std::int64_t site = 0; site < sites; ++site) rows.push_back(row_name(lens, site));
+    return draw_heat_map({.values = std::as_const(probability).view(),
+                          .row_labels = rows,
+                          .column_labels = axis_labels(text.model, text.tokens),
+                          .row_axis = "layer",
+                          .column_axis = "token",
+                          .value_name = "probability",
+                          .scale = FigureScale::share,
+                          .cell_texts = cell_texts},
+                         figure_text);
+  };
+  write_result(path, result);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,40 @@
+// --out FILE: what a command shows, as a figure or as arrays.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "microscope/array_files.h"
+#include "microscope/figure.h"
+
+namespace heed::cli {
+
+void add_out_option(CLI::App& command, std::string& path);
+
+// Before the work starts. Throws Error{invalid_argument} for an extension that says no format.
+void check_out(const std::string& path);
+
+// What there is to write; nothing is drawn unless a figure is asked for.
+struct Result {
+  FigureText text;
+  std::function<Figure(const FigureText&)> draw;
+  std::vector<NamedArray> arrays;
+};
+
+// By the extension; nothing for an empty path.
+void write_result(const std::string& path, const Result& result);
+
+// "Model starter. Text: “A fluffy blue …”": what a caption begins with.
+std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens);
+
+// Tokens as people see them on an axis, spaces as ␣.
+std::vector<std::string> axis_labels(const LoadedModel& model,
+                                     std::span<const std::int32_t> tokens);
+std::vector<std::string> numbered(const std::string& before, std::int64_t count);
+
+}  // namespace heed::cli

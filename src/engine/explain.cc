@@ -1,0 +1,73 @@
+// The explanations of the public facade: heed's own types in, standard types out.
+#include "heed/explain.h"
+
+#include "engine/model_parts.h"
+#include "microscope/attribution.h"
+#include "microscope/logit_gradients.h"
+#include "microscope/logit_lens.h"
+#include "microscope/weight_processing.h"
+#include "model/gpt_files.h"
+
+namespace heed {
+namespace {
+
+const Gpt& gpt_of(const Model& model) { return ModelAccess::loaded(model).gpt; }
+
+AttributionUnit unit_of(AttributeBy by) {
+  switch (by) {
+    case AttributeBy::component: return AttributionUnit::component;
+    case AttributeBy::head: return AttributionUnit::head;
+    case AttributeBy::neuron: return AttributionUnit::neuron;
+    case AttributeBy::source: break;
+  }
+  return AttributionUnit::source;
+}
+
+}  // namespace
+
+std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
+                                                     std::span<const std::int32_t> tokens,
+                                                     std::int64_t top) {
+  const LogitLens lens = look_through_layers(gpt_of(model), tokens, {.top = top});
+  std::vector<std::vector<LayerPrediction>> layers(lens.sites.size());
+  for (std::size_t site = 0; site < lens.sites.size(); ++site) {
+    for (std::int64_t position = 0; position < lens.positions; ++position) {
+      const LensCell& cell = lens.at(static_cast<std::int64_t>(site), position);
+      LayerPrediction& prediction = layers[site].emplace_back();
+      prediction.entropy = cell.entropy;
+      prediction.divergence = cell.divergence;
+      for (const LensToken& token : cell.top) {
+        prediction.tokens.push_back(token.token);
+        prediction.probabilities.push_back(token.probability);
+      }
+    }
+  }
+  return layers;
+}
+
+std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::int32_t> tokens,
+                                       const LogitOf& logit, AttributeBy by) {
+  const Attribution attribution = attribute_logit(
+      gpt_of(model), tokens, {logit.token, logit.against}, unit_of(by), logit.position);
+  std::vector<LogitPart> parts;
+  for (const AttributionTerm& term : attribution.terms) parts.push_back({term.name(), term.value});
+  return parts;
+}
+
+TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32_t> tokens,
+                                  const LogitOf& logit, std::int64_t steps) {
+  IntegratedGradients found = integrate_gradients(
+      gpt_of(model), tokens, {{logit.token, logit.against}, logit.position}, steps);
+  return {.tokens = std::move(found.tokens),
+          .logit = found.metric,
+          .baseline = found.baseline,
+          .completeness_error = found.completeness_error};
+}
+
+void save_processed(const Model& model, const std::string& directory) {
+  save_gpt(process_weights(gpt_of(model)), directory);
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  if (loaded.tokenizer != nullptr) loaded.tokenizer->save(directory);
+}
+
+}  // namespace heed

@@ -1,0 +1,56 @@
+// Direct logit attribution: what each part of the model adds to a logit by writing to the residual
+// stream.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "microscope/logit_direction.h"
+#include "model/gpt.h"
+
+namespace heed {
+
+// How finely the stream is taken apart.
+enum class AttributionUnit {
+  component,  // embedding, position, each attention and each feed-forward layer
+  head,       // attention layers by head
+  neuron,     // feed-forward layers by neuron
+  source,     // heads by the position that they read from: pattern[t, s] · value[s] · W_O
+};
+
+struct AttributionTerm {
+  enum class Part { embedding, position, attention, head, feed_forward, neuron, bias };
+  Part part = Part::embedding;
+  std::int64_t layer = -1;
+  std::int64_t index = -1;   // of the head or the neuron
+  std::int64_t source = -1;  // the position that the head reads
+  double value = 0;          // logits
+
+  // As TransformerLens labels them: "embed", "pos_embed", "0_attn_out", "L0H1", "0_mlp_out",
+  // "L0N17", "bias"; a head's source as "L0H1<4".
+  std::string name() const;
+};
+
+struct Attribution {
+  LogitQuestion question;
+  AttributionUnit unit = AttributionUnit::component;
+  std::int64_t position = 0;
+  std::vector<AttributionTerm> terms;  // in the order of the pass; the biases last, in one term
+  double logit = 0;                    // what the model itself says
+
+  double sum() const;  // of the terms: the logit, up to rounding
+};
+
+// Of the logit at `position` of a text (−1: the last). The final norm's scale is held at what it
+// was, so that the logit is a sum (Elhage et al., A Mathematical Framework for Transformer
+// Circuits, 2021; Nanda and Bloom, TransformerLens, 2022). "bias" holds the final norm's and the
+// head's bias and those of layers that are taken apart; the bias of a value belongs to its head.
+// Sums are made in double. Throws what trace() throws, and Error{invalid_argument} for a token or
+// position that is not there.
+Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                            const LogitQuestion& question, AttributionUnit unit,
+                            std::int64_t position = -1);
+
+}  // namespace heed

@@ -1,0 +1,40 @@
+// A logit, or the difference of two, as a linear function of the last residual stream: what direct
+// logit attribution projects onto.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/gpt.h"
+
+namespace heed {
+
+// Which number is asked about: the logit of a token or, against another, how far it is above that
+// one's.
+struct LogitQuestion {
+  std::int32_t token = 0;
+  std::optional<std::int32_t> against;
+
+  // Throws Error{invalid_argument} for a token outside the vocabulary.
+  void validate(const GptConfig& config) const;
+};
+
+// With the final norm's scale σ held, the logit of stream r (C) is
+//   Σ_c direction[c]·r[c] / σ + constant
+// where direction is gain ⊙ W_U[token], less its mean over the channels (the norm centres), and
+// constant what the norm's and the head's biases give (Nanda and Bloom, TransformerLens, 2022:
+// apply_ln_to_stack and logit_attrs).
+struct LogitDirection {
+  std::vector<double> direction;  // (C)
+  double constant = 0;
+
+  // direction · x, for any x (C) that was added to the stream; divide by σ.
+  double project(std::span<const float> x) const;
+  double project(std::span<const double> x) const;
+};
+
+LogitDirection logit_direction(const Gpt& gpt, const LogitQuestion& question);
+
+}  // namespace heed

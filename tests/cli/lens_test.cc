@@ -1,0 +1,114 @@
+// heed lens and heed explain.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/temporary_directory.h"
+#include "cli/run_heed.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_heed;
+using testing::with_model;
+
+Json json_of(const std::string& arguments) {
+  const Outcome outcome = run_heed(arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  return parse_json(outcome.out, arguments);
+}
+
+TEST(Lens, EndsAtThePrediction) {
+  const Json lens = json_of("lens --json --token '#9' --tokens 5,17,4 " + with_model());
+  const Json next = json_of("predict --json --top 400 --tokens 5,17,4 " + with_model());
+  ASSERT_EQ(lens["layers"].size(), 3U);
+  const Json& last = lens["layers"][2]["positions"][2];
+  EXPECT_EQ(last["top"][0]["id"], next["candidates"][0]["id"]);
+  EXPECT_NEAR(last["top"][0]["probability"].get<double>(),
+              next["candidates"][0]["probability"].get<double>(), 1e-5);
+  EXPECT_NEAR(last["kl_to_last"].get<double>(), 0, 1e-6);
+  for (const Json& candidate : next["candidates"]) {
+    if (candidate["id"] != 9) continue;
+    EXPECT_NEAR(last["probability"].get<double>(), candidate["probability"].get<double>(), 1e-5);
+    EXPECT_NEAR(last["logit"].get<double>(), candidate["logit"].get<double>(), 1e-4);
+  }
+}
+
+TEST(Lens, FitsTheTerminal) {
+  for (const char* columns : {"60", "100"}) {
+    const Outcome outcome =
+        run_heed("lens 'A fluffy mole dug a hole in the verdant forest' " + with_model(),
+                 std::string("COLUMNS=") + columns);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("L1"));
+    EXPECT_THAT(outcome.out, HasSubstr("out"));
+  }
+}
+
+TEST(Lens, AttributionsSumToTheLogit) {
+  for (const char* by : {"component", "head", "neuron", "source"}) {
+    const Json found =
+        json_of(std::string("lens --json --attribute '#7' --against '#9' --tokens 5,17,4 --by ") +
+                by + " " + with_model())["attribution"];
+    double sum = 0;
+    for (const Json& term : found["terms"]) sum += term["value"].get<double>();
+    const double logit = found["logit"].get<double>();
+    EXPECT_NEAR(sum, logit, 1e-5 * std::max(1.0, std::abs(logit))) << by;
+  }
+  const Json input = json_of("lens --json --attribute '#7' --by input --steps 8 --tokens 5,17,4 " +
+                             with_model())["attribution"];
+  EXPECT_EQ(input["values"].size(), 3U);
+}
+
+TEST(Lens, WritesFiguresAndArrays) {
+  const testing::TemporaryDirectory directory;
+  const std::string call = "lens 'A mole dug' " + with_model() + " --out ";
+  for (const char* name :
+       {"a.svg", "a.png", "a.html", "a.npz", "a.safetensors", "a.json", "a.csv"}) {
+    const std::string file = (directory / name).string();
+    EXPECT_EQ(run_heed(call + file).status, 0) << name;
+    EXPECT_GT(read_text_file(file).size(), 100U) << name;
+    for (const char* by : {"head", "source", "component", "neuron", "input"}) {
+      EXPECT_EQ(run_heed(call + file + " --steps 2 --attribute '#7' --by " + by).status, 0);
+    }
+  }
+}
+
+TEST(Lens, RefusesBeforeItWorks) {
+  const auto refused = [](const std::string& arguments, const char* message) {
+    const Outcome outcome = run_heed("lens 'A mole' " + with_model() + " " + arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(outcome.out, "");
+  };
+  refused("--token ' two words'", "tokens, not one");
+  refused("--token '#400'", "ids are 0 to");
+  refused("--attribute '#3' --position 99", "position 99");
+  refused("--against '#3'", "--attribute");
+  refused("--attribute '#3' --by layer", "--by");
+  refused("--out picture.pdf", "no format");
+  const Outcome head = run_heed("explain head --layer 1 --head 3 " + with_model());
+  EXPECT_EQ(head.status, 2);
+  EXPECT_THAT(head.err, HasSubstr("head 3"));
+}
+
+TEST(Explain, ReadsWeights) {
+  const Json composition = json_of("explain composition --json --kind key " + with_model());
+  EXPECT_EQ(composition["pairs"].size(), 8U);
+  const Json head = json_of("explain head --json --layer 1 --head 2 " + with_model());
+  EXPECT_EQ(head["W_OV"].size(), 6U);
+  EXPECT_EQ(head["W_QK"][0]["asks"]["most"].size(), 8U);
+  const Outcome neuron =
+      run_heed("explain neuron --json --layer 0 --neuron 5 --top 3 " + with_model());
+  EXPECT_EQ(neuron.status, 0) << neuron.err;
+  EXPECT_EQ(parse_json(neuron.out, "neuron")["contexts"].size(), 3U);
+}
+
+}  // namespace
+}  // namespace heed

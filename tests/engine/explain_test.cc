@@ -1,0 +1,69 @@
+#include "heed/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+
+class Explain : public ::testing::Test {
+ protected:
+  void SetUp() override { testing::write_small_model(directory.path() / "model"); }
+
+  testing::ScratchDirectory directory;
+  const std::vector<std::int32_t> tokens{5, 17, 4, 9};
+
+  Model load(const char* name = "model") const {
+    return Model::load((directory.path() / name).string());
+  }
+};
+
+TEST_F(Explain, TheLensEndsAtTheModel) {
+  const Model model = load();
+  const auto lens = logit_lens(model, tokens, 3);
+  ASSERT_EQ(lens.size(), 3U);
+  ASSERT_EQ(lens.back().size(), 4U);
+  const auto next = model.predict(tokens, {}, 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lens.back().back().tokens[i], next[i].token);
+    EXPECT_NEAR(lens.back().back().probabilities[i], next[i].probability, 1e-5);
+  }
+}
+
+TEST_F(Explain, PartsSumToTheLogit) {
+  const Model model = load();
+  const std::vector<float> logits = model.logits(tokens);
+  for (const AttributeBy by :
+       {AttributeBy::component, AttributeBy::head, AttributeBy::neuron, AttributeBy::source}) {
+    double sum = 0;
+    for (const LogitPart& part : attribute_logit(model, tokens, {.token = 7, .against = 8}, by)) {
+      sum += part.value;
+    }
+    EXPECT_NEAR(sum, logits[7] - logits[8], 1e-4);  // logits of up to about ten
+  }
+  const TokenAttribution found = attribute_tokens(model, tokens, {.token = 7, .against = 8}, 256);
+  EXPECT_NEAR(found.logit, logits[7] - logits[8], 1e-4);
+  double sum = -found.completeness_error;
+  for (const double value : found.tokens) sum += value;
+  EXPECT_NEAR(sum, found.logit - found.baseline, 1e-9);
+  EXPECT_THROW(attribute_logit(model, tokens, {.token = -1}, AttributeBy::head), Error);
+}
+
+// Saved and loaded, with its bias of the head.
+TEST_F(Explain, AProcessedModelPredictsTheSame) {
+  const Model model = load();
+  save_processed(model, (directory.path() / "processed").string());
+  const Model processed = load("processed");
+  const auto before = model.predict(tokens, {}, 5);
+  const auto after = processed.predict(tokens, {}, 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(before[i].token, after[i].token);
+    EXPECT_NEAR(before[i].probability, after[i].probability, 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace heed
