@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "microscope/palette.h"
 #include "cli/terminal/terminal.h"
+#include "microscope/palette.h"
 
 namespace heed::cli {
 
