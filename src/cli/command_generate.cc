@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
@@ -26,6 +27,8 @@ struct GenerateCommandOptions {
   std::string prompt_file;
   std::string tokens;
   GenerateOptions generation;
+  InterventionOptions interventions;
+  std::int64_t edit_from_step = -1;
   bool shift = false;
   bool quiet_prompt = false;
   bool timings = false;
@@ -81,6 +84,10 @@ void generate_text(const GenerateCommandOptions& options) {
   generation.stop = interrupt_flag();
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> prompt = read_prompt(options, model);
+  const std::int64_t first_edited =
+      options.edit_from_step < 0 ? 0 : std::ssize(prompt) + options.edit_from_step;
+  const auto editor = make_interventions(options.interventions, model, prompt, first_edited);
+  generation.editor = editor.get();
 
   const Ink ink(standard_output());
   const bool streams = !options.json;
@@ -134,6 +141,12 @@ void add_generate_command(CLI::App& app) {
   command->add_flag("--timings", options->timings, "Report speed on standard error");
   add_json_option(*command, options->json);
   add_sampling_options(*command, generation.sampling);
+  add_intervention_options(*command, options->interventions);
+  command
+      ->add_option("--edit-from-step", options->edit_from_step,
+                   "Intervene from this generated token on, counted from 0 [the prompt too]")
+      ->type_name("N")
+      ->group("Interventions");
   command->add_option("-s,--seed", generation.sampling.seed, "The same seed writes the same text")
       ->capture_default_str()
       ->group("Sampling");

@@ -14,6 +14,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "microscope/microworld_causal.h"
 #include "microscope/microworld_check.h"
 #include "microworld/corpus.h"
 
@@ -54,6 +55,7 @@ void write_stories(const WriteOptions& options) {
 struct CheckOptions {
   std::string model = "starter";
   MicroworldCheckOptions check{.stories = 1000, .seed = 2};
+  bool causal = false;
   bool json = false;
 };
 
@@ -96,6 +98,44 @@ void print_check(const MicroworldCheck& check) {
         ink.quiet(fmt::format("  {} stories\n\n", grouped(check.stories))) + table.text(ink));
 }
 
+OrderedJson effect_json(const CausalEffect& effect) {
+  return {{"cases", effect.cases},
+          {"probability", json_number(effect.probability)},
+          {"probability_cut", json_number(effect.probability_cut)},
+          {"probability_control", json_number(effect.probability_control)},
+          {"accuracy", json_number(effect.accuracy)},
+          {"accuracy_cut", json_number(effect.accuracy_cut)},
+          {"accuracy_control", json_number(effect.accuracy_control)}};
+}
+
+OrderedJson causality_json(const MicroworldCausality& causality) {
+  return {{"noun_to_adjectives", effect_json(causality.noun_to_adjectives)},
+          {"last_word_to_clue", effect_json(causality.last_word_to_clue)},
+          {"all_words_to_clue", effect_json(causality.all_words_to_clue)}};
+}
+
+void print_causality(const MicroworldCausality& causality) {
+  const Ink ink(standard_output());
+  Table table({{"edges cut", Align::left},
+               {"cases", Align::right},
+               {"true next token", Align::right},
+               {"cut", Align::right},
+               {"elsewhere", Align::right},
+               {"likeliest", Align::right},
+               {"cut", Align::right},
+               {"elsewhere", Align::right}});
+  const auto add = [&](const char* what, const CausalEffect& effect) {
+    table.add({what, grouped(effect.cases), percent(effect.probability),
+               ink.bold(percent(effect.probability_cut)), percent(effect.probability_control),
+               percent(effect.accuracy), ink.bold(percent(effect.accuracy_cut)),
+               percent(effect.accuracy_control)});
+  };
+  add("noun to its adjectives", causality.noun_to_adjectives);
+  add("last word to the clue", causality.last_word_to_clue);
+  add("all words to the clue", causality.all_words_to_clue);
+  print("\n" + ink.title("What its attention is for") + "\n\n" + table.text(ink));
+}
+
 void check_model(const CheckOptions& options) {
   const LoadedModel model = load_model(options.model);
   ProgressLine line;
@@ -103,9 +143,18 @@ void check_model(const CheckOptions& options) {
   check.progress = line.callback();
   check.stop = interrupt_flag();
   const MicroworldCheck result = check_microworld(model.gpt, model.require_tokenizer(), check);
+  std::optional<MicroworldCausality> causality;
+  if (options.causal) {
+    causality = check_microworld_causality(model.gpt, model.require_tokenizer(), check);
+  }
   line.clear();
-  if (options.json) return print_json(check_json(result));
+  if (options.json) {
+    OrderedJson document = check_json(result);
+    if (causality) document["causal"] = causality_json(*causality);
+    return print_json(document);
+  }
   print_check(result);
+  if (causality) print_causality(*causality);
 }
 
 void add_check_command(CLI::App& parent) {
@@ -118,6 +167,8 @@ void add_check_command(CLI::App& parent) {
       ->add_option("-s,--seed", options->check.seed,
                    "Of the stories; another than the model was trained on")
       ->capture_default_str();
+  command->add_flag("--causal", options->causal,
+                    "Also cut the attention that the truth says matters, and see what changes");
   add_json_option(*command, options->json);
   command->callback([options] { check_model(*options); });
 }

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
@@ -21,6 +22,7 @@ struct PredictOptions {
   std::string model = "starter";
   std::string dtype = "f32";
   TextOptions text;
+  InterventionOptions interventions;
   SamplingOptions sampling{.temperature = 1.0, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
   std::size_t top = 10;
   bool full = false;
@@ -30,8 +32,9 @@ struct PredictOptions {
 
 // Rows (M, V) of logits: of every position, or of the last.
 Tensor<float> compute_logits(const PredictOptions& options, const LoadedModel& model,
-                             const std::vector<std::int32_t>& tokens) {
+                             const std::vector<std::int32_t>& tokens, Editor* editor) {
   Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context));
+  session.set_editor(editor);
   if (options.all_positions) return session.feed_for_all_positions(tokens);
   const std::span<const float> last = session.feed(tokens);
   Tensor<float> logits(Shape{1, std::ssize(last)});
@@ -85,12 +88,16 @@ void print_logits(View<const float> logits, bool all_positions) {
 }
 
 void print_prediction_json(const PredictOptions& options, const LoadedModel& model,
-                           const std::vector<std::int32_t>& tokens, View<const float> logits) {
+                           const std::vector<std::int32_t>& tokens, View<const float> logits,
+                           View<const float> edited) {
   const std::int64_t last = logits.extent(0) - 1;
   OrderedJson document{{"model", model.name}, {"tokens", tokens}};
   document["text"] = model.token_bytes(tokens);
   document["temperature"] = options.sampling.temperature;
   document["candidates"] = candidates_json(model, candidates_of(options, logits[last], tokens));
+  if (edited.present()) {
+    document["edited"] = candidates_json(model, candidates_of(options, edited[last], tokens));
+  }
   if (options.all_positions) {
     OrderedJson positions = OrderedJson::array();
     for (std::int64_t row = 0; row <= last; ++row) {
@@ -210,13 +217,46 @@ void print_prediction(const PredictOptions& options, const LoadedModel& model,
   }
 }
 
+// The likeliest tokens of a pass and of one with interventions, side by side.
+void print_side_by_side(const PredictOptions& options, const LoadedModel& model,
+                        View<const float> logits, View<const float> edited) {
+  const Ink ink(standard_output());
+  const auto all = trace_candidates(logits.span(), {.temperature = 1.0}, {});
+  const auto all_edited = trace_candidates(edited.span(), {.temperature = 1.0}, {});
+  const auto name = [&](const Candidate& candidate) {
+    return ink.bold(fit(visible(model.token_bytes(candidate.token)), 16));
+  };
+  const auto chance = [](const Candidate& candidate) {
+    return percent(candidate.probability(SamplingStage::model));
+  };
+  Table table({{"rank", Align::right},
+               {"as it is", Align::left},
+               {"", Align::right},
+               {"with interventions", Align::left},
+               {"", Align::right},
+               {"was", Align::right}});
+  for (std::size_t i = 0; i < std::min(all.size(), options.top); ++i) {
+    const auto was = std::ranges::find(all, all_edited[i].token, &Candidate::token);
+    table.add({std::to_string(i + 1), name(all[i]), chance(all[i]), name(all_edited[i]),
+               chance(all_edited[i]), ink.quiet(chance(*was))});
+  }
+  print("\n" + ink.title("What comes next, before and after") + "\n\n" + table.text(ink));
+}
+
 void predict(const PredictOptions& options) {
   options.sampling.validate();
   if (options.full && !options.json) fail_usage("--full prints every logit with --json alone");
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
-  const Tensor<float> logits = compute_logits(options, model, tokens);
-  if (options.json) return print_prediction_json(options, model, tokens, logits);
+  const auto editor = make_interventions(options.interventions, model, tokens);
+  const Tensor<float> logits = compute_logits(options, model, tokens, nullptr);
+  Tensor<float> edited;
+  if (editor != nullptr) edited = compute_logits(options, model, tokens, editor.get());
+  if (options.json) return print_prediction_json(options, model, tokens, logits, edited);
+  if (editor != nullptr) {
+    const std::int64_t last = logits.shape()[0] - 1;
+    return print_side_by_side(options, model, logits.view()[last], edited.view()[last]);
+  }
   print_prediction(options, model, tokens, logits);
 }
 
@@ -236,6 +276,7 @@ void add_predict_command(CLI::App& app) {
   command->add_flag("--full", options->full, "With --json, every logit too");
   add_json_option(*command, options->json);
   add_sampling_options(*command, options->sampling);
+  add_intervention_options(*command, options->interventions);
   command->callback([options] { predict(*options); });
 }
 

@@ -14,6 +14,7 @@
 #include "cli/terminal/text.h"
 #include "generate/generator.h"
 #include "kernels/machine_peak.h"
+#include "microscope/induction.h"
 #include "model/gpt_files.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
@@ -29,6 +30,7 @@ struct TrainOptions {
   std::string from;
   std::string out;
   std::string tokenizer;
+  std::string measure;
   std::vector<std::string> settings;
   std::optional<std::uint64_t> seed;
   bool resume = false;
@@ -83,6 +85,12 @@ class TrainReporter : public TrainObserver {
                           is_best ? "  best" : ""));
   }
 
+  void measured(std::int64_t step, const OrderedJson& measured) override {
+    std::string text;
+    for (const auto& [name, value] : measured.items()) text += "  " + name + " " + value.dump();
+    line_.log(fmt::format("step {:>6}{}", step, text));
+  }
+
   void sampled(std::int64_t step, const std::string& text) override {
     std::string indented = fmt::format("step {:>6}  sample:\n  │ ", step);
     for (const char c : text) {
@@ -115,6 +123,19 @@ std::string sample_text(const Gpt& gpt, const Tokenizer& tokenizer, const TrainS
                   {.max_new_tokens = std::min(settings.sample_tokens, room),
                    .sampling = {.seed = settings.seed}})
       .text;
+}
+
+// How far induction has come, at every evaluation.
+OrderedJson induction_scores(const Gpt& gpt) {
+  const InductionMeasure measure = measure_induction(gpt);
+  const auto name = [](const HeadScore& head) {
+    return fmt::format("L{}H{}", head.layer, head.head);
+  };
+  return {{"induction_head", name(measure.best_induction())},
+          {"induction_score", json_number(measure.best_induction().score)},
+          {"previous_head", name(measure.best_previous())},
+          {"previous_score", json_number(measure.best_previous().score)},
+          {"repeated_half_loss", json_number(measure.repeated_half_loss)}};
 }
 
 void apply_config(TrainSettings& settings, const std::string& config) {
@@ -211,6 +232,9 @@ void run_train(const TrainOptions& options) {
   request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
     return sample_text(gpt, tokenizer, request.settings);
   };
+  if (options.measure == "induction") {
+    request.measure = [](const Gpt& gpt, const Tokenizer&) { return induction_scores(gpt); };
+  }
   const TrainSummary summary = train(request);
   reporter.clear();
   print_summary(summary, options);
@@ -268,6 +292,11 @@ void add_train_command(CLI::App& app) {
       ->expected(1)
       ->take_all();
   command->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout");
+  command
+      ->add_option("--measure", options->measure,
+                   "Besides the loss, at every evaluation: induction, see heed induction")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"induction"}));
   command->add_flag("--resume", options->resume, "Go on with the run in --out, to the bit");
   add_json_option(*command, options->json);
   command->footer(setting_list());

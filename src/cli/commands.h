@@ -14,6 +14,8 @@ void add_trace_command(CLI::App& app);
 void add_heads_command(CLI::App& app);
 void add_lens_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
+void add_patch_command(CLI::App& app);
+void add_induction_command(CLI::App& app);
 void add_eval_command(CLI::App& app);
 void add_params_command(CLI::App& app);
 void add_tokenize_command(CLI::App& app);

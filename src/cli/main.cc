@@ -42,6 +42,8 @@ void add_all_commands(CLI::App& app) {
   add_heads_command(app);
   add_lens_command(app);
   add_explain_command(app);
+  add_patch_command(app);
+  add_induction_command(app);
   add_eval_command(app);
   add_params_command(app);
   add_tokenize_command(app);

@@ -32,8 +32,9 @@ TEST(Help, IsThereForEveryCommand) {
   const Outcome help = run_heed("--help");
   EXPECT_EQ(help.status, 0);
   for (const std::string command :
-       {"tour", "train", "generate", "predict", "attend", "trace", "heads", "eval", "params",
-        "tokenize", "tokenizer train", "microworld", "microworld check", "bench train"}) {
+       {"tour", "train", "generate", "predict", "attend", "trace", "heads", "patch", "induction",
+        "eval", "params", "tokenize", "tokenizer train", "microworld", "microworld check",
+        "bench train"}) {
     EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
     const Outcome own = run_heed(command + " --help");
     EXPECT_EQ(own.status, 0);

@@ -1,0 +1,144 @@
+// heed induction: does a model continue what it has seen, and by which heads?
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "microscope/induction.h"
+
+namespace heed::cli {
+namespace {
+
+struct InductionCommandOptions {
+  std::string model = "starter";
+  std::string metrics;
+  InductionOptions measure;
+  bool json = false;
+};
+
+std::string head_name(const HeadScore& head) {
+  return fmt::format("L{}H{}", head.layer, head.head);
+}
+
+// What `heed train --measure induction` wrote.
+std::vector<ScoreAtStep> read_scores(const std::string& file) {
+  std::vector<ScoreAtStep> scores;
+  std::istringstream lines(read_text_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    const Json entry = parse_json(line, file);
+    if (!entry.is_object() || !entry.contains("induction_score")) continue;
+    const bool is_measurement = entry.contains("step") && entry["step"].is_number_integer() &&
+                                entry["induction_score"].is_number();
+    require(is_measurement, ErrorCode::corrupt_data, "{}: '{}' is no measurement", file, line);
+    scores.push_back({entry["step"].get<std::int64_t>(), entry["induction_score"].get<double>()});
+  }
+  require(scores.size() >= 2, ErrorCode::not_found,
+          "{} holds no course of an induction score; train with --measure induction", file);
+  return scores;
+}
+
+OrderedJson scores_json(const std::vector<HeadScore>& scores) {
+  OrderedJson list = OrderedJson::array();
+  for (const HeadScore& head : scores) {
+    list.push_back({{"head", head_name(head)}, {"score", json_number(head.score)}});
+  }
+  return list;
+}
+
+void print_report(const InductionCommandOptions& options, const InductionCircuit& circuit,
+                  const std::optional<Jump>& jump, double chance) {
+  const InductionMeasure& whole = circuit.whole;
+  const Ink ink(standard_output());
+  Table table({{"measured", Align::left}, {"", Align::right}, {"", Align::left}});
+  const auto add = [&](const char* what, double value, const std::string& note) {
+    table.add({what, ink.bold(fmt::format("{:.3f}", value)), ink.quiet(note)});
+  };
+  add("induction score", whole.best_induction().score,
+      "of head " + head_name(whole.best_induction()));
+  add("previous-token score", whole.best_previous().score,
+      "of head " + head_name(whole.best_previous()));
+  add("loss, first half", whole.first_half_loss,
+      fmt::format("nats a token; chance is {:.3f}", chance));
+  add("loss, repeated half", whole.repeated_half_loss, "nats a token");
+  add("without that head", circuit.loss_without_induction_head,
+      head_name(whole.best_induction()) + " set to zero");
+  add("without those edges", circuit.loss_without_previous_edges,
+      head_name(whole.best_previous()) + " cut from each token to the one before");
+  if (jump) {
+    table.add_line(fmt::format("The score rose most from step {} ({:.3f}) to step {} ({:.3f}).",
+                               jump->before.step, jump->before.score, jump->after.step,
+                               jump->after.score));
+  }
+  print("\n" + ink.title("Induction") +
+        ink.quiet(fmt::format("  {} random sequences of {} tokens, each twice\n\n",
+                              options.measure.sequences, whole.length)) +
+        table.text(ink));
+}
+
+void measure(const InductionCommandOptions& options) {
+  std::optional<Jump> jump;
+  if (!options.metrics.empty()) jump = largest_jump(read_scores(options.metrics));
+  const LoadedModel model = load_model(options.model);
+  const InductionCircuit circuit = measure_induction_circuit(model.gpt, options.measure);
+  const double chance = std::log(static_cast<double>(model.gpt.config().vocabulary_size));
+  if (!options.json) return print_report(options, circuit, jump, chance);
+  const InductionMeasure& whole = circuit.whole;
+  OrderedJson document{
+      {"model", model.name},
+      {"length", whole.length},
+      {"induction_head", head_name(whole.best_induction())},
+      {"induction_score", json_number(whole.best_induction().score)},
+      {"previous_head", head_name(whole.best_previous())},
+      {"previous_score", json_number(whole.best_previous().score)},
+      {"chance_loss", json_number(chance)},
+      {"first_half_loss", json_number(whole.first_half_loss)},
+      {"repeated_half_loss", json_number(whole.repeated_half_loss)},
+      {"loss_without_induction_head", json_number(circuit.loss_without_induction_head)},
+      {"loss_without_previous_edges", json_number(circuit.loss_without_previous_edges)},
+      {"induction", scores_json(whole.induction)},
+      {"previous", scores_json(whole.previous)}};
+  if (jump) {
+    document["jump"] = {{"from_step", jump->before.step},
+                        {"to_step", jump->after.step},
+                        {"from_score", json_number(jump->before.score)},
+                        {"to_score", json_number(jump->after.score)}};
+  }
+  print_json(document);
+}
+
+}  // namespace
+
+void add_induction_command(CLI::App& app) {
+  CLI::App* command =
+      add_command(app, "induction", "Find the heads that continue what was there before");
+  auto options = std::make_shared<InductionCommandOptions>();
+  add_model_option(*command, options->model);
+  command->add_option("-n,--sequences", options->measure.sequences, "Sequences to read")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--length", options->measure.length,
+                   "Tokens that are repeated [half the context, at most 64]")
+      ->check(CLI::PositiveNumber);
+  command->add_option("-s,--seed", options->measure.seed, "Of the sequences")
+      ->capture_default_str();
+  command
+      ->add_option("--metrics", options->metrics,
+                   "A run's metrics.jsonl, trained with --measure induction: when did it come?")
+      ->type_name("FILE");
+  add_json_option(*command, options->json);
+  command->callback([options] { measure(*options); });
+}
+
+}  // namespace heed::cli

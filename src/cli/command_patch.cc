@@ -1,0 +1,251 @@
+// heed patch: where in a model does the answer come from?
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/patch_map.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+#include "microscope/intervention_text.h"
+#include "microscope/patch.h"
+
+namespace heed::cli {
+namespace {
+
+struct PatchOptions {
+  std::string model = "starter";
+  std::string clean;
+  std::string corrupted;
+  std::string clean_tokens;
+  std::string corrupted_tokens;
+  std::string answer;
+  std::string wrong;
+  std::string metric = "logit-difference";
+  std::string grid = "resid_pre";
+  std::string head;
+  std::string out;
+  std::int64_t memory_mebibytes = 256;
+  bool json = false;
+};
+
+PatchMetric::Kind metric_kind(const std::string& name) {
+  const std::vector<std::string> names{"logit-difference", "probability", "kl"};
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    fail_usage(fmt::format("there is no metric '{}'; expected {}", name, fmt::join(names, ", ")));
+  }
+  return static_cast<PatchMetric::Kind>(found - names.begin());
+}
+
+std::vector<std::int32_t> prompt(const std::string& text, const std::string& tokens,
+                                 const char* name, const LoadedModel& model) {
+  if (text.empty() == tokens.empty()) {
+    fail_usage(fmt::format("give the {0} prompt once: as --{0} TEXT or as --{0}-tokens IDS", name));
+  }
+  return tokens.empty() ? model.encode(text) : parse_token_ids(tokens);
+}
+
+// The one token of an answer; "#17" is the token of that id.
+std::int32_t single_token(const std::string& text, const char* option, const LoadedModel& model) {
+  if (text.empty()) fail_usage(fmt::format("this metric needs {}", option));
+  if (text.starts_with('#')) return parse_token_ids(text.substr(1)).front();
+  const std::vector<std::int32_t> tokens = model.encode(text);
+  if (tokens.size() != 1) {
+    std::string pieces;
+    for (const std::int32_t token : tokens) pieces += " " + visible(model.token_bytes(token));
+    fail_usage(
+        fmt::format("{} '{}' is {} tokens ({}), and a metric compares single ones; a word "
+                    "after a space is often one: ' {}'",
+                    option, text, tokens.size(), pieces.substr(1), text));
+  }
+  return tokens.front();
+}
+
+PatchRequest make_request(const PatchOptions& options, const LoadedModel& model) {
+  PatchRequest request{
+      .clean = prompt(options.clean, options.clean_tokens, "clean", model),
+      .corrupted = prompt(options.corrupted, options.corrupted_tokens, "corrupted", model),
+      .grid = patch_grid_from_name(options.grid)};
+  request.metric.kind = metric_kind(options.metric);
+  if (request.metric.kind != PatchMetric::Kind::kl) {
+    request.metric.answer = single_token(options.answer, "--answer", model);
+  }
+  if (request.metric.kind == PatchMetric::Kind::logit_difference) {
+    request.metric.wrong = single_token(options.wrong, "--wrong", model);
+  }
+  if (!options.head.empty()) {
+    const auto places = parse_places(model.gpt.config(), options.head);
+    if (places.size() != 1 || places[0].where.heads.size() != 1) {
+      fail_usage(fmt::format("--head '{}' is no head; write it as L2H3", options.head));
+    }
+    request.layer = places[0].site.layer;
+    request.head = places[0].where.heads[0];
+  }
+  if (!options.out.empty()) request.results = options.out + ".cells";
+  request.memory = options.memory_mebibytes << 20;
+  return request;
+}
+
+bool is_edge_grid(PatchGrid grid) { return grid >= PatchGrid::edge; }
+
+std::vector<std::string> row_names(const PatchResult& result,
+                                   const std::vector<std::string>& tokens) {
+  std::vector<std::string> names;
+  for (std::int64_t row = 0; row < result.rows; ++row) {
+    names.push_back(is_edge_grid(result.grid)
+                        ? fmt::format("{} {}", row, tokens[static_cast<std::size_t>(row)])
+                        : fmt::format("layer {}", row));
+  }
+  return names;
+}
+
+std::vector<std::string> column_names(const PatchResult& result,
+                                      const std::vector<std::string>& tokens) {
+  const auto positions = static_cast<std::int64_t>(tokens.size());
+  const bool heads_alone =
+      result.grid >= PatchGrid::head_out && result.grid <= PatchGrid::head_pattern;
+  std::vector<std::string> names;
+  for (std::int64_t column = 0; column < result.columns; ++column) {
+    const std::string& token = tokens[static_cast<std::size_t>(column % positions)];
+    if (heads_alone) {
+      names.push_back(fmt::format("H{}", column));
+    } else if (result.columns > positions) {
+      names.push_back(fmt::format("H{} {}", column / positions, token));
+    } else {
+      names.push_back(token);
+    }
+  }
+  return names;
+}
+
+OrderedJson result_json(const PatchOptions& options, const LoadedModel& model,
+                        const PatchRequest& request, const PatchResult& result) {
+  OrderedJson values = OrderedJson::array();
+  OrderedJson recovered = OrderedJson::array();
+  for (std::int64_t row = 0; row < result.rows; ++row) {
+    OrderedJson value_row = OrderedJson::array();
+    OrderedJson recovered_row = OrderedJson::array();
+    for (std::int64_t column = 0; column < result.columns; ++column) {
+      value_row.push_back(json_number(result.value(row, column)));
+      recovered_row.push_back(json_number(result.recovered(row, column)));
+    }
+    values.push_back(std::move(value_row));
+    recovered.push_back(std::move(recovered_row));
+  }
+  const std::vector<std::string> tokens = model.token_bytes(request.clean);
+  return {{"model", model.name},
+          {"grid", options.grid},
+          {"metric", options.metric},
+          {"clean_tokens", tokens_json(model, request.clean)},
+          {"corrupted_tokens", tokens_json(model, request.corrupted)},
+          {"clean", json_number(result.clean)},
+          {"corrupted", json_number(result.corrupted)},
+          {"rows", row_names(result, tokens)},
+          {"columns", column_names(result, tokens)},
+          {"values", std::move(values)},
+          {"recovered", std::move(recovered)},
+          {"resumed_cells", result.resumed_cells}};
+}
+
+void print_result(const PatchOptions& options, const LoadedModel& model,
+                  const PatchRequest& request, const PatchResult& result) {
+  const Terminal terminal = standard_output();
+  const Ink ink(terminal);
+  std::vector<std::string> tokens = model.token_bytes(request.clean);
+  for (std::string& token : tokens) token = visible(token);
+  print("\n" + ink.title("Patching " + options.grid) +
+        ink.quiet(fmt::format("  {}: clean {:.4g}, corrupted {:.4g}\n", options.metric,
+                              result.clean, result.corrupted)));
+  print(ink.quiet("  How much of the clean prompt's metric a cell brings back, in %.\n\n"));
+  const auto rows = row_names(result, tokens);
+  const auto columns = column_names(result, tokens);
+  print_patch_map(result, rows, columns, terminal);
+
+  std::vector<std::pair<std::int64_t, std::int64_t>> cells;
+  for (std::int64_t row = 0; row < result.rows; ++row) {
+    for (std::int64_t column = 0; column < result.columns; ++column) {
+      if (!std::isnan(result.recovered(row, column))) cells.emplace_back(row, column);
+    }
+  }
+  std::ranges::stable_sort(cells, std::greater<>{}, [&](const auto& cell) {
+    return std::abs(result.recovered(cell.first, cell.second));
+  });
+  cells.resize(std::min<std::size_t>(cells.size(), 5));
+  Table table({{"strongest", Align::left}, {"", Align::left}, {"brings back", Align::right}});
+  for (const auto& [row, column] : cells) {
+    table.add({rows[static_cast<std::size_t>(row)], columns[static_cast<std::size_t>(column)],
+               fmt::format("{:.1f} %", 100 * result.recovered(row, column))});
+  }
+  print("\n" + table.text(ink));
+}
+
+void patch(const PatchOptions& options) {
+  const LoadedModel model = load_model(options.model);
+  PatchRequest request = make_request(options, model);
+  ProgressLine line;
+  request.progress = line.callback();
+  request.stop = interrupt_flag();
+  const PatchResult result = patch_sweep(model.gpt, request);
+  line.clear();
+  if (!options.out.empty()) {
+    write_text_file(options.out,
+                    result_json(options, model, request, result)
+                            .dump(-1, ' ', false, OrderedJson::error_handler_t::replace) +
+                        "\n");
+    remove_file(request.results);
+  }
+  if (options.json) return print_json(result_json(options, model, request, result));
+  print_result(options, model, request, result);
+}
+
+}  // namespace
+
+void add_patch_command(CLI::App& app) {
+  CLI::App* command =
+      add_command(app, "patch", "Put parts of one prompt's pass into another's, cell by cell");
+  auto options = std::make_shared<PatchOptions>();
+  add_model_option(*command, options->model);
+  const auto add = [&](const char* name, std::string& text, const char* type,
+                       const char* description) {
+    return command->add_option(name, text, description)->type_name(type);
+  };
+  add("--clean", options->clean, "TEXT", "The prompt whose answer is right");
+  add("--corrupted", options->corrupted, "TEXT", "As many tokens, and another answer");
+  add("--clean-tokens", options->clean_tokens, "IDS", "The clean prompt as token ids");
+  add("--corrupted-tokens", options->corrupted_tokens, "IDS", "The corrupted prompt as token ids");
+  add("--answer", options->answer, "TOKEN",
+      "The clean prompt's answer, one token: ' Mary' or #5335");
+  add("--wrong", options->wrong, "TOKEN", "The corrupted prompt's answer");
+  add("--metric", options->metric, "NAME", "logit-difference, probability (of --answer) or kl")
+      ->capture_default_str();
+  std::string grids;
+  for (const std::string& name : patch_grid_names()) grids += (grids.empty() ? "" : ", ") + name;
+  command->add_option("--grid", options->grid, "What a cell puts back: " + grids)
+      ->type_name("GRID")
+      ->capture_default_str();
+  add("--head", options->head, "HEAD", "Whose edges an edge grid patches, such as L2H3");
+  add("-o,--out", options->out, "FILE",
+      "Write the JSON here; cells are kept in FILE.cells, so that the same call goes on after an "
+      "interruption");
+  command
+      ->add_option("--memory", options->memory_mebibytes,
+                   "MiB that cells computed together may take")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  add_json_option(*command, options->json);
+  command->callback([options] { patch(*options); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,78 @@
+#include "cli/patch_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/output.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/text.h"
+#include "tokenizer/utf8.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr int margin = 16;
+constexpr int tallest_label = 10;
+
+// Names above their columns, written downwards, ending at the map.
+void print_column_names(const std::vector<std::string>& names, int cell, const Ink& ink) {
+  std::vector<std::vector<std::string>> letters;
+  std::size_t height = 0;
+  for (const std::string& name : names) {
+    const std::string text = fit(name, tallest_label);
+    auto& list = letters.emplace_back();
+    for (std::size_t i = 0; i < text.size();) {
+      const std::size_t length = read_utf8(text, i).length;
+      list.push_back(text.substr(i, length));
+      i += length;
+    }
+    height = std::max(height, list.size());
+  }
+  for (std::size_t line = 0; line < height; ++line) {
+    std::string row(margin, ' ');
+    for (const auto& list : letters) {
+      const std::size_t skipped = height - list.size();
+      row += pad_right(line < skipped ? " " : list[line - skipped], cell);
+    }
+    print(ink.quiet(row) + "\n");
+  }
+}
+
+std::string cell_text(double recovered, int width, const Ink& ink) {
+  if (std::isnan(recovered)) return std::string(width, ' ');
+  const double place = std::clamp(recovered, -1.0, 1.0);
+  std::string number = width >= 4
+                           ? pad_left(fmt::format("{:.0f}", 100 * recovered), width - 1) + " "
+                           : std::string(width, ' ');
+  if (display_width(number) > width) number = std::string(width, ' ');
+  if (ink.has_colours()) {
+    const Rgb background = diverging_colour(place);
+    return ink.paint(number, text_on(background), background);
+  }
+  if (width >= 4) return number;
+  const char* const marks[] = {"·", "░", "▒", "▓", "█"};
+  const auto mark = static_cast<std::size_t>(std::abs(place) * 4.999);
+  return repeat(place < -0.2 ? "-" : marks[mark], width);
+}
+
+}  // namespace
+
+void print_patch_map(const PatchResult& result, const std::vector<std::string>& row_names,
+                     const std::vector<std::string>& column_names, const Terminal& terminal) {
+  const Ink ink(terminal);
+  const auto columns = static_cast<int>(result.columns);
+  const int cell = std::clamp((terminal.width - margin) / std::max(columns, 1), 1, 5);
+  if (cell > 1 || columns + margin <= terminal.width) print_column_names(column_names, cell, ink);
+  for (std::int64_t row = 0; row < result.rows; ++row) {
+    std::string line =
+        pad_left(fit(row_names[static_cast<std::size_t>(row)], margin - 2), margin - 1) + " ";
+    for (int column = 0; column < columns; ++column) {
+      line += cell_text(result.recovered(row, column), cell, ink);
+    }
+    print(line + "\n");
+  }
+}
+
+}  // namespace heed::cli
