@@ -109,29 +109,39 @@ class Worker {
   }
 
   void multiply_block(const Rectangle& block, std::int64_t k, std::int64_t depth) const {
+    const bool beside = reads_panels_in_place() && block.rows <= kernels_.few_rows;
+    const std::int64_t width = beside ? 2 * kernels_.columns : kernels_.columns;
     for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
-      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
-        const std::int64_t row = block.row + r, column = block.column + c;
-        float* const result = product_.c + row * product_.columns + column;
-        ProductTile tile{.a = packed_a_ + panel_bytes(r, depth),
-                         .b = panel_of_b(block.column, c, k, depth),
-                         .c = result,
-                         .c_stride = product_.columns,
-                         .initial = result,
-                         .initial_stride = product_.columns,
-                         .rows = std::min(kernels_.rows, block.rows - r),
-                         .columns = std::min(kernels_.columns, block.columns - c),
-                         .inner = depth,
-                         .streams_b = reads_panels_in_place() && block.rows <= kernels_.rows};
-        if (k == 0) {
-          tile.initial_stride = product_.initial_stride;
-          tile.initial = product_.initial == nullptr
-                             ? nullptr
-                             : product_.initial + row * product_.initial_stride + column;
+      for (std::int64_t c = 0; c < block.columns; c += width) {
+        const ProductTile tile = tile_at(block, r, c, std::min(width, block.columns - c), k, depth);
+        if (tile.columns > kernels_.columns) {
+          kernels_.multiply_beside(tile, panel_of_b(block.column, c + kernels_.columns, k, depth));
+        } else {
+          kernels_.multiply_tile(tile);
         }
-        kernels_.multiply_tile(tile);
       }
     }
+  }
+
+  ProductTile tile_at(const Rectangle& block, std::int64_t r, std::int64_t c, std::int64_t columns,
+                      std::int64_t k, std::int64_t depth) const {
+    const std::int64_t row = block.row + r, column = block.column + c;
+    float* const result = product_.c + row * product_.columns + column;
+    ProductTile tile{.a = packed_a_ + panel_bytes(r, depth),
+                     .b = panel_of_b(block.column, c, k, depth),
+                     .c = result,
+                     .c_stride = product_.columns,
+                     .initial = result,
+                     .initial_stride = product_.columns,
+                     .rows = std::min(kernels_.rows, block.rows - r),
+                     .columns = columns,
+                     .inner = depth};
+    if (k > 0) return tile;
+    tile.initial_stride = product_.initial_stride;
+    tile.initial = product_.initial == nullptr
+                       ? nullptr
+                       : product_.initial + row * product_.initial_stride + column;
+    return tile;
   }
 
   const Product& product_;

@@ -26,7 +26,6 @@ struct ProductTile {
   std::int64_t rows;     // 1 to ProductKernels::rows
   std::int64_t columns;  // 1 to ProductKernels::columns
   std::int64_t inner;
-  bool streams_b = false;  // B is read from memory, once, and worth fetching ahead
 };
 
 struct ProductKernels {
@@ -47,6 +46,10 @@ struct ProductKernels {
   // One panel.
   void (*pack_b)(const ProductOperand& b, const PanelRange& range, void* panel);
   void (*multiply_tile)(const ProductTile& tile);
+  // For up to few_rows rows, as in decoding: a tile of twice the columns from two panels of B,
+  // which are read from memory once. Null where there is no gain.
+  std::int64_t few_rows = 0;
+  void (*multiply_beside)(const ProductTile& tile, const void* right_b) = nullptr;
   // Around a thread's tiles; null where there is nothing to do.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
