@@ -46,7 +46,7 @@ class Session {
   void check_tokens(std::span<const std::int32_t> tokens) const;
   void read(std::span<const std::int32_t> tokens, Probe* probe, const GptActivations& activations);
 
-  // Of `positions` new ones, kept for the next time: memory that is new costs as much as reading it.
+  // Of `positions` new ones, kept for the next time: new memory costs as much as reading it.
   const GptActivations& activations_for(std::int64_t positions);
 
   const Gpt& gpt_;
