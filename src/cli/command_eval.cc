@@ -20,6 +20,7 @@ namespace {
 struct EvalOptions {
   std::string model = "starter";
   std::string dtype = "f32";
+  std::string cache_type = "f32";
   std::string text;
   std::string tokens;
   EvaluationOptions evaluation;
@@ -60,6 +61,7 @@ EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& m
 
 EvalResult evaluate_text(const EvalOptions& options) {
   if (options.per_token && !options.json) fail_usage("--per-token goes with --json alone");
+  const CacheType cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   EvalResult result = read_what_to_predict(options, model);
 
@@ -67,6 +69,7 @@ EvalResult evaluate_text(const EvalOptions& options) {
   EvaluationOptions evaluation = options.evaluation;
   evaluation.progress = line.callback();
   evaluation.stop = interrupt_flag();
+  evaluation.cache_type = cache_type;
   result.losses.resize(result.tokens.size());
   evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
     std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
@@ -117,6 +120,7 @@ void add_eval_command(CLI::App& app) {
   auto options = std::make_shared<EvalOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
+  add_cache_type_option(*command, options->cache_type);
   command->add_option("--text", options->text, "Text file")->type_name("FILE");
   command->add_option("--tokens", options->tokens, "Token ids instead of a text, such as 5,17,4")
       ->type_name("IDS");

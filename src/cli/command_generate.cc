@@ -23,6 +23,7 @@ namespace {
 struct GenerateCommandOptions {
   std::string model = "starter";
   std::string dtype = "f32";
+  std::string cache_type = "f32";
   std::string prompt;
   std::string prompt_file;
   std::string tokens;
@@ -82,6 +83,7 @@ void generate_text(const GenerateCommandOptions& options) {
   generation.sampling.validate();
   if (options.shift) generation.overflow = ContextOverflow::shift_window;
   generation.stop = interrupt_flag();
+  generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> prompt = read_prompt(options, model);
   const std::int64_t first_edited =
@@ -120,6 +122,7 @@ void add_generate_command(CLI::App& app) {
   auto options = std::make_shared<GenerateCommandOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
+  add_cache_type_option(*command, options->cache_type);
   command
       ->add_option("-p,--prompt", options->prompt,
                    "The prompt; without it, what comes through a pipe")

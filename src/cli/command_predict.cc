@@ -21,6 +21,7 @@ namespace {
 struct PredictOptions {
   std::string model = "starter";
   std::string dtype = "f32";
+  std::string cache_type = "f32";
   TextOptions text;
   InterventionOptions interventions;
   SamplingOptions sampling{.temperature = 1.0, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
@@ -33,7 +34,8 @@ struct PredictOptions {
 // Rows (M, V) of logits: of every position, or of the last.
 Tensor<float> compute_logits(const PredictOptions& options, const LoadedModel& model,
                              const std::vector<std::int32_t>& tokens, Editor* editor) {
-  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context));
+  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context),
+                  kernels::parse_cache_type(options.cache_type));
   session.set_editor(editor);
   if (options.all_positions) return session.feed_for_all_positions(tokens);
   const std::span<const float> last = session.feed(tokens);
@@ -267,6 +269,7 @@ void add_predict_command(CLI::App& app) {
   auto options = std::make_shared<PredictOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
+  add_cache_type_option(*command, options->cache_type);
   add_text_options(*command, options->text);
   command->add_option("--top", options->top, "Rows of the table")
       ->capture_default_str()

@@ -27,6 +27,14 @@ void add_dtype_option(CLI::App& command, std::string& dtype) {
       ->type_name("DTYPE");
 }
 
+void add_cache_type_option(CLI::App& command, std::string& cache_type) {
+  command
+      .add_option("--cache-type", cache_type,
+                  "What keys and values of tokens read are held as: f32, bf16 or int8")
+      ->capture_default_str()
+      ->type_name("TYPE");
+}
+
 LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
   const kernels::WeightFormat format = kernels::parse_weight_format(dtype);
   LoadedModel loaded = load_model(model);

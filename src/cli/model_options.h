@@ -18,6 +18,9 @@ void add_model_option(CLI::App& command, std::string& model);
 // --dtype: what the model's matrices are shortened to while it runs.
 void add_dtype_option(CLI::App& command, std::string& dtype);
 
+// --cache-type: what keys and values of the positions read are held as.
+void add_cache_type_option(CLI::App& command, std::string& cache_type);
+
 // The model, its matrices prepared. Throws Error{invalid_argument} for an unknown dtype.
 LoadedModel load_model_as(const std::string& model, const std::string& dtype);
 

@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "kernels/machine_peak.h"
 #include "kernels/prepared_weight.h"
+#include "kernels/short_memory.h"
 
 namespace heed {
 
@@ -31,8 +32,10 @@ struct BenchmarkOptions {
   std::string model;            // directory or "starter": its own weights, or its tokenizer
   std::string text_file;        // for the tokenizer; empty: stories of the microworld
   kernels::WeightFormat dtype = kernels::WeightFormat::f32;
+  kernels::CacheType cache_type = kernels::CacheType::f32;  // of prompts and decoding
   std::optional<std::int64_t> batch;    // B; default: 4 in training, else 1
-  std::optional<std::int64_t> context;  // T; default: the suite says
+  // T; default: the suite says. A config whose context is shorter is given a longer one.
+  std::optional<std::int64_t> context;
   std::optional<std::int64_t> count;    // how often a repeat does the work: steps, prompts, tokens
   std::optional<int> repeats;           // medians are over so many
   ProgressCallback progress = nullptr;
@@ -69,6 +72,7 @@ struct BenchmarkReport {
   std::optional<std::int64_t> batch;  // as used
   std::optional<std::int64_t> context;
   std::optional<std::int64_t> count;
+  std::optional<kernels::CacheType> cache_type;  // none: nothing was cached
   std::string instruction_set;
   std::vector<BenchmarkCeiling> ceilings;  // those that this machine has
   std::vector<BenchmarkRow> rows;

@@ -1,5 +1,6 @@
 #include "engine/benchmark_cost.h"
 
+#include "model/cache.h"
 #include "model/parameter_count.h"
 
 namespace heed {
@@ -25,8 +26,8 @@ double element_bytes(WeightFormat format) {
 }
 
 // Keys and values of one position, in all layers.
-double key_value_bytes(const GptConfig& config) {
-  return real(model_cost(config).key_value_bytes_per_token);
+double key_value_bytes(const GptConfig& config, kernels::CacheType type) {
+  return real(cache_bytes(config, type, 1));
 }
 
 // 2·L·A·T: a position sees T/2 others on average, each costs 4·A operations in each layer.
@@ -63,16 +64,16 @@ WorkCost training_step_cost(const GptConfig& config, std::int64_t batch, std::in
   return {.flops = per_token * real(batch) * real(positions), .bytes = passes * f32 * parameters};
 }
 
-WorkCost prompt_cost(const GptConfig& config, WeightFormat format, std::int64_t batch,
+WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions) {
   const ParameterCount count = count_parameters(config);
   const double inside = real(count.total - count.embedding - count.position - count.head);
   const double tokens = real(batch) * real(positions);
   return {.flops = tokens * (2 * inside + attention_flops_per_token(config, positions)),
-          .bytes = weight_bytes(config, format) + tokens * key_value_bytes(config)};
+          .bytes = weight_bytes(config, formats.weights) + tokens * key_value_bytes(config, formats.cache)};
 }
 
-WorkCost decoding_cost(const GptConfig& config, WeightFormat format, std::int64_t batch,
+WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                        std::int64_t position) {
   const ParameterCount count = count_parameters(config);
   const double inside = real(count.total - count.embedding - count.position - count.head);
@@ -80,7 +81,8 @@ WorkCost decoding_cost(const GptConfig& config, WeightFormat format, std::int64_
   const double seen = real(position + 1);  // the token itself too
   const double attention = 4 * real(config.layers) * real(config.attention_width()) * seen;
   return {.flops = real(batch) * (2 * (inside + projection) + attention),
-          .bytes = weight_bytes(config, format) + real(batch) * seen * key_value_bytes(config)};
+          .bytes = weight_bytes(config, formats.weights) +
+                   real(batch) * seen * key_value_bytes(config, formats.cache)};
 }
 
 WorkCost attention_forward_cost(const AttentionShape& shape) {

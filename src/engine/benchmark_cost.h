@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/prepared_weight.h"
+#include "kernels/short_memory.h"
 #include "model/config.h"
 
 namespace heed {
@@ -24,12 +25,18 @@ double weight_bytes(const GptConfig& config, kernels::WeightFormat format);
 // One step over (batch, positions) tokens: forward, backward and update.
 WorkCost training_step_cost(const GptConfig& config, std::int64_t batch, std::int64_t positions);
 
+// What a model that is run holds its numbers in.
+struct RunFormats {
+  kernels::WeightFormat weights = kernels::WeightFormat::f32;
+  kernels::CacheType cache = kernels::CacheType::f32;
+};
+
 // Reading (batch, positions) tokens from the beginning, logits of the last position only.
-WorkCost prompt_cost(const GptConfig& config, kernels::WeightFormat format, std::int64_t batch,
+WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions);
 
 // One more token of each of `batch` sequences, behind `position` that are in the cache.
-WorkCost decoding_cost(const GptConfig& config, kernels::WeightFormat format, std::int64_t batch,
+WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                        std::int64_t position);
 
 // Causal attention of every position to itself and those before it.

@@ -32,10 +32,12 @@ void require_memory(const std::string& name, std::int64_t bytes) {
           real(bytes) / gibibyte, real(available.value_or(0)) / gibibyte);
 }
 
-// A model's own weights, or random ones of a shape.
-Gpt make_gpt(const BenchmarkOptions& options, std::int64_t ModelCost::*memory) {
+// A model's own weights, or random ones of a shape, its context long enough for `positions`.
+Gpt make_gpt(const BenchmarkOptions& options, std::int64_t positions,
+             std::int64_t ModelCost::*memory) {
   if (!options.model.empty()) return load_model(options.model).gpt;
-  const GptConfig config = find_gpt_config(options.config);
+  GptConfig config = find_gpt_config(options.config);
+  config.context = std::max(config.context, positions);
   require_memory(options.config, model_cost(config).*memory);
   Gpt gpt(config);
   gpt.parameters().initialize(seed);
@@ -65,10 +67,10 @@ void require_room(const GptConfig& config, std::int64_t positions) {
 // What Session does for one sequence, for any number of them.
 class BatchReader {
  public:
-  BatchReader(const Gpt& gpt, std::int64_t batch, std::int64_t capacity)
+  BatchReader(const Gpt& gpt, std::int64_t batch, std::int64_t capacity, CacheType cache_type)
       : gpt_(gpt),
         batch_(batch),
-        cache_(gpt.config(), batch, capacity),
+        cache_(gpt.config(), batch, capacity, cache_type),
         step_(gpt.config(), batch, 1, Keep::one_block),
         last_(Shape{batch, gpt.config().channels}),
         logits_(Shape{batch, gpt.config().vocabulary_size}) {}
@@ -150,7 +152,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
-  Gpt gpt = make_gpt(options, &ModelCost::train_bytes);
+  Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(4);
   const std::int64_t positions = options.context.value_or(config.context);
@@ -183,7 +185,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 }
 
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
-  Gpt gpt = make_gpt(options, &ModelCost::run_bytes);
+  Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
@@ -192,14 +194,16 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   const std::int64_t prompts = options.count.value_or(1);
   require_room(config, positions);
   const Tensor<std::int32_t> tokens = random_tokens(config, {batch, positions});
-  BatchReader reader(gpt, batch, positions);
+  BatchReader reader(gpt, batch, positions, options.cache_type);
 
   BenchmarkReport report = describe(options, config);
   report.batch = batch;
   report.context = positions;
   report.count = prompts;
+  report.cache_type = options.cache_type;
   BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
-  const WorkCost cost = prompt_cost(config, options.dtype, batch, positions) * real(prompts);
+  const RunFormats formats{options.dtype, options.cache_type};
+  const WorkCost cost = prompt_cost(config, formats, batch, positions) * real(prompts);
   measurer.add({.name = "prompt",
                 .dtype = options.dtype,
                 .tokens = real(batch * positions * prompts),
@@ -217,28 +221,30 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
 }
 
 BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
-  Gpt gpt = make_gpt(options, &ModelCost::run_bytes);
+  const std::int64_t before = options.context.value_or(0);
+  Gpt gpt = make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
-  const std::int64_t before = options.context.value_or(0);
   require_room(config, before + 1);
   const std::int64_t count =
       options.count.value_or(std::min<std::int64_t>(128, config.context - before));
   require_room(config, before + count);
   // (T, B, 1): of each position its tokens, side by side.
   const Tensor<std::int32_t> tokens = random_tokens(config, {count, batch, 1});
-  BatchReader reader(gpt, batch, before + count);
+  BatchReader reader(gpt, batch, before + count, options.cache_type);
   if (before > 0) reader.read(random_tokens(config, {batch, before}));
 
   BenchmarkReport report = describe(options, config);
   report.batch = batch;
   report.context = before;
   report.count = count;
+  report.cache_type = options.cache_type;
   BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
+  const RunFormats formats{options.dtype, options.cache_type};
   WorkCost cost;
   for (std::int64_t position = before; position < before + count; ++position) {
-    const WorkCost token = decoding_cost(config, options.dtype, batch, position);
+    const WorkCost token = decoding_cost(config, formats, batch, position);
     cost = {cost.flops + token.flops, cost.bytes + token.bytes};
   }
   measurer.add({.name = "decode",

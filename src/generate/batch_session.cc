@@ -6,7 +6,8 @@
 
 namespace heed {
 
-BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity) : gpt_(gpt), capacity_(capacity) {
+BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
+    : gpt_(gpt), capacity_(capacity), cache_type_(cache_type) {
   require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
           "a sequence must have room for 1 to {} positions, the model's context, not {}",
           gpt.config().context, capacity);
@@ -24,7 +25,7 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
 
   std::unique_ptr<KeyValueCache> cache;
   if (spare_.empty()) {
-    cache = std::make_unique<KeyValueCache>(gpt_.config(), 1, capacity_);
+    cache = std::make_unique<KeyValueCache>(gpt_.config(), 1, capacity_, cache_type_);
   } else {
     cache = std::move(spare_.back());
     spare_.pop_back();

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model/cache.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -20,8 +21,8 @@ class BatchSession {
   };
 
   // Borrows the model. Each sequence has room for `capacity` positions, at most the model's
-  // context.
-  BatchSession(const Gpt& gpt, std::int64_t capacity);
+  // context, keys and values held as `cache_type`.
+  BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
   // Begins a sequence with tokens, read in one pass, and returns its number, to be used until it is
   // ended; logits (V) are those of what follows. Throws Error{invalid_argument} as step() does.
@@ -49,6 +50,7 @@ class BatchSession {
 
   const Gpt& gpt_;
   std::int64_t capacity_;
+  CacheType cache_type_;
   std::vector<std::unique_ptr<KeyValueCache>> caches_;  // by sequence; null: a free number
   std::vector<std::unique_ptr<KeyValueCache>> spare_;   // of ended sequences
   std::unique_ptr<GptActivations> activations_;         // of rows_ rows

@@ -175,7 +175,7 @@ GenerationResult generate(const Gpt& gpt, const Tokenizer* tokenizer,
   const std::int64_t context = gpt.config().context;
   const auto read = std::min<std::int64_t>(static_cast<std::int64_t>(prompt.size()), context);
   const auto drawn = std::clamp<std::int64_t>(options.max_new_tokens, 0, context);
-  Session session(gpt, std::clamp<std::int64_t>(read + drawn, 1, context));
+  Session session(gpt, std::clamp<std::int64_t>(read + drawn, 1, context), options.cache_type);
   return generate(session, tokenizer, prompt, options, callback);
 }
 

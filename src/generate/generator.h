@@ -27,6 +27,7 @@ enum class ContextOverflow {
 struct GenerateOptions {
   std::int64_t max_new_tokens = 128;
   SamplingOptions sampling{};
+  CacheType cache_type = CacheType::f32;  // of a session that generate() makes itself
   std::vector<std::string> stop_strings;  // end the text, and are no part of it; need a tokenizer
   ContextOverflow overflow = ContextOverflow::refuse;
   bool ignore_end_of_text = false;  // never draw the end-of-text token

@@ -18,9 +18,9 @@ std::int64_t checked_capacity(const Gpt& gpt, std::int64_t capacity) {
 
 Session::Session(const Gpt& gpt) : Session(gpt, gpt.config().context) {}
 
-Session::Session(const Gpt& gpt, std::int64_t capacity)
+Session::Session(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
     : gpt_(gpt),
-      cache_(gpt.config(), 1, checked_capacity(gpt, capacity)),
+      cache_(gpt.config(), 1, checked_capacity(gpt, capacity), cache_type),
       step_(gpt.config(), 1, 1, Keep::one_block),
       logits_(Shape{1, gpt.config().vocabulary_size}) {
   tokens_.reserve(static_cast<std::size_t>(capacity));

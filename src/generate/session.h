@@ -7,15 +7,17 @@
 #include <span>
 #include <vector>
 
+#include "model/cache.h"
 #include "model/gpt.h"
 
 namespace heed {
 
 class Session {
  public:
-  // Borrows the model. Room for `capacity` positions, at most and by default the model's context.
+  // Borrows the model. Room for `capacity` positions, at most and by default the model's context,
+  // keys and values held as `cache_type`.
   explicit Session(const Gpt& gpt);
-  Session(const Gpt& gpt, std::int64_t capacity);
+  Session(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
   // Reads tokens behind those already read, in one pass, and returns the logits (V) of what follows
   // the last of them; they stay valid until the next call. Throws Error{invalid_argument}, and
@@ -38,6 +40,7 @@ class Session {
 
   const Gpt& gpt() const { return gpt_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }  // everything read
+  CacheType cache_type() const { return cache_.type(); }
   std::int64_t length() const { return cache_.length(); }
   std::int64_t capacity() const { return cache_.capacity(); }
   std::int64_t room() const { return capacity() - length(); }

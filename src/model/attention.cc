@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 #include "model/cache.h"
 #include "model/edited_points.h"
+#include "tensor/tensor.h"
 
 namespace heed {
 namespace {
@@ -54,7 +55,8 @@ struct AttentionSite {
   kernels::Precision precision;
 };
 
-// What the queries look at: this pass's own keys and values, or everything in the cache and them.
+// What the queries look at: this pass's own keys and values, or everything in the cache and them
+// (of a cache in a short format, attend_to_short_cache sees to it).
 kernels::AttentionInput<float> attention_input(const AttentionSite& site, const Pass& pass,
                                                const Heads<const float>& heads) {
   const auto& [config, layer, precision] = site;
@@ -68,10 +70,50 @@ kernels::AttentionInput<float> attention_input(const AttentionSite& site, const 
       .precision = precision};
   if (pass.cache != nullptr) {
     pass.cache->store(layer, heads.key, heads.value);
+  }
+  if (pass.cache != nullptr && pass.cache->type() == CacheType::f32) {
     input.key = pass.cache->keys(layer, pass.first_position + pass.positions);
     input.value = pass.cache->values(layer, pass.first_position + pass.positions);
   }
   return input;
+}
+
+bool has_short_cache(const Pass& pass) {
+  return pass.cache != nullptr && pass.cache->type() != CacheType::f32;
+}
+
+// `input` against the cache in the place of its own keys and values.
+void attend_to_short_cache(const Pass& pass, std::int64_t layer,
+                           const kernels::AttentionInput<float>& input, View<float> mixed,
+                           View<float> log_sum_exp) {
+  const std::int64_t positions = pass.first_position + pass.positions;
+  const auto key = pass.cache->short_keys(layer, positions);
+  const auto value = pass.cache->short_values(layer, positions);
+  kernels::attention_forward(
+      {.query = input.query, .key = key, .value = value, .mask = input.mask, .scale = input.scale},
+      mixed, log_sum_exp);
+  if (pass.probe == nullptr && pass.editor == nullptr) return;
+  const Shape& query = input.query.shape();
+  const Shape shape{query[0], positions, query[2], query[3]};
+  Tensor<float> keys(shape), values(shape);
+  kernels::restore_rows(key, keys);
+  kernels::restore_rows(value, values);
+  kernels::AttentionInput<float> restored = input;
+  restored.key = keys;
+  restored.value = values;
+  restored.precision = kernels::Precision::f32;  // as it was attended to
+  edit_attention(pass, layer, restored, log_sum_exp, mixed);
+  observe_attention(pass, layer, restored, log_sum_exp);
+}
+
+void attend(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
+            View<float> mixed, View<float> log_sum_exp) {
+  if (has_short_cache(pass)) {
+    return attend_to_short_cache(pass, layer, input, mixed, log_sum_exp);
+  }
+  kernels::attention_forward(input, mixed, log_sum_exp);
+  edit_attention(pass, layer, input, log_sum_exp, mixed);
+  observe_attention(pass, layer, input, log_sum_exp);
 }
 
 // Sequences whose memories differ in length, each with its own. Short work: one thread a sequence.
@@ -87,8 +129,7 @@ void attend_apart(const AttentionSite& site, const Pass& pass, const Heads<const
                    .first_sequence = b};
     const auto input = attention_input(
         site, own, {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
-    kernels::attention_forward(input, of_sequence(mixed), of_sequence(log_sum_exp));
-    edit_attention(own, site.layer, input, of_sequence(log_sum_exp), of_sequence(mixed));
+    attend(own, site.layer, input, of_sequence(mixed), of_sequence(log_sum_exp));
   });
 }
 
@@ -108,10 +149,7 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
   const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
   const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
   if (pass.caches.empty()) {
-    const auto input = attention_input(site, pass, heads);
-    kernels::attention_forward(input, mixed, saved.log_sum_exp);
-    edit_attention(pass, layer, input, saved.log_sum_exp, mixed);
-    observe_attention(pass, layer, input, saved.log_sum_exp);
+    attend(pass, layer, attention_input(site, pass, heads), mixed, saved.log_sum_exp);
   } else {
     attend_apart(site, pass, heads, mixed, saved.log_sum_exp);
   }

@@ -7,21 +7,25 @@
 namespace heed {
 namespace {
 
-// (B, H, capacity, D) seen as (B, positions, H, D).
+// (B, H, capacity, …) seen from position `first` on as (B, positions, H, …).
 template <class T>
-View<T> positions_first(View<T> heads_first, std::int64_t positions) {
-  return {
-      heads_first.data(),
-      {heads_first.extent(0), positions, heads_first.extent(1), heads_first.extent(3)},
-      {heads_first.stride(0), heads_first.stride(2), heads_first.stride(1), heads_first.stride(3)}};
+View<T> positions_first(View<T> heads_first, std::int64_t first, std::int64_t positions) {
+  View<T> from = heads_first.slice(2, first, first + positions);
+  if (from.rank() == 3) {
+    return {from.data(),
+            {from.extent(0), positions, from.extent(1)},
+            {from.stride(0), from.stride(2), from.stride(1)}};
+  }
+  return {from.data(),
+          {from.extent(0), positions, from.extent(1), from.extent(3)},
+          {from.stride(0), from.stride(2), from.stride(1), from.stride(3)}};
 }
 
-void copy_rows(View<const float> from, View<float> to, std::int64_t first_position) {
-  const std::int64_t head_size = from.extent(3);
+void copy_rows(View<const float> from, View<float> to) {
   for (std::int64_t b = 0; b < from.extent(0); ++b) {
     for (std::int64_t t = 0; t < from.extent(1); ++t) {
       for (std::int64_t h = 0; h < from.extent(2); ++h) {
-        std::copy_n(&from(b, t, h, 0), head_size, &to(b, first_position + t, h, 0));
+        std::copy_n(&from(b, t, h, 0), from.extent(3), &to(b, t, h, 0));
       }
     }
   }
@@ -29,10 +33,25 @@ void copy_rows(View<const float> from, View<float> to, std::int64_t first_positi
 
 }  // namespace
 
-KeyValueCache::KeyValueCache(const GptConfig& config, std::int64_t batch, std::int64_t capacity) {
-  const Shape shape{config.layers, batch, config.heads, capacity, config.head_size};
-  keys_ = Tensor<float>(shape);
-  values_ = Tensor<float>(shape);
+std::int64_t cache_bytes(const GptConfig& config, CacheType type, std::int64_t positions) {
+  return 2 * config.layers * positions * config.heads *
+         kernels::cache_row_bytes_with_scale(type, config.head_size);
+}
+
+KeyValueCache::KeyValueCache(const GptConfig& config, std::int64_t batch, std::int64_t capacity,
+                             CacheType type)
+    : type_(type),
+      shape_{config.layers, batch, config.heads, capacity, config.head_size},
+      keys_(make_memory()),
+      values_(make_memory()) {}
+
+KeyValueCache::Memory KeyValueCache::make_memory() const {
+  if (type_ == CacheType::f32) return {.numbers = Tensor<float>(shape_)};
+  const Shape rows{shape_[0], shape_[1], shape_[2], shape_[3]};
+  Memory memory{.shorter = Tensor<std::byte>(Shape{
+                    rows[0], rows[1], rows[2], rows[3], kernels::cache_row_bytes(type_, shape_[4])})};
+  if (type_ == CacheType::int8) memory.scales = Tensor<float>(rows);
+  return memory;
 }
 
 void KeyValueCache::truncate(std::int64_t length) {
@@ -49,16 +68,56 @@ void KeyValueCache::store(std::int64_t layer, View<const float> key, View<const 
   const std::int64_t end = length_ + key.extent(1);
   require(end <= capacity(), ErrorCode::invalid_argument,
           "the key-value cache has room for {} positions, not for {}", capacity(), end);
-  copy_rows(key, positions_first(keys_.view()[layer], capacity()), length_);
-  copy_rows(value, positions_first(values_.view()[layer], capacity()), length_);
+  store(layer, key, keys_);
+  store(layer, value, values_);
+}
+
+void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& memory) const {
+  const std::int64_t count = rows.extent(1);
+  if (type_ == CacheType::f32) {
+    return copy_rows(rows, positions_first(memory.numbers.view()[layer], length_, count));
+  }
+  kernels::MutableShortRows to{
+      .type = type_, .rows = positions_first(memory.shorter.view()[layer], length_, count)};
+  if (type_ == CacheType::int8) {
+    to.scales = positions_first(memory.scales.view()[layer], length_, count);
+  }
+  kernels::shorten_rows(rows, to);
+}
+
+View<const float> KeyValueCache::numbers(const Memory& memory, std::int64_t layer,
+                                         std::int64_t positions) const {
+  check(type_ == CacheType::f32, "floats of a cache that holds them");
+  return positions_first(memory.numbers.view()[layer], 0, positions);
+}
+
+kernels::ConstShortRows KeyValueCache::shorter(const Memory& memory, std::int64_t layer,
+                                               std::int64_t positions) const {
+  check(type_ != CacheType::f32, "short rows of a cache that holds them");
+  kernels::ConstShortRows rows{
+      .type = type_, .rows = positions_first(memory.shorter.view()[layer], 0, positions)};
+  if (type_ == CacheType::int8) {
+    rows.scales = positions_first(memory.scales.view()[layer], 0, positions);
+  }
+  return rows;
 }
 
 View<const float> KeyValueCache::keys(std::int64_t layer, std::int64_t positions) const {
-  return positions_first(keys_.view()[layer], positions);
+  return numbers(keys_, layer, positions);
 }
 
 View<const float> KeyValueCache::values(std::int64_t layer, std::int64_t positions) const {
-  return positions_first(values_.view()[layer], positions);
+  return numbers(values_, layer, positions);
+}
+
+kernels::ConstShortRows KeyValueCache::short_keys(std::int64_t layer,
+                                                  std::int64_t positions) const {
+  return shorter(keys_, layer, positions);
+}
+
+kernels::ConstShortRows KeyValueCache::short_values(std::int64_t layer,
+                                                    std::int64_t positions) const {
+  return shorter(values_, layer, positions);
 }
 
 }  // namespace heed

@@ -25,10 +25,12 @@ TrainingBuffers::TrainingBuffers(const GptConfig& config, std::int64_t batch,
       losses(Shape{batch * positions}) {}
 
 EvaluationBuffers::EvaluationBuffers(const GptConfig& config, std::int64_t batch,
-                                     std::int64_t positions)
+                                     std::int64_t positions, std::optional<CacheType> cache_type)
     : activations(config, batch, positions, Keep::one_block),
       loss(config.vocabulary_size),
-      losses(Shape{batch * positions}) {}
+      losses(Shape{batch * positions}) {
+  if (cache_type) cache.emplace(config, batch, positions, *cache_type);
+}
 
 Gpt::Gpt(const GptConfig& config) : config_(config), parameters_(config) {}
 
@@ -140,7 +142,12 @@ void Gpt::project_backward(View<const float> d_logits, View<float> d_x) const {
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                   EvaluationBuffers& buffers) const {
   require_shape(targets, tokens.shape(), "targets");
-  forward(tokens, {.batch = tokens.extent(0), .positions = tokens.extent(1)}, buffers.activations);
+  if (buffers.cache) buffers.cache->truncate(0);
+  forward(tokens,
+          {.batch = tokens.extent(0),
+           .positions = tokens.extent(1),
+           .cache = buffers.cache ? &*buffers.cache : nullptr},
+          buffers.activations);
   return buffers.loss.forward(buffers.activations.final_norm(), parameters_.head(), flat(targets),
                               buffers.losses);
 }

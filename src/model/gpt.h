@@ -2,6 +2,8 @@
 // vocabulary projection (Radford et al. 2019).
 #pragma once
 
+#include <optional>
+
 #include "model/activations.h"
 #include "model/cache.h"
 #include "model/config.h"
@@ -26,11 +28,14 @@ struct TrainingBuffers {
 
 // Everything that measuring the loss of one batch shape needs.
 struct EvaluationBuffers {
-  EvaluationBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions);
+  // With a type, keys and values go through a cache of it, as they do in generation.
+  EvaluationBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions,
+                    std::optional<CacheType> cache_type = std::nullopt);
 
   GptActivations activations;
   VocabularyLoss loss;
   Tensor<float> losses;  // (N), of the last batch
+  std::optional<KeyValueCache> cache;
 };
 
 class Gpt {

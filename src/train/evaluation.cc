@@ -64,7 +64,7 @@ EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) 
 Evaluator::Evaluator(const GptConfig& config, const EvaluationOptions& options)
     : options_(completed(options, config)),
       end_of_text_(static_cast<std::int32_t>(config.end_of_text)),
-      buffers_(config, options_.batch_size, options_.sequence_length),
+      buffers_(config, options_.batch_size, options_.sequence_length, options_.cache_type),
       tokens_(Shape{options_.batch_size, options_.sequence_length}),
       targets_(Shape{options_.batch_size, options_.sequence_length}) {}
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct EvaluationOptions {
   std::int64_t sequence_length = 0;  // 0: the model's context
   std::int64_t stride = 0;           // 0: sequence_length
   Windows windows = Windows::stream;
+  // Where given, keys and values are rounded to what a cache of this type holds.
+  std::optional<CacheType> cache_type;
   std::int64_t batches = 0;   // evenly spread over the windows; 0: all of them
   ProgressCallback progress;  // scored tokens
   StopFlag stop = nullptr;

@@ -88,7 +88,7 @@ TEST(Bench, RefusesInOneLine) {
   expect("train --dtype int4 " + small("--config"), 1, "int4");
   expect("train --config nonsense", 1, "gpt2");
   expect("train --config gpt2 -m starter", 2, "--config");
-  expect("prompt --context 4096 " + small("--config"), 2, "4096");
+  expect("prompt --context 4096 " + small("-m"), 2, "4096");
   expect("decode -n 0 " + small("--config"), 2, "count");
   expect("tokenizer -m /nowhere", 1, "/nowhere");
   expect("tokenizer -f /nowhere", 1, "/nowhere");

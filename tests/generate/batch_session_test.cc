@@ -26,9 +26,10 @@ struct Alone {
   std::vector<std::vector<float>> logits;
 };
 
-Alone decode_alone(const Gpt& gpt, const std::vector<std::int32_t>& prompt, int count) {
+Alone decode_alone(const Gpt& gpt, const std::vector<std::int32_t>& prompt, int count,
+                   CacheType type) {
   Alone alone;
-  Session session(gpt);
+  Session session(gpt, gpt.config().context, type);
   auto logits = session.feed(prompt);
   for (int i = 0; i < count; ++i) {
     alone.logits.emplace_back(logits.begin(), logits.end());
@@ -40,10 +41,10 @@ Alone decode_alone(const Gpt& gpt, const std::vector<std::int32_t>& prompt, int 
 
 // Sequences of different lengths that begin and end at different times give, to the bit, what each
 // gives alone.
-void expect_same_as_alone(const Gpt& gpt, int sequences) {
+void expect_same_as_alone(const Gpt& gpt, int sequences, CacheType type = CacheType::f32) {
   constexpr int count = 8;
   const std::int64_t vocabulary = gpt.config().vocabulary_size;
-  BatchSession batch(gpt, gpt.config().context);
+  BatchSession batch(gpt, gpt.config().context, type);
   struct Running {
     Alone expected;
     std::int64_t number;
@@ -55,7 +56,7 @@ void expect_same_as_alone(const Gpt& gpt, int sequences) {
     for (int k = 0; k < 2 && begun < sequences; ++k, ++begun) {  // two join at every step
       const auto prompt =
           random_tokens(1 + begun % 7, vocabulary, static_cast<std::uint64_t>(begun));
-      Running next{.expected = decode_alone(gpt, prompt, count), .number = 0, .tokens = {}};
+      Running next{.expected = decode_alone(gpt, prompt, count, type), .number = 0, .tokens = {}};
       std::vector<float> logits(static_cast<std::size_t>(vocabulary));
       next.number = batch.begin(prompt, logits);
       ASSERT_EQ(logits, next.expected.logits[0]);
@@ -92,6 +93,13 @@ TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithPreparedWeights) {
     Gpt gpt = random_gpt(small_config());
     gpt.parameters().prepare(format);
     expect_same_as_alone(gpt, 9);
+  }
+}
+
+TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithShortCaches) {
+  const Gpt gpt = random_gpt(small_config());
+  for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
+    expect_same_as_alone(gpt, 9, type);
   }
 }
 

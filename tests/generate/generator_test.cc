@@ -223,6 +223,29 @@ TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
   EXPECT_EQ(result.shifts, shifts);
 }
 
+TEST(Generate, ShiftsAWindowOverAShortCache) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto prompt = random_tokens(20, 61, 3);
+  GenerateOptions options = greedy(30);
+  options.overflow = ContextOverflow::shift_window;
+  for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
+    options.cache_type = type;
+    const auto result = generate(gpt, nullptr, prompt, options);
+    EXPECT_GT(result.shifts, 0);
+    // The same by hand.
+    Session session(gpt, 24, type);
+    auto history = prompt;
+    auto logits = session.feed(prompt);
+    for (const std::int32_t drawn : result.tokens) {
+      ASSERT_EQ(drawn, std::ranges::max_element(logits) - logits.begin());
+      history.push_back(drawn);
+      const bool full = session.room() == 0;
+      if (full) session.reset();
+      logits = session.feed(std::span(history).last(full ? 12 : 1));
+    }
+  }
+}
+
 TEST(Generate, ReadsTheEndOfAPromptTooLongForAShiftingWindow) {
   const Gpt gpt = random_gpt(small_config());
   const auto prompt = random_tokens(40, 61, 4);

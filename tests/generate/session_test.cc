@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/expect_error.h"
 #include "generate/random_gpt.h"
@@ -85,6 +86,49 @@ TEST(Session, GoesOnFromWhereItWasCut) {
   EXPECT_LE(relative_error(session.feed(other), row(full_logits(gpt, other), 9)), tolerance);
 }
 
+// What a short cache may change: a key or value is off by half a step at most, 2⁻⁹ of itself in bf16
+// and 1/254 of its row's largest in int8, and what a layer adds is off by about as much; three
+// layers of this model, far from linear, triple it and more.
+constexpr struct {
+  CacheType type;
+  double tolerance;
+} short_caches[] = {{CacheType::bf16, 0x1p-6}, {CacheType::int8, 1.0 / 32}};
+
+TEST(Session, ShortCachesChangeLittleHoweverTheTokensAreRead) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(24, 61, 1);
+  const Tensor<float> expected = full_logits(gpt, tokens);
+  for (const auto& [type, tolerance_of_type] : short_caches) {
+    SCOPED_TRACE(kernels::cache_type_name(type));
+    for (const std::size_t piece : {1U, 2U, 7U, 24U}) {
+      Session session(gpt, 24, type);
+      std::span<const float> logits;
+      for (std::size_t begin = 0; begin < tokens.size(); begin += piece) {
+        logits =
+            session.feed(std::span(tokens).subspan(begin, std::min(piece, tokens.size() - begin)));
+      }
+      const double error = relative_error(logits, row(expected, 23));
+      EXPECT_LE(error, tolerance_of_type) << "pieces of " << piece;
+      EXPECT_GT(error, 1e-5) << "the cache is not short";
+    }
+  }
+}
+
+TEST(Session, ShortCachesGoOnFromWhereTheyWereCut) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(10, 61, 4);
+  const auto other = random_tokens(9, 61, 5);
+  for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
+    Session cut(gpt, 24, type), fresh(gpt, 24, type);
+    cut.feed(tokens);
+    cut.truncate(4);
+    fresh.feed(std::span(tokens).first(4));
+    // Reading ten rows and four rounds their sums alike, row by row.
+    const auto wanted = fresh.feed(other);
+    EXPECT_LE(relative_error(cut.feed(other), wanted), 1e-3);
+  }
+}
+
 TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
   const Gpt gpt = random_gpt(small_config());
   const auto tokens = random_tokens(20, 61, 6);
@@ -123,6 +167,37 @@ class CountingProbe : public Probe {
   int observed = 0;
   Shape pattern_shape;
 };
+
+// Sums the pattern's rows, and remembers what it saw of them.
+class PatternProbe : public Probe {
+ public:
+  bool wants(const Site& site) const override { return site.point == Point::pattern; }
+  void observe(const Site& site, View<const float> values) override {
+    if (site.point != Point::pattern) return;
+    double sum = 0;
+    for (const float weight : values.span()) sum += weight;
+    rows_off = std::max(rows_off, std::abs(sum / static_cast<double>(values.size() / 6) - 1));
+    ++seen;
+  }
+
+  int seen = 0;
+  double rows_off = 0;
+};
+
+TEST(Session, ShowsThePatternOverAShortCache) {
+  const Gpt gpt = random_gpt(small_config());
+  const auto tokens = random_tokens(6, 61, 8);
+  for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
+    Session session(gpt, 24, type), unseen(gpt, 24, type);
+    PatternProbe probe;
+    session.feed(std::span(tokens).first(5));
+    unseen.feed(std::span(tokens).first(5));
+    const auto logits = session.feed(std::span(tokens).last(1), &probe);
+    EXPECT_THAT(logits, ::testing::ElementsAreArray(unseen.feed(std::span(tokens).last(1))));
+    EXPECT_EQ(probe.seen, 3);
+    EXPECT_LE(probe.rows_off, tolerance);  // the pattern belongs to what forward attended to
+  }
+}
 
 TEST(Session, ShowsAPassToItsProbeOnly) {
   const Gpt gpt = random_gpt(small_config());

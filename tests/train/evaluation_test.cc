@@ -89,6 +89,22 @@ TEST(Evaluation, StandardErrorIsThatOfTheMean) {
   EXPECT_NEAR(few.standard_error / many.standard_error, 10, 4);
 }
 
+TEST(Evaluation, MeasuresWhatACacheCosts) {
+  const Gpt gpt = random_gpt();
+  const TokenList data = random_tokens(60);
+  const auto loss = [&](std::optional<CacheType> type) {
+    Evaluator evaluator(gpt.config(), {.batch_size = 3, .cache_type = type});
+    return evaluator.evaluate(gpt, data).nats_per_token;
+  };
+  const double plain = loss(std::nullopt);
+  // Reads the same numbers from elsewhere: at most the order of sums differs.
+  EXPECT_NEAR(loss(CacheType::f32), plain, 1e-6);
+  for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
+    EXPECT_NE(loss(type), plain);
+    EXPECT_NEAR(loss(type), plain, 0.02 * plain);  // steps are 2⁻⁸ and 1/127
+  }
+}
+
 TEST(Evaluation, RefusesWhatCannotBe) {
   const Gpt gpt = random_gpt();
   testing::expect_error(

@@ -1,11 +1,10 @@
 // Attention: how heads, blocks and parts are shared among threads. Which thread takes a piece never
 // changes its result, so any order is deterministic.
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "base/threads.h"
 #include "kernels/cpu/attention_blocks.h"
+#include "kernels/cpu/attention_row.h"
 #include "kernels/cpu/attention_tiles.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/kernels.h"
@@ -13,10 +12,6 @@
 
 namespace heed::kernels {
 namespace {
-
-// A part of the memory long enough that starting a piece of work for it costs nothing beside it.
-constexpr std::int64_t least_part = 512;
-constexpr std::int64_t most_parts = 16;
 
 // Queries below which a span spends more on packing the memory than an idle thread costs.
 constexpr std::int64_t least_span = 128;
@@ -51,46 +46,6 @@ bool divides_evenly(std::int64_t heads) {
   return heads % threads == 0 || heads >= 8 * threads;
 }
 
-// Item (b, h, t, part): partial results in `parts` rows of D + 2 floats a query, merged in order.
-void forward_row_by_row(const AttentionInput<float>& input, View<float> out,
-                        View<float> log_sum_exp) {
-  const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
-  const std::int64_t heads = input.query.extent(2), size = input.query.extent(3);
-  const std::int64_t rows = batch * heads * queries, memory = input.key.extent(1);
-  // by the length of the memory alone, so that a sequence attends alike alone and among others
-  const std::int64_t parts = std::clamp<std::int64_t>(memory / least_part, 1, most_parts);
-  const std::int64_t width = (size + 2 + 15) / 16 * 16;
-  float* const partial = scratch(Scratch::shared, static_cast<std::size_t>(rows * parts * width));
-  parallel_items(rows * parts, [&](std::int64_t item) {
-    const std::int64_t row = item / parts, part = item % parts;
-    const Head head = head_of(input, row / (heads * queries), row / queries % heads);
-    const std::int64_t query = row % queries, end = visible_end(head, query + 1);
-    float* const mine = partial + item * width;
-    const PartialSoftmax softmax =
-        attend_row(head, query, end * part / parts, end * (part + 1) / parts, mine);
-    mine[size] = softmax.maximum;
-    mine[size + 1] = softmax.sum;
-  });
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t b = row / (heads * queries), h = row / queries % heads, t = row % queries;
-    const float* const first = partial + row * parts * width;
-    float maximum = first[size];
-    for (std::int64_t p = 1; p < parts; ++p) maximum = std::max(maximum, first[p * width + size]);
-    float sum = 0.0F;
-    for (std::int64_t p = 0; p < parts; ++p) {
-      sum += first[p * width + size + 1] * std::exp2(first[p * width + size] - maximum);
-    }
-    float* const to = &out(b, t, h, 0);
-    std::fill_n(to, size, 0.0F);
-    for (std::int64_t p = 0; p < parts; ++p) {
-      const float* const mine = first + p * width;
-      const float factor = std::exp2(mine[size] - maximum) / (sum * (1.0F - input.dropout.rate));
-      for (std::int64_t k = 0; k < size; ++k) to[k] += factor * mine[k];
-    }
-    log_sum_exp(b, h, t) = maximum * std::numbers::ln2_v<float> + std::log(sum);
-  }
-}
-
 void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& input,
                       View<float> out, View<float> log_sum_exp) {
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
@@ -118,7 +73,7 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
   checks::attention_output(input, out, log_sum_exp, "out");
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2);
-  if (queries <= few_queries) return forward_row_by_row(input, out, log_sum_exp);
+  if (queries <= few_queries) return attend_few_queries(input, out, log_sum_exp);
   if (const TileAttention* const tiles = tiles_for(input)) {
     return forward_in_tiles(*tiles, input, out, log_sum_exp);
   }

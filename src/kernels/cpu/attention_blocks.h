@@ -19,16 +19,6 @@ Head pack_memory(const Head& head, float* buffer);
 void attend_block(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                   float* log_sum_exp);
 
-// The same for one query over the memory [key_begin, key_end), which it sees: unnormalised
-// out (D), and the maximum and sum that normalise it, scores counted in powers of two. Reads each
-// key and value once, in order: for decoding against a long cache.
-struct PartialSoftmax {
-  float maximum = 0.0F;
-  float sum = 0.0F;
-};
-PartialSoftmax attend_row(const Head& head, std::int64_t query, std::int64_t key_begin,
-                          std::int64_t key_end, float* out);
-
 // Operands of backward for one head; gradients are overwritten.
 struct HeadGradients {
   Rows<const float> out;

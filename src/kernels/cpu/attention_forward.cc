@@ -145,96 +145,6 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
   }
 }
 
-// Four dot products of length `size` with one vector.
-HWY_INLINE void DotFour(const float* x, Rows<const float> rows, std::int64_t size, float* out) {
-  const Floats d;
-  Float sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  ForEachVector(static_cast<std::size_t>(size),
-                [&](std::size_t, auto load, auto) HEED_INLINE_LAMBDA {
-                  const Float shared = load(x);
-                  Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
-                    sum[r] = hn::MulAdd(shared, load(rows[static_cast<std::int64_t>(r)]), sum[r]);
-                  });
-                });
-  Unroll<4>([&](auto r) HEED_INLINE_LAMBDA { out[r] = hn::GetLane(hn::SumOfLanes(d, sum[r])); });
-}
-
-PartialSoftmax AttendRow(const Head& head, std::int64_t query, std::int64_t key_begin,
-                         std::int64_t key_end, float* out) {
-  // A chunk of keys, then of values, is read at a time: scores in between stay in registers' reach.
-  constexpr std::int64_t chunk = 128;
-  const Floats d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t size = head.head_size;
-  float* const scaled = scratch(Scratch::item, static_cast<std::size_t>(size));
-  for (std::int64_t k = 0; k < size; ++k) {
-    scaled[k] = head.query[query][k] * (head.scale * std::numbers::log2e_v<float>);
-  }
-  const std::uint32_t row_key =
-      dropout_row_key(head.dropout.key, static_cast<std::uint64_t>(head.first_row + query));
-  const std::uint32_t threshold = dropout_threshold(head.dropout.rate);
-
-  HWY_ALIGN float weights[chunk];
-  PartialSoftmax state{-std::numeric_limits<float>::infinity(), 0.0F};
-  std::fill_n(out, size, 0.0F);
-  for (std::int64_t s = key_begin; s < key_end; s += chunk) {
-    const std::int64_t count = std::min(chunk, key_end - s);
-    const Rows<const float> keys{head.key[s], head.key.stride};
-    std::fill_n(weights, chunk, -std::numeric_limits<float>::infinity());
-    std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-      DotFour(scaled, {keys[i], keys.stride}, size, weights + i);
-    }
-    for (; i < count; ++i) {  // the same row four times: only one of its products is kept
-      float products[4];
-      DotFour(scaled, {keys[i], 0}, size, products);
-      weights[i] = products[0];
-    }
-
-    Float largest = hn::Set(d, state.maximum);
-    for (i = 0; i < chunk; i += lanes) largest = hn::Max(largest, hn::Load(d, weights + i));
-    const float maximum = hn::GetLane(hn::MaxOfLanes(d, largest));
-    const float rescale = std::exp2(state.maximum - maximum);
-    Float sum = hn::Zero(d);
-    for (i = 0; i < count; i += lanes) {
-      const Float score = hn::Load(d, weights + i);
-      const auto inside =
-          hn::Lt(hn::Iota(d, static_cast<float>(i)), hn::Set(d, static_cast<float>(count)));
-      const Float weight =
-          hn::IfThenElseZero(inside, Exp2Clamped(d, hn::Sub(score, hn::Set(d, maximum))));
-      sum = hn::Add(sum, weight);
-      hn::Store(weight, d, weights + i);
-    }
-    state.sum = state.sum * rescale + hn::GetLane(hn::SumOfLanes(d, sum));
-    state.maximum = maximum;
-    if (head.dropout.rate > 0.0F) {
-      for (i = 0; i < count; ++i) {
-        const auto column = static_cast<std::uint32_t>(s + i);
-        if (dropout_bits(row_key, column) < threshold) weights[i] = 0.0F;
-      }
-    }
-
-    const Rows<const float> values{head.value[s], head.value.stride};
-    ForEachVector(static_cast<std::size_t>(size),
-                  [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
-                    Float mixed[4] = {hn::Mul(load(out), hn::Set(d, rescale)), hn::Zero(d),
-                                      hn::Zero(d), hn::Zero(d)};
-                    std::int64_t row = 0;
-                    for (; row + 4 <= count; row += 4) {
-                      Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
-                        const std::int64_t at = row + static_cast<std::int64_t>(r);
-                        mixed[r] = hn::MulAdd(hn::Set(d, weights[at]), load(values[at]), mixed[r]);
-                      });
-                    }
-                    for (; row < count; ++row) {
-                      mixed[0] = hn::MulAdd(hn::Set(d, weights[row]), load(values[row]), mixed[0]);
-                    }
-                    store(hn::Add(hn::Add(mixed[0], mixed[1]), hn::Add(mixed[2], mixed[3])), out);
-                  });
-  }
-  return state;
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
@@ -245,7 +155,6 @@ namespace heed::kernels {
 HWY_EXPORT(PackedMemorySize);
 HWY_EXPORT(PackMemory);
 HWY_EXPORT(AttendBlock);
-HWY_EXPORT(AttendRow);
 
 std::int64_t packed_memory_size(const Head& head) {
   return HWY_DYNAMIC_DISPATCH(PackedMemorySize)(head);
@@ -258,11 +167,6 @@ Head pack_memory(const Head& head, float* buffer) {
 void attend_block(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                   float* log_sum_exp) {
   HWY_DYNAMIC_DISPATCH(AttendBlock)(head, begin, end, out, log_sum_exp);
-}
-
-PartialSoftmax attend_row(const Head& head, std::int64_t query, std::int64_t key_begin,
-                          std::int64_t key_end, float* out) {
-  return HWY_DYNAMIC_DISPATCH(AttendRow)(head, query, key_begin, key_end, out);
 }
 
 }  // namespace heed::kernels

@@ -10,6 +10,7 @@
 
 #include <hwy/highway.h>
 
+#include <cstdint>
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
@@ -41,8 +42,34 @@ HWY_INLINE void StorePartial(Float value, Floats d, float* to, std::size_t count
 #endif
 }
 
-// Calls body(offset, load, store) for every vector of [0, count): load(pointer) and
-// store(value, pointer) take whole vectors, and at the end the elements that are left.
+// A vector of elements in a short format, as floats: bf16 bit patterns, and integers of eight bits
+// without their scale.
+HWY_INLINE Float LoadElements(Floats d, const float* from) { return hn::LoadU(d, from); }
+HWY_INLINE Float LoadElements(Floats d, const std::uint16_t* from) {
+  const hn::Rebind<std::uint16_t, Floats> dh;
+  const hn::RebindToUnsigned<Floats> du;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from))));
+}
+HWY_INLINE Float LoadElements(Floats d, const std::int8_t* from) {
+  const hn::Rebind<std::int8_t, Floats> db;
+  const hn::RebindToSigned<Floats> di;
+  return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(db, from)));
+}
+
+// The first count < Lanes(d) of them, the rest zero.
+HWY_INLINE Float LoadElementsPartial(Floats d, const float* from, std::size_t count) {
+  return LoadPartial(d, from, count);
+}
+template <class Element>
+HWY_INLINE Float LoadElementsPartial(Floats d, const Element* from, std::size_t count) {
+  HWY_ALIGN Element lanes[hn::MaxLanes(d)] = {};
+  std::memcpy(lanes, from, count * sizeof(Element));
+  return LoadElements(d, lanes);
+}
+
+// Calls body(offset, load, store) for every vector of [0, count): load(pointer), to floats or to
+// elements of a short format, and store(value, pointer) take whole vectors, and at the end the
+// elements that are left.
 template <class Body>
 HWY_INLINE void ForEachVector(std::size_t count, Body&& body) {
   const Floats d;
@@ -50,12 +77,12 @@ HWY_INLINE void ForEachVector(std::size_t count, Body&& body) {
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     body(
-        i, [&](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); },
+        i, [&](const auto* from) HWY_ATTR { return LoadElements(d, from + i); },
         [&](Float value, float* to) HWY_ATTR { hn::StoreU(value, d, to + i); });
   }
   if (i < count) {
     body(
-        i, [&](const float* from) HWY_ATTR { return LoadPartial(d, from + i, count - i); },
+        i, [&](const auto* from) HWY_ATTR { return LoadElementsPartial(d, from + i, count - i); },
         [&](Float value, float* to) HWY_ATTR { StorePartial(value, d, to + i, count - i); });
   }
 }

@@ -1,0 +1,58 @@
+// Attention of a few queries, row by row: the path of cached decoding, which reads the memory in
+// whatever format it is held.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/attention_head.h"
+#include "kernels/short_memory.h"
+
+namespace heed::kernels {
+
+// Up to this many queries are attended to one by one: a block would leave most of its lanes empty.
+inline constexpr std::int64_t few_queries = 3;
+
+// Keys or values of one head, in any format.
+struct MemoryRows {
+  CacheType type = CacheType::f32;
+  const std::byte* data = nullptr;
+  std::int64_t stride = 0;        // bytes from row to row
+  const float* scales = nullptr;  // of int8
+  std::int64_t scale_stride = 0;
+
+  template <class Element>
+  Rows<const Element> as() const {
+    return {reinterpret_cast<const Element*>(data),
+            stride / static_cast<std::int64_t>(sizeof(Element))};
+  }
+};
+
+struct HeadMemory {
+  MemoryRows key;
+  MemoryRows value;
+};
+
+// Query `query` of `head` over the memory [key_begin, key_end), which it sees and which is read in
+// the place of the head's own: unnormalised out (D), and the maximum and sum that normalise it,
+// scores counted in powers of two. Reads each key and value once, in order, on one thread.
+struct PartialSoftmax {
+  float maximum = 0.0F;
+  float sum = 0.0F;
+};
+struct MemoryRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+PartialSoftmax attend_row(const Head& head, const HeadMemory& memory, std::int64_t query,
+                          const MemoryRange& range, float* out);
+
+// Rows of `size` numbers to and from a format; `scale` is of int8 alone.
+void shorten_row(CacheType type, const float* from, std::int64_t size, std::byte* to, float* scale);
+void restore_row(CacheType type, const std::byte* from, const float* scale, std::int64_t size,
+                 float* to);
+
+// attention_forward for T <= few_queries.
+void attend_few_queries(const AttentionInput<float>& input, View<float> out,
+                        View<float> log_sum_exp);
+
+}  // namespace heed::kernels
