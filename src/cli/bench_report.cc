@@ -89,6 +89,9 @@ std::string subtitle(const BenchmarkReport& report) {
   if (report.suite != BenchmarkSuite::tokenizer && !report.rows.empty()) {
     parts.emplace_back(kernels::weight_format_name(report.rows.front().dtype));
   }
+  if (report.cache_type.value_or(kernels::CacheType::f32) != kernels::CacheType::f32) {
+    parts.push_back(fmt::format("cache {}", kernels::cache_type_name(*report.cache_type)));
+  }
   const int threads = thread_count();
   parts.push_back(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -157,6 +160,10 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
 // Zero stands for what does not apply.
 OrderedJson counted(double number) { return number > 0 ? json_number(number) : nullptr; }
 
+OrderedJson optional_count(const std::optional<std::int64_t>& count) {
+  return count ? OrderedJson(*count) : OrderedJson(nullptr);
+}
+
 OrderedJson optional_number(const std::optional<double>& number) {
   return number ? json_number(*number) : nullptr;
 }
@@ -165,7 +172,16 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   OrderedJson json;
   json["suite"] = benchmark_suite_name(report.suite);
   json["name"] = row.name;
+  json["model"] = report.model;
+  json["parameters"] = report.parameters;
+  json["batch"] = optional_count(report.batch);
+  json["context"] = optional_count(report.context);
+  json["count"] = optional_count(report.count);
+  json["instruction_set"] = report.instruction_set;
   json["dtype"] = kernels::weight_format_name(row.dtype);
+  json["cache_type"] = report.cache_type
+                           ? OrderedJson(kernels::cache_type_name(*report.cache_type))
+                           : OrderedJson(nullptr);
   json["threads"] = row.threads;
   json["repeats"] = row.seconds.size();
   json["seconds"] = json_number(row.median_seconds());
@@ -213,29 +229,29 @@ void print_benchmark(const BenchmarkReport& report) {
   print_notes(report, ink);
 }
 
-OrderedJson benchmark_json(const BenchmarkReport& report) {
-  const auto optional_count = [](const std::optional<std::int64_t>& count) {
-    return count ? OrderedJson(*count) : OrderedJson(nullptr);
-  };
+OrderedJson benchmark_json(const std::vector<BenchmarkReport>& reports) {
+  const BenchmarkReport& first = reports.front();
   OrderedJson ceilings;
   for (const LoopName& name : loop_names) {
-    const BenchmarkCeiling* ceiling = report.ceiling(name.loop);
+    const BenchmarkCeiling* ceiling = first.ceiling(name.loop);
     const char* unit = name.loop == PeakLoop::read ? "_bytes_per_s" : "_flops_per_s";
     ceilings[std::string(name.json) + unit] =
         ceiling != nullptr ? json_number(ceiling->measurement.best_rate()) : nullptr;
   }
   OrderedJson rows = OrderedJson::array();
-  const bool peak = report.suite == BenchmarkSuite::peak;
-  for (const BenchmarkRow& row : peak ? ceiling_rows(report) : report.rows) {
-    rows.push_back(row_json(report, row));
+  for (const BenchmarkReport& report : reports) {
+    const bool peak = report.suite == BenchmarkSuite::peak;
+    for (const BenchmarkRow& row : peak ? ceiling_rows(report) : report.rows) {
+      rows.push_back(row_json(report, row));
+    }
   }
-  return {{"suite", benchmark_suite_name(report.suite)},
-          {"model", report.model},
-          {"parameters", report.parameters},
-          {"batch", optional_count(report.batch)},
-          {"context", optional_count(report.context)},
-          {"count", optional_count(report.count)},
-          {"instruction_set", report.instruction_set},
+  return {{"suite", benchmark_suite_name(first.suite)},
+          {"model", first.model},
+          {"parameters", first.parameters},
+          {"batch", optional_count(first.batch)},
+          {"context", optional_count(first.context)},
+          {"count", optional_count(first.count)},
+          {"instruction_set", first.instruction_set},
           {"ceilings", std::move(ceilings)},
           {"rows", std::move(rows)}};
 }

@@ -1,12 +1,16 @@
 // A benchmark's report for people and for programs.
 #pragma once
 
+#include <vector>
+
 #include "base/json.h"
 #include "engine/benchmark.h"
 
 namespace heed::cli {
 
 void print_benchmark(const BenchmarkReport& report);
-OrderedJson benchmark_json(const BenchmarkReport& report);
+// One document: a row for every piece of work of every report (at least one), and, at the top, what
+// the first was about.
+OrderedJson benchmark_json(const std::vector<BenchmarkReport>& reports);
 
 }  // namespace heed::cli

@@ -5,29 +5,54 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "engine/benchmark.h"
+#include "kernels/instruction_sets.h"
 
 namespace heed::cli {
 namespace {
 
 struct BenchOptions {
   BenchmarkOptions benchmark;
+  std::vector<std::string> configs{"gpt2"};
+  std::vector<std::int64_t> contexts;  // none: the suite's own
   std::string dtype = "f32";
+  std::string cache_type = "f32";
+  std::string instructions;  // empty: the best
   bool json = false;
 };
 
-void bench(const BenchOptions& options) {
+// Every config at every context, one after the other.
+std::vector<BenchmarkReport> measure(const BenchOptions& options) {
   ProgressLine line;
   BenchmarkOptions benchmark = options.benchmark;
   benchmark.dtype = kernels::parse_weight_format(options.dtype);
+  benchmark.cache_type = kernels::parse_cache_type(options.cache_type);
   benchmark.progress = line.callback();
   benchmark.stop = interrupt_flag();
-  const BenchmarkReport report = run_benchmark(benchmark);
-  line.clear();
-  if (options.json) return print_json(benchmark_json(report));
-  print_benchmark(report);
+  std::vector<std::optional<std::int64_t>> contexts(options.contexts.begin(),
+                                                    options.contexts.end());
+  if (contexts.empty()) contexts.emplace_back();
+  std::vector<BenchmarkReport> reports;
+  for (const std::string& config : options.configs) {
+    for (const std::optional<std::int64_t> context : contexts) {
+      benchmark.config = config;
+      benchmark.context = context;
+      reports.push_back(run_benchmark(benchmark));
+      line.clear();
+      if (!options.json) print_benchmark(reports.back());
+      flush_output();
+    }
+  }
+  return reports;
+}
+
+void bench(const BenchOptions& options) {
+  kernels::use_instruction_set(options.instructions);
+  const std::vector<BenchmarkReport> reports = measure(options);
+  if (options.json) print_json(benchmark_json(reports));
 }
 
 struct Suite {
@@ -37,13 +62,16 @@ struct Suite {
   const char* count;    // what -n counts
 };
 
-// --config, -m, --dtype, --batch and --context, of suites about models.
+// --config, -m, --dtype, --batch, --context and --cache-type, of suites about models.
 void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& options) {
   CLI::Option* config = command
-                            .add_option("--config", options.benchmark.config,
+                            .add_option("--config", options.configs,
                                         "Shape of a model of random weights: a preset (see `heed "
-                                        "params`), a config.json or a model directory")
-                            ->capture_default_str()
+                                        "params`), a config.json or a model directory; several "
+                                        "with commas between")
+                            ->delimiter(',')
+                            ->allow_extra_args(false)
+                            ->default_str("gpt2")
                             ->type_name("NAME|FILE|DIR");
   command
       .add_option("-m,--model", options.benchmark.model,
@@ -56,7 +84,13 @@ void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& opti
   command.add_option("-b,--batch", options.benchmark.batch, "Sequences side by side")
       ->default_str(suite.suite == BenchmarkSuite::train ? "4" : "1")
       ->type_name("B");
-  command.add_option("-c,--context", options.benchmark.context, suite.context)->type_name("T");
+  command.add_option("-c,--context", options.contexts, suite.context)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("T,...");
+  if (suite.suite == BenchmarkSuite::prompt || suite.suite == BenchmarkSuite::decode) {
+    add_cache_type_option(command, options.cache_type);
+  }
 }
 
 void add_suite(CLI::App& parent, const Suite& suite) {
@@ -87,6 +121,11 @@ void add_suite(CLI::App& parent, const Suite& suite) {
                    "How often it is measured, for a median")
       ->default_str(repeats)
       ->type_name("R");
+  command
+      ->add_option("--instructions", options->instructions,
+                   "Compute with these, such as AVX2; the ceilings too [default: the best there "
+                   "are]")
+      ->type_name("SET");
   add_json_option(*command, options->json);
   command->callback([options] { bench(*options); });
 }

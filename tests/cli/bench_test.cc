@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "cli/run_heed.h"
+#include "kernels/instruction_sets.h"
 
 namespace heed {
 namespace {
@@ -63,6 +64,28 @@ TEST(Bench, MeasuresModels) {
   EXPECT_EQ(decode["count"], 4);
   EXPECT_EQ(decode["rows"][0]["peak"], "read");
   EXPECT_EQ(decode["rows"][0]["of_bf16_dot_product"], nullptr);
+}
+
+TEST(Bench, MeasuresSeveralContextsAndConfigs) {
+  const std::string directory = testing::model_directory().string();
+  const Json document = json_of("decode -c 3,200 -n 2 -r 2 -t 1 --cache-type int8 --config " +
+                                directory + "," + directory);
+  expect_rows(document, "decode");
+  ASSERT_EQ(document["rows"].size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(document["rows"][i]["context"], i % 2 == 0 ? 3 : 200);
+    EXPECT_EQ(document["rows"][i]["model"], directory);
+    EXPECT_EQ(document["rows"][i]["cache_type"], "int8");
+  }
+}
+
+TEST(Bench, MeasuresOtherInstructions) {
+  const std::string oldest = kernels::available_instruction_sets().back();
+  const Json document = json_of("peak -r 2 -t 1 --instructions " + oldest);
+  EXPECT_EQ(document["instruction_set"], oldest);
+  const Outcome refused = run_heed("bench peak --instructions MMX");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr(oldest));
 }
 
 TEST(Bench, ShowsATable) {
