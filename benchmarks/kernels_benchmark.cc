@@ -13,6 +13,8 @@
 #include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 #include "kernels/machine_peak.h"
+#include "kernels/prepared_weight.h"
+#include "kernels/short_memory.h"
 #include "tensor/tensor.h"
 
 namespace heed::kernels {
@@ -88,6 +90,62 @@ void add_attention() {
   }
 }
 
+// One query against a cache in each short format.
+void add_decoding() {
+  for (const cases::Attention& shape : cases::attention()) {
+    if (!cases::measured(shape.use) || shape.queries > 1) continue;
+    for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
+      const std::string name =
+          fmt::format("attention_decode_{}/{}", cache_type_name(type), shape.name());
+      measure(name, [shape, type](benchmark::State& state) {
+        AttentionOperands operands(shape);
+        const auto rows = [&](View<const float> from, Tensor<std::byte>& bytes,
+                              Tensor<float>& scales) {
+          const Shape& extents = from.shape();
+          bytes = Tensor<std::byte>(
+              {extents[0], extents[1], extents[2], cache_row_bytes(type, extents[3])});
+          scales = Tensor<float>({extents[0], extents[1], extents[2]});
+          shorten_rows(from, {type, bytes, scales});
+          return ConstShortRows{type, bytes, scales};
+        };
+        Tensor<std::byte> key_bytes, value_bytes;
+        Tensor<float> key_scales, value_scales;
+        const ShortMemoryAttention input{operands.query, rows(operands.key, key_bytes, key_scales),
+                                         rows(operands.value, value_bytes, value_scales),
+                                         shape.mask, shape.scale()};
+        for (auto _ : state) attention_forward(input, operands.out, operands.log_sum_exp);
+        report_operations(state, shape.operations());
+        const double positions = static_cast<double>(shape.batch * shape.memory * shape.heads);
+        report_bytes(state,
+                     2.0 * positions *
+                         static_cast<double>(cache_row_bytes_with_scale(type, shape.head_size)));
+      });
+    }
+  }
+}
+
+// Weights laid out once, in every format that they may have.
+void add_prepared() {
+  for (const cases::Linear& shape : cases::linear()) {
+    if (!cases::measured(shape.use)) continue;
+    for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+      const std::string name =
+          fmt::format("prepared_{}/{}", weight_format_name(format), shape.name());
+      measure(name, [shape, format](benchmark::State& state) {
+        const Tensor<float> x = random_tensor({shape.rows, shape.inputs});
+        const Tensor<float> bias = random_tensor({shape.outputs});
+        const PreparedWeight weight(random_tensor({shape.outputs, shape.inputs}), format);
+        Tensor<float> out({shape.rows, shape.outputs});
+        for (auto _ : state) {
+          prepared_linear_forward(x, weight, shape.bias ? bias.view() : View<const float>{}, out);
+        }
+        report_operations(state, shape.operations());
+        if (shape.rows <= 8) report_bytes(state, static_cast<double>(weight.bytes()));
+      });
+    }
+  }
+}
+
 void add_linear() {
   for (const cases::Linear& shape : cases::linear()) {
     if (!cases::measured(shape.use)) continue;
@@ -109,9 +167,21 @@ void add_linear() {
               linear_forward(x, {weight, bias}, out);
             }));
     if (shape.rows <= 8) continue;
+    measure("linear_forward_bf16/" + shape.name(),
+            operation([](Matrix x, Matrix weight, Matrix bias, Matrix out) {
+              linear_forward(x, {weight, bias, Precision::bf16}, out);
+            }));
     measure("linear_backward_input/" + shape.name(),
             operation([](Matrix x, Matrix weight, Matrix, Matrix out) {
               linear_backward_input(weight, out, x);
+            }));
+    measure("linear_backward_input_bf16/" + shape.name(),
+            operation([](Matrix x, Matrix weight, Matrix, Matrix out) {
+              linear_backward_input(weight, out, x, Precision::bf16);
+            }));
+    measure("linear_backward_parameters_bf16/" + shape.name(),
+            operation([](Matrix x, Matrix weight, Matrix bias, Matrix out) {
+              linear_backward_parameters(x, out, {weight, bias}, Precision::bf16);
             }));
     measure("linear_backward_parameters/" + shape.name(),
             operation([](Matrix x, Matrix weight, Matrix bias, Matrix out) {
@@ -234,7 +304,9 @@ int main(int argument_count, char** arguments) {
     heed::kernels::use_instruction_set(name);
   }
   heed::kernels::add_attention();
+  heed::kernels::add_decoding();
   heed::kernels::add_linear();
+  heed::kernels::add_prepared();
   heed::kernels::add_rows_and_elements();
   heed::kernels::add_ends();
   benchmark::Initialize(&argument_count, arguments);

@@ -179,9 +179,8 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   json["count"] = optional_count(report.count);
   json["instruction_set"] = report.instruction_set;
   json["dtype"] = kernels::weight_format_name(row.dtype);
-  json["cache_type"] = report.cache_type
-                           ? OrderedJson(kernels::cache_type_name(*report.cache_type))
-                           : OrderedJson(nullptr);
+  json["cache_type"] = report.cache_type ? OrderedJson(kernels::cache_type_name(*report.cache_type))
+                                         : OrderedJson(nullptr);
   json["threads"] = row.threads;
   json["repeats"] = row.seconds.size();
   json["seconds"] = json_number(row.median_seconds());

@@ -19,7 +19,7 @@ namespace {
 
 struct EvalOptions {
   std::string model = "starter";
-  std::string dtype = "f32";
+  std::string dtype;
   std::string cache_type = "f32";
   std::string text;
   std::string tokens;

@@ -22,7 +22,7 @@ namespace {
 
 struct GenerateCommandOptions {
   std::string model = "starter";
-  std::string dtype = "f32";
+  std::string dtype;
   std::string cache_type = "f32";
   std::string prompt;
   std::string prompt_file;

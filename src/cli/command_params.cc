@@ -10,6 +10,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/find_config.h"
+#include "model/cache.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"
 
@@ -72,6 +73,8 @@ OrderedJson count_json(const std::string& name, const GptConfig& config) {
           {"run_bytes", cost.run_bytes},
           {"train_bytes", cost.train_bytes},
           {"key_value_bytes_per_token", cost.key_value_bytes_per_token},
+          {"key_value_bytes_per_token_bf16", cache_bytes(config, CacheType::bf16, 1)},
+          {"key_value_bytes_per_token_int8", cache_bytes(config, CacheType::int8, 1)},
           {"flops_per_token", cost.flops_per_token},
           {"train_flops_per_token", cost.train_flops_per_token},
           {"config", gpt_config_to_json(config)}};
@@ -130,6 +133,8 @@ void print_cost(const GptConfig& config, const Ink& ink) {
              ink.quiet("weights, gradients, moments; no activations")});
   table.add({"each token of context", bytes(cost.key_value_bytes_per_token),
              ink.quiet("its keys and values")});
+  table.add({"  cached as bf16", bytes(cache_bytes(config, CacheType::bf16, 1)), ""});
+  table.add({"  cached as int8", bytes(cache_bytes(config, CacheType::int8, 1)), ""});
   table.add({"FLOPs a token, run", ink.bold(short_count(cost.flops_per_token)),
              ink.quiet("at full context")});
   table.add({"FLOPs a token, train", short_count(cost.train_flops_per_token),

@@ -20,7 +20,7 @@ namespace {
 
 struct PredictOptions {
   std::string model = "starter";
-  std::string dtype = "f32";
+  std::string dtype;
   std::string cache_type = "f32";
   TextOptions text;
   InterventionOptions interventions;

@@ -22,5 +22,6 @@ void add_tokenize_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_microworld_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_convert_command(CLI::App& app);
 
 }  // namespace heed::cli

@@ -50,6 +50,7 @@ void add_all_commands(CLI::App& app) {
   add_tokenizer_command(app);
   add_microworld_command(app);
   add_bench_command(app);
+  add_convert_command(app);
 }
 
 // A word where a command should stand, and none of that name.

@@ -22,8 +22,7 @@ void add_dtype_option(CLI::App& command, std::string& dtype) {
   command
       .add_option("--dtype", dtype,
                   "What weights are shortened to when the model is loaded: f32 (not at all), bf16, "
-                  "int8 or int4")
-      ->capture_default_str()
+                  "int8 or int4 [default: what the model is stored in]")
       ->type_name("DTYPE");
 }
 
@@ -36,9 +35,16 @@ void add_cache_type_option(CLI::App& command, std::string& cache_type) {
 }
 
 LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
-  const kernels::WeightFormat format = kernels::parse_weight_format(dtype);
+  using enum kernels::WeightFormat;
+  const kernels::WeightFormat wanted = dtype.empty() ? f32 : kernels::parse_weight_format(dtype);
   LoadedModel loaded = load_model(model);
-  loaded.gpt.parameters().prepare(format);
+  if (dtype.empty()) return loaded;
+  const kernels::WeightFormat stored = loaded.gpt.parameters().prepared_format();
+  require(stored == f32 || wanted == f32 || wanted == stored, ErrorCode::unsupported,
+          "'{}' is stored in {}, and would be rounded twice in {}: take the model that it was "
+          "converted from",
+          model, kernels::weight_format_name(stored), kernels::weight_format_name(wanted));
+  if (wanted != stored) loaded.gpt.parameters().prepare(wanted);
   return loaded;
 }
 

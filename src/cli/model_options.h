@@ -15,13 +15,15 @@ namespace heed::cli {
 // -m/--model.
 void add_model_option(CLI::App& command, std::string& model);
 
-// --dtype: what the model's matrices are shortened to while it runs.
+// --dtype: what the model's matrices are shortened to while it runs; empty: as they are stored.
 void add_dtype_option(CLI::App& command, std::string& dtype);
 
 // --cache-type: what keys and values of the positions read are held as.
 void add_cache_type_option(CLI::App& command, std::string& cache_type);
 
-// The model, its matrices prepared. Throws Error{invalid_argument} for an unknown dtype.
+// The model, its matrices prepared; empty: as they are stored, and f32 of a shortened model gives
+// what its matrices stand for. Throws Error{invalid_argument} for an unknown dtype,
+// Error{unsupported} for one that would round a shortened model again.
 LoadedModel load_model_as(const std::string& model, const std::string& dtype);
 
 // A text: TEXT arguments, joined by spaces; token ids (--tokens 5,17); or what comes through a

@@ -33,11 +33,11 @@ struct BenchmarkOptions {
   std::string text_file;        // for the tokenizer; empty: stories of the microworld
   kernels::WeightFormat dtype = kernels::WeightFormat::f32;
   kernels::CacheType cache_type = kernels::CacheType::f32;  // of prompts and decoding
-  std::optional<std::int64_t> batch;    // B; default: 4 in training, else 1
+  std::optional<std::int64_t> batch;                        // B; default: 4 in training, else 1
   // T; default: the suite says. A config whose context is shorter is given a longer one.
   std::optional<std::int64_t> context;
-  std::optional<std::int64_t> count;    // how often a repeat does the work: steps, prompts, tokens
-  std::optional<int> repeats;           // medians are over so many
+  std::optional<std::int64_t> count;  // how often a repeat does the work: steps, prompts, tokens
+  std::optional<int> repeats;         // medians are over so many
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
 };

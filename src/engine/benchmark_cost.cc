@@ -70,7 +70,8 @@ WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::in
   const double inside = real(count.total - count.embedding - count.position - count.head);
   const double tokens = real(batch) * real(positions);
   return {.flops = tokens * (2 * inside + attention_flops_per_token(config, positions)),
-          .bytes = weight_bytes(config, formats.weights) + tokens * key_value_bytes(config, formats.cache)};
+          .bytes = weight_bytes(config, formats.weights) +
+                   tokens * key_value_bytes(config, formats.cache)};
 }
 
 WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,

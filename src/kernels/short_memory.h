@@ -34,8 +34,8 @@ struct ShortRows {
 using ConstShortRows = ShortRows<const std::byte, const float>;
 using MutableShortRows = ShortRows<std::byte, float>;
 
-// Rounds rows (B, S, H, D) to nearest. Of int8, a row that is not finite becomes NaN as a whole, and
-// one whose magnitudes are below 1e-36 zero.
+// Rounds rows (B, S, H, D) to nearest. Of int8, a row that is not finite becomes NaN as a whole,
+// and one whose magnitudes are below 1e-36 zero.
 void shorten_rows(View<const float> from, const MutableShortRows& to);
 // The numbers that the rows stand for.
 void restore_rows(const ConstShortRows& from, View<float> to);
@@ -51,7 +51,6 @@ struct ShortMemoryAttention {
 
 // What attention_forward gives for the restored memory, to rounding. A few queries read the memory
 // as it is; for many, each thread restores one head of one sequence at a time.
-void attention_forward(const ShortMemoryAttention& input, View<float> out,
-                       View<float> log_sum_exp);
+void attention_forward(const ShortMemoryAttention& input, View<float> out, View<float> log_sum_exp);
 
 }  // namespace heed::kernels

@@ -48,8 +48,8 @@ KeyValueCache::KeyValueCache(const GptConfig& config, std::int64_t batch, std::i
 KeyValueCache::Memory KeyValueCache::make_memory() const {
   if (type_ == CacheType::f32) return {.numbers = Tensor<float>(shape_)};
   const Shape rows{shape_[0], shape_[1], shape_[2], shape_[3]};
-  Memory memory{.shorter = Tensor<std::byte>(Shape{
-                    rows[0], rows[1], rows[2], rows[3], kernels::cache_row_bytes(type_, shape_[4])})};
+  Memory memory{.shorter = Tensor<std::byte>(Shape{rows[0], rows[1], rows[2], rows[3],
+                                                   kernels::cache_row_bytes(type_, shape_[4])})};
   if (type_ == CacheType::int8) memory.scales = Tensor<float>(rows);
   return memory;
 }
@@ -94,8 +94,8 @@ View<const float> KeyValueCache::numbers(const Memory& memory, std::int64_t laye
 kernels::ConstShortRows KeyValueCache::shorter(const Memory& memory, std::int64_t layer,
                                                std::int64_t positions) const {
   check(type_ != CacheType::f32, "short rows of a cache that holds them");
-  kernels::ConstShortRows rows{
-      .type = type_, .rows = positions_first(memory.shorter.view()[layer], 0, positions)};
+  kernels::ConstShortRows rows{.type = type_,
+                               .rows = positions_first(memory.shorter.view()[layer], 0, positions)};
   if (type_ == CacheType::int8) {
     rows.scales = positions_first(memory.scales.view()[layer], 0, positions);
   }

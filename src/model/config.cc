@@ -228,9 +228,12 @@ OrderedJson gpt_config_to_json(const GptConfig& config) {
   return json;
 }
 
+Json read_config_document(const std::filesystem::path& file) {
+  return parse_json(read_text_file(file, largest_config_file), file.string());
+}
+
 GptConfig read_gpt_config(const std::filesystem::path& file) {
-  return gpt_config_from_json(parse_json(read_text_file(file, largest_config_file), file.string()),
-                              file.string());
+  return gpt_config_from_json(read_config_document(file), file.string());
 }
 
 }  // namespace heed

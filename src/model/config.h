@@ -48,6 +48,8 @@ GptConfig make_gpt_config(std::int64_t layers, std::int64_t heads, std::int64_t 
 GptConfig gpt_config_from_json(const Json& document, const std::string& source);
 OrderedJson gpt_config_to_json(const GptConfig& config);
 
+// The document of a config.json. Throws as read_text_file and parse_json do.
+Json read_config_document(const std::filesystem::path& file);
 GptConfig read_gpt_config(const std::filesystem::path& file);
 
 const char* activation_name(Activation activation);  // Hugging Face's: "gelu_new", "gelu", "relu"

@@ -1,7 +1,9 @@
 #include "model/gpt_files.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,12 +11,15 @@
 #include "base/files.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/tensor_source.h"
+#include "model/integer_weights.h"
 
 namespace heed {
 namespace {
 
 constexpr std::string_view prefix = "transformer.";
 constexpr std::string_view head_name = "lm_head.weight";
+
+using kernels::WeightFormat;
 
 std::string_view without_prefix(std::string_view name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
@@ -25,6 +30,10 @@ bool is_transposed(std::string_view name) {
   return name.ends_with("c_attn.weight") || name.ends_with("c_proj.weight") ||
          name.ends_with("c_fc.weight");
 }
+
+// Whether a parameter is shortened on its way into a file: what products read, but for a token
+// table that is the head too. Of a table a token reads one row, and gets it as it is.
+bool is_shortened(std::string_view name) { return is_transposed(name) || name == head_name; }
 
 // Buffers of the causal mask, which older files carry along.
 bool is_mask(std::string_view name) {
@@ -41,6 +50,29 @@ GptConfig config_of_file(const GptConfig& config) {
 const TensorEntry* find_tensor(const TensorSource& source, const std::string& name) {
   if (const TensorEntry* entry = source.find(name)) return entry;
   return source.find(std::string(prefix) + name);
+}
+
+// A model as its config.json describes it.
+struct Described {
+  GptConfig config;
+  WeightFormat format = WeightFormat::f32;  // of the shortened matrices
+};
+
+Described describe(const Json& document, const std::string& source) {
+  Described described{.config = gpt_config_from_json(document, source)};
+  if (!document.contains("heed") || !document["heed"].contains("dtype")) return described;
+  const Json& dtype = document["heed"]["dtype"];
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+    if (dtype != kernels::weight_format_name(format)) continue;
+    described.format = format;
+    return described;
+  }
+  fail(ErrorCode::corrupt_data, "{}: heed: 'dtype' must be \"bf16\", \"int8\" or \"int4\", not {}",
+       source, dtype.dump());
+}
+
+bool holds_integers(const Described& described, std::string_view name) {
+  return is_integer(described.format) && is_shortened(name);
 }
 
 void read_parameter(const TensorSource& source, const std::string& name, View<float> parameter) {
@@ -91,10 +123,27 @@ void check_absent_biases(const TensorSource& source, const GptConfig& config) {
   }
 }
 
-void check_nothing_left_over(const TensorSource& source, const GptConfig& config) {
+// The name of the parameter that a tensor, maybe one of two, holds.
+std::string_view parameter_of(const Described& described, std::string_view name) {
+  if (!is_integer(described.format)) return name;
+  for (const std::string_view ending :
+       {kernels::weight_format_name(described.format), std::string_view("scales")}) {
+    const std::size_t length = ending.size() + 1;
+    if (name.size() <= length || !name.ends_with(ending) || name[name.size() - length] != '.') {
+      continue;
+    }
+    const std::string_view parameter = name.substr(0, name.size() - length);
+    const bool tied = parameter == head_name && described.config.tied_head;
+    if (is_shortened(parameter) && !tied) return parameter;
+  }
+  return name;
+}
+
+void check_nothing_left_over(const TensorSource& source, const Described& described) {
+  const GptConfig& config = described.config;
   const ArenaLayout expected = gpt_layout(config_of_file(config));
   for (const TensorEntry* entry : source.tensors()) {
-    const std::string_view name = without_prefix(entry->name);
+    const std::string_view name = parameter_of(described, without_prefix(entry->name));
     require(expected.find(name) != nullptr || name == head_name || is_mask(name),
             ErrorCode::corrupt_data,
             "{}: holds the tensor '{}', which a model of config.json's shape ({} layers) has not",
@@ -102,27 +151,67 @@ void check_nothing_left_over(const TensorSource& source, const GptConfig& config
   }
 }
 
-Gpt build_gpt(const GptConfig& config, const TensorSource& source) {
-  check_nothing_left_over(source, config);
-  // Before any memory is taken: a config that asks for more than the file holds is refused.
-  const ArenaLayout expected = gpt_layout(config);
+// Before any memory is taken: a config that asks for more than the file holds is refused.
+void check_sizes(const TensorSource& source, const Described& described) {
+  const ArenaLayout expected = gpt_layout(described.config);
   for (const auto& entry : expected.entries()) {
+    if (holds_integers(described, entry.name)) {
+      find_integers(source, entry.name, entry.shape, described.format);
+      continue;
+    }
     const TensorEntry* stored = find_tensor(source, entry.name);
     require(
         stored != nullptr && stored->shape.size() == entry.shape.size(), ErrorCode::corrupt_data,
         "{}: '{}' {}, but config.json asks for {} elements", source.source(), entry.name,
         stored == nullptr ? "is missing" : "has shape " + stored->shape.text(), entry.shape.size());
   }
-  Gpt gpt(config);
+}
+
+Gpt build_gpt(const Described& described, const TensorSource& source) {
+  check_nothing_left_over(source, described);
+  check_sizes(source, described);
+  Gpt gpt(described.config);
   for (const auto& entry : gpt.parameters().layout().entries()) {
-    read_parameter(source, entry.name, gpt.parameters().tensor(entry.name));
+    const View<float> parameter = gpt.parameters().tensor(entry.name);
+    if (holds_integers(described, entry.name)) {
+      read_integers(source, find_integers(source, entry.name, entry.shape, described.format),
+                    described.format, parameter);
+    } else {
+      read_parameter(source, entry.name, parameter);
+    }
   }
-  check_absent_biases(source, config);
-  if (config.tied_head) check_tied_head(source, gpt.parameters());
+  check_absent_biases(source, described.config);
+  if (described.config.tied_head) check_tied_head(source, gpt.parameters());
+  gpt.parameters().prepare(described.format);
   return gpt;
 }
 
-void write_weights(const Gpt& gpt, AtomicFile& file) {
+// bf16, in the order that `tensor` is in the file.
+OutgoingTensor as_bf16(OutgoingTensor tensor) {
+  tensor.dtype = DType::bf16;
+  tensor.produce = [produce = std::move(tensor.produce)](const ByteSink& sink) {
+    produce([&](std::span<const std::byte> bytes) {
+      std::vector<std::uint16_t> shorter(bytes.size() / sizeof(float));
+      for (std::size_t i = 0; i < shorter.size(); ++i) {
+        float number;
+        std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+        shorter[i] = f32_to_bf16(number);
+      }
+      sink(std::as_bytes(std::span(shorter)));
+    });
+  };
+  return tensor;
+}
+
+void append_matrix(std::vector<OutgoingTensor>& tensors, const std::string& name,
+                   View<const float> matrix, WeightFormat format) {
+  if (is_integer(format)) return append_integers(tensors, name, matrix, format);
+  OutgoingTensor tensor =
+      is_transposed(name) ? outgoing_transposed(name, matrix) : outgoing(name, matrix);
+  tensors.push_back(format == WeightFormat::bf16 ? as_bf16(std::move(tensor)) : tensor);
+}
+
+void write_weights(const Gpt& gpt, WeightFormat format, AtomicFile& file) {
   const GptParameters& parameters = gpt.parameters();
   std::vector<OutgoingTensor> tensors;
   const ArenaLayout in_file = gpt_layout(config_of_file(gpt.config()));
@@ -134,12 +223,15 @@ void write_weights(const Gpt& gpt, AtomicFile& file) {
   for (const auto& entry : in_file.entries()) {
     if (parameters.layout().find(entry.name) == nullptr) {
       tensors.push_back(outgoing(entry.name, View<const float>(zeros.data(), entry.shape)));
-    } else if (is_transposed(entry.name)) {
-      tensors.push_back(outgoing_transposed(entry.name, parameters.tensor(entry.name)));
+    } else if (is_shortened(entry.name)) {
+      append_matrix(tensors, entry.name, parameters.tensor(entry.name), format);
     } else {
       tensors.push_back(outgoing(entry.name, parameters.tensor(entry.name)));
     }
   }
+  // Larger elements first, which keeps all of them aligned in the file.
+  std::ranges::stable_sort(tensors, std::greater{},
+                           [](const auto& tensor) { return dtype_size(tensor.dtype); });
   write_safetensors(file, tensors, {{"format", "pt"}});
 }
 
@@ -169,26 +261,31 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 
 Gpt load_gpt(const std::filesystem::path& directory_or_file) {
   const std::filesystem::path directory = model_directory(directory_or_file);
-  const GptConfig config = read_gpt_config(directory / config_file_name);
-  return build_gpt(config, open_tensor_source(directory_or_file));
+  const std::filesystem::path config = directory / config_file_name;
+  const Described described = describe(read_config_document(config), config.string());
+  return build_gpt(described, open_tensor_source(directory_or_file));
 }
 
 Gpt load_gpt(const GptBytes& files) {
-  const GptConfig config = gpt_config_from_json(parse_json(files.config, files.name), files.name);
+  const Described described = describe(parse_json(files.config, files.name), files.name);
   std::vector<SafetensorsFile> weights;
   weights.push_back(SafetensorsFile::parse(files.weights, files.name));
-  return build_gpt(config, TensorSource(std::move(weights)));
+  return build_gpt(described, TensorSource(std::move(weights)));
 }
 
 void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
-              const std::vector<CompanionFile>& companions) {
+              const std::vector<CompanionFile>& companions, WeightFormat format) {
   make_directory(directory);
   AtomicFile weights(directory / weights_file_name);
-  write_weights(gpt, weights);
+  write_weights(gpt, format, weights);
   weights.finish();
 
   std::vector<CompanionFile> texts = companions;
-  texts.push_back({config_file_name, gpt_config_to_json(gpt.config()).dump(2) + "\n"});
+  OrderedJson config = gpt_config_to_json(gpt.config());
+  if (format != WeightFormat::f32) {
+    config["heed"]["dtype"] = kernels::weight_format_name(format);
+  }
+  texts.push_back({config_file_name, config.dump(2) + "\n"});
   std::deque<AtomicFile> files;
   for (const CompanionFile& text : texts) {
     AtomicFile& file = files.emplace_back(directory / text.name);

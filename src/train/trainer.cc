@@ -175,6 +175,11 @@ void Run::prepare_model(bool has_checkpoint) {
     gpt_->parameters().initialize(settings_.seed);
   } else {
     gpt_ = load_gpt(request_.from);
+    const kernels::WeightFormat stored = gpt_->parameters().prepared_format();
+    require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
+            "'{}' holds weights in {}, which cannot be trained: take the model that it was "
+            "converted from",
+            request_.from.string(), kernels::weight_format_name(stored));
     gpt_->set_dropout(settings_.model.embedding_dropout, settings_.model.attention_dropout,
                       settings_.model.residual_dropout);
     require(gpt_->config() == settings_.model, ErrorCode::conflict,

@@ -9,6 +9,7 @@
 #include "engine/loaded_model.h"
 #include "generate/session.h"
 #include "microscope/trace.h"
+#include "support/small_model.h"
 
 namespace heed {
 namespace {
@@ -33,8 +34,8 @@ TEST(Help, IsThereForEveryCommand) {
   EXPECT_EQ(help.status, 0);
   for (const std::string command :
        {"tour", "train", "generate", "predict", "attend", "trace", "heads", "patch", "induction",
-        "eval", "params", "tokenize", "tokenizer train", "microworld", "microworld check",
-        "bench train"}) {
+        "eval", "params", "tokenize", "tokenizer train", "convert", "microworld",
+        "microworld check", "bench train"}) {
     EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
     const Outcome own = run_heed(command + " --help");
     EXPECT_EQ(own.status, 0);
@@ -113,6 +114,49 @@ TEST(Predict, RunsOnShortenedWeights) {
   EXPECT_THAT(wrong.err, HasSubstr("no dtype 'int3'"));
 }
 
+TEST(Convert, GivesTheModelThatShorteningOnLoadGives) {
+  const testing::ScratchDirectory directory;
+  const std::string text = " --json --full --tokens 1,2,3 -t 1 ";
+  for (const std::string dtype : {"f32", "bf16", "int8", "int4"}) {
+    const std::string out = (directory.path() / dtype).string();
+    const Json converted = json_of("convert " + testing::model_directory().string() + " --dtype " +
+                                   dtype + " --out " + out + " --json");
+    EXPECT_GT(converted["bytes"], 0);
+    EXPECT_EQ(json_of("predict -m " + out + text)["logits"],
+              json_of("predict --dtype " + dtype + text + with_model())["logits"])
+        << dtype;
+    EXPECT_EQ(json_of("tokenize --json --tokenizer " + out + " 'a mole'"),
+              json_of("tokenize --json --tokenizer " + testing::model_directory().string() +
+                      " 'a mole'"));
+  }
+  const std::string int8 = (directory.path() / "int8").string();
+  const std::string call = "convert " + testing::model_directory().string() + " --out " + int8;
+  const Outcome there = run_heed(call + " --dtype int4");
+  EXPECT_EQ(there.status, 1);
+  EXPECT_THAT(there.err, HasSubstr("--force"));
+  EXPECT_EQ(run_heed(call + " --dtype int8 --force").status, 0);
+  const Outcome twice = run_heed("predict --tokens 1 --dtype int4 -m " + int8);
+  EXPECT_EQ(twice.status, 1);
+  EXPECT_THAT(twice.err, HasSubstr("rounded twice"));
+}
+
+TEST(Generate, HoldsItsCacheInShorterFormats) {
+  const std::string call = "predict --json --tokens 1,2,3 " + with_model() + " --cache-type ";
+  const double logit = json_of(call + "f32")["candidates"][0]["logit"].get<double>();
+  for (const char* type : {"bf16", "int8"}) {
+    const double other = json_of(call + type)["candidates"][0]["logit"].get<double>();
+    EXPECT_NE(other, logit) << type;
+    EXPECT_NEAR(other, logit, 0.05 * std::abs(logit)) << type;
+  }
+  EXPECT_EQ(run_heed("generate --json -n 3 --tokens 1,2 --cache-type int8 " + with_model()).status,
+            0);
+  const Json eval = json_of("eval --json --tokens 1,2,3,4 --cache-type int8 " + with_model());
+  EXPECT_EQ(eval["tokens"], 3);
+  const Outcome wrong = run_heed(call + "int4");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("no cache type 'int4'"));
+}
+
 TEST(Attend, PatternsAreTheModels) {
   const Json document =
       json_of("attend --json --tokens 5,17,4,9 --layer 1 --head 2 " + with_model());
@@ -167,6 +211,14 @@ TEST(Eval, TakesTokenIdsInsteadOfAText) {
                 document["log_probabilities"][2].get<double>()) /
                   2,
               1e-5);
+}
+
+TEST(Params, CountsTheCacheInEveryFormat) {
+  const Json gpt2 = json_of("params gpt2 --json");
+  EXPECT_EQ(gpt2["key_value_bytes_per_token"], 2 * 12 * 12 * 64 * 4);
+  EXPECT_EQ(gpt2["key_value_bytes_per_token_bf16"], 2 * 12 * 12 * 64 * 2);
+  EXPECT_EQ(gpt2["key_value_bytes_per_token_int8"], 2 * 12 * 12 * (64 + 4));
+  EXPECT_THAT(run_heed("params gpt2").out, HasSubstr("cached as int8"));
 }
 
 TEST(Params, CountsAsDocumented) {

@@ -86,8 +86,8 @@ TEST(Session, GoesOnFromWhereItWasCut) {
   EXPECT_LE(relative_error(session.feed(other), row(full_logits(gpt, other), 9)), tolerance);
 }
 
-// What a short cache may change: a key or value is off by half a step at most, 2⁻⁹ of itself in bf16
-// and 1/254 of its row's largest in int8, and what a layer adds is off by about as much; three
+// What a short cache may change: a key or value is off by half a step at most, 2⁻⁹ of itself in
+// bf16 and 1/254 of its row's largest in int8, and what a layer adds is off by about as much; three
 // layers of this model, far from linear, triple it and more.
 constexpr struct {
   CacheType type;

@@ -131,9 +131,8 @@ TEST(ShortMemory, AttentionMatchesTheReferenceOnTheRestoredMemory) {
                            std::sqrt(static_cast<double>(shape.memory)) / 4.0);
       on_every_instruction_set([&] {
         out.single.fill(NAN);
-        attention_forward(
-            {query.single, keys.view(), values.view(), shape.mask, shape.scale()}, out.single,
-            log_sum_exp.single);
+        attention_forward({query.single, keys.view(), values.view(), shape.mask, shape.scale()},
+                          out.single, log_sum_exp.single);
         EXPECT_LE(relative_error(out), tolerance);
         EXPECT_LE(relative_error(log_sum_exp), tolerance);
       });

@@ -138,6 +138,15 @@ TEST_F(Training, FineTunesAModel) {
   tuned.settings.model = read_gpt_config(tuned.from / config_file_name);
   tuned.settings.steps = 2;
   EXPECT_LT(train(tuned).train_loss, 3.0);  // an untrained model starts at log(28) = 3.3
+  // Integers are no weights to go on from.
+  save_gpt(load_gpt(tuned.from), directory_ / "short", {}, kernels::WeightFormat::int8);
+  write_text_file(directory_ / "short" / "tokenizer.json",
+                  read_text_file(tuned.from / "tokenizer.json"));
+  TrainRequest shortened = tuned;
+  shortened.out = directory_ / "never";
+  shortened.from = directory_ / "short";
+  expect_error(
+      ErrorCode::unsupported, [&] { train(shortened); }, "weights in int8");
   tuned.out = directory_ / "other";
   tuned.settings.model.layers = 3;
   expect_error(

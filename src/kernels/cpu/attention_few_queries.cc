@@ -118,8 +118,8 @@ void attend_many_queries(const ShortMemoryAttention& input, const RowOutput& out
     head.key = restore_head(short_rows(input.key, b, h), head, restored);
     head.value = restore_head(short_rows(input.value, b, h), head, restored + numbers);
     for (std::int64_t begin = 0; begin < queries; begin += query_block) {
-      attend_block(head, begin, std::min(begin + query_block, queries),
-                   head_rows(output.out, b, h), &output.log_sum_exp(b, h, 0));
+      attend_block(head, begin, std::min(begin + query_block, queries), head_rows(output.out, b, h),
+                   &output.log_sum_exp(b, h, 0));
     }
   });
 }

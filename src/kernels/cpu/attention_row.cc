@@ -167,19 +167,18 @@ HWY_INLINE void ShortenToBf16(const float* from, std::int64_t size, std::uint16_
   const hn::RebindToUnsigned<Floats> du;
   const hn::RebindToSigned<Floats> di;
   const hn::Rebind<std::uint16_t, Floats> dh;
-  ForEachVector(static_cast<std::size_t>(size),
-                [&](std::size_t i, auto load, auto) HEED_INLINE_LAMBDA {
-                  const Float x = load(from);
-                  const auto bits = hn::BitCast(du, x);
-                  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
-                  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
-                  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000U));
-                  const auto chosen =
-                      hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
-                  const auto high = hn::BitCast(di, hn::ShiftRight<16>(chosen));
-                  const std::size_t left = static_cast<std::size_t>(size) - i;
-                  StoreSome(dh, hn::DemoteTo(dh, high), to + i, std::min(left, hn::Lanes(d)));
-                });
+  ForEachVector(
+      static_cast<std::size_t>(size), [&](std::size_t i, auto load, auto) HEED_INLINE_LAMBDA {
+        const Float x = load(from);
+        const auto bits = hn::BitCast(du, x);
+        const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
+        const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
+        const auto quiet = hn::Or(bits, hn::Set(du, 0x400000U));
+        const auto chosen = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
+        const auto high = hn::BitCast(di, hn::ShiftRight<16>(chosen));
+        const std::size_t left = static_cast<std::size_t>(size) - i;
+        StoreSome(dh, hn::DemoteTo(dh, high), to + i, std::min(left, hn::Lanes(d)));
+      });
 }
 
 HWY_INLINE float ShortenToInt8(const float* from, std::int64_t size, std::int8_t* to) {

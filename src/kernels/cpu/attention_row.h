@@ -9,9 +9,6 @@
 
 namespace heed::kernels {
 
-// Up to this many queries are attended to one by one: a block would leave most of its lanes empty.
-inline constexpr std::int64_t few_queries = 3;
-
 // Keys or values of one head, in any format.
 struct MemoryRows {
   CacheType type = CacheType::f32;

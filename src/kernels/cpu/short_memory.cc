@@ -55,20 +55,18 @@ std::int64_t cache_row_bytes_with_scale(CacheType type, std::int64_t head_size) 
 
 void shorten_rows(View<const float> from, const MutableShortRows& to) {
   checks::heads(from, from.shape(), "keys or values");
-  for_every_row(to, from.shape(),
-                [&](std::int64_t b, std::int64_t s, std::int64_t h, float* scale) {
-                  shorten_row(to.type, &from(b, s, h, 0), from.extent(3), &to.rows(b, s, h, 0),
-                              scale);
-                });
+  for_every_row(
+      to, from.shape(), [&](std::int64_t b, std::int64_t s, std::int64_t h, float* scale) {
+        shorten_row(to.type, &from(b, s, h, 0), from.extent(3), &to.rows(b, s, h, 0), scale);
+      });
 }
 
 void restore_rows(const ConstShortRows& from, View<float> to) {
   checks::heads(to, to.shape(), "restored rows");
-  for_every_row(from, to.shape(),
-                [&](std::int64_t b, std::int64_t s, std::int64_t h, const float* scale) {
-                  restore_row(from.type, &from.rows(b, s, h, 0), scale, to.extent(3),
-                              &to(b, s, h, 0));
-                });
+  for_every_row(
+      from, to.shape(), [&](std::int64_t b, std::int64_t s, std::int64_t h, const float* scale) {
+        restore_row(from.type, &from.rows(b, s, h, 0), scale, to.extent(3), &to(b, s, h, 0));
+      });
 }
 
 }  // namespace heed::kernels

@@ -1,0 +1,87 @@
+// heed convert: the same model in another format.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/terminal/text.h"
+#include "engine/starter.h"
+#include "model/gpt_files.h"
+
+namespace heed::cli {
+namespace {
+
+using kernels::WeightFormat;
+namespace fs = std::filesystem;
+
+struct ConvertOptions {
+  std::string model;
+  std::string dtype;
+  fs::path out;
+  bool force = false;
+  bool json = false;
+};
+
+// The texts of a model directory that are no weights, as they are.
+std::vector<CompanionFile> companions_of(const std::string& model) {
+  if (model == starter_name) {
+    const auto files = starter_files();
+    check(files.has_value(), "the starter was loaded");
+    return {{"tokenizer.json", std::string(files->tokenizer)}};
+  }
+  std::vector<CompanionFile> companions;
+  const fs::path directory = model_directory(model);
+  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
+    if (fs::exists(directory / name)) {
+      companions.push_back({name, read_text_file(directory / name)});
+    }
+  }
+  return companions;
+}
+
+void convert(const ConvertOptions& options) {
+  const WeightFormat format = kernels::parse_weight_format(options.dtype);
+  require(options.force || !fs::exists(options.out / config_file_name), ErrorCode::conflict,
+          "'{}' holds a model; choose another --out, or --force to replace it",
+          options.out.string());
+  const LoadedModel model = load_model_as(options.model, options.dtype);
+  save_gpt(model.gpt, options.out, companions_of(options.model), format);
+  const auto bytes = static_cast<std::int64_t>(fs::file_size(options.out / weights_file_name));
+  if (options.json) {
+    return print_json({{"model", options.out.string()},
+                       {"dtype", kernels::weight_format_name(format)},
+                       {"bytes", bytes}});
+  }
+  print(fmt::format("{} in {}, {} of weights\n", options.out.string(),
+                    kernels::weight_format_name(format), short_bytes(static_cast<double>(bytes))));
+}
+
+}  // namespace
+
+void add_convert_command(CLI::App& app) {
+  CLI::App* command = add_command(app, "convert", "Write a model's weights in another format");
+  auto options = std::make_shared<ConvertOptions>();
+  command->add_option("model", options->model, "Model directory, or \"starter\"")
+      ->required()
+      ->type_name("DIR");
+  command
+      ->add_option("--dtype", options->dtype,
+                   "What matrices are written in: f32, bf16, int8 or int4; embeddings, norms and "
+                   "biases stay f32")
+      ->required()
+      ->type_name("DTYPE");
+  command->add_option("-o,--out", options->out, "Directory of the new model")
+      ->required()
+      ->type_name("DIR");
+  command->add_flag("--force", options->force, "Replace a model that is there");
+  add_json_option(*command, options->json);
+  command->callback([options] { convert(*options); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,221 @@
+// Models whose matrices are saved in bf16, int8 or int4.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/safetensors.h"
+#include "model/gpt_files.h"
+#include "model/integer_weights.h"
+#include "tensor/dtype.h"
+
+namespace heed {
+namespace {
+
+using kernels::WeightFormat;
+using testing::expect_error;
+using testing::TemporaryDirectory;
+
+constexpr WeightFormat formats[] = {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4};
+
+// A head size of its own, and sizes that are no whole groups: 35 is odd.
+GptConfig odd_config() {
+  GptConfig config = make_gpt_config(2, 5, 35, 8, 40);
+  config.head_size = 5;
+  config.feed_forward = 33;
+  return config;
+}
+
+Gpt random_gpt(const GptConfig& config) {
+  Gpt gpt(config);
+  gpt.parameters().initialize(3);
+  for (float& value : gpt.parameters().all()) value *= 4.0F;
+  return gpt;
+}
+
+// Logits (T, V) of some tokens.
+Tensor<float> logits_of(const Gpt& gpt) {
+  constexpr std::int32_t tokens[] = {3, 1, 39, 12, 7};
+  const GptActivations activations(gpt.config(), 1, 5, Keep::one_block);
+  gpt.forward(View<const std::int32_t>(tokens, {1, 5}), {.positions = 5}, activations);
+  Tensor<float> logits(Shape{5, gpt.config().vocabulary_size});
+  gpt.project(activations.final_norm(), logits);
+  return logits;
+}
+
+bool same_bits(const Tensor<float>& a, const Tensor<float>& b) {
+  return a.shape() == b.shape() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
+}
+
+TEST(ShortenedFiles, ComputeWhatShorteningOnLoadComputes) {
+  for (const bool tied : {true, false}) {
+    for (const bool bias : {true, false}) {
+      GptConfig config = odd_config();
+      config.tied_head = tied;
+      config.has_bias = bias;
+      for (const WeightFormat format : formats) {
+        SCOPED_TRACE(kernels::weight_format_name(format));
+        const TemporaryDirectory directory;
+        Gpt gpt = random_gpt(config);
+        save_gpt(gpt, directory.path(), {}, format);
+        const Gpt loaded = load_gpt(directory.path());
+        EXPECT_EQ(loaded.config(), config);
+        EXPECT_EQ(loaded.parameters().prepared_format(), format);
+        const Tensor<float> whole = logits_of(gpt);
+        gpt.parameters().prepare(format);
+        EXPECT_TRUE(same_bits(logits_of(loaded), logits_of(gpt)));
+        EXPECT_FALSE(same_bits(logits_of(loaded), whole)) << "nothing was shortened";
+      }
+    }
+  }
+}
+
+TEST(ShortenedFiles, GiveBackWhatTheirMatricesStandFor) {
+  const Gpt gpt = random_gpt(odd_config());
+  const TemporaryDirectory directory, again;
+  save_gpt(gpt, directory.path(), {}, WeightFormat::int8);
+  Gpt loaded = load_gpt(directory.path());
+  const View<const float> before = gpt.parameters().tensor("h.0.mlp.c_fc.weight");
+  const View<const float> after = loaded.parameters().tensor("h.0.mlp.c_fc.weight");
+  for (std::int64_t i = 0; i < before.size(); ++i) {
+    // half a step of a group whose largest is about four deviations of 0.08
+    EXPECT_NEAR(after.data()[i], before.data()[i], 0.5 * 0.4 / 127);
+  }
+  // Saved once more in the same format, every byte is the same.
+  save_gpt(loaded, again.path(), {}, WeightFormat::int8);
+  EXPECT_EQ(read_text_file(again.path() / weights_file_name),
+            read_text_file(directory.path() / weights_file_name));
+}
+
+TEST(ShortenedFiles, HoldWhatTheirLayoutSays) {
+  Gpt gpt = random_gpt(odd_config());
+  // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
+  const View<float> matrix = gpt.parameters().tensor("h.1.mlp.c_fc.weight");
+  for (std::int64_t i = 0; i < 35; ++i) matrix(0, i) = 0.0F;
+  matrix(0, 0) = 3.5F;
+  matrix(0, 1) = -3.5F;
+  matrix(0, 2) = 0.76F;
+  matrix(0, 34) = 14.0F;
+  const TemporaryDirectory directory;
+  save_gpt(gpt, directory.path(), {}, WeightFormat::int4);
+  const auto file = SafetensorsFile::open(directory.path() / weights_file_name);
+  EXPECT_EQ(file.find("h.1.mlp.c_fc.weight"), nullptr);
+  const TensorEntry* integers = file.find("h.1.mlp.c_fc.weight.int4");
+  const TensorEntry* scales = file.find("h.1.mlp.c_fc.weight.scales");
+  ASSERT_NE(integers, nullptr);
+  ASSERT_NE(scales, nullptr);
+  EXPECT_EQ(integers->dtype, DType::u8);
+  EXPECT_EQ(integers->shape, (Shape{33, 18}));
+  EXPECT_EQ(scales->dtype, DType::bf16);
+  EXPECT_EQ(scales->shape, (Shape{33, 2}));
+  EXPECT_EQ(integers->bytes[0], std::byte{0x1F});   // 7 + 8, and −7 + 8 in the high half
+  EXPECT_EQ(integers->bytes[1], std::byte{0x8A});   // 0.76 / 0.5 is 2
+  EXPECT_EQ(integers->bytes[17], std::byte{0x8F});  // the last input, and nothing behind it
+  std::uint16_t bits[2];
+  std::memcpy(bits, scales->bytes.data(), sizeof(bits));
+  EXPECT_EQ(bf16_to_f32(bits[0]), 0.5F);
+  EXPECT_EQ(bf16_to_f32(bits[1]), 2.0F);
+  EXPECT_EQ(file.find("wte.weight")->dtype, DType::f32);
+}
+
+// A file saved in int8 whose tensors are changed before they are written again.
+class DamagedFiles : public ::testing::Test {
+ protected:
+  struct Stored {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::vector<std::byte> bytes;
+  };
+
+  void save(WeightFormat format) {
+    save_gpt(random_gpt(odd_config()), directory_.path(), {}, format);
+    const auto file = SafetensorsFile::open(directory_.path() / weights_file_name);
+    tensors_.clear();
+    for (const TensorEntry& entry : file.tensors()) {
+      tensors_.push_back(
+          {entry.name, entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}});
+    }
+  }
+
+  Stored& stored(const std::string& name) {
+    return *std::ranges::find(tensors_, name, &Stored::name);
+  }
+
+  template <class... Parts>
+  void expect_refused(const Parts&... parts) {
+    std::vector<OutgoingTensor> outgoing;
+    for (const Stored& tensor : tensors_) {
+      outgoing.push_back({.name = tensor.name,
+                          .dtype = tensor.dtype,
+                          .shape = tensor.shape,
+                          .produce = [&tensor](const ByteSink& sink) { sink(tensor.bytes); }});
+    }
+    write_safetensors(directory_.path() / weights_file_name, outgoing);
+    expect_error(
+        ErrorCode::corrupt_data, [&] { load_gpt(directory_.path()); }, parts...);
+  }
+
+  TemporaryDirectory directory_;
+  std::vector<Stored> tensors_;
+};
+
+TEST_F(DamagedFiles, AreRefusedWithWhatIsWrong) {
+  const std::string integers = "h.0.mlp.c_fc.weight.int8", scales = "h.0.mlp.c_fc.weight.scales";
+  save(WeightFormat::int8);
+  stored(integers).bytes[40] = std::byte{0x80};
+  expect_refused(integers, "group 0 of row 1 is 128", "must be 127");  // row 1 begins at 35
+  save(WeightFormat::int8);
+  for (int i = 0; i < 32; ++i) stored(integers).bytes[static_cast<std::size_t>(i)] = std::byte{5};
+  expect_refused(integers, "group 0 of row 0 is 5");
+  save(WeightFormat::int8);
+  const std::uint16_t infinity = f32_to_bf16(INFINITY);
+  std::memcpy(stored(scales).bytes.data() + 2, &infinity, 2);
+  expect_refused(scales, "inf at (0, 1)");
+  save(WeightFormat::int8);
+  stored(scales).shape = {2, 33};
+  expect_refused(scales, "BF16 (2, 33)", "BF16 (33, 2)");
+  save(WeightFormat::int8);
+  stored(integers).dtype = DType::u8;
+  expect_refused(integers, "U8 (33, 35)", "I8 (33, 35)");
+  save(WeightFormat::int8);
+  std::erase_if(tensors_, [&](const Stored& tensor) { return tensor.name == scales; });
+  expect_refused(scales, "is missing");
+  save(WeightFormat::int4);
+  stored("h.0.mlp.c_fc.weight.int4").bytes[0] &= std::byte{0xF0};
+  expect_refused("h.0.mlp.c_fc.weight.int4", "group 0 of row 0 is 8", "must be 7");
+  save(WeightFormat::int4);
+  stored("h.0.mlp.c_fc.weight.int4").bytes[17] |= std::byte{0x10};  // 8 to 9: of 35 inputs none
+  expect_refused("h.0.mlp.c_fc.weight.int4", "holds 1 behind the 35 inputs of row 0");
+}
+
+TEST_F(DamagedFiles, MustAgreeWithTheirConfig) {
+  save(WeightFormat::int8);
+  const std::filesystem::path config = directory_.path() / config_file_name;
+  const std::string right = read_text_file(config);
+  const auto with = [&](const std::string& dtype) {
+    Json document = parse_json(right, "config");
+    if (dtype.empty()) {
+      document["heed"].erase("dtype");
+    } else {
+      document["heed"]["dtype"] = dtype;
+    }
+    write_text_file(config, document.dump());
+  };
+  with("");
+  expect_refused("holds the tensor", ".weight.scales");
+  with("int4");
+  expect_refused("holds the tensor", ".int8");
+  with("int3");
+  expect_refused("'dtype' must be", "\"int3\"");
+  with("f32");
+  expect_refused("'dtype' must be", "\"f32\"");
+}
+
+}  // namespace
+}  // namespace heed
