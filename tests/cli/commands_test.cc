@@ -116,13 +116,13 @@ TEST(Predict, RunsOnShortenedWeights) {
 
 TEST(Convert, GivesTheModelThatShorteningOnLoadGives) {
   const testing::ScratchDirectory directory;
-  const std::string text = " --json --full --tokens 1,2,3 -t 1 ";
+  const std::string text = " --json --full --tokens 1,2,3 ";
   for (const std::string dtype : {"f32", "bf16", "int8", "int4"}) {
     const std::string out = (directory.path() / dtype).string();
     const Json converted = json_of("convert " + testing::model_directory().string() + " --dtype " +
                                    dtype + " --out " + out + " --json");
     EXPECT_GT(converted["bytes"], 0);
-    EXPECT_EQ(json_of("predict -m " + out + text)["logits"],
+    EXPECT_EQ(json_of("predict -t 1 -m " + out + text)["logits"],
               json_of("predict --dtype " + dtype + text + with_model())["logits"])
         << dtype;
     EXPECT_EQ(json_of("tokenize --json --tokenizer " + out + " 'a mole'"),
