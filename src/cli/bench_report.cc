@@ -112,24 +112,25 @@ void print_ceilings(const BenchmarkReport& report, const Ink& ink) {
   print(table.text(ink));
 }
 
+// What a row does a second, of what limits it.
+std::string rate_of(const BenchmarkRow& row) {
+  if (!row.limit) return fmt::format("{} MB/s", amount(row.per_second(row.bytes / 1e6)));
+  const bool reading = *row.limit == kernels::PeakLoop::read;
+  return rate(*row.limit, row.per_second(reading ? row.bytes : row.flops));
+}
+
 void print_rows(const BenchmarkReport& report, const Ink& ink) {
-  const bool tokenizer = report.suite == BenchmarkSuite::tokenizer;
-  const bool reading = report.suite == BenchmarkSuite::decode;
   Table table({{"work", Align::left},
                {"median", Align::right},
                {"fastest … slowest", Align::right},
                {"tokens/s", Align::right},
-               {tokenizer ? "MB/s"
-                : reading ? "GB/s"
-                          : "GFLOP/s",
-                Align::right},
-               {tokenizer ? "" : "of peak", Align::right},
+               {"rate", Align::right},
+               {report.rows.front().limit ? "of peak" : "", Align::right},
                {"", Align::left}});
   for (const BenchmarkRow& row : report.rows) {
-    const double work = tokenizer ? row.bytes / 1e6 : (reading ? row.bytes : row.flops) / 1e9;
     const std::optional<double> share = report.of_peak(row);
     table.add({row.name, duration(row.median_seconds()), ink.quiet(spread(row)),
-               ink.bold(amount(row.per_second(row.tokens))), amount(row.per_second(work)),
+               row.tokens > 0 ? ink.bold(amount(row.per_second(row.tokens))) : "", rate_of(row),
                share ? ink.bold(percent(*share)) : "",
                share ? ink.paint(bar(std::min(*share, 1.0), 8), colour::blue) : ""});
   }
@@ -137,12 +138,15 @@ void print_rows(const BenchmarkReport& report, const Ink& ink) {
 }
 
 void print_notes(const BenchmarkReport& report, const Ink& ink) {
-  const BenchmarkRow& row = report.rows.front();
   std::string notes;
-  if (row.limit) {
+  std::optional<kernels::PeakLoop> named;
+  for (const BenchmarkRow& row : report.rows) {
+    if (!row.limit || row.limit == named) continue;
     const BenchmarkCeiling& limit = *report.ceiling(*row.limit);
-    notes += fmt::format("  of peak: of the best of {}, {}\n", name_of(*row.limit).people,
-                         rate(*row.limit, limit.measurement.best_rate()));
+    notes +=
+        fmt::format("  {}: of the best of {}, {}\n", named ? row.name : "of peak",
+                    name_of(*row.limit).people, rate(*row.limit, limit.measurement.best_rate()));
+    named = row.limit;
   }
   for (const BenchmarkRow& each : report.rows) {
     if (const auto share = report.of_dot_products(each)) {

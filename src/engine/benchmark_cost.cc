@@ -64,6 +64,11 @@ WorkCost training_step_cost(const GptConfig& config, std::int64_t batch, std::in
   return {.flops = per_token * real(batch) * real(positions), .bytes = passes * f32 * parameters};
 }
 
+WorkCost update_cost(const GptConfig& config) {
+  constexpr double passes = 1 + 4 + 3;  // the norm of the gradients, then AdamW
+  return {.bytes = passes * f32 * real(count_parameters(config).total)};
+}
+
 WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions) {
   const ParameterCount count = count_parameters(config);

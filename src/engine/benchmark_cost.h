@@ -31,6 +31,9 @@ struct RunFormats {
   kernels::CacheType cache = kernels::CacheType::f32;
 };
 
+// The update alone: clipping and AdamW.
+WorkCost update_cost(const GptConfig& config);
+
 // Reading (batch, positions) tokens from the beginning, logits of the last position only.
 WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions);

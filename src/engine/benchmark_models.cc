@@ -133,8 +133,10 @@ class TrainingWork {
         {.scale = 1.0F / static_cast<float>(tokens_.size()),
          .dropout = {.active = true, .seed = seed, .pass = static_cast<std::uint64_t>(steps_)}},
         buffers_, gradients_);
-    optimizer_.update(steps_++, gradients_, gpt_.parameters());
+    update();
   }
+
+  void update() { optimizer_.update(steps_++, gradients_, gpt_.parameters()); }
 
  private:
   Gpt& gpt_;
@@ -180,6 +182,14 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
                    measurer.check_stop();
                    work.step();
                  }
+               });
+  const WorkCost update = update_cost(config) * real(steps);
+  measurer.add({.name = "update",
+                .dtype = WeightFormat::f32,
+                .bytes = update.bytes,
+                .limit = PeakLoop::read},
+               [&] {
+                 for (std::int64_t step = 0; step < steps; ++step) work.update();
                });
   return report;
 }

@@ -144,9 +144,11 @@ TEST_F(BenchmarkTest, MeasuresTraining) {
   training.context = 16;
   training.count = 3;
   const BenchmarkReport report = run_benchmark(training);
-  ASSERT_EQ(report.rows.size(), 1U);
-  expect_measured(report, report.rows[0]);
+  ASSERT_EQ(report.rows.size(), 2U);
+  for (const BenchmarkRow& row : report.rows) expect_measured(report, row);
   EXPECT_EQ(report.rows[0].tokens, 2 * 16 * 3);
+  EXPECT_EQ(report.rows[1].name, "update");
+  EXPECT_EQ(report.rows[1].limit, PeakLoop::read);
   EXPECT_NE(report.ceiling(PeakLoop::multiply_add_f32), nullptr);
   EXPECT_NE(report.ceiling(PeakLoop::read), nullptr);
 }
