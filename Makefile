@@ -24,7 +24,8 @@ test: install-test-deps build
 sanitize: install-test-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs)
-	ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
+	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
+	  ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
 
 bench: install-test-deps
 	cmake --preset release -DHEED_BUILD_BENCHMARKS=ON $(cmake_flags)
