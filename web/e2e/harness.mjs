@@ -1,0 +1,110 @@
+// Starts `heed explore` and a browser for a test file, and stops both after it.
+//
+//   HEED_BINARY   the program [build/release/bin/heed]
+//   HEED_ADDRESS  a server that runs already, instead of starting one
+//   CHROMIUM      the browser [/usr/bin/chromium]
+//   SCREENSHOTS   a folder for pictures of every view that is looked at [none]
+import axe from 'axe-core';
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { after, before } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const startMilliseconds = 60_000;
+
+export async function startServer(options = []) {
+  if (process.env.HEED_ADDRESS) return { address: process.env.HEED_ADDRESS.replace(/\/$/, ''), stop: async () => {} };
+  const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
+  const child = spawn(binary, ['explore', '-m', 'starter', '--port', '0', ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
+  const address = await new Promise((resolve, reject) => {
+    let output = '';
+    const timer = setTimeout(() => reject(new Error(`no address within ${startMilliseconds} ms:\n${output}`)), startMilliseconds);
+    const read = (chunk) => {
+      output += chunk;
+      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
+      if (found) {
+        clearTimeout(timer);
+        resolve(found[0]);
+      }
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('error', reject);
+    child.once('close', (code) => reject(new Error(`${binary} ended with ${code}:\n${output}`)));
+  });
+  return { address, stop };
+}
+
+export function startBrowser() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+}
+
+/**
+ * Call at the top of a test file. `session.open(link, options)` gives a page; the test fails where the page
+ * logs an error, and `session.get(path)` asks the API.
+ */
+export function useExplorer(serverOptions) {
+  const session = { address: '', browser: null, server: null };
+  before(async () => {
+    session.server = await startServer(serverOptions);
+    session.address = session.server.address;
+    session.browser = await startBrowser();
+  });
+  after(async () => {
+    await session.browser?.close();
+    await session.server?.stop();
+  });
+
+  session.get = async (where) => {
+    const response = await fetch(session.address + where);
+    if (!response.ok) throw new Error(`${where}: ${response.status} ${await response.text()}`);
+    return response.json();
+  };
+
+  session.open = async (link = '', { width = 1280, height = 900, dark = false, motion = 'reduce', ...options } = {}) => {
+    const context = await session.browser.newContext({
+      viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: motion, acceptDownloads: true, ...options,
+    });
+    const page = await context.newPage();
+    page.problems = [];
+    page.on('pageerror', (error) => page.problems.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error') page.problems.push(message.text());
+    });
+    await page.goto(`${session.address}/${link}`);
+    await page.locator('main h1').first().waitFor();
+    return page;
+  };
+  return session;
+}
+
+/** Serious and critical findings of axe-core, one line each. */
+export async function seriousFindings(page) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
+}
+
+/** Whether anything makes the page wider than the window. */
+export function overflowsSideways(page) {
+  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+}
+
+export async function picture(page, name) {
+  if (!process.env.SCREENSHOTS) return;
+  mkdirSync(process.env.SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${name}.png`), fullPage: true });
+}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+
+const session = useExplorer();
+const modes = ['follow', 'across', 'change', 'generate', 'watch', 'count', 'learn'];
+
+test('every mode opens from its link, without errors, serious findings or sideways scrolling', async () => {
+  for (const mode of modes) {
+    for (const [width, dark] of [[360, true], [1280, false]]) {
+      const page = await session.open(`#/${mode}`, { width, dark });
+      await page.waitForLoadState('networkidle');
+      assert.deepEqual(page.problems, [], `${mode} at ${width}`);
+      assert.deepEqual(await seriousFindings(page), [], `${mode} at ${width}`);
+      assert.equal(await overflowsSideways(page), false, `${mode} at ${width}`);
+      await picture(page, `${mode}-${width}-${dark ? 'dark' : 'light'}`);
+      await page.context().close();
+    }
+  }
+});
+
+test('the navigation is reached and used by keyboard', async () => {
+  const page = await session.open();
+  const links = page.getByRole('navigation', { name: 'What to do' }).getByRole('link');
+  assert.equal(await links.count(), modes.length);
+  for (let index = 1; index < modes.length; ++index) {
+    await links.nth(index).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((mode) => location.hash.startsWith(`#/${mode}`), modes[index]);
+    assert.equal(await links.nth(index).getAttribute('aria-current'), 'page');
+  }
+  await page.context().close();
+});
+
+test('what is typed becomes the link, and the link becomes the prompt', async () => {
+  const page = await session.open();
+  await page.getByLabel('Text for the model to read').fill('The fox waited for the hare');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('fox'));
+  const again = await session.open(new URL(page.url()).hash);
+  assert.equal(await again.getByLabel('Text for the model to read').inputValue(), 'The fox waited for the hare');
+  await page.context().close();
+  await again.context().close();
+});
+
+test('a lost server is said, and the page goes on when it is back', async () => {
+  const page = await session.open();
+  let lost = true;
+  await page.route(/\/(api|health)/, (route) => (lost ? route.abort('connectionrefused') : route.continue()));
+  await page.getByLabel('Text for the model to read').fill('A quiet hare');
+  await page.keyboard.press('Enter');
+  const alert = page.getByRole('alert').filter({ hasText: 'does not answer' });
+  await alert.waitFor();
+  lost = false;
+  await alert.waitFor({ state: 'detached' });
+  await page.waitForFunction(() => document.querySelector('[role=status]')?.textContent?.includes('tokens'));
+  await page.context().close();
+});

@@ -1,0 +1,145 @@
+// Typed calls of the server. Nothing else in the page calls fetch.
+
+import { connection } from './connection.svelte';
+import { readEvents, type ServerEvent } from './events';
+import type * as Types from './types';
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly type = 'error',
+  ) {
+    super(message);
+  }
+}
+
+type Query = Record<string, string | number | boolean | undefined | null>;
+
+/** A path with its query; what is undefined or null is left out. */
+export function address(path: string, query: Query = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  const text = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&');
+  return text ? `${path}?${text}` : path;
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  try {
+    const { error } = await response.json();
+    return new ApiError(response.status, error.message, error.type);
+  } catch {
+    return new ApiError(response.status, `the server answered ${response.status} ${response.statusText}`);
+  }
+}
+
+/** Waits through a lost connection and asks again; an answer that is an error is thrown. */
+async function send(path: string, options: RequestInit = {}): Promise<Response> {
+  for (;;) {
+    let response: Response;
+    try {
+      response = await fetch(path, options);
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
+      await connection.waitUntilBack();
+      continue;
+    }
+    if (response.ok) return response;
+    throw await errorOf(response);
+  }
+}
+
+async function json<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T> {
+  return (await send(address(path, query), { signal })).json();
+}
+
+async function post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  return send(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
+}
+
+/** A binary answer: little-endian f32 with its shape in a header. */
+export async function readArray(response: Response): Promise<Types.NumberArray> {
+  const shape = (response.headers.get('X-Heed-Shape') ?? '').split(',').filter(Boolean).map(Number);
+  const bytes = await response.arrayBuffer();
+  const count = shape.reduce((product, size) => product * size, 1);
+  if (response.headers.get('X-Heed-Dtype') !== 'f32' || bytes.byteLength !== 4 * count) {
+    throw new ApiError(502, `expected ${count} f32 values of shape (${shape}), got ${bytes.byteLength} bytes`);
+  }
+  return { shape, data: new Float32Array(bytes) };
+}
+
+async function binary(path: string, query?: Query, signal?: AbortSignal): Promise<Types.NumberArray> {
+  return readArray(await send(address(path, query), { signal }));
+}
+
+const trace = (id: string) => `/api/traces/${encodeURIComponent(id)}`;
+const head = (id: string, layer: number, index: number) => `${trace(id)}/attention/${layer}/${index}`;
+
+export const api = {
+  model: () => json<Types.ModelCard>('/api/model'),
+  status: () => json<Types.ServerStatus>('/api/status'),
+  tokenize: async (text: string, signal?: AbortSignal): Promise<Types.Token[]> =>
+    (await (await post('/api/tokenize', { text }, signal)).json()).tokens,
+  vocabulary: async (): Promise<string[]> => (await json<{ tokens: string[] }>('/api/vocabulary')).tokens,
+  findTokens: async (find: string, limit = 20): Promise<Types.Token[]> =>
+    (await json<{ tokens: Types.Token[] }>('/api/vocabulary', { find, limit })).tokens,
+  parameters: (query: Query) => json<Types.ParameterCount>('/api/parameters', query),
+  presets: async () => (await json<{ presets: Types.Preset[] }>('/api/presets')).presets,
+
+  makeTrace: async (request: Types.TraceRequest, signal?: AbortSignal): Promise<Types.TraceMeta> =>
+    (await post('/api/traces', request, signal)).json(),
+  trace: (id: string) => json<Types.TraceMeta>(trace(id)),
+  removeTrace: async (id: string) => void (await send(trace(id), { method: 'DELETE' })),
+  array: (id: string, point: string, query?: { positions?: string; heads?: string; layers?: string }, signal?: AbortSignal) =>
+    binary(`${trace(id)}/arrays/${point}`, query, signal),
+  heads: async (id: string) => (await json<{ heads: Types.HeadStatistics[] }>(`${trace(id)}/heads`)).heads,
+  thumbnails: (id: string, size = 32, pooling: 'max' | 'mean' = 'max') => binary(`${trace(id)}/thumbnails`, { size, pooling }),
+  attention: (id: string, layer: number, index: number, query?: Query, signal?: AbortSignal) =>
+    binary(head(id, layer, index), query, signal),
+  attentionRow: (id: string, layer: number, index: number, position: number) =>
+    binary(`${head(id, layer, index)}/rows/${position}`),
+  attentionColumn: (id: string, layer: number, index: number, position: number) =>
+    binary(`${head(id, layer, index)}/columns/${position}`),
+  attentionRowTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
+    (await json<{ positions: Types.WeightedPosition[] }>(`${head(id, layer, index)}/rows/${position}`, { top })).positions,
+  attentionColumnTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
+    (await json<{ positions: Types.WeightedPosition[] }>(`${head(id, layer, index)}/columns/${position}`, { top })).positions,
+  tile: (id: string, layer: number, index: number, level: number, row: number, column: number, pooling: 'max' | 'mean' = 'max', signal?: AbortSignal) =>
+    binary(`${head(id, layer, index)}/tiles/${level}/${row}/${column}`, { pooling }, signal),
+  walk: (id: string, layer: number, index: number, position: number, signal?: AbortSignal) =>
+    json<Types.Walk>(`${trace(id)}/walk`, { layer, head: index, position }, signal),
+  next: (id: string, query: Partial<Types.Sampling> & { position?: number; limit?: number; offset?: number; find?: string }, signal?: AbortSignal) =>
+    json<Types.NextTokens>(`${trace(id)}/next`, query, signal),
+  lens: (id: string, top = 3, positions?: string) => json<Types.Lens>(`${trace(id)}/lens`, { top, positions }),
+  attribution: (id: string, query: Query) => json<Types.Attribution>(`${trace(id)}/attribution`, query),
+  neurons: async (id: string, layer: number, position: number, top = 20) =>
+    (await json<{ neurons: Types.NeuronActivity[] }>(`${trace(id)}/neurons`, { layer, position, top })).neurons,
+  neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, { trace: id }),
+  neuronContexts: (layer: number, neuron: number, top = 10) =>
+    json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, { top }),
+  derivation: (id: string, place: Types.NumberPlace, signal?: AbortSignal) =>
+    json<Types.Derivation>(`${trace(id)}/derivation`, { ...place }, signal),
+  compare: (id: string, other: string, position = -1, top = 12) =>
+    json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
+  vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
+  projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
+  /** The address of a figure that heed itself draws; for a link with `download`. */
+  figure: (id: string, kind: 'attention' | 'heads' | 'lens' | 'next', query: Query) => address(`${trace(id)}/figure`, { kind, ...query }),
+
+  /** Tokens as they are drawn; ends with the trace of the whole text. Abort the signal to stop. */
+  async *generate(request: Types.GenerateRequest, signal?: AbortSignal): AsyncGenerator<
+    { kind: 'token'; token: Types.GeneratedToken } | { kind: 'done'; finish_reason: string; trace: Types.TraceMeta }
+  > {
+    for await (const { event, data } of readEvents(await post('/api/generate', request, signal))) {
+      if (event === 'token') yield { kind: 'token', token: JSON.parse(data) };
+      if (event === 'done') yield { kind: 'done', ...JSON.parse(data) };
+      if (event === 'error') throw new ApiError(500, JSON.parse(data).error?.message ?? data);
+    }
+  },
+
+  runs: async () => (await json<{ runs: Types.Run[] }>('/api/runs')).runs,
+  metrics: async (run: string, from = 0) =>
+    (await json<{ rows: Types.MetricsRow[] }>(`/api/runs/${encodeURIComponent(run)}/metrics`, { from })).rows,
+  async *runEvents(run: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    yield* readEvents(await send(`/api/runs/${encodeURIComponent(run)}/events`, { signal }));
+  },
+};

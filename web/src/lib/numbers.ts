@@ -1,0 +1,74 @@
+// How numbers are written: same width in columns, a true minus sign, no false precision.
+
+const minus = '\u2212';
+
+/** A value of the model: four digits behind the point, fewer for large ones; −∞ where masked. */
+export function value(number: number | null | undefined, digits = 3): string {
+  if (number === null || number === undefined || number === -Infinity) return `${minus}∞`;
+  if (Number.isNaN(number)) return 'not a number';
+  const size = Math.abs(number);
+  if (size === 0) return (0).toFixed(digits);
+  if (size >= 1e5 || size < 0.5 * 10 ** -digits) {
+    const [mantissa, exponent] = size.toExponential(1).split('e');
+    return `${number < 0 ? minus : ''}${mantissa}·10${superscript(Number(exponent))}`;
+  }
+  const places = Math.max(0, digits - Math.max(0, Math.floor(Math.log10(size))));
+  return `${number < 0 ? minus : ''}${size.toFixed(places)}`;
+}
+
+function superscript(exponent: number): string {
+  return String(exponent).replace(/[-0-9]/g, (character) => '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'['-0123456789'.indexOf(character)]);
+}
+
+/** A share between 0 and 1 in per cent. */
+export function percent(share: number): string {
+  const hundredths = 100 * share;
+  if (share === 0) return '0 %';
+  if (hundredths < 0.05) return '< 0.1 %';
+  return `${hundredths >= 99.95 ? hundredths.toFixed(0) : hundredths.toFixed(1)} %`;
+}
+
+const scales: [number, string][] = [
+  [1e12, 'trillion'],
+  [1e9, 'billion'],
+  [1e6, 'million'],
+];
+
+/** A count in words: 175 billion, 2.4 million, 1,536. */
+export function count(number: number): string {
+  for (const [size, name] of scales) {
+    if (number >= size) return `${significant(number / size)} ${name}`;
+  }
+  return Math.round(number).toLocaleString('en-US');
+}
+
+export function exactCount(number: number): string {
+  return Math.round(number).toLocaleString('en-US');
+}
+
+export function bytes(number: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let unit = 0;
+  while (number >= 1024 && unit < units.length - 1) {
+    number /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? number : significant(number)} ${units[unit]}`;
+}
+
+function significant(number: number): string {
+  if (number >= 100) return number.toFixed(0);
+  return number >= 10 ? number.toFixed(1) : number.toFixed(2);
+}
+
+/** A token's text with its spaces and line ends made visible. */
+export function tokenText(text: string): string {
+  return text.replace(/ /g, '␣').replace(/\n/g, '↵').replace(/\t/g, '⇥');
+}
+
+/** A token's text as it is read aloud. */
+export function tokenWord(text: string): string {
+  if (text === '\n') return 'line end';
+  if (text.trim() === '') return 'space';
+  return text.startsWith(' ') ? text.slice(1) : text;
+}

@@ -1,0 +1,137 @@
+// The page's state: the view (which the address mirrors), the model, and the trace of the prompt.
+
+import { api, ApiError } from './api';
+import { formatLink, parseLink, type View } from './link';
+import type { Example, ModelCard, NumberArray, TraceMeta } from './types';
+
+class Page {
+  view: View = $state(parseLink(location.hash));
+  model: ModelCard | null = $state(null);
+  /** Why the model could not be had. */
+  failure: string | null = $state(null);
+  /** Said aloud by a screen reader when it changes. */
+  announcement = $state('');
+  dark = $state(false);
+
+  get link(): string {
+    return formatLink(this.view);
+  }
+
+  /** The link that differs from this view by `changes`, for an `href`. */
+  linkTo(changes: Partial<View>): string {
+    return formatLink({ ...this.view, ...changes });
+  }
+
+  say(text: string): void {
+    this.announcement = text;
+  }
+
+  async start(): Promise<void> {
+    addEventListener('hashchange', () => this.#follow());
+    const darkness = matchMedia('(prefers-color-scheme: dark)');
+    const setDark = () => (this.dark = (localStorage.getItem('heed-theme') ?? (darkness.matches ? 'dark' : 'light')) === 'dark');
+    darkness.addEventListener('change', setDark);
+    setDark();
+    try {
+      this.model = await api.model();
+      if (this.view.text === '' && this.model.examples.length > 0) this.showExample(this.model.examples[0]);
+    } catch (error) {
+      this.failure = messageOf(error);
+    }
+  }
+
+  toggleTheme(): void {
+    this.dark = !this.dark;
+    localStorage.setItem('heed-theme', this.dark ? 'dark' : 'light');
+  }
+
+  /** Call in an effect: keeps the address and what is drawn the same. */
+  mirror(): void {
+    if (location.hash !== this.link) history.replaceState(null, '', this.link);
+  }
+
+  showExample(example: Example): void {
+    this.view.text = example.text;
+    this.view.layer = example.layer ?? this.view.layer;
+    this.view.head = example.head ?? this.view.head;
+    this.view.position = example.position ?? -1;
+    this.view.interventions = [];
+  }
+
+  #follow(): void {
+    if (location.hash !== this.link) this.view = parseLink(location.hash);
+  }
+}
+
+/** The trace of the prompt without interventions; arrays asked for are kept as long as it is. */
+class Current {
+  meta: TraceMeta | null = $state(null);
+  loading = $state(false);
+  failure: string | null = $state(null);
+  #abort: AbortController | null = null;
+  #text: string | null = null;
+  #kept = new Map<string, Promise<unknown>>();
+
+  /** Makes the trace of `text`, unless it is the one already held or on its way. */
+  async show(text: string): Promise<void> {
+    if (text === this.#text) return;
+    await this.#make(text);
+  }
+
+  async #make(text: string): Promise<void> {
+    this.#text = text;
+    this.#abort?.abort();
+    const abort = (this.#abort = new AbortController());
+    this.loading = true;
+    this.failure = null;
+    try {
+      const meta = await api.makeTrace({ text }, abort.signal);
+      if (abort.signal.aborted) return;
+      this.#kept.clear();
+      this.meta = meta;
+      if (page.view.position >= meta.tokens.length) page.view.position = -1;
+      page.view.layer = Math.min(Math.max(0, page.view.layer), meta.layers - 1);
+      page.view.head = Math.min(Math.max(0, page.view.head), meta.heads - 1);
+      page.say(`The prompt is ${meta.tokens.length} tokens.`);
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      this.failure = messageOf(error);
+      this.#text = null;
+    } finally {
+      if (this.#abort === abort) this.loading = false;
+    }
+  }
+
+  /** The chosen position, counted from 0 (a view's −1 is the last token). */
+  get position(): number {
+    const last = (this.meta?.tokens.length ?? 1) - 1;
+    return page.view.position < 0 ? last : Math.min(page.view.position, last);
+  }
+
+  /** Asks once for what belongs to this trace; a trace that was evicted is made again. */
+  keep<T>(name: string, ask: (id: string) => Promise<T>): Promise<T> {
+    if (!this.meta) return Promise.reject(new Error('no trace yet'));
+    const key = `${this.meta.id} ${name}`;
+    let answer = this.#kept.get(key) as Promise<T> | undefined;
+    if (!answer) {
+      answer = ask(this.meta.id).catch((error) => {
+        this.#kept.delete(key);
+        if (error instanceof ApiError && error.status === 404 && this.#text !== null) void this.#make(this.#text);
+        throw error;
+      });
+      this.#kept.set(key, answer);
+    }
+    return answer;
+  }
+
+  array(point: string): Promise<NumberArray> {
+    return this.keep(`array ${point}`, (id) => api.array(id, point));
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export const page = new Page();
+export const current = new Current();

@@ -1,0 +1,60 @@
+// The one popover that says where a number comes from; it belongs to whichever number is pointed at.
+
+import { api } from './api';
+import { current, messageOf } from './state.svelte';
+import type { Derivation, NumberPlace } from './types';
+
+const restMilliseconds = 120;
+
+class Tip {
+  anchor: DOMRect | null = $state.raw(null);
+  title = $state('');
+  derivation: Derivation | null = $state.raw(null);
+  failure: string | null = $state(null);
+  #abort: AbortController | null = null;
+  #timer = 0;
+
+  show(anchor: DOMRect, title: string, place: NumberPlace): void {
+    this.hide();
+    this.#timer = window.setTimeout(() => void this.#open(anchor, title, place), restMilliseconds);
+  }
+
+  async #open(anchor: DOMRect, title: string, place: NumberPlace): Promise<void> {
+    const abort = (this.#abort = new AbortController());
+    Object.assign(this, { anchor, title, derivation: null, failure: null });
+    try {
+      const derivation = await current.keep(`derivation ${JSON.stringify(place)}`, (id) => api.derivation(id, place));
+      if (!abort.signal.aborted) this.derivation = derivation;
+    } catch (error) {
+      if (!abort.signal.aborted) this.failure = messageOf(error);
+    }
+  }
+
+  hide(): void {
+    clearTimeout(this.#timer);
+    this.#abort?.abort();
+    this.anchor = null;
+  }
+}
+
+export const tip = new Tip();
+
+/** Svelte action: hover or focus on the element explains the number; Escape closes. */
+export function explain(element: HTMLElement | SVGElement, given: { title: string; place: NumberPlace } | null) {
+  let source = given;
+  const show = () => source && tip.show(element.getBoundingClientRect(), source.title, source.place);
+  const hide = () => tip.hide();
+  const onKey = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide();
+  const listeners: [string, (event: Event) => void][] = [['pointerenter', show], ['pointerleave', hide], ['focus', show], ['blur', hide], ['keydown', onKey], ['click', show]];
+  for (const [name, listener] of listeners) element.addEventListener(name, listener);
+  element.setAttribute('aria-describedby', 'number-tip');
+  return {
+    update(next: typeof given) {
+      source = next;
+    },
+    destroy() {
+      for (const [name, listener] of listeners) element.removeEventListener(name, listener);
+      hide();
+    },
+  };
+}

@@ -1,0 +1,338 @@
+// What the server's JSON holds. Layers, heads, positions and neurons count from 0.
+
+export interface Token {
+  id: number;
+  text: string;
+  bytes?: number[];
+}
+
+export interface Dimensions {
+  vocabulary: number;
+  context: number;
+  channels: number;
+  layers: number;
+  heads: number;
+  head_size: number;
+  feed_forward: number;
+  parameters: number;
+}
+
+export interface Example {
+  id: string;
+  title: string;
+  text: string;
+  layer?: number;
+  head?: number;
+  position?: number;
+  note?: string;
+}
+
+export interface ModelCard {
+  name: string;
+  version: string;
+  dimensions: Dimensions;
+  activation: string;
+  tied: boolean;
+  dtype: string;
+  has_tokenizer: boolean;
+  examples: Example[];
+  limits: { prompt_tokens: number; trace_bytes: number };
+  runs: string[];
+}
+
+export type InterventionKind = 'ablate' | 'mean' | 'scale' | 'add' | 'swap' | 'freeze' | 'cut';
+
+export interface Intervention {
+  kind: InterventionKind;
+  place?: string;
+  positions?: string;
+  factor?: number;
+  vector?: number[];
+  from?: string;
+  from_positions?: string;
+  edges?: [number, number][];
+  layer?: number;
+  head?: number;
+  renormalise?: boolean;
+}
+
+export interface TraceMeta {
+  id: string;
+  tokens: Token[];
+  bytes: number;
+  seconds: number;
+  interventions: Intervention[];
+  base: string | null;
+  model: { name: string; run: string | null; step: number | null };
+  layers: number;
+  heads: number;
+  levels: number;
+  dimensions: Dimensions;
+}
+
+export interface TraceRequest {
+  text?: string;
+  tokens?: number[];
+  interventions?: Intervention[];
+  model?: { run: string; step: number };
+  base?: string;
+}
+
+/** A binary array: row by row, the last dimension dense. */
+export interface NumberArray {
+  shape: number[];
+  data: Float32Array;
+}
+
+export interface HeadStatistics {
+  layer: number;
+  head: number;
+  entropy: number;
+  evenness: number;
+  distance: number;
+  first: number;
+  self: number;
+  previous: number;
+  duplicate: number;
+  induction: number;
+  telling: number;
+}
+
+export interface WeightedPosition {
+  position: number;
+  weight: number;
+  token: Token;
+}
+
+export interface WalkAnswer {
+  position: number;
+  token: string;
+  masked: boolean;
+  key: number[];
+  value: number[];
+  product: number;
+  scaled: number;
+  score: number | null;
+  share: number;
+  value_length: number;
+  contribution_length: number;
+}
+
+/** One word's way through one head: query, each key's answer, and what comes of it. */
+export interface Walk {
+  word: string;
+  word_tokens: number[];
+  position: number;
+  layer: number;
+  head: number;
+  head_size: number;
+  query: number[];
+  answers: WalkAnswer[];
+  output: number[];
+  concatenation: number[];
+  head_projection: number[];
+  attention_out: number[];
+  residual_before: number[];
+  residual_after: number[];
+}
+
+export interface Candidate {
+  id: number;
+  token: string;
+  logit: number;
+  scaled: number;
+  probability: number;
+  drawn: number;
+  rank: number;
+  after: Record<string, number>;
+  removed_by: string | null;
+}
+
+export interface NextTokens {
+  temperature: number;
+  top_k: number;
+  top_p: number;
+  min_p: number;
+  repeat_penalty: number;
+  vocabulary: number;
+  kept: number;
+  entropy: number;
+  candidates: Candidate[];
+}
+
+export interface Sampling {
+  temperature: number;
+  top_k: number;
+  top_p: number;
+  min_p: number;
+  repeat_penalty: number;
+}
+
+export interface LensCell {
+  tokens: Token[];
+  probabilities: number[];
+  entropy: number;
+  divergence: number;
+}
+
+export interface Lens {
+  rows: string[];
+  positions: number[];
+  cells: LensCell[][];
+}
+
+export interface AttributionPart {
+  name: string;
+  value: number;
+  position?: number;
+}
+
+export interface Attribution {
+  logit: number;
+  parts: AttributionPart[];
+  baseline?: number;
+  completeness_error?: number;
+}
+
+export interface NeuronActivity {
+  neuron: number;
+  activation: number;
+  promotes: Token[];
+  contribution: number;
+}
+
+export interface WeightedToken {
+  token: Token;
+  value: number;
+}
+
+export interface Neuron {
+  layer: number;
+  neuron: number;
+  promotes: WeightedToken[];
+  suppresses: WeightedToken[];
+  activations: number[] | null;
+}
+
+export interface NeuronContext {
+  activation: number;
+  tokens: Token[];
+  position: number;
+}
+
+export interface DerivationTerm {
+  label: string;
+  left: number | null;
+  right: number | null;
+  value: number;
+}
+
+/** Where one number comes from: the terms shown, the rest and the bias add up to the value. */
+export interface Derivation {
+  name: string;
+  value: number;
+  formula: string;
+  latex: string;
+  operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'mean';
+  terms: DerivationTerm[];
+  count: number;
+  rest: number;
+  bias: number | null;
+}
+
+/** Which number: `point` is a TransformerLens name, `index` counts within its last dimension. */
+export interface NumberPlace {
+  point: string;
+  layer?: number;
+  head?: number;
+  position?: number;
+  index?: number;
+  key?: number;
+}
+
+export interface ComparedSide {
+  logit: number;
+  probability: number;
+  rank: number;
+}
+
+export interface Comparison {
+  kl: number;
+  rows: { token: number; text: string; before: ComparedSide; after: ComparedSide }[];
+}
+
+export interface VectorComparison {
+  layers: { point: string; cosine: number; distance: number; first_norm: number; second_norm: number }[];
+}
+
+export interface Projection {
+  points: { trace: string; position: number; x: number; y: number }[];
+  explained: number[];
+}
+
+export interface ParameterCount {
+  name: string;
+  total: number;
+  embedding: number;
+  position: number;
+  per_head: { query: number; key: number; value_down: number; value_up: number; total: number };
+  attention_block: number;
+  attention_total: number;
+  feed_forward_block: number;
+  feed_forward_total: number;
+  biases: number;
+  norms: number;
+  head: number;
+  run_bytes: number;
+  train_bytes: number;
+  key_value_bytes_per_token: number;
+  flops_per_token: number;
+  train_flops_per_token: number;
+  config: Record<string, unknown>;
+  parts: { name: string; parameters: number; share: number }[];
+}
+
+export interface Preset {
+  name: string;
+  config: Record<string, unknown>;
+  parameters: number;
+}
+
+export interface GeneratedToken {
+  step: number;
+  token: Token;
+  text: string;
+  probability: number;
+  drawn: number;
+  candidates: Candidate[];
+}
+
+export interface GenerateRequest extends Partial<Sampling> {
+  text?: string;
+  tokens?: number[];
+  max_new_tokens: number;
+  seed?: number;
+  interventions?: Intervention[];
+  top?: number;
+}
+
+export interface Run {
+  name: string;
+  path_shown: string;
+  settings: Record<string, unknown>;
+  steps_total: number;
+  step: number;
+  live: boolean;
+  checkpoints: number[];
+  parameters: number;
+}
+
+export type MetricsRow = Record<string, number | string | null>;
+
+export interface ServerStatus {
+  traces: TraceMeta[];
+  trace_bytes: number;
+  trace_budget: number;
+  uptime_seconds: number;
+  requests_processing: number;
+}

@@ -1,0 +1,30 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vitest/config';
+import type { Plugin } from 'vite';
+
+// `npm run dev` shows the page with the answers of a running `heed explore`.
+const server = process.env.HEED_SERVER ?? 'http://127.0.0.1:8080';
+
+/** Every browser that runs this page reads woff2: KaTeX's other font formats stay out. */
+const onlyWoff2: Plugin = {
+  name: 'only-woff2',
+  enforce: 'pre',
+  transform: (code, id) =>
+    id.includes('katex.min.css') ? code.replace(/,\s*url\([^)]*\.(?:woff|ttf)\)\s*format\("[^"]*"\)/g, '') : undefined,
+};
+
+export default defineConfig({
+  plugins: [onlyWoff2, svelte()],
+  build: {
+    target: 'es2022',
+    // The server's Content-Security-Policy allows no data: fonts, and hashed files are cached for ever.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 400,
+  },
+  server: {
+    host: '127.0.0.1',
+    proxy: Object.fromEntries(['/api', '/health', '/props', '/v1'].map((path) => [path, { target: server, changeOrigin: true }])),
+  },
+  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+});
