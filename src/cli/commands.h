@@ -23,5 +23,7 @@ void add_tokenizer_command(CLI::App& app);
 void add_microworld_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
+void add_explore_command(CLI::App& app);
 
 }  // namespace heed::cli

@@ -51,6 +51,8 @@ void add_all_commands(CLI::App& app) {
   add_microworld_command(app);
   add_bench_command(app);
   add_convert_command(app);
+  add_serve_command(app);
+  add_explore_command(app);
 }
 
 // A word where a command should stand, and none of that name.

@@ -53,6 +53,11 @@ class CheckLayers(unittest.TestCase):
         self.assert_breach("src/model/a.cc", '#include "../base/error.h"\n', "'..'")
         self.assert_breach("src/model/a.cc", '#include "block.h"\n', "with their folder")
 
+    def test_one_face_starts_another_by_its_door_alone(self):
+        self.assert_clean("src/cli/a.cc", '#include "server/serve.h"\n')
+        self.assert_breach("src/cli/a.cc", '#include "server/router.h"\n', "beside")
+        self.assert_breach("src/server/a.cc", '#include "cli/command.h"\n', "beside")
+
     def test_confined_libraries(self):
         for header in ("hwy/highway.h", "hwy/foreach_target.h"):
             self.assert_clean("src/kernels/cpu/a.cc", f"#include <{header}>\n")

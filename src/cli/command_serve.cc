@@ -1,0 +1,102 @@
+// heed serve and heed explore: a model behind HTTP, and the page that shows what it thinks.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "server/serve.h"
+
+namespace heed::cli {
+namespace {
+
+struct ServeCommandOptions {
+  std::string model = "starter";
+  std::string dtype;
+  server::ServeOptions serve;
+  double request_time = 600;
+  double grace_time = 5;
+};
+
+void start(const ServeCommandOptions& options) {
+  server::ServeOptions serve = options.serve;
+  serve.http.request_time = server::HttpOptions::Seconds(options.request_time);
+  serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
+  LoadedModel model = load_model_as(options.model, options.dtype);
+  const std::string name = model.name;
+  server::serve(std::move(model), serve, interrupt_flag(), [&](const std::string& address) {
+    spdlog::info("heed: '{}' is at {} (Ctrl-C stops)", name, address);
+  });
+}
+
+std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const std::string& name,
+                                                         const std::string& description,
+                                                         server::Face face) {
+  CLI::App* command = add_command(app, name, description);
+  auto options = std::make_shared<ServeCommandOptions>();
+  options->serve.face = face;
+  server::HttpOptions& http = options->serve.http;
+  server::GateOptions& gate = options->serve.gate;
+  add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
+  command
+      ->add_option("--host", http.host, "Address to listen on; the default is this machine alone")
+      ->capture_default_str()
+      ->type_name("ADDRESS");
+  command->add_option("--port", http.port, "Port to listen on; 0 takes any that is free")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  command->add_option("--alias", options->serve.alias, "What the model is called [default: -m]")
+      ->type_name("NAME");
+  command->add_option("--api-key", gate.api_key, "Key that requests must carry")
+      ->envname("HEED_API_KEY")
+      ->type_name("KEY")
+      ->group("Access");
+  command
+      ->add_option("--allow-origin", gate.allowed_origins,
+                   "Other pages that may ask, such as https://example.org; may be repeated")
+      ->type_name("ORIGIN")
+      ->group("Access");
+  command
+      ->add_option("--allow-host", gate.allowed_hosts,
+                   "Other names that the server is called by; may be repeated")
+      ->type_name("NAME")
+      ->group("Access");
+  command->add_option("--max-body", gate.max_body_bytes, "Bytes of a request's body")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group("Limits");
+  command->add_option("--max-connections", http.max_connections, "Connections at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096))
+      ->group("Limits");
+  command->add_option("--request-time", options->request_time, "Seconds that a reply may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group("Limits");
+  command
+      ->add_option("--grace-time", options->grace_time,
+                   "Seconds that replies under way get when the server stops")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
+      ->group("Limits");
+  command->callback([options] { start(*options); });
+  return options;
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app) {
+  add_serving_command(app, "serve", "Answer OpenAI-style requests over HTTP",
+                      server::Face::service);
+}
+
+void add_explore_command(CLI::App& app) {
+  add_serving_command(app, "explore", "Serve the page that shows a model think",
+                      server::Face::explorer);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,12 @@
+// What the explorer's page asks for: /api/… and the page itself.
+#pragma once
+
+#include "server/context.h"
+#include "server/router.h"
+
+namespace heed::server {
+
+// The context outlives the router.
+void register_explorer(Router& router, Context& context);
+
+}  // namespace heed::server

@@ -1,0 +1,50 @@
+// HTTP on sockets: a thread for each connection, bounded in number, bytes and time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/gate.h"
+#include "server/router.h"
+
+namespace heed::server {
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;                     // 0: any that is free
+  std::int64_t max_connections = 160;  // more are told 503
+  using Seconds = std::chrono::duration<double>;
+  Seconds head_time{10};      // for a request's head to arrive
+  Seconds body_time{60};      // for its body to arrive
+  Seconds idle_time{5};       // between two requests on one connection
+  Seconds write_time{30};     // a client that reads nothing for so long is gone
+  Seconds request_time{600};  // for a reply, streamed ones included
+  Seconds grace_time{5};      // for replies under way when the server stops
+};
+
+class HttpServer {
+ public:
+  // Listens from here on; who connects waits until run(). Borrows router and gate. Throws
+  // Error{input_output} where host and port cannot be had.
+  HttpServer(const Router& router, const Gate& gate, const HttpOptions& options);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  int port() const;
+
+  // Serves until `stop` is set. Replies under way then have the grace time to finish before their
+  // requests' stop flags are set.
+  void run(StopFlag stop);
+
+  std::int64_t connections() const;          // open ones
+  std::int64_t requests_processing() const;  // requests that are being answered
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace heed::server

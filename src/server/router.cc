@@ -1,0 +1,61 @@
+#include "server/router.h"
+
+#include <algorithm>
+
+namespace heed::server {
+namespace {
+
+bool is_capture(const std::string& segment) {
+  return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
+}
+
+// Whether a path is of a pattern, and what the pattern's {names} stand for.
+bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& path,
+             std::map<std::string, std::string>& captured) {
+  if (pattern.size() != path.size()) return false;
+  captured.clear();
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (is_capture(pattern[i])) {
+      if (path[i].empty()) return false;
+      captured[pattern[i].substr(1, pattern[i].size() - 2)] = path[i];
+    } else if (pattern[i] != path[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void Router::add(const std::string& method, const std::string& pattern, Handler handler) {
+  entries_.push_back({{method, pattern}, parse_request(method, pattern).segments, handler});
+}
+
+Reply Router::handle(Request request) const {
+  const std::string method = request.method == "HEAD" ? "GET" : request.method;
+  std::string allowed;
+  try {
+    for (const Entry& entry : entries_) {
+      if (!matches(entry.segments, request.segments, request.captured)) continue;
+      if (entry.route.method == method) return entry.handler(request);
+      if (allowed.find(entry.route.method) == std::string::npos) {
+        allowed += (allowed.empty() ? "" : ", ") + entry.route.method;
+      }
+    }
+  } catch (...) {
+    return reply_to_exception();
+  }
+  const std::string shown = request.path.substr(0, 200);
+  if (allowed.empty()) return error_reply(404, "there is nothing at " + shown);
+  Reply reply = error_reply(405, shown + " takes " + allowed + ", not " + request.method);
+  reply.headers.emplace_back("Allow", allowed);
+  return reply;
+}
+
+std::vector<Router::Route> Router::routes() const {
+  std::vector<Route> routes;
+  for (const Entry& entry : entries_) routes.push_back(entry.route);
+  return routes;
+}
+
+}  // namespace heed::server
