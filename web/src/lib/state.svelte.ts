@@ -127,6 +127,11 @@ class Current {
   array(point: string): Promise<NumberArray> {
     return this.keep(`array ${point}`, (id) => api.array(id, point));
   }
+
+  /** One position's numbers of a point: a single vector. */
+  async vector(point: string, position: number): Promise<Float32Array> {
+    return (await this.keep(`array ${point} ${position}`, (id) => api.array(id, point, { positions: String(position) }))).data;
+  }
 }
 
 export function messageOf(error: unknown): string {

@@ -11,6 +11,8 @@ class Tip {
   title = $state('');
   derivation: Derivation | null = $state.raw(null);
   failure: string | null = $state(null);
+  /** Whether an answer of the server is awaited or shown. */
+  asked = $state(false);
   #abort: AbortController | null = null;
   #timer = 0;
 
@@ -21,13 +23,19 @@ class Tip {
 
   async #open(anchor: DOMRect, title: string, place: NumberPlace): Promise<void> {
     const abort = (this.#abort = new AbortController());
-    Object.assign(this, { anchor, title, derivation: null, failure: null });
+    Object.assign(this, { anchor, title, derivation: null, failure: null, asked: true });
     try {
       const derivation = await current.keep(`derivation ${JSON.stringify(place)}`, (id) => api.derivation(id, place));
       if (!abort.signal.aborted) this.derivation = derivation;
     } catch (error) {
       if (!abort.signal.aborted) this.failure = messageOf(error);
     }
+  }
+
+  /** What the page itself can tell: the sum from vectors that are on it, or nothing but the number. */
+  tell(anchor: DOMRect, title: string, derivation: Derivation | null): void {
+    this.hide();
+    Object.assign(this, { anchor, title, derivation, failure: null, asked: false });
   }
 
   hide(): void {
@@ -39,10 +47,20 @@ class Tip {
 
 export const tip = new Tip();
 
+/** A number to explain: by the server (`place`) or by the page itself (`derive`). */
+export interface Explained {
+  title: string;
+  place?: NumberPlace;
+  derive?: () => Derivation;
+}
+
 /** Svelte action: hover or focus on the element explains the number; Escape closes. */
-export function explain(element: HTMLElement | SVGElement, given: { title: string; place: NumberPlace } | null) {
+export function explain(element: HTMLElement | SVGElement, given: Explained | null) {
   let source = given;
-  const show = () => source && tip.show(element.getBoundingClientRect(), source.title, source.place);
+  const show = () => {
+    if (source?.derive) tip.tell(element.getBoundingClientRect(), source.title, source.derive());
+    else if (source?.place) tip.show(element.getBoundingClientRect(), source.title, source.place);
+  };
   const hide = () => tip.hide();
   const onKey = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide();
   const listeners: [string, (event: Event) => void][] = [['pointerenter', show], ['pointerleave', hide], ['focus', show], ['blur', hide], ['keydown', onKey], ['click', show]];

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import type { Candidate, WalkAnswer } from '../../lib/types';
+import { draw } from './draw';
+import { concatenated, dotProduct } from './places';
+import { rowsToShow } from './rows';
+
+function answers(shares: number[], seen = shares.length): WalkAnswer[] {
+  return shares.map((share, position) => ({
+    position, token: `w${position}`, masked: position >= seen, key: [1, 2], value: [3, 4],
+    product: 0, scaled: 0, score: 0, share, value_length: 5, contribution_length: 5 * share,
+  }));
+}
+
+describe('the listed keys', () => {
+  it('are the strongest, in the order of the text, and nothing is lost', () => {
+    const shares = Array.from({ length: 30 }, (_, index) => ((7 * index) % 30) / 435);
+    const { rows, hidden, hiddenShare } = rowsToShow(answers(shares), false);
+    expect(rows.map(({ position }) => position)).toEqual([...rows.map(({ position }) => position)].sort((a, b) => a - b));
+    expect(rows.length + hidden).toBe(30);
+    const listed = rows.reduce((sum, { share }) => sum + share, 0);
+    expect(listed + hiddenShare).toBeCloseTo(1, 12);
+    const weakest = Math.min(...rows.map(({ share }) => share));
+    expect(shares.filter((share) => share > weakest).length).toBe(rows.length - 1);
+  });
+
+  it('show that later words are masked', () => {
+    const { rows, hidden } = rowsToShow(answers([0.5, 0.5, 0, 0, 0], 2), false);
+    expect(rows.map(({ masked }) => masked)).toEqual([false, false, true, true]);
+    expect(hidden).toBe(1);
+    expect(rowsToShow(answers([0.5, 0.5, 0], 2), true).rows.length).toBe(3);
+  });
+});
+
+describe('a product’s derivation', () => {
+  it('adds up to the product', () => {
+    const [answer] = answers([1]);
+    answer.product = 0.5 * 1 - 2 * 2;
+    const { terms, value } = dotProduct([0.5, -2], answer);
+    expect(terms.reduce((sum, term) => sum + term.value, 0)).toBe(value);
+    expect(terms[0].label).toBe('dimension 1');
+  });
+
+  it('finds the head that a place of the concatenation belongs to', () => {
+    expect(concatenated(2, 32, 7)(70)).toEqual({ point: 'blocks.2.attn.hook_z', layer: 2, head: 2, position: 7, index: 6 });
+  });
+});
+
+describe('drawing', () => {
+  const candidates = [0.5, 0.3, 0, 0.2].map((drawn, id) => ({ id, drawn }) as Candidate);
+
+  it('takes each candidate as often as its chance says, and never one that was taken out', () => {
+    const drawn = Array.from({ length: 1000 }, (_, index) => draw(candidates, (index + 0.5) / 1000).id);
+    expect([0, 1, 2, 3].map((id) => drawn.filter((one) => one === id).length)).toEqual([500, 300, 0, 200]);
+  });
+
+  it('survives the ends of the interval', () => {
+    expect(draw(candidates, 0).id).toBe(0);
+    expect(draw(candidates, 1).id).toBe(3);
+  });
+});

@@ -1,0 +1,63 @@
+// Which number of the model a number on the page is: what the server's derivation is asked for.
+
+import type { Derivation, NumberPlace, WalkAnswer } from '../../lib/types';
+
+export type At = (index: number) => NumberPlace;
+
+export function stream(layer: number, part: 'pre' | 'mid' | 'post', position: number): At {
+  return (index) => ({ point: `blocks.${layer}.hook_resid_${part}`, layer, position, index });
+}
+
+export function embedding(part: 'hook_embed' | 'hook_pos_embed', position: number): At {
+  return (index) => ({ point: part, position, index });
+}
+
+export function added(layer: number, part: 'attn_out' | 'mlp_out', position: number): At {
+  return (index) => ({ point: `blocks.${layer}.hook_${part}`, layer, position, index });
+}
+
+export function normalized(layer: number, part: 'ln1' | 'ln2', position: number): At {
+  return (index) => ({ point: `blocks.${layer}.${part}.hook_normalized`, layer, position, index });
+}
+
+export function finalNormalized(position: number): At {
+  return (index) => ({ point: 'ln_final.hook_normalized', position, index });
+}
+
+export function ofHead(layer: number, head: number, part: 'q' | 'k' | 'v' | 'z', position: number): At {
+  return (index) => ({ point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, index });
+}
+
+/** The heads' outputs side by side: index runs over all heads. */
+export function concatenated(layer: number, headSize: number, position: number): At {
+  return (index) => ofHead(layer, Math.floor(index / headSize), 'z', position)(index % headSize);
+}
+
+export function pair(layer: number, head: number, part: 'attn_scores' | 'pattern', position: number, key: number): NumberPlace {
+  return { point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, key };
+}
+
+export function neuron(layer: number, part: 'pre' | 'post', position: number): At {
+  return (index) => ({ point: `blocks.${layer}.mlp.hook_${part}`, layer, position, index });
+}
+
+export function logit(position: number, token: number): NumberPlace {
+  return { point: 'logits', position, index: token };
+}
+
+/** q·k, term by term, from the two vectors that are on the page. */
+export function dotProduct(query: number[], answer: WalkAnswer): Derivation {
+  const terms = query
+    .map((left, index) => ({ label: `dimension ${index}`, left, right: answer.key[index], value: left * answer.key[index] }))
+    .sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  return { name: 'q·k', value: answer.product, formula: 'q·k = Σ_j q_j k_j', latex: 'q\\cdot k=\\sum_j q_j\\,k_j', operation: 'sum', terms, count: terms.length, rest: 0, bias: null };
+}
+
+/** What one key's value brings to the output's number `index`. */
+export function weighted(answer: WalkAnswer, index: number): Derivation {
+  const value = answer.share * answer.value[index];
+  return {
+    name: 'share × value', value, formula: 'a · v_j', latex: 'a\\,v_j', operation: 'sum', count: 1, rest: 0, bias: null,
+    terms: [{ label: answer.token, left: answer.share, right: answer.value[index], value }],
+  };
+}
