@@ -16,6 +16,7 @@ namespace {
 struct ServeCommandOptions {
   std::string model = "starter";
   std::string dtype;
+  std::string cache_type = "f32";
   server::ServeOptions serve;
   double request_time = 600;
   double grace_time = 5;
@@ -25,6 +26,7 @@ void start(const ServeCommandOptions& options) {
   server::ServeOptions serve = options.serve;
   serve.http.request_time = server::HttpOptions::Seconds(options.request_time);
   serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
+  serve.scheduler.cache_type = kernels::parse_cache_type(options.cache_type);
   LoadedModel model = load_model_as(options.model, options.dtype);
   const std::string name = model.name;
   server::serve(std::move(model), serve, interrupt_flag(), [&](const std::string& address) {
@@ -32,9 +34,8 @@ void start(const ServeCommandOptions& options) {
   });
 }
 
-std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const std::string& name,
-                                                         const std::string& description,
-                                                         server::Face face) {
+void add_serving_command(CLI::App& app, const std::string& name, const std::string& description,
+                         server::Face face) {
   CLI::App* command = add_command(app, name, description);
   auto options = std::make_shared<ServeCommandOptions>();
   options->serve.face = face;
@@ -42,6 +43,12 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
   server::GateOptions& gate = options->serve.gate;
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
+  add_cache_type_option(*command, options->cache_type);
+  server::SchedulerOptions& scheduler = options->serve.scheduler;
+  command
+      ->add_option("-c,--context", scheduler.context,
+                   "Tokens of a text, prompt included [default: the model's context]")
+      ->check(CLI::PositiveNumber);
   command
       ->add_option("--host", http.host, "Address to listen on; the default is this machine alone")
       ->capture_default_str()
@@ -65,6 +72,14 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
                    "Other names that the server is called by; may be repeated")
       ->type_name("NAME")
       ->group("Access");
+  command->add_option("--parallel", scheduler.parallel, "Texts that are continued together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096))
+      ->group("Limits");
+  command->add_option("--max-waiting", scheduler.waiting, "Texts that wait for their turn")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20))
+      ->group("Limits");
   command->add_option("--max-body", gate.max_body_bytes, "Bytes of a request's body")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
@@ -84,7 +99,6 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
       ->check(CLI::NonNegativeNumber)
       ->group("Limits");
   command->callback([options] { start(*options); });
-  return options;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "server/context.h"
 #include "server/explorer.h"
 #include "server/router.h"
+#include "server/service.h"
 
 namespace heed::server {
 namespace {
@@ -15,16 +16,21 @@ std::string address_of(const HttpOptions& options, int port) {
                      : fmt::format("http://{}:{}", options.host, port);
 }
 
-void register_service(Router& router, Context&) {
-  router.add("GET", "/health", [](const Request&) { return json_reply({{"status", "ok"}}); });
-}
-
 }  // namespace
 
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
   Compute compute;
-  Context context{.model = model, .options = options, .compute = compute};
+  Metrics metrics;
+  Scheduler scheduler(model, compute, metrics, options.scheduler);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Context context{.model = model,
+                  .options = options,
+                  .name = options.alias.empty() ? model.name : options.alias,
+                  .compute = compute,
+                  .metrics = metrics,
+                  .scheduler = scheduler,
+                  .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
   Router router;
   register_service(router, context);
   if (options.face == Face::explorer) register_explorer(router, context);

@@ -9,6 +9,7 @@
 #include "engine/loaded_model.h"
 #include "server/gate.h"
 #include "server/http_server.h"
+#include "server/scheduler.h"
 
 namespace heed::server {
 
@@ -21,6 +22,7 @@ struct ServeOptions {
   Face face = Face::service;
   HttpOptions http{};
   GateOptions gate{};
+  SchedulerOptions scheduler{};
   std::string alias;  // what the model is called; empty: as it was loaded
 };
 

@@ -1,0 +1,8 @@
+# src/server/openapi.json becomes part of the server, copied into its read-only data by the assembler.
+function(heed_embed_openapi target)
+  set(HEED_OPENAPI ${PROJECT_SOURCE_DIR}/src/server/openapi.json)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/openapi.cc)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/openapi.cc.in ${source} @ONLY)
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${HEED_OPENAPI})
+  target_sources(${target} PRIVATE ${source})
+endfunction()

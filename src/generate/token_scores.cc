@@ -1,0 +1,98 @@
+#include "generate/token_scores.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "kernels/kernels.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int64_t rows_at_once = 128;  // of logits, which never exist for a whole text
+
+// Where the loss of `token` is known: its logarithm is that of all tokens' sum.
+TokenScore score_row(std::span<const float> logits, std::int32_t token, float loss,
+                     std::int64_t count) {
+  const double sum = static_cast<double>(logits[static_cast<std::size_t>(token)]) + loss;
+  std::vector<std::int32_t> best(
+      static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, std::ssize(logits))));
+  const auto likelier = [&](std::int32_t a, std::int32_t b) {
+    const float left = logits[static_cast<std::size_t>(a)];
+    const float right = logits[static_cast<std::size_t>(b)];
+    return left > right || (left == right && a < b);
+  };
+  std::size_t held = 0;  // best[0, held) is a heap with the least likely at its front
+  for (std::int32_t id = 0; id < static_cast<std::int32_t>(logits.size()); ++id) {
+    if (best.empty()) break;
+    if (held < best.size()) {
+      best[held++] = id;
+      std::push_heap(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(held), likelier);
+    } else if (likelier(id, best.front())) {
+      std::pop_heap(best.begin(), best.end(), likelier);
+      best.back() = id;
+      std::push_heap(best.begin(), best.end(), likelier);
+    }
+  }
+  std::sort(best.begin(), best.end(), likelier);
+
+  TokenScore score{.token = {token, -loss}, .likeliest = {}};
+  for (const std::int32_t id : best) {
+    score.likeliest.push_back({id, static_cast<float>(logits[static_cast<std::size_t>(id)] - sum)});
+  }
+  return score;
+}
+
+}  // namespace
+
+TokenScore score_token(std::span<const float> logits, std::int32_t token, std::int64_t count) {
+  float loss = 0;
+  kernels::cross_entropy_forward(View<const float>(logits.data(), {1, std::ssize(logits)}),
+                                 View<const std::int32_t>(&token, {1}), View<float>(&loss, {1}));
+  return score_row(logits, token, loss, count);
+}
+
+std::vector<TokenScore> score_tokens(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                     std::int64_t count) {
+  const std::int64_t length = std::ssize(tokens);
+  const std::int64_t positions =
+      std::max(length, std::min(least_scored_rows, gpt.config().context));
+  const std::int64_t batch = (least_scored_rows + positions - 1) / positions;
+  Tensor<std::int32_t> padded(Shape{batch, positions});  // what follows changes nothing before it
+  std::ranges::fill(padded.span(), 0);
+  std::ranges::copy(tokens, padded.span().begin());
+  const GptActivations activations(gpt.config(), batch, positions, Keep::one_block);
+  gpt.forward(padded, {.batch = batch, .positions = positions}, activations);
+  return score_tokens(gpt, activations.final_norm(), tokens, count);
+}
+
+std::vector<TokenScore> score_tokens(const Gpt& gpt, View<const float> final_norm,
+                                     std::span<const std::int32_t> tokens, std::int64_t count) {
+  check(final_norm.extent(0) >= least_scored_rows, "few rows are summed in another order");
+  const std::int64_t targets = std::ssize(tokens) - 1;
+  const std::int64_t chunk_rows = std::min(rows_at_once, final_norm.extent(0));
+  std::vector<TokenScore> scores(static_cast<std::size_t>(targets));
+  Tensor<float> logits(Shape{chunk_rows, gpt.config().vocabulary_size});
+  Tensor<std::int32_t> expected(Shape{chunk_rows});
+  Tensor<float> losses(Shape{chunk_rows});
+  for (std::int64_t next = 0; next < targets; next += chunk_rows) {
+    // The last chunk is a whole one too, and begins among rows that are done.
+    const std::int64_t begin = std::min(next, final_norm.extent(0) - chunk_rows);
+    for (std::int64_t row = 0; row < chunk_rows; ++row) {
+      const bool has_target = begin + row < targets;
+      expected.span()[static_cast<std::size_t>(row)] =
+          has_target ? tokens[static_cast<std::size_t>(begin + row + 1)] : kernels::ignored_target;
+    }
+    gpt.project(final_norm.slice(0, begin, begin + chunk_rows), logits);
+    kernels::cross_entropy_forward(logits, expected, losses);
+    parallel_items(std::min(begin + chunk_rows, targets) - next, [&](std::int64_t item) {
+      const std::int64_t row = next - begin + item;
+      const auto i = static_cast<std::size_t>(next + item);
+      scores[i] = score_row(logits.view()[row].span(), tokens[i + 1],
+                            losses.span()[static_cast<std::size_t>(row)], count);
+    });
+  }
+  return scores;
+}
+
+}  // namespace heed

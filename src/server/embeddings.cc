@@ -1,0 +1,105 @@
+#include "server/embeddings.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "server/fields.h"
+
+namespace heed::server {
+namespace {
+
+enum class Pooling { mean, last };
+
+Pooling read_pooling(const Fields& fields) {
+  const std::string name = fields.string("pooling").value_or("mean");
+  require(name == "mean" || name == "last", ErrorCode::invalid_argument,
+          "pooling must be \"mean\" or \"last\", not \"{}\"", name.substr(0, 40));
+  return name == "mean" ? Pooling::mean : Pooling::last;
+}
+
+// The final norm's output, of the last token or the mean over all, with length 1.
+std::vector<float> embedding(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
+                             Pooling pooling) {
+  const std::int64_t count = std::ssize(tokens);
+  const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
+              activations);
+  const View<float> states = activations.final_norm();  // (T, C)
+  std::vector<double> sum(static_cast<std::size_t>(states.extent(1)));
+  for (std::int64_t t = pooling == Pooling::last ? count - 1 : 0; t < count; ++t) {
+    const std::span<const float> row = states[t].span();
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += row[c];
+  }
+  double squares = 0;
+  for (const double value : sum) squares += value * value;
+  const double length = squares > 0 ? std::sqrt(squares) : 1;
+  std::vector<float> result;
+  for (const double value : sum) result.push_back(static_cast<float>(value / length));
+  return result;
+}
+
+std::string base64(std::span<const unsigned char> bytes) {
+  constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < count ? bytes[i + k] : 0U);
+    for (std::size_t k = 0; k < 4; ++k) {
+      text += k <= count ? digits[group >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+static_assert(std::endian::native == std::endian::little, "numbers are sent as they are stored");
+
+OrderedJson encoded(const std::vector<float>& values, const std::string& format) {
+  if (format == "base64") {
+    std::vector<unsigned char> bytes(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return base64(bytes);
+  }
+  OrderedJson list = OrderedJson::array();
+  for (const float value : values) list.push_back(json_float(value));
+  return list;
+}
+
+}  // namespace
+
+Reply embed(const Request& request, Context& context) {
+  const RequestCount counted(context.metrics);
+  const Json body = request.json();
+  const Fields fields(body);
+  check_model_name(body, context.name);
+  const std::string format = fields.string("encoding_format").value_or("float");
+  require(format == "float" || format == "base64", ErrorCode::invalid_argument,
+          "encoding_format must be \"float\" or \"base64\", not \"{}\"", format.substr(0, 40));
+  const std::int64_t channels = context.model.gpt.config().channels;
+  require(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
+          ErrorCode::unsupported, "this model's embeddings have {} dimensions, no other number",
+          channels);
+  const Pooling pooling = read_pooling(fields);
+  require(fields.find("input") != nullptr, ErrorCode::invalid_argument, "there is no input");
+  const auto inputs = read_prompts(fields.find("input"), context.model,
+                                   context.completion_limits().prompts, "input");
+
+  OrderedJson data = OrderedJson::array();
+  std::int64_t tokens = 0;
+  for (const auto& input : inputs) {
+    const auto values = context.compute.run(
+        request.stop, [&] { return embedding(context.model.gpt, input, pooling); });
+    context.metrics.prompt_tokens += std::ssize(input);
+    tokens += std::ssize(input);
+    data.push_back(
+        {{"object", "embedding"}, {"index", data.size()}, {"embedding", encoded(values, format)}});
+  }
+  return json_reply({{"object", "list"},
+                     {"data", std::move(data)},
+                     {"model", context.name},
+                     {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
+}
+
+}  // namespace heed::server

@@ -1,0 +1,56 @@
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+
+namespace heed::server {
+namespace {
+
+enum class Names { own, shared };  // shared: llama.cpp has it too
+
+void append(std::string& text, Names names, const char* kind, const char* name, const char* help,
+            double value) {
+  for (const char* prefix : {"heed", "llamacpp"}) {
+    text += fmt::format("# HELP {0}:{1} {2}\n# TYPE {0}:{1} {3}\n{0}:{1} {4}\n", prefix, name, help,
+                        kind, value);
+    if (names == Names::own) return;
+  }
+}
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+}  // namespace
+
+std::string Metrics::text() const {
+  const auto number = [](const std::atomic<std::int64_t>& value) {
+    return static_cast<double>(value.load());
+  };
+  const double prompt_seconds = number(prompt_microseconds) * 1e-6;
+  const double predicted_seconds = number(predicted_microseconds) * 1e-6;
+  std::string text;
+  append(text, Names::shared, "counter", "prompt_tokens_total", "Prompt tokens read",
+         number(prompt_tokens));
+  append(text, Names::shared, "counter", "prompt_seconds_total", "Seconds spent reading prompts",
+         prompt_seconds);
+  append(text, Names::shared, "counter", "tokens_predicted_total", "Tokens drawn",
+         number(predicted_tokens));
+  append(text, Names::shared, "counter", "tokens_predicted_seconds_total",
+         "Seconds spent drawing tokens", predicted_seconds);
+  append(text, Names::shared, "counter", "n_decode_total", "Steps through the model",
+         number(steps));
+  append(text, Names::shared, "gauge", "n_busy_slots_per_decode", "Mean sequences in a step",
+         ratio(number(stepped_sequences), number(steps)));
+  append(text, Names::shared, "gauge", "prompt_tokens_seconds", "Prompt tokens a second",
+         ratio(number(prompt_tokens), prompt_seconds));
+  append(text, Names::shared, "gauge", "predicted_tokens_seconds", "Tokens drawn a second",
+         ratio(number(predicted_tokens), predicted_seconds));
+  append(text, Names::shared, "gauge", "requests_processing", "Sequences being continued",
+         number(sequences));
+  append(text, Names::shared, "gauge", "requests_deferred", "Sequences waiting for a place",
+         number(sequences_waiting));
+  append(text, Names::own, "counter", "requests_total", "Requests to /v1", number(requests));
+  append(text, Names::own, "gauge", "requests_open", "Requests to /v1 not yet answered",
+         number(requests_processing));
+  return text;
+}
+
+}  // namespace heed::server

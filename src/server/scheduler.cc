@@ -1,0 +1,278 @@
+#include "server/scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "server/exchange.h"
+
+namespace heed::server {
+namespace {
+
+// Prompts are read between steps, so that a crowd of them does not hold up those who are being
+// continued: as many as have so many tokens together, or one that has more.
+constexpr std::int64_t prompt_tokens_per_turn = 256;
+
+class Microseconds {
+ public:
+  explicit Microseconds(std::atomic<std::int64_t>& sum) : sum_(sum) {}
+  ~Microseconds() {
+    sum_ += std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                                  start_)
+                .count();
+  }
+  Microseconds(const Microseconds&) = delete;
+  Microseconds& operator=(const Microseconds&) = delete;
+
+ private:
+  std::atomic<std::int64_t>& sum_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::exception_ptr interrupted() {
+  return std::make_exception_ptr(Error(ErrorCode::interrupted, "the server stops"));
+}
+
+}  // namespace
+
+Scheduler::Running::Running(std::shared_ptr<Sequence> begun)
+    : sequence(std::move(begun)),
+      sampler(sequence->options().sampling),
+      text(sequence->options().stop_strings),
+      history(sequence->options().prompt) {}
+
+Scheduler::Scheduler(const LoadedModel& model, Compute& compute, Metrics& metrics,
+                     const SchedulerOptions& options)
+    : model_(model),
+      compute_(compute),
+      metrics_(metrics),
+      options_(options),
+      drawable_(model.gpt.config().vocabulary_size),
+      session_(model.gpt, options.context > 0 ? options.context : model.gpt.config().context,
+               options.cache_type) {
+  if (model.gpt.config().end_of_text >= 0) {
+    end_of_text_.push_back(static_cast<std::int32_t>(model.gpt.config().end_of_text));
+  }
+  if (model.tokenizer != nullptr) {
+    drawable_ = std::min<std::int64_t>(drawable_, model.tokenizer->vocabulary_size());
+    if (model.tokenizer->end_of_text()) end_of_text_.push_back(*model.tokenizer->end_of_text());
+  }
+}
+
+Scheduler::~Scheduler() {
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  if (!turning_) {
+    turning_ = true;
+    compute_.post([this] { turn(); });
+  }
+  idle_.wait(lock, [&] { return !turning_; });
+}
+
+std::vector<std::shared_ptr<Sequence>> Scheduler::submit(std::vector<SequenceOptions> sequences,
+                                                         const std::shared_ptr<News>& news) {
+  std::vector<std::shared_ptr<Sequence>> submitted;
+  for (SequenceOptions& options : sequences) {
+    options.sampling.validate();
+    submitted.push_back(std::make_shared<Sequence>(std::move(options), news, [this] { wake(); }));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto room = options_.waiting - static_cast<std::int64_t>(waiting_.size());
+    if (std::ssize(submitted) > room) {
+      throw HttpError(429, fmt::format("{} sequences are waiting, and {} more would be more than "
+                                       "may wait ({}): ask again later",
+                                       waiting_.size(), submitted.size(), options_.waiting));
+    }
+    waiting_.insert(waiting_.end(), submitted.begin(), submitted.end());
+    metrics_.sequences_waiting.store(static_cast<std::int64_t>(waiting_.size()));
+  }
+  wake();
+  return submitted;
+}
+
+void Scheduler::wake() {
+  const std::lock_guard lock(mutex_);
+  again_ = true;
+  if (turning_ || closing_) return;
+  turning_ = true;
+  compute_.post([this] { turn(); });
+}
+
+void Scheduler::turn() {
+  {
+    const std::lock_guard lock(mutex_);
+    again_ = false;
+    if (closing_) {
+      for (const auto& sequence : waiting_) sequence->fail(interrupted());
+      waiting_.clear();
+      for (const auto& running : running_) running->sequence->fail(interrupted());
+      running_.clear();
+      turning_ = false;
+      idle_.notify_all();
+      return;
+    }
+  }
+  const bool admitted = admit();
+  const bool stepped = step();
+  const std::lock_guard lock(mutex_);
+  // Where every reader is too slow, the first that has read asks for the next turn.
+  turning_ = admitted || stepped || again_ || closing_;
+  if (turning_) {
+    compute_.post([this] { turn(); });
+  } else {
+    idle_.notify_all();
+  }
+}
+
+std::shared_ptr<Sequence> Scheduler::next_waiting() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty() || std::ssize(running_) >= options_.parallel) return nullptr;
+  std::shared_ptr<Sequence> sequence = std::move(waiting_.front());
+  waiting_.pop_front();
+  metrics_.sequences_waiting.store(static_cast<std::int64_t>(waiting_.size()));
+  return sequence;
+}
+
+bool Scheduler::admit() {
+  bool admitted = false;
+  for (std::int64_t read = 0; read < prompt_tokens_per_turn;) {
+    const std::shared_ptr<Sequence> sequence = next_waiting();
+    if (sequence == nullptr) break;
+    admitted = true;
+    try {
+      if (sequence->wanted()) {
+        read += std::ssize(sequence->options().prompt);
+        begin(sequence);
+      } else {
+        sequence->fail(interrupted());
+      }
+    } catch (...) {
+      sequence->fail(std::current_exception());
+    }
+  }
+  remove_ended();
+  return admitted;
+}
+
+void Scheduler::begin(const std::shared_ptr<Sequence>& sequence) {
+  const SequenceOptions& options = sequence->options();
+  const Microseconds timed(metrics_.prompt_microseconds);
+  metrics_.prompt_tokens += std::ssize(options.prompt);
+  BatchSession::FinalNormReader reader;
+  if (options.scores_prompt && options.top) {
+    if (options.max_tokens > 0 && std::ssize(options.prompt) >= least_scored_rows) {
+      reader = [&](View<const float> final_norm) {
+        sequence->give_prompt_scores(
+            score_tokens(model_.gpt, final_norm, options.prompt, *options.top));
+      };
+    } else {
+      sequence->give_prompt_scores(score_tokens(model_.gpt, options.prompt, *options.top));
+    }
+  }
+  if (options.max_tokens == 0) return sequence->finish(SequenceEnd::length);
+
+  auto running = std::make_unique<Running>(sequence);
+  std::vector<float> logits(static_cast<std::size_t>(model_.gpt.config().vocabulary_size));
+  running->number = session_.begin(options.prompt, logits, reader);
+  running_.push_back(std::move(running));
+  draw(*running_.back(), logits);
+}
+
+bool Scheduler::step() {
+  std::vector<BatchSession::Step> steps;
+  std::vector<Running*> stepping;
+  for (const auto& running : running_) {
+    if (!running->sequence->wanted()) {
+      running->sequence->fail(interrupted());
+      running->ended = true;
+    } else if (running->sequence->has_room()) {
+      steps.push_back({running->number, running->history.back()});
+      stepping.push_back(running.get());
+    }
+  }
+  if (!steps.empty()) {
+    const Microseconds timed(metrics_.predicted_microseconds);
+    try {
+      const View<const float> logits = session_.step(steps);
+      parallel_items(std::ssize(steps), [&](std::int64_t row) {
+        draw(*stepping[static_cast<std::size_t>(row)], logits[row].span());
+      });
+    } catch (...) {
+      for (Running* running : stepping) {
+        running->sequence->fail(std::current_exception());
+        running->ended = true;
+      }
+    }
+    ++metrics_.steps;
+    metrics_.stepped_sequences += std::ssize(steps);
+  }
+  remove_ended();
+  return !steps.empty();
+}
+
+// The next token of one sequence, and whether it is the last.
+void Scheduler::draw(Running& running, std::span<const float> logits) const {
+  const SequenceOptions& options = running.sequence->options();
+  try {
+    // 1: draw
+    const std::int32_t token = running.sampler.sample(allowed(running, logits), running.history);
+    running.history.push_back(token);
+    ++metrics_.predicted_tokens;
+    // 2: tell of it
+    const bool ends_text = !options.ignore_end_of_text && is_end_of_text(token);
+    Sequence::Piece piece{.token = token, .text = {}, .score = {}};
+    if (!ends_text) piece.text = running.text.push(model_.token_bytes(token));
+    if (options.top) piece.score = score_token(logits, token, *options.top);
+    running.sequence->give(std::move(piece));
+    // 3: end
+    const auto drawn = std::ssize(running.history) - std::ssize(options.prompt);
+    const bool stops = ends_text || running.text.stopped();
+    const bool full = std::ssize(running.history) > session_.capacity();
+    if (!stops && drawn < options.max_tokens && !full) return;
+    if (!running.text.stopped()) {
+      if (std::string held = running.text.finish(); !held.empty()) {
+        running.sequence->give({.token = {}, .text = std::move(held), .score = {}});
+      }
+    }
+    running.sequence->finish(stops ? SequenceEnd::stop : SequenceEnd::length);
+  } catch (...) {
+    running.sequence->fail(std::current_exception());
+  }
+  running.ended = true;
+}
+
+// The logits of tokens that may be drawn, with what is added to them.
+std::span<const float> Scheduler::allowed(Running& running, std::span<const float> logits) const {
+  const SequenceOptions& options = running.sequence->options();
+  logits = logits.first(static_cast<std::size_t>(drawable_));
+  if (options.logit_bias.empty() && !options.ignore_end_of_text) return logits;
+  running.biased.assign(logits.begin(), logits.end());
+  for (const auto& [token, bias] : options.logit_bias) {
+    if (token < drawable_) running.biased[static_cast<std::size_t>(token)] += bias;
+  }
+  if (options.ignore_end_of_text) {
+    for (const std::int32_t token : end_of_text_) {
+      if (token < drawable_) {
+        running.biased[static_cast<std::size_t>(token)] = -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+  return running.biased;
+}
+
+bool Scheduler::is_end_of_text(std::int32_t token) const {
+  return std::ranges::find(end_of_text_, token) != end_of_text_.end();
+}
+
+void Scheduler::remove_ended() {
+  for (const auto& running : running_) {
+    if (running->ended) session_.end(running->number);
+  }
+  std::erase_if(running_, [](const auto& running) { return running->ended; });
+  metrics_.sequences.store(std::ssize(running_));
+}
+
+}  // namespace heed::server

@@ -1,0 +1,97 @@
+#include "server/sequence.h"
+
+#include <chrono>
+#include <iterator>
+
+namespace heed::server {
+namespace {
+
+// As many pieces wait for a reader as hide the unevenness of both sides.
+constexpr std::size_t most_pieces = 256;
+constexpr std::chrono::milliseconds slice{50};
+
+}  // namespace
+
+void News::tell() {
+  {
+    const std::lock_guard lock(mutex_);
+    told_ = true;
+  }
+  changed_.notify_one();
+}
+
+void News::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, slice, [&] { return told_; });
+  told_ = false;
+}
+
+Sequence::Sequence(SequenceOptions options, std::shared_ptr<News> news, std::function<void()> wake)
+    : options_(std::move(options)), news_(std::move(news)), wake_(std::move(wake)) {}
+
+std::vector<Sequence::Piece> Sequence::take() {
+  std::vector<Piece> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    if (pieces_.empty() && error_) std::rethrow_exception(error_);
+    taken.assign(std::make_move_iterator(pieces_.begin()), std::make_move_iterator(pieces_.end()));
+    pieces_.clear();
+  }
+  if (taken.size() >= most_pieces) wake_();
+  return taken;
+}
+
+std::optional<SequenceEnd> Sequence::end() const {
+  const std::lock_guard lock(mutex_);
+  return pieces_.empty() ? end_ : std::nullopt;
+}
+
+std::int64_t Sequence::drawn() const {
+  const std::lock_guard lock(mutex_);
+  return drawn_;
+}
+
+void Sequence::abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+  }
+  wake_();
+}
+
+bool Sequence::wanted() const {
+  const std::lock_guard lock(mutex_);
+  return !abandoned_ && !stop_requested(options_.stop);
+}
+
+bool Sequence::has_room() const {
+  const std::lock_guard lock(mutex_);
+  return pieces_.size() < most_pieces;
+}
+
+void Sequence::give(Piece piece) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (piece.token) ++drawn_;
+    pieces_.push_back(std::move(piece));
+  }
+  news_->tell();
+}
+
+void Sequence::finish(SequenceEnd end) {
+  {
+    const std::lock_guard lock(mutex_);
+    end_ = end;
+  }
+  news_->tell();
+}
+
+void Sequence::fail(std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(error);
+  }
+  news_->tell();
+}
+
+}  // namespace heed::server

@@ -1,0 +1,12 @@
+// OpenAI's endpoints, and those for whoever runs a server.
+#pragma once
+
+#include "server/context.h"
+#include "server/router.h"
+
+namespace heed::server {
+
+// The context outlives the router.
+void register_service(Router& router, Context& context);
+
+}  // namespace heed::server
