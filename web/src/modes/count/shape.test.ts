@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import type { ParameterCount } from '../../lib/types';
+import { partsOf, readShape, shapeOf, writeShape } from './shape';
+
+const config = { n_layer: 96, n_head: 96, n_embd: 12288, n_inner: 49152, vocab_size: 50257, n_positions: 2048, tie_word_embeddings: true };
+const count = {
+  total: 174604259328, embedding: 617558016, position: 25165824,
+  per_head: { query: 1572864, key: 1572864, value_down: 1572864, value_up: 1572864, total: 6291456 },
+  attention_total: 57982058496, feed_forward_total: 115964116992, biases: 10616832, norms: 4743168, head: 0,
+} as ParameterCount;
+
+describe('the parts of a shape', () => {
+  const shape = shapeOf(config);
+
+  it('hold every parameter of GPT-3 once', () => {
+    const parts = partsOf(count, shape);
+    expect(parts.reduce((sum, { parameters }) => sum + parameters, 0)).toBe(count.total);
+  });
+
+  it('say the multiplication that gives the count', () => {
+    for (const { factors, parameters } of partsOf(count, shape)) {
+      if (factors.length > 0) expect(factors.reduce((product, [number]) => product * number, 1)).toBe(parameters);
+    }
+  });
+
+  it('survive the way through a link', () => {
+    expect(readShape(writeShape(shape).shape)).toEqual(shape);
+    expect(readShape(writeShape({ ...shape, tied: false }).shape)?.tied).toBe(false);
+    for (const broken of [undefined, '', '1 2 3', '96 96 128 49152 50257 0 tied', '96 96 128 x 50257 2048 tied']) expect(readShape(broken)).toBeNull();
+  });
+});

@@ -1,0 +1,78 @@
+// A model's shape as sliders know it, in a link and out of a preset's config.
+
+import type { ParameterCount } from '../../lib/types';
+
+export interface Shape {
+  layers: number;
+  heads: number;
+  head_size: number;
+  feed_forward: number;
+  vocabulary: number;
+  context: number;
+  tied: boolean;
+}
+
+export const sizes = ['layers', 'heads', 'head_size', 'feed_forward', 'vocabulary', 'context'] as const;
+
+/** The config is of the Hugging Face GPT-2 kind. */
+export function shapeOf(config: Record<string, unknown>): Shape {
+  const number = (name: string, other = 0) => Number(config[name] ?? other);
+  const channels = number('n_embd');
+  return {
+    layers: number('n_layer'),
+    heads: number('n_head'),
+    head_size: channels / number('n_head', 1),
+    feed_forward: number('n_inner', 4 * channels),
+    vocabulary: number('vocab_size'),
+    context: number('n_positions'),
+    tied: config.tie_word_embeddings !== false,
+  };
+}
+
+export function writeShape(shape: Shape): Record<string, string> {
+  return { shape: [...sizes.map((name) => shape[name]), shape.tied ? 'tied' : 'untied'].join(' ') };
+}
+
+export function readShape(text: string | undefined): Shape | null {
+  const parts = (text ?? '').split(' ');
+  const numbers = parts.slice(0, sizes.length).map(Number);
+  if (parts.length !== sizes.length + 1 || !numbers.every((number) => Number.isInteger(number) && number > 0)) return null;
+  return { ...Object.fromEntries(sizes.map((name, index) => [name, numbers[index]])), tied: parts[sizes.length] === 'tied' } as Shape;
+}
+
+export function channels(shape: Shape): number {
+  return shape.heads * shape.head_size;
+}
+
+export interface Part {
+  id: string;
+  name: string;
+  group: 'words' | 'attention' | 'feed-forward' | 'rest';
+  /** How the count comes about, such as "12,288 × 128 × 96 heads × 96 blocks". */
+  factors: [number, string][];
+  parameters: number;
+  what: string;
+}
+
+/** Every parameter in exactly one part; the counts are the server's. */
+export function partsOf(count: ParameterCount, shape: Shape): Part[] {
+  const width = channels(shape);
+  const { layers, heads, head_size, feed_forward, vocabulary, context } = shape;
+  const inHeads = (one: number) => one * heads * layers;
+  const ofHeads: [number, string][] = [[heads, 'heads'], [layers, 'blocks']];
+  const half = count.feed_forward_total / 2;
+  const parts: Part[] = [
+    { id: 'embedding', name: 'Token table', group: 'words', factors: [[vocabulary, 'tokens'], [width, 'channels']], parameters: count.embedding, what: 'one row for each token' },
+    { id: 'position', name: 'Position table', group: 'words', factors: [[context, 'positions'], [width, 'channels']], parameters: count.position, what: 'one row for each place in the text' },
+    { id: 'query', name: 'Query', group: 'attention', factors: [[width, 'channels'], [head_size, 'head size'], ...ofHeads], parameters: inHeads(count.per_head.query), what: 'what is each word looking for?' },
+    { id: 'key', name: 'Key', group: 'attention', factors: [[width, 'channels'], [head_size, 'head size'], ...ofHeads], parameters: inHeads(count.per_head.key), what: 'what does each word offer?' },
+    { id: 'value', name: 'Value', group: 'attention', factors: [[width, 'channels'], [head_size, 'head size'], ...ofHeads], parameters: inHeads(count.per_head.value_down), what: 'what does it hand over?' },
+    { id: 'output', name: 'Output', group: 'attention', factors: [[head_size, 'head size'], [width, 'channels'], ...ofHeads], parameters: inHeads(count.per_head.value_up), what: 'from the heads back into the stream' },
+    { id: 'up', name: 'Feed-forward, in', group: 'feed-forward', factors: [[width, 'channels'], [feed_forward, 'neurons'], [layers, 'blocks']], parameters: half, what: 'what each neuron looks for' },
+    { id: 'down', name: 'Feed-forward, out', group: 'feed-forward', factors: [[feed_forward, 'neurons'], [width, 'channels'], [layers, 'blocks']], parameters: half, what: 'what each neuron writes' },
+    { id: 'biases', name: 'Biases', group: 'rest', factors: [], parameters: count.biases, what: 'one number added to each output' },
+    { id: 'norms', name: 'Norms', group: 'rest', factors: [], parameters: count.norms, what: 'a gain and a shift for each channel' },
+    { id: 'head', name: 'Last table', group: 'words', factors: [[width, 'channels'], [vocabulary, 'tokens']], parameters: count.head, what: 'from the stream to a score for each token' },
+  ];
+  return parts.filter(({ parameters }) => parameters > 0);
+}
