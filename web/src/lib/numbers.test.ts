@@ -16,10 +16,10 @@ describe('numbers as text', () => {
   });
 
   it('never rounds a possible share to nothing, nor a sure one up', () => {
-    expect(percent(0)).toBe('0 %');
-    expect(percent(1e-9)).toBe('< 0.1 %');
-    expect(percent(0.4251)).toBe('42.5 %');
-    expect(percent(1)).toBe('100 %');
+    expect(percent(0)).toBe('0\u00a0%');
+    expect(percent(1e-9)).toBe('<\u00a00.1\u00a0%');
+    expect(percent(0.4251)).toBe('42.5\u00a0%');
+    expect(percent(1)).toBe('100\u00a0%');
   });
 
   it('says large counts in words', () => {

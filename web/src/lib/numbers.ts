@@ -23,9 +23,9 @@ function superscript(exponent: number): string {
 /** A share between 0 and 1 in per cent. */
 export function percent(share: number): string {
   const hundredths = 100 * share;
-  if (share === 0) return '0 %';
-  if (hundredths < 0.05) return '< 0.1 %';
-  return `${hundredths >= 99.95 ? hundredths.toFixed(0) : hundredths.toFixed(1)} %`;
+  if (share === 0) return '0\u00a0%';
+  if (hundredths < 0.05) return '<\u00a00.1\u00a0%';
+  return `${hundredths >= 99.95 ? hundredths.toFixed(0) : hundredths.toFixed(1)}\u00a0%`;
 }
 
 const scales: [number, string][] = [
