@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import type { HeadStatistics } from '../../lib/types';
+import { habitOf, parseHead, sortHeads } from './statistics';
+
+const head = (layer: number, index: number, some: Partial<HeadStatistics>): HeadStatistics => ({
+  layer, head: index, entropy: 1, evenness: 0.5, distance: 4, first: 0.1, self: 0.1, previous: 0.1,
+  duplicate: 0, induction: 0, telling: 0.1, ...some,
+});
+
+describe('sortHeads', () => {
+  const heads = [head(1, 0, { previous: 0.2 }), head(0, 1, { previous: 0.9 }), head(0, 0, { previous: 0.2 })];
+  const places = (sorted: HeadStatistics[]) => sorted.map(({ layer, head }) => `${layer}${head}`);
+
+  it('puts the largest first, equals by place', () => expect(places(sortHeads(heads, 'previous'))).toEqual(['01', '00', '10']));
+  it('sorts by place without touching its argument', () => {
+    expect(places(sortHeads(heads, 'place'))).toEqual(['00', '01', '10']);
+    expect(places(heads)).toEqual(['10', '01', '00']);
+  });
+});
+
+describe('habitOf', () => {
+  it('names the strongest habit', () => expect(habitOf(head(0, 0, { previous: 0.62, first: 0.31 }))).toBe('previous token 62.0 %'));
+  it('names a plain mean', () => expect(habitOf(head(0, 0, { evenness: 0.97 }))).toBe('spread 97.0 %'));
+  it('else says how far back', () => expect(habitOf(head(0, 0, { distance: 12 }))).toMatch(/tokens back$/));
+});
+
+it('parses names of heads', () => {
+  expect(parseHead('L10H3')).toEqual([10, 3]);
+  expect(parseHead('L1')).toBeNull();
+});

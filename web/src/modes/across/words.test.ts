@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { endsOfWord, lensRowName, pointName, sharedWords } from './words';
+
+const tokens = (...texts: string[]) => texts.map((text, id) => ({ id, text }));
+
+describe('endsOfWord', () => {
+  it('finds a word of one token or several by its last', () => {
+    expect(endsOfWord(tokens('The', ' mole', ' dug', ' a', ' m', 'o', 'le', '.'), 'mole')).toEqual([1, 6]);
+  });
+  it('does not find parts of words', () => expect(endsOfWord(tokens(' mole', 's', ' a'), 'mole')).toEqual([]));
+  it('finds the last word and the first', () => expect(endsOfWord(tokens('Mole', ' eats', ' mole'), 'mole')).toEqual([0, 2]));
+  it('finds nothing for no word', () => expect(endsOfWord(tokens('a'), ' ')).toEqual([]));
+});
+
+it('lists words of both texts', () => {
+  expect(sharedWords(tokens('The', ' mole', ' dug'), tokens('A', ' m', 'ole', ' the'))).toEqual(['mole', 'the']);
+});
+
+it('names points and rows', () => {
+  expect(pointName('blocks.0.hook_resid_pre')).toBe('embedding + position');
+  expect(pointName('blocks.2.hook_resid_mid')).toBe('block 2, after attention');
+  expect(lensRowName('3_pre')).toBe('after block 2');
+  expect(lensRowName('final_post')).toBe('output');
+});

@@ -1,0 +1,56 @@
+// Where a word stands in a text, and what the points of the residual stream are called.
+
+import type { Token } from '../../lib/types';
+
+/**
+ * Positions at which `word` ends: a model has read the whole word only at its last token. Case and
+ * spaces do not count.
+ */
+export function endsOfWord(tokens: Token[], word: string): number[] {
+  const wanted = word.trim().toLowerCase();
+  if (!wanted) return [];
+  const ends: number[] = [];
+  let begin = 0;
+  let text = '';
+  const close = (end: number) => {
+    if (letters(text) === wanted && end >= begin) ends.push(end);
+  };
+  tokens.forEach((token, position) => {
+    const startsWord = /^[^\p{L}\p{N}]/u.test(token.text);
+    if (startsWord) {
+      close(position - 1);
+      text = '';
+      begin = position;
+    }
+    text += token.text;
+  });
+  close(tokens.length - 1);
+  return ends;
+}
+
+const letters = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+
+/** Words of two texts that both hold, the longest first: what can be compared. */
+export function sharedWords(first: Token[], second: Token[]): string[] {
+  const words = (tokens: Token[]) => new Set((tokens.map((token) => token.text).join('').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []));
+  const others = words(second);
+  return [...words(first)].filter((word) => others.has(word)).sort((a, b) => b.length - a.length || a.localeCompare(b));
+}
+
+/** A point of the residual stream in words. */
+export function pointName(point: string): string {
+  if (point === 'hook_embed') return 'token embedding';
+  if (point === 'hook_pos_embed') return 'position embedding';
+  const found = /^blocks\.(\d+)\.hook_resid_(pre|mid|post)$/.exec(point);
+  if (!found) return point;
+  const layer = Number(found[1]);
+  if (found[2] === 'pre') return layer === 0 ? 'embedding + position' : `after block ${layer - 1}`;
+  return found[2] === 'mid' ? `block ${layer}, after attention` : `after block ${layer}`;
+}
+
+/** A row of the logit lens in words: 0_pre, 2_mid, final_post. */
+export function lensRowName(row: string): string {
+  const found = /^(\d+)_(pre|mid)$/.exec(row);
+  if (!found) return row === 'final_post' ? 'output' : row;
+  return pointName(`blocks.${found[1]}.hook_resid_${found[2]}`);
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import type { HeadStatistics } from '../../lib/types';
+import { checkpointAt, curvesOf, curvesTable, headLines, samplesOf, smoothed } from './curves';
+
+const rows = [
+  { step: 1, loss: 7, learning_rate: 1e-4, gradient_norm: 2 },
+  { step: 2, loss: 5, learning_rate: 2e-4, gradient_norm: 1 },
+  { step: 2, val_loss: 5.5, val_standard_error: 0.1 },
+  { step: 2, sample: 'On the' },
+];
+
+describe('curvesOf', () => {
+  it('joins the rows of a step', () => {
+    const curves = curvesOf(rows);
+    expect(curves.steps).toEqual([1, 2]);
+    expect(curves.validation).toEqual([null, 5.5]);
+    expect(curves.loss).toEqual([7, 5]);
+  });
+  it('keeps the order of steps when a resumed run repeats some', () => expect(curvesOf([...rows, { step: 1, loss: 6 }]).loss).toEqual([6, 5]));
+  it('makes a table', () => expect(curvesTable(curvesOf(rows)).rows[0]).toEqual([1, 7, 7, null, 1e-4, 2]));
+});
+
+it('smooths without the pull of zero', () => {
+  expect(smoothed([4, 4, null, 4], 0.9)).toEqual([4, 4, null, 4].map((value) => (value === null ? null : expect.closeTo(value))));
+  expect(smoothed([0, 1], 0.5)[1]).toBeCloseTo(2 / 3);
+});
+
+it('finds samples', () => expect(samplesOf(rows)).toEqual([{ step: 2, text: 'On the' }]));
+
+it('chooses the checkpoint before a step', () => {
+  expect(checkpointAt([0, 250, 500], 400)).toBe(250);
+  expect(checkpointAt([100, 200], 5)).toBe(100);
+});
+
+it('follows heads over checkpoints', () => {
+  const head = (layer: number, previous: number): HeadStatistics => ({ layer, head: 0, previous, entropy: 0, evenness: 0, distance: 0, first: 0, self: 0, duplicate: 0, induction: 0, telling: 0 });
+  const lines = headLines([{ step: 0, heads: [head(0, 0.1), head(1, 0.1)] }, { step: 9, heads: [head(0, 0.2), head(1, 0.8)] }], 'previous');
+  expect(lines.map(({ layer, values }) => [layer, ...values])).toEqual([[1, 0.1, 0.8], [0, 0.1, 0.2]]);
+});
