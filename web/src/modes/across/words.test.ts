@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endsOfWord, lensRowName, pointName, sharedWords } from './words';
+import { endsOfWord, lensRowName, pointName, repeatedWord, sharedWords, shortPointName, wordAt } from './words';
 
 const tokens = (...texts: string[]) => texts.map((text, id) => ({ id, text }));
 
@@ -16,9 +16,22 @@ it('lists words of both texts', () => {
   expect(sharedWords(tokens('The', ' mole', ' dug'), tokens('A', ' m', 'ole', ' the'))).toEqual(['mole', 'the']);
 });
 
+it('reads the word around a token', () => {
+  const some = tokens('The', ' m', 'o', 'le', ' dug', '.');
+  expect(wordAt(some, 2)).toBe('mole');
+  expect(wordAt(some, 0)).toBe('the');
+  expect(wordAt(some, 9)).toBe('');
+});
+
+it('finds the longest word that comes again', () => {
+  expect(repeatedWord(tokens('The', ' mole', ' sees', ' the', ' m', 'ole', '.'))).toBe('mole');
+  expect(repeatedWord(tokens('a', ' b'))).toBe('');
+});
+
 it('names points and rows', () => {
   expect(pointName('blocks.0.hook_resid_pre')).toBe('embedding + position');
   expect(pointName('blocks.2.hook_resid_mid')).toBe('block 2, after attention');
+  expect(shortPointName('blocks.1.hook_resid_mid')).toBe('1 att');
   expect(lensRowName('3_pre')).toBe('after block 2');
   expect(lensRowName('final_post')).toBe('output');
 });

@@ -30,11 +30,38 @@ export function endsOfWord(tokens: Token[], word: string): number[] {
 
 const letters = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
+/** The whole word that the token at `position` belongs to. */
+export function wordAt(tokens: Token[], position: number): string {
+  const starts = (at: number) => /^[^\p{L}\p{N}]/u.test(tokens[at].text);
+  if (!tokens[position]) return '';
+  let begin = position;
+  while (begin > 0 && !starts(begin)) begin--;
+  let end = position + 1;
+  while (end < tokens.length && !starts(end)) end++;
+  return letters(tokens.slice(begin, end).map((token) => token.text).join(''));
+}
+
 /** Words of two texts that both hold, the longest first: what can be compared. */
 export function sharedWords(first: Token[], second: Token[]): string[] {
   const words = (tokens: Token[]) => new Set((tokens.map((token) => token.text).join('').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []));
   const others = words(second);
   return [...words(first)].filter((word) => others.has(word)).sort((a, b) => b.length - a.length || a.localeCompare(b));
+}
+
+/** The longest word that stands in the text twice or more; of these one to look at first. */
+export function repeatedWord(tokens: Token[]): string {
+  const words: string[] = tokens.map((token) => token.text).join('').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const repeated = words.filter((word, index) => words.indexOf(word) < index);
+  return repeated.reduce((longest, word) => (word.length > longest.length ? word : longest), '');
+}
+
+/** The same as short as an axis needs it. */
+export function shortPointName(point: string): string {
+  if (point === 'hook_embed') return 'token';
+  const found = /^blocks\.(\d+)\.hook_resid_(pre|mid|post)$/.exec(point);
+  if (!found) return point;
+  if (found[2] === 'pre') return found[1] === '0' ? '+ pos' : `${Number(found[1]) - 1}`;
+  return found[2] === 'mid' ? `${found[1]} att` : `${found[1]} out`;
 }
 
 /** A point of the residual stream in words. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { HeadStatistics } from '../../lib/types';
+import type { HeadStatistics, MetricsRow } from '../../lib/types';
 import { checkpointAt, curvesOf, curvesTable, headLines, samplesOf, smoothed } from './curves';
 
-const rows = [
+const rows: MetricsRow[] = [
   { step: 1, loss: 7, learning_rate: 1e-4, gradient_norm: 2 },
   { step: 2, loss: 5, learning_rate: 2e-4, gradient_norm: 1 },
   { step: 2, val_loss: 5.5, val_standard_error: 0.1 },
