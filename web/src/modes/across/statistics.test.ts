@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HeadStatistics } from '../../lib/types';
+import { percent } from '../../lib/numbers';
 import { habitOf, parseHead, sortHeads } from './statistics';
 
 const head = (layer: number, index: number, some: Partial<HeadStatistics>): HeadStatistics => ({
@@ -19,8 +20,8 @@ describe('sortHeads', () => {
 });
 
 describe('habitOf', () => {
-  it('names the strongest habit', () => expect(habitOf(head(0, 0, { previous: 0.62, first: 0.31 }))).toBe('previous token 62.0 %'));
-  it('names a plain mean', () => expect(habitOf(head(0, 0, { evenness: 0.97 }))).toBe('spread 97.0 %'));
+  it('names the strongest habit', () => expect(habitOf(head(0, 0, { previous: 0.62, first: 0.31 }))).toBe(`previous token ${percent(0.62)}`));
+  it('names a plain mean', () => expect(habitOf(head(0, 0, { evenness: 0.97 }))).toBe(`spread ${percent(0.97)}`));
   it('else says how far back', () => expect(habitOf(head(0, 0, { distance: 12 }))).toMatch(/tokens back$/));
 });
 
