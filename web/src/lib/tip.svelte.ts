@@ -8,6 +8,8 @@ const restMilliseconds = 120;
 
 class Tip {
   anchor: DOMRect | null = $state.raw(null);
+  /** Where the number is now: pages scroll. */
+  #locate: () => DOMRect = () => new DOMRect();
   title = $state('');
   derivation: Derivation | null = $state.raw(null);
   failure: string | null = $state(null);
@@ -16,14 +18,15 @@ class Tip {
   #abort: AbortController | null = null;
   #timer = 0;
 
-  show(anchor: DOMRect, title: string, place: NumberPlace): void {
+  show(locate: () => DOMRect, title: string, place: NumberPlace): void {
     this.hide();
-    this.#timer = window.setTimeout(() => void this.#open(anchor, title, place), restMilliseconds);
+    this.#timer = window.setTimeout(() => void this.#open(locate, title, place), restMilliseconds);
   }
 
-  async #open(anchor: DOMRect, title: string, place: NumberPlace): Promise<void> {
+  async #open(locate: () => DOMRect, title: string, place: NumberPlace): Promise<void> {
     const abort = (this.#abort = new AbortController());
-    Object.assign(this, { anchor, title, derivation: null, failure: null, asked: true });
+    this.#locate = locate;
+    Object.assign(this, { anchor: locate(), title, derivation: null, failure: null, asked: true });
     try {
       const derivation = await current.keep(`derivation ${JSON.stringify(place)}`, (id) => api.derivation(id, place));
       if (!abort.signal.aborted) this.derivation = derivation;
@@ -33,9 +36,15 @@ class Tip {
   }
 
   /** What the page itself can tell: the sum from vectors that are on it, or nothing but the number. */
-  tell(anchor: DOMRect, title: string, derivation: Derivation | null): void {
+  tell(locate: () => DOMRect, title: string, derivation: Derivation | null): void {
     this.hide();
-    Object.assign(this, { anchor, title, derivation, failure: null, asked: false });
+    this.#locate = locate;
+    Object.assign(this, { anchor: locate(), title, derivation, failure: null, asked: false });
+  }
+
+  /** Stays at its number while the page scrolls. */
+  follow(): void {
+    if (this.anchor) this.anchor = this.#locate();
   }
 
   hide(): void {
@@ -57,9 +66,10 @@ export interface Explained {
 /** Svelte action: hover or focus on the element explains the number; Escape closes. */
 export function explain(element: HTMLElement | SVGElement, given: Explained | null) {
   let source = given;
+  const locate = () => element.getBoundingClientRect();
   const show = () => {
-    if (source?.derive) tip.tell(element.getBoundingClientRect(), source.title, source.derive());
-    else if (source?.place) tip.show(element.getBoundingClientRect(), source.title, source.place);
+    if (source?.derive) tip.tell(locate, source.title, source.derive());
+    else if (source?.place) tip.show(locate, source.title, source.place);
   };
   const hide = () => tip.hide();
   const onKey = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide();

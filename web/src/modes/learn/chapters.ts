@@ -35,7 +35,7 @@ export const chapters: Chapter[] = [
     plain: [
       'A number in a list means nothing by itself. So the model looks up a row of a big table: for each token, a list of values that it has learned. Think of it as a *place* in a space with very many directions. Tokens that are used alike end up near each other.',
       'A second table says *where* in the text the token stands. The two rows are added. Without that, “dog bites man” and “man bites dog” would be the same heap of words.',
-      'Below is your sentence as the model has it now: one line for each token, one column for each direction. Blue is below zero, red above.',
+      'Here is your sentence as the model has it now: one line for each token, one column for each direction. Blue is below zero, red above.',
     ],
     formula: [{ latex: 'x_t = W_E[\\,\\text{token}_t\\,] + W_P[\\,t\\,]', says: 'token row plus position row' }],
     exact: 'Looking up row i is the product of a one-hot vector with W_E, so the table is trained like any other matrix. Position rows are learned, as in GPT-2; the text can be no longer than that table.',

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { assertShows } from './numbers.mjs';
+
+const session = useExplorer();
+const text = 'The fox waited in the forest, and the hare saw the fox';
+const link = (more = '') => `#/follow?text=${encodeURIComponent(text)}&layer=1&head=2${more}`;
+
+async function makeTrace() {
+  const response = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
+  assert.equal(response.status < 300, true);
+  return response.json();
+}
+
+/** Cells of the answers' rows: word, q·k, score and share. */
+async function answers(page) {
+  const table = page.getByRole('table', { name: /against every key/ });
+  await table.waitFor();
+  return table.locator('.row:not(.head, .ask, .rest, .sum)').evaluateAll((rows) =>
+    rows.map((row) => ({
+      position: Number(row.querySelector('.c-word').title.replace('position ', '')),
+      product: row.querySelectorAll('.c-number')[0].textContent,
+      score: row.querySelectorAll('.c-number')[1].textContent,
+      share: row.querySelector('.c-share .number').textContent,
+    })),
+  );
+}
+
+test('the numbers on the page are the API’s', async () => {
+  const trace = await makeTrace();
+  for (const [layer, head, position] of [[1, 2, trace.tokens.length - 1], [0, 1, 4], [3, 5, 0]]) {
+    const walk = await session.get(`/api/traces/${trace.id}/walk?layer=${layer}&head=${head}&position=${position}`);
+    const page = await session.open(`#/follow?text=${encodeURIComponent(text)}&layer=${layer}&head=${head}&position=${position}`);
+    const more = page.getByRole('button', { name: /^All \d+ words$/ });
+    await page.getByRole('table', { name: /against every key/ }).waitFor();
+    if (await more.count()) await more.click();
+    const rows = await answers(page);
+    assert.equal(rows.length, walk.answers.length);
+    for (const { position: at, product, score, share } of rows) {
+      const answer = walk.answers[at];
+      assertShows(product, answer.product, `q·k at ${at}`);
+      if (answer.masked) assert.equal(score.trim(), '−∞');
+      else assertShows(score, answer.scaled, `score at ${at}`);
+      assertShows(share, answer.share, `share at ${at}`);
+    }
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
+test('the next words are the API’s, through temperature, top k and top p', async () => {
+  const trace = await makeTrace();
+  for (const [sampling, query] of [['', 'temperature=1&top_k=40&top_p=0.95'], ['&temperature=0.5&top-k=3&top-p=1', 'temperature=0.5&top_k=3&top_p=1'], ['&temperature=2&top-k=0&top-p=0.6', 'temperature=2&top_k=0&top_p=0.6']]) {
+    const expected = await session.get(`/api/traces/${trace.id}/next?position=${trace.tokens.length - 1}&${query}&min_p=0&repeat_penalty=1&limit=12`);
+    const page = await session.open(link(sampling));
+    const rows = page.locator('#next tbody tr');
+    await rows.first().waitFor();
+    await page.waitForFunction(() => document.querySelectorAll('#next tbody tr').length === 12);
+    const shown = await rows.evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
+    expected.candidates.forEach((candidate, index) => {
+      const [rank, token, logit, scaled, probability, drawn] = shown[index];
+      assert.equal(Number(rank), candidate.rank);
+      assert.equal(token, candidate.token.replace(/ /g, '␣'));
+      assertShows(logit, candidate.logit, `logit of ${token}`);
+      assertShows(scaled, candidate.scaled, `scaled logit of ${token}`);
+      assertShows(probability, candidate.probability, `probability of ${token}`);
+      if (!candidate.removed_by) assertShows(drawn, candidate.drawn, `chance of ${token}`);
+      else assert.match(drawn, /top|min|taken out/);
+    });
+    assert.match(await page.locator('#next').innerText(), new RegExp(`\\b${expected.kept.toLocaleString('en-US')} of `));
+    await page.context().close();
+  }
+});
+
+test('a number tells the sum it came from, on focus and on hover, and the terms add up', async () => {
+  const page = await session.open(link());
+  await answers(page);
+  const tip = page.getByRole('tooltip');
+  for (const [name, act] of [['focus', (one) => one.focus()], ['hover', (one) => one.hover()]]) {
+    const product = page.locator('.match .row:not(.head, .ask) .c-number .figure').first();
+    await product.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(200);
+    await act(product);
+    await tip.filter({ hasText: 'q·k' }).waitFor();
+    const terms = await tip.locator('tr:not(.sum) td:last-child').allInnerTexts();
+    const number = (cell) => Number(cell.replace('−', '-'));
+    const sum = terms.reduce((total, cell) => total + number(cell), 0);
+    assert.ok(Math.abs(sum - number(await tip.locator('tr.sum td:last-child').innerText())) < 0.01 * terms.length, name);
+    await page.keyboard.press('Escape');
+    await page.locator('h1').hover();
+    await tip.waitFor({ state: 'hidden' });
+  }
+  const shareButton = page.locator('.match .c-share .figure').first();
+  await shareButton.focus();
+  await tip.filter({ hasText: 'Its share of the look' }).locator('tr.sum').waitFor();
+  await page.context().close();
+});
+
+test('every strip tells each of its numbers by keyboard', async () => {
+  const trace = await makeTrace();
+  const position = trace.tokens.length - 1;
+  const page = await session.open(link());
+  await answers(page);
+  const strip = page.getByRole('slider', { name: /^Stream before block 1/ }).first();
+  await strip.focus();
+  for (let step = 0; step < 3; ++step) await page.keyboard.press('ArrowRight');
+  const said = await strip.getAttribute('aria-valuetext');
+  const derivation = await session.get(`/api/traces/${trace.id}/derivation?point=blocks.1.hook_resid_pre&layer=1&position=${position}&index=3`);
+  assert.match(said, /^channel 3: /);
+  assertShows(said.replace('channel 3: ', ''), derivation.value, said);
+  await page.getByRole('tooltip').locator('tr.sum').waitFor();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('ol.numbers li').count(), trace.dimensions.channels);
+  await page.context().close();
+});
+
+test('by keyboard alone: choose a word, a head, a temperature, and go on with the next word', async () => {
+  const page = await session.open(link());
+  await answers(page);
+  const words = page.getByRole('toolbar', { name: 'Tokens of the prompt' });
+  await words.locator('button[tabindex="0"]').focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => location.hash.includes('position=0'));
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('position=1'));
+  await page.keyboard.press('End');
+
+  await page.locator('#head-1-2').focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('layer=2') && location.hash.includes('head=3'));
+  await page.getByRole('heading', { name: /Block 2, head 3/ }).waitFor();
+
+  await page.getByRole('slider', { name: 'Temperature' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('temperature=1.05'));
+
+  const add = page.getByRole('button', { name: /^Add .* and go on$/ }).first();
+  const word = (await add.innerText()).replace(/␣/g, ' ');
+  await add.focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction((expected) => document.querySelector('#prompt-text').value === expected, text + word);
+  await page.locator('[role=status]').filter({ hasText: /tokens/ }).waitFor({ state: 'attached' });
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('the whole vocabulary can be searched and paged through', async () => {
+  const page = await session.open(link());
+  const rank = page.locator('#next tbody tr:first-child td:first-child');
+  await rank.waitFor();
+  await page.getByRole('button', { name: 'less likely →' }).click();
+  await page.waitForFunction(() => document.querySelector('#next tbody td')?.textContent === '13');
+  await page.getByRole('searchbox', { name: 'Find in the vocabulary' }).fill('hare');
+  await page.waitForFunction(() => [...document.querySelectorAll('#next tbody tr')].every((row) => row.cells[1].textContent.includes('hare')));
+  await page.context().close();
+});
+
+test('what is shown can be kept: CSV, JSON, npy and a link', async () => {
+  const page = await session.open(link());
+  await answers(page);
+  const part = page.locator('#attention');
+  const file = async (kind) => {
+    await part.locator('summary', { hasText: 'Keep' }).click();
+    const [download] = await Promise.all([page.waitForEvent('download'), part.getByRole('button', { name: kind, exact: true }).click()]);
+    return readFile(await download.path());
+  };
+  const trace = await makeTrace();
+  const walk = await session.get(`/api/traces/${trace.id}/walk?layer=1&head=2&position=${trace.tokens.length - 1}`);
+  const lines = (await file('CSV')).toString().trim().split('\r\n');
+  assert.equal(lines.length, walk.answers.length + 1);
+  const rows = JSON.parse(await file('JSON'));
+  rows.forEach((row, index) => assert.equal(row.share, walk.answers[index].share));
+  const npy = await file('npy');
+  assert.equal(npy.subarray(1, 6).toString(), 'NUMPY');
+  assert.match(npy.subarray(10, 128).toString(), new RegExp(`'shape': \\(${trace.tokens.length}, ${trace.tokens.length}\\)`));
+  await page.context().close();
+});
+
+test('no serious finding, nothing cut off, in both themes and at every width', async () => {
+  for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
+    const page = await session.open(link(), { width, dark });
+    await answers(page);
+    await page.waitForLoadState('networkidle');
+    assert.deepEqual(await seriousFindings(page), [], `${width} ${dark ? 'dark' : 'light'}`);
+    assert.equal(await overflowsSideways(page), false, `${width}`);
+    assert.deepEqual(page.problems, []);
+    await picture(page, `follow-${width}-${dark ? 'dark' : 'light'}`);
+    await page.context().close();
+  }
+});
+
+test('it moves where motion explains, and keeps still where that is asked for', async () => {
+  const durations = async (motion) => {
+    const page = await session.open(link(), { motion });
+    await answers(page);
+    const seconds = await page.locator('.traveller').evaluate((element) => parseFloat(getComputedStyle(element).animationDuration));
+    await page.context().close();
+    return seconds;
+  };
+  assert.ok((await durations('no-preference')) > 0.5);
+  assert.ok((await durations('reduce')) < 0.01);
+});

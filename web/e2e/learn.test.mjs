@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { assertShows } from './numbers.mjs';
+
+const session = useExplorer();
+const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training'];
+
+test('the tour is walked by keyboard from its first to its last chapter', async () => {
+  const page = await session.open('#/learn');
+  const current = page.locator('nav [aria-current="step"]');
+  for (let index = 0; index < chapters.length; ++index) {
+    assert.match(await current.innerText(), new RegExp(`^${index + 1}`));
+    await page.locator('.live > .card').first().waitFor();
+    await page.locator('article .katex').first().waitFor();
+    if (index === chapters.length - 1) break;
+    await page.locator('article .turn button.primary').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((id) => location.hash.includes(`chapter=${id}`), chapters[index + 1]);
+  }
+  await page.getByRole('button', { name: /Now follow a word/ }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: /Follow one word/ }).waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('the surprise of each word is the model’s own', async () => {
+  const text = 'The fox waited in the forest';
+  const page = await session.open(`#/learn?chapter=training&text=${encodeURIComponent(text)}`);
+  const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
+  const trace = await made.json();
+  await page.locator('.live tbody tr').first().waitFor();
+  const shown = await page.locator('.live tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.equal(shown.length, trace.tokens.length - 1);
+  let sum = 0;
+  for (let position = 0; position + 1 < trace.tokens.length; ++position) {
+    const { candidates } = await session.get(`/api/traces/${trace.id}/next?position=${position}&temperature=1&limit=0`);
+    const chance = candidates.find(({ id }) => id === trace.tokens[position + 1].id).probability;
+    assertShows(shown[position][2], chance, `chance at ${position}`);
+    assertShows(shown[position][3], -Math.log(chance), `surprise at ${position}`);
+    sum -= Math.log(chance);
+  }
+  assertShows(await page.locator('.loss').innerText(), sum / shown.length, 'loss');
+  await page.context().close();
+});
+
+test('no serious finding, nothing cut off, in any chapter', async () => {
+  for (const chapter of chapters) {
+    for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+      const page = await session.open(`#/learn?chapter=${chapter}`, { width, dark });
+      await page.locator('.live > *').first().waitFor();
+      await page.waitForLoadState('networkidle');
+      assert.deepEqual(await seriousFindings(page), [], `${chapter} at ${width}`);
+      assert.equal(await overflowsSideways(page), false, `${chapter} at ${width}`);
+      assert.deepEqual(page.problems, [], chapter);
+      await picture(page, `learn-${chapter}-${width}-${dark ? 'dark' : 'light'}`);
+      await page.context().close();
+    }
+  }
+});
