@@ -7,7 +7,7 @@ fuzz_seconds ?= 60
 # only runs one of them again.
 sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|cli)$$
 
-.PHONY: run test build bench fuzz sanitize format format-check lint layers install-deps install-test-deps
+.PHONY: run test page-test build bench fuzz sanitize format format-check lint layers install-deps install-test-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -20,6 +20,13 @@ build:
 
 test: install-test-deps build
 	ctest --test-dir build/release --output-on-failure
+
+# The page alone, then in a browser against the program that embeds it.
+page-test: install-test-deps
+	cd web && npm ci && npm test && npm run check && npm run build
+	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build --preset release --target heed -j $(jobs)
+	cd web && npm run e2e
 
 sanitize: install-test-deps
 	cmake --preset asan $(cmake_flags)

@@ -20,6 +20,8 @@ case "${1:-}" in
     wanted+=("${tests[@]}" "${analysis[@]}")
     command -v node >/dev/null || wanted+=(nodejs)
     command -v npm >/dev/null || wanted+=(npm)
+    # The page's tests drive a browser. Ubuntu has none as a package: set CHROMIUM to one there.
+    command -v chromium >/dev/null || grep -q '^ID=ubuntu' /etc/os-release || wanted+=(chromium)
     ;;
   *)
     echo "usage: $0 [--test]" >&2
