@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <charconv>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -36,6 +38,35 @@ Json parse_json(std::string_view text, std::string_view source) {
   } catch (const Json::exception& error) {
     fail(ErrorCode::corrupt_data, "{}: not valid JSON ({})", source, error.what());
   }
+}
+
+OrderedJson json_number(float value) {
+  if (!std::isfinite(value)) return nullptr;
+  // The shortest digits that give the float back, read as a double: printed, they are the same.
+  char digits[32];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+  double exact = 0;
+  std::from_chars(digits, end, exact);
+  return exact;
+}
+
+OrderedJson json_number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return value;
+}
+
+void append_json_number(std::string& text, float value) {
+  if (!std::isfinite(value)) {
+    text += "null";
+    return;
+  }
+  char digits[32];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
+  text.append(digits, end);
+}
+
+std::string json_text(const OrderedJson& document) {
+  return document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace heed

@@ -68,9 +68,4 @@ void print_head_map(const AttendedText& text, const HeadChoice& choice, const Sc
 void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
                      const Screen& screen);
 
-// The same as documents.
-OrderedJson head_statistics_json(const RankedHead& head);
-OrderedJson pattern_json(View<const float> pattern);  // [T][T]
-OrderedJson word_walk_json(const AttendedText& text, const TextWord& word, const WordWalk& walk);
-
 }  // namespace heed::cli

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "engine/documents.h"
 
 namespace heed::cli {
 namespace {
@@ -73,7 +74,7 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
     const std::vector<TextWord> words = words_of(text.bytes);
     const TextWord& word = find_word(words, options.word, options.occurrence);
     document["walk"] =
-        word_walk_json(text, word, walk(text, word, head_for_word(options, text, word)));
+        word_walk_json(text.bytes, &word, walk(text, word, head_for_word(options, text, word)));
     return print_json(document);
   }
   if (options.layer) {

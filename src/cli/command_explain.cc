@@ -47,18 +47,18 @@ std::string head_name(std::int64_t index, std::int64_t heads) {
   return fmt::format("L{}H{}", index / heads, index % heads);
 }
 
-std::string words_of_reading(const LoadedModel& model, const std::vector<TokenScore>& tokens,
+std::string words_of_reading(const LoadedModel& model, const std::vector<ReadToken>& tokens,
                              int width) {
   std::string words;
-  for (const TokenScore& token : tokens) {
+  for (const ReadToken& token : tokens) {
     words += (words.empty() ? "" : " ") + visible(model.token_bytes(token.token));
   }
   return fit(words, width);
 }
 
-OrderedJson reading_json(const LoadedModel& model, const std::vector<TokenScore>& tokens) {
+OrderedJson reading_json(const LoadedModel& model, const std::vector<ReadToken>& tokens) {
   OrderedJson list = OrderedJson::array();
-  for (const TokenScore& token : tokens) {
+  for (const ReadToken& token : tokens) {
     list.push_back({{"id", token.token},
                     {"token", model.token_bytes(token.token)},
                     {"score", json_number(token.score)}});

@@ -9,6 +9,7 @@
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/documents.h"
 #include "engine/find_config.h"
 #include "model/cache.h"
 #include "model/parameter_count.h"
@@ -47,37 +48,6 @@ void print_presets(bool json) {
   }
   print("\n" + ink.title("Shapes known by name") +
         ink.quiet("  heed params NAME, a config.json or a model directory\n\n") + table.text(ink));
-}
-
-OrderedJson count_json(const std::string& name, const GptConfig& config) {
-  const ParameterCount count = count_parameters(config);
-  const ModelCost cost = model_cost(config);
-  const ParameterCount::Head& head = count.per_head;
-  return {{"name", name},
-          {"total", count.total},
-          {"embedding", count.embedding},
-          {"position", count.position},
-          {"per_head",
-           {{"query", head.query},
-            {"key", head.key},
-            {"value_down", head.value_down},
-            {"value_up", head.value_up},
-            {"total", head.total}}},
-          {"attention_block", count.attention_block},
-          {"attention_total", count.attention_total},
-          {"feed_forward_block", count.feed_forward_block},
-          {"feed_forward_total", count.feed_forward_total},
-          {"biases", count.biases},
-          {"norms", count.norms},
-          {"head", count.head},
-          {"run_bytes", cost.run_bytes},
-          {"train_bytes", cost.train_bytes},
-          {"key_value_bytes_per_token", cost.key_value_bytes_per_token},
-          {"key_value_bytes_per_token_bf16", cache_bytes(config, CacheType::bf16, 1)},
-          {"key_value_bytes_per_token_int8", cache_bytes(config, CacheType::int8, 1)},
-          {"flops_per_token", cost.flops_per_token},
-          {"train_flops_per_token", cost.train_flops_per_token},
-          {"config", gpt_config_to_json(config)}};
 }
 
 // The parts whose sum is the total.
@@ -145,7 +115,7 @@ void print_cost(const GptConfig& config, const Ink& ink) {
 void params(const ParamsOptions& options) {
   if (options.model.empty()) return print_presets(options.json);
   const GptConfig config = find_gpt_config(options.model);
-  if (options.json) return print_json(count_json(options.model, config));
+  if (options.json) return print_json(parameter_count_json(options.model, config));
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   const ParameterCount count = count_parameters(config);

@@ -13,6 +13,7 @@
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/documents.h"
 #include "generate/session.h"
 
 namespace heed::cli {
@@ -49,24 +50,6 @@ std::vector<Candidate> candidates_of(const PredictOptions& options, View<const f
   std::vector<Candidate> candidates = trace_candidates(logits.span(), options.sampling, history);
   candidates.resize(std::min(candidates.size(), options.top));
   return candidates;
-}
-
-OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate) {
-  OrderedJson row{{"id", candidate.token},
-                  {"token", model.token_bytes(candidate.token)},
-                  {"logit", json_number(static_cast<float>(candidate.logit))},
-                  {"scaled", json_number(candidate.scaled_logit)},
-                  {"probability", json_number(candidate.probability(SamplingStage::model))},
-                  {"drawn", json_number(candidate.probability(SamplingStage::temperature))},
-                  {"rank", candidate.rank},
-                  {"after", OrderedJson::object()},
-                  {"removed_by", nullptr}};
-  for (const SamplingStage stage : {SamplingStage::penalties, SamplingStage::top_k,
-                                    SamplingStage::top_p, SamplingStage::min_p}) {
-    row["after"][sampling_stage_name(stage)] = json_number(candidate.probability(stage));
-  }
-  if (!candidate.kept()) row["removed_by"] = sampling_stage_name(candidate.removed_by);
-  return row;
 }
 
 OrderedJson candidates_json(const LoadedModel& model, const std::vector<Candidate>& candidates) {

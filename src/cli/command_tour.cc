@@ -14,6 +14,7 @@
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/documents.h"
 #include "generate/generator.h"
 #include "model/parameter_count.h"
 

@@ -1,8 +1,6 @@
 #include "cli/output.h"
 
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -25,34 +23,6 @@ void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) fail_output();
 }
 
-void print_json(const OrderedJson& document) {
-  // Text that a model wrote need not be UTF-8; JSON must be.
-  print(document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
-}
-
-OrderedJson json_number(float value) {
-  if (!std::isfinite(value)) return nullptr;
-  // The shortest digits that give the float back, read as a double: printed, they are the same.
-  char digits[32];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
-  double exact = 0;
-  std::from_chars(digits, end, exact);
-  return exact;
-}
-
-OrderedJson json_number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return value;
-}
-
-void append_json_number(std::string& text, float value) {
-  if (!std::isfinite(value)) {
-    text += "null";
-    return;
-  }
-  char digits[32];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
-  text.append(digits, end);
-}
+void print_json(const OrderedJson& document) { print(json_text(document) + "\n"); }
 
 }  // namespace heed::cli

@@ -15,12 +15,4 @@ void flush_output();
 // One JSON document and a newline.
 void print_json(const OrderedJson& document);
 
-// A float as a JSON number that reads back as the same float; null where it is not finite, for JSON
-// has no infinity.
-OrderedJson json_number(float value);
-OrderedJson json_number(double value);
-
-// The same text, appended without building a document: for millions of numbers.
-void append_json_number(std::string& text, float value);
-
 }  // namespace heed::cli

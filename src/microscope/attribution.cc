@@ -13,9 +13,14 @@ using Part = AttributionTerm::Part;
 // it.
 class AttributionProbe final : public Probe {
  public:
+  // `kept` (null: a pass that nobody changes) knows patterns that were edited.
   AttributionProbe(const Gpt& gpt, const LogitQuestion& question, AttributionUnit unit,
-                   std::int64_t position)
-      : gpt_(gpt), unit_(unit), position_(position), direction_(logit_direction(gpt, question)) {}
+                   std::int64_t position, const KeptPass* kept = nullptr)
+      : gpt_(gpt),
+        unit_(unit),
+        position_(position),
+        kept_(kept),
+        direction_(logit_direction(gpt, question)) {}
 
   bool wants(const Site& site) const override {
     return site.point == Point::embedding || site.point == Point::position ||
@@ -104,7 +109,7 @@ class AttributionProbe final : public Probe {
   }
 
   void add_sources(std::int64_t layer, std::int64_t head, std::span<const double> read) {
-    const std::vector<double> pattern = mixture_.pattern(head);
+    const std::vector<double> pattern = pattern_row(layer, head);
     for (std::int64_t s = 0; s <= position_; ++s) {
       const std::span<const float> value = mixture_.value(s, head);
       double carried = 0;
@@ -115,6 +120,13 @@ class AttributionProbe final : public Probe {
                         .source = s,
                         .value = pattern[s] * carried});
     }
+  }
+
+  std::vector<double> pattern_row(std::int64_t layer, std::int64_t head) const {
+    if (kept_ == nullptr || !kept_->edits_pattern(layer, head)) return mixture_.pattern(head);
+    const Tensor<float> plane = kept_->plane({Point::pattern, layer}, head);
+    const std::span<const float> row = plane.view()[position_].span();
+    return {row.begin(), row.end()};
   }
 
   // neurons (F)
@@ -134,6 +146,7 @@ class AttributionProbe final : public Probe {
   const Gpt& gpt_;
   AttributionUnit unit_;
   std::int64_t position_;
+  const KeptPass* kept_;
   LogitDirection direction_;
   HeadMixture mixture_;
   std::vector<AttributionTerm> terms_;
@@ -153,6 +166,13 @@ double model_logit(const Gpt& gpt, View<const float> final_norm_row,
     return sum;
   };
   return logit(question.token) - (question.against ? logit(*question.against) : 0.0);
+}
+
+std::int64_t checked_position(std::int64_t position, std::int64_t positions) {
+  if (position == -1) position = positions - 1;
+  require(position >= 0 && position < positions, ErrorCode::invalid_argument,
+          "position {} is not in a text of {} tokens", position, positions);
+  return position;
 }
 
 }  // namespace
@@ -181,10 +201,7 @@ double Attribution::sum() const {
 Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position) {
-  const auto positions = std::ssize(tokens);
-  if (position == -1) position = positions - 1;
-  require(position >= 0 && position < positions, ErrorCode::invalid_argument,
-          "position {} is not in a text of {} tokens", position, positions);
+  position = checked_position(position, std::ssize(tokens));
   // What comes after the position cannot change it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
   AttributionProbe probe(gpt, question, unit, position);
@@ -195,6 +212,19 @@ Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens
           .position = position,
           .terms = probe.terms(),
           .logit = model_logit(gpt, final_norm.slice(0, position, position + 1), question)};
+}
+
+Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
+                            AttributionUnit unit, std::int64_t position) {
+  position = checked_position(position, pass.positions());
+  AttributionProbe probe(pass.gpt(), question, unit, position, &pass);
+  pass.replay(probe);
+  return {.question = question,
+          .unit = unit,
+          .position = position,
+          .terms = probe.terms(),
+          .logit = model_logit(pass.gpt(), pass.final_norm().slice(0, position, position + 1),
+                               question)};
 }
 
 }  // namespace heed

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "microscope/kept_pass.h"
 #include "microscope/logit_direction.h"
 #include "model/gpt.h"
 
@@ -52,5 +53,9 @@ struct Attribution {
 Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position = -1);
+
+// The same of a pass that was kept, with what changed it.
+Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
+                            AttributionUnit unit, std::int64_t position = -1);
 
 }  // namespace heed

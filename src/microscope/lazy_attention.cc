@@ -15,23 +15,6 @@ namespace {
 // What the kernel pools in one go.
 constexpr std::int64_t most_pooled_at_once = 64;
 
-// The region cut off where the plane ends.
-AttentionRegion inside(const LazyAttention& attention, AttentionRegion region) {
-  const std::int64_t positions = attention.positions(region.layer);
-  require(region.head >= 0 && region.head < attention.heads(), ErrorCode::invalid_argument,
-          "head {} does not exist: a layer has heads 0 to {}", region.head, attention.heads() - 1);
-  require(region.pool >= 1 && (region.pool & (region.pool - 1)) == 0, ErrorCode::invalid_argument,
-          "a pool of {} is not a power of two", region.pool);
-  region.query_end = std::min(region.query_end, positions);
-  region.key_end = std::min(region.key_end, positions);
-  require(region.query_begin >= 0 && region.key_begin >= 0 &&
-              region.query_begin < region.query_end && region.key_begin < region.key_end,
-          ErrorCode::invalid_argument,
-          "queries [{}, {}) and keys [{}, {}) hold nothing of {} positions", region.query_begin,
-          region.query_end, region.key_begin, region.key_end, positions);
-  return region;
-}
-
 kernels::AttentionTile tile_of(const AttentionRegion& region) {
   return {.batch = 0,
           .head = 0,
@@ -66,6 +49,22 @@ std::vector<AttendedPosition> largest_of(const std::vector<float>& weights, std:
 }
 
 }  // namespace
+
+AttentionRegion checked_region(const LazyAttention& attention, AttentionRegion region) {
+  const std::int64_t positions = attention.positions(region.layer);
+  require(region.head >= 0 && region.head < attention.heads(), ErrorCode::invalid_argument,
+          "head {} does not exist: a layer has heads 0 to {}", region.head, attention.heads() - 1);
+  require(region.pool >= 1 && (region.pool & (region.pool - 1)) == 0, ErrorCode::invalid_argument,
+          "a pool of {} is not a power of two", region.pool);
+  region.query_end = std::min(region.query_end, positions);
+  region.key_end = std::min(region.key_end, positions);
+  require(region.query_begin >= 0 && region.key_begin >= 0 &&
+              region.query_begin < region.query_end && region.key_begin < region.key_end,
+          ErrorCode::invalid_argument,
+          "queries [{}, {}) and keys [{}, {}) hold nothing of {} positions", region.query_begin,
+          region.query_end, region.key_begin, region.key_end, positions);
+  return region;
+}
 
 LazyAttention::LazyAttention(const GptConfig& config, std::vector<std::int64_t> layers,
                              std::int64_t positions)
@@ -150,7 +149,7 @@ View<const float> LazyAttention::log_sum_exp(std::int64_t layer, std::int64_t he
 }
 
 Tensor<float> LazyAttention::region(const AttentionRegion& wanted) const {
-  const AttentionRegion region = inside(*this, wanted);
+  const AttentionRegion region = checked_region(*this, wanted);
   if (region.pool > 1) return finish_pooling(pool_region(*this, region), region);
   Tensor<float> out(
       Shape{region.query_end - region.query_begin, region.key_end - region.key_begin});
@@ -201,7 +200,7 @@ std::vector<AttendedPosition> LazyAttention::most_attending(std::int64_t layer, 
 }
 
 PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& wanted) {
-  const AttentionRegion region = inside(attention, wanted);
+  const AttentionRegion region = checked_region(attention, wanted);
   const std::int64_t pool = std::min(region.pool, most_pooled_at_once);
   const Shape cells{(region.query_end - region.query_begin + pool - 1) / pool,
                     (region.key_end - region.key_begin + pool - 1) / pool};

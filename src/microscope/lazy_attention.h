@@ -68,6 +68,9 @@ class LazyAttention final : public Probe {
   std::vector<Layer> kept_;  // as in layers_
 };
 
+// The region cut off where the plane ends. Throws what LazyAttention::region throws.
+AttentionRegion checked_region(const LazyAttention& attention, AttentionRegion region);
+
 // Sums and largest elements of a region's cells, for any power of two as a pool.
 struct PooledRegion {
   Tensor<float> sum;

@@ -119,16 +119,37 @@ std::int32_t followed_at(const LensOptions& options, std::int64_t position) {
   return options.followed.size() == 1 ? options.followed.front() : options.followed[position];
 }
 
-}  // namespace
+std::vector<std::int64_t> chosen_positions(const LensOptions& options, std::int64_t positions) {
+  std::vector<std::int64_t> chosen = options.positions;
+  if (chosen.empty()) {
+    chosen.resize(static_cast<std::size_t>(positions));
+    std::iota(chosen.begin(), chosen.end(), 0);
+  }
+  for (const std::int64_t position : chosen) {
+    require(position >= 0 && position < positions, ErrorCode::invalid_argument,
+            "position {} is not in a text of {} tokens", position, positions);
+  }
+  return chosen;
+}
 
-LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                              const LensOptions& options) {
+// Rows of (T, C) at some positions.
+Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> positions) {
+  Tensor<float> rows(Shape{std::ssize(positions), stream.extent(1)});
+  for (std::size_t row = 0; row < positions.size(); ++row) {
+    std::ranges::copy(stream[positions[row]].span(),
+                      rows.view()[static_cast<std::int64_t>(row)].data());
+  }
+  return rows;
+}
+
+// Streams are those of all lens sites, of a text of `length` tokens.
+LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& streams,
+                       const LensOptions& options) {
   const GptConfig& config = gpt.config();
-  const auto positions = std::ssize(tokens);
+  const std::vector<std::int64_t> chosen = chosen_positions(options, length);
+  const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);
   LogitLens lens{.sites = lens_sites(config.layers), .positions = positions};
-  Capture streams(lens.sites);
-  read_text(gpt, tokens, streams);
   const auto sites = std::ssize(lens.sites);
   lens.cells.resize(static_cast<std::size_t>(sites * positions));
 
@@ -139,7 +160,9 @@ LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> toke
   for (std::int64_t begin = 0; begin < positions; begin += rows) {
     const std::int64_t end = std::min(begin + rows, positions);
     const auto stream = [&](std::int64_t site) {
-      return streams.at(lens.sites[site]).view()[0].slice(0, begin, end);
+      return rows_at(streams.at(lens.sites[site]).view()[0],
+                     std::span(chosen).subspan(static_cast<std::size_t>(begin),
+                                               static_cast<std::size_t>(end - begin)));
     };
     last.compute(gpt, stream(sites - 1), options.norm);
     for (std::int64_t site = 0; site < sites; ++site) {
@@ -151,6 +174,23 @@ LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> toke
     }
   }
   return lens;
+}
+
+}  // namespace
+
+LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                              const LensOptions& options) {
+  const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
+  require_followed(options, gpt.config(), chosen);
+  Capture streams(lens_sites(gpt.config().layers));
+  read_text(gpt, tokens, streams);
+  return read_streams(gpt, std::ssize(tokens), streams, options);
+}
+
+LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options) {
+  Capture streams(lens_sites(pass.gpt().config().layers));
+  pass.replay(streams);
+  return read_streams(pass.gpt(), pass.positions(), streams, options);
 }
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "microscope/capture.h"
+#include "microscope/kept_pass.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -36,6 +37,9 @@ struct LensOptions {
   LensNorm norm = LensNorm::final_norm;
   // The token to follow at each position (T); one entry: the same everywhere; none: no token.
   std::vector<std::int32_t> followed{};
+  // The positions that are looked at, ascending; none: all. `followed` then has one token for each
+  // of them.
+  std::vector<std::int64_t> positions{};
 };
 
 // sites x positions
@@ -56,5 +60,8 @@ struct LogitLens {
 // them that is neither 0, 1 nor T.
 LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> tokens,
                               const LensOptions& options = {});
+
+// The same of a pass that was kept, with what changed it.
+LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options = {});
 
 }  // namespace heed

@@ -17,7 +17,7 @@ TokenReading both_ends(std::span<const float> scores, std::int64_t top) {
                       [&](std::int32_t a, std::int32_t b) {
                         return scores[a] != scores[b] ? before(scores[a], scores[b]) : a < b;
                       });
-    std::vector<TokenScore> tokens;
+    std::vector<ReadToken> tokens;
     for (std::int64_t i = 0; i < count; ++i) tokens.push_back({order[i], scores[order[i]]});
     return tokens;
   };

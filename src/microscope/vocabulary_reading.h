@@ -8,15 +8,15 @@
 
 namespace heed {
 
-struct TokenScore {
+struct ReadToken {
   std::int32_t token = 0;
   float score = 0;
 };
 
 // Tokens by their dot product with a direction.
 struct TokenReading {
-  std::vector<TokenScore> most;   // the largest first
-  std::vector<TokenScore> least;  // the smallest first
+  std::vector<ReadToken> most;   // the largest first
+  std::vector<ReadToken> least;  // the smallest first
 };
 
 // Directions (M, C) that something writes, through the vocabulary projection: what they promote and

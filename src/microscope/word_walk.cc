@@ -77,7 +77,7 @@ std::vector<Site> word_walk_sites(std::int64_t layer) {
 }
 
 WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
-                   std::int64_t position) {
+                   std::int64_t position, std::span<const float> shares) {
   const GptConfig& config = gpt.config();
   require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,
           "layer {} does not exist: the model has layers 0 to {}", layer, config.layers - 1);
@@ -111,6 +111,7 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   }
   fill_shares(walk.answers);
   for (KeyAnswer& answer : walk.answers) {
+    if (!shares.empty()) answer.share = shares[static_cast<std::size_t>(answer.position)];
     answer.contribution_length = answer.share * answer.value_length;
   }
 

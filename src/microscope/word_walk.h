@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "microscope/capture.h"
@@ -43,9 +44,10 @@ struct WordWalk {
 // The points that a walk through `layer` reads.
 std::vector<Site> word_walk_sites(std::int64_t layer);
 
-// `capture` holds those points of a pass over one sequence (B = 1).
+// `capture` holds those points of a pass over one sequence (B = 1). `shares` (T) are those of the
+// pattern's row where an intervention changed it; none: softmax of the scores.
 WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
-                   std::int64_t position);
+                   std::int64_t position, std::span<const float> shares = {});
 
 double length(const std::vector<float>& vector);  // Euclidean
 

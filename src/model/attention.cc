@@ -159,6 +159,15 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
   kernels::linear_forward(saved.mixed_values, parameters.projection, out);
 }
 
+kernels::AttentionInput<float> saved_attention_input(const GptConfig& config,
+                                                     const BlockParameters& parameters,
+                                                     std::int64_t layer, const Pass& pass,
+                                                     const AttentionActivations& saved) {
+  const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
+  return attention_input(site, pass,
+                         split_heads(config, pass, View<const float>(saved.query_key_value)));
+}
+
 void self_attention_backward(const GptConfig& config, const BlockParameters& parameters,
                              const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
                              const AttentionActivations& saved,
@@ -171,10 +180,8 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
                                       parameters.projection.precision);
 
   // 2. mixed_values = softmax(query·keyᵀ·scale)·value, the pattern recomputed from log_sum_exp
-  const auto heads = split_heads(config, pass, View<const float>(saved.query_key_value));
   const auto d_heads = split_heads(config, pass, buffers.query_key_value);
-  const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
-  const auto input = attention_input(site, pass, heads);
+  const auto input = saved_attention_input(config, parameters, layer, pass, saved);
   const View<const float> d_mixed = concatenated_heads(config, pass, buffers.mixed_values);
   pass.observe_gradient(Point::mixed_values, layer, d_mixed);
   observe_attention_gradients(pass, layer, input, saved.log_sum_exp, d_mixed);

@@ -13,6 +13,12 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
                             std::int64_t layer, const Pass& pass, View<const float> x,
                             const AttentionActivations& saved, View<float> out);
 
+// What the attention of a pass without a cache read, from what it saved: (B, T, H, D) each.
+kernels::AttentionInput<float> saved_attention_input(const GptConfig& config,
+                                                     const BlockParameters& parameters,
+                                                     std::int64_t layer, const Pass& pass,
+                                                     const AttentionActivations& saved);
+
 // d_x (N, C), overwritten, from d_out (N, C); parameter gradients accumulate. d_query_key_value
 // and d_mixed_values of `buffers` are scratch.
 struct SelfAttentionBackward {

@@ -10,6 +10,10 @@
 
 namespace heed {
 
+std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
+  return checkpoints() / fmt::format("{:08}", step);
+}
+
 bool RunDirectory::holds_a_run() const { return std::filesystem::exists(record_file()); }
 
 void RunDirectory::create(const RunRecord& record) const {

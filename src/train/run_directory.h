@@ -3,6 +3,7 @@
 //   metrics.jsonl   one line a step, one an evaluation
 //   last/           model directory of the last checkpoint, and training_state.safetensors
 //   best/           model directory of the lowest validation loss
+//   checkpoints/    model directories of steps that are kept, such as 00000250/
 #pragma once
 
 #include <filesystem>
@@ -32,6 +33,8 @@ class RunDirectory {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path last() const { return root_ / "last"; }
   std::filesystem::path best() const { return root_ / "best"; }
+  std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  std::filesystem::path checkpoint(std::int64_t step) const;
   std::filesystem::path state_file() const { return last() / "training_state.safetensors"; }
 
   bool holds_a_run() const;

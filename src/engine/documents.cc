@@ -1,0 +1,124 @@
+#include "engine/documents.h"
+
+#include "model/cache.h"
+#include "model/config.h"
+#include "model/parameter_count.h"
+
+namespace heed {
+
+OrderedJson vector_json(std::span<const float> vector) {
+  OrderedJson list = OrderedJson::array();
+  for (const float value : vector) list.push_back(json_number(value));
+  return list;
+}
+
+OrderedJson head_statistics_json(const RankedHead& head) {
+  const HeadStatistics& statistics = head.statistics;
+  return {{"layer", head.layer},
+          {"head", head.head},
+          {"score", json_number(head.score)},
+          {"entropy", json_number(statistics.entropy)},
+          {"evenness", json_number(statistics.evenness)},
+          {"first", json_number(statistics.first)},
+          {"self", json_number(statistics.self)},
+          {"previous", json_number(statistics.previous)},
+          {"distance", json_number(statistics.distance)},
+          {"telling", json_number(statistics.telling)}};
+}
+
+OrderedJson pattern_json(View<const float> pattern) {
+  OrderedJson rows = OrderedJson::array();
+  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
+    OrderedJson row = OrderedJson::array();
+    for (std::int64_t s = 0; s < pattern.extent(1); ++s) row.push_back(json_number(pattern(t, s)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* word,
+                           const WordWalk& walk) {
+  OrderedJson answers = OrderedJson::array();
+  for (const KeyAnswer& answer : walk.answers) {
+    answers.push_back({{"position", answer.position},
+                       {"token", bytes[answer.position]},
+                       {"masked", answer.masked},
+                       {"key", vector_json(answer.key)},
+                       {"value", vector_json(answer.value)},
+                       {"product", json_number(answer.product)},
+                       {"scaled", json_number(answer.scaled)},
+                       {"score", answer.masked ? OrderedJson(nullptr) : json_number(answer.scaled)},
+                       {"share", json_number(answer.share)},
+                       {"value_length", json_number(answer.value_length)},
+                       {"contribution_length", json_number(answer.contribution_length)}});
+  }
+  OrderedJson document;
+  if (word != nullptr) {
+    document["word"] = word->text;
+    document["word_tokens"] = {word->begin, word->end};
+  }
+  document["position"] = walk.position;
+  document["layer"] = walk.layer;
+  document["head"] = walk.head;
+  document["head_size"] = walk.head_size;
+  document["query"] = vector_json(walk.query);
+  document["answers"] = std::move(answers);
+  document["output"] = vector_json(walk.output);
+  document["concatenation"] = vector_json(walk.concatenation);
+  document["head_projection"] = vector_json(walk.head_projection);
+  document["attention_out"] = vector_json(walk.attention_out);
+  document["residual_before"] = vector_json(walk.residual_before);
+  document["residual_after"] = vector_json(walk.residual_after);
+  return document;
+}
+
+OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate) {
+  OrderedJson row{{"id", candidate.token},
+                  {"token", model.token_bytes(candidate.token)},
+                  {"logit", json_number(static_cast<float>(candidate.logit))},
+                  {"scaled", json_number(candidate.scaled_logit)},
+                  {"probability", json_number(candidate.probability(SamplingStage::model))},
+                  {"drawn", json_number(candidate.probability(SamplingStage::temperature))},
+                  {"rank", candidate.rank},
+                  {"after", OrderedJson::object()},
+                  {"removed_by", nullptr}};
+  for (const SamplingStage stage : {SamplingStage::penalties, SamplingStage::top_k,
+                                    SamplingStage::top_p, SamplingStage::min_p}) {
+    row["after"][sampling_stage_name(stage)] = json_number(candidate.probability(stage));
+  }
+  if (!candidate.kept()) row["removed_by"] = sampling_stage_name(candidate.removed_by);
+  return row;
+}
+
+OrderedJson parameter_count_json(const std::string& name, const GptConfig& config) {
+  const ParameterCount count = count_parameters(config);
+  const ModelCost cost = model_cost(config);
+  const ParameterCount::Head& head = count.per_head;
+  return {{"name", name},
+          {"total", count.total},
+          {"embedding", count.embedding},
+          {"position", count.position},
+          {"per_head",
+           {{"query", head.query},
+            {"key", head.key},
+            {"value_down", head.value_down},
+            {"value_up", head.value_up},
+            {"total", head.total}}},
+          {"attention_block", count.attention_block},
+          {"attention_total", count.attention_total},
+          {"feed_forward_block", count.feed_forward_block},
+          {"feed_forward_total", count.feed_forward_total},
+          {"biases", count.biases},
+          {"norms", count.norms},
+          {"head", count.head},
+          {"run_bytes", cost.run_bytes},
+          {"train_bytes", cost.train_bytes},
+          {"key_value_bytes_per_token", cost.key_value_bytes_per_token},
+          {"key_value_bytes_per_token_bf16", cache_bytes(config, CacheType::bf16, 1)},
+          {"key_value_bytes_per_token_int8", cache_bytes(config, CacheType::int8, 1)},
+          {"flops_per_token", cost.flops_per_token},
+          {"train_flops_per_token", cost.train_flops_per_token},
+          {"config", gpt_config_to_json(config)}};
+}
+
+}  // namespace heed
