@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/index_list.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "server/serve.h"
@@ -20,6 +21,7 @@ struct ServeCommandOptions {
   server::ServeOptions serve;
   double request_time = 600;
   double grace_time = 5;
+  std::string trace_budget = "2GiB";
 };
 
 void start(const ServeCommandOptions& options) {
@@ -27,6 +29,7 @@ void start(const ServeCommandOptions& options) {
   serve.http.request_time = server::HttpOptions::Seconds(options.request_time);
   serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
   serve.scheduler.cache_type = kernels::parse_cache_type(options.cache_type);
+  serve.explorer.trace_budget = parse_bytes(options.trace_budget);
   LoadedModel model = load_model_as(options.model, options.dtype);
   const std::string name = model.name;
   server::serve(std::move(model), serve, interrupt_flag(), [&](const std::string& address) {
@@ -34,8 +37,9 @@ void start(const ServeCommandOptions& options) {
   });
 }
 
-void add_serving_command(CLI::App& app, const std::string& name, const std::string& description,
-                         server::Face face) {
+std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const std::string& name,
+                                                         const std::string& description,
+                                                         server::Face face) {
   CLI::App* command = add_command(app, name, description);
   auto options = std::make_shared<ServeCommandOptions>();
   options->serve.face = face;
@@ -99,6 +103,7 @@ void add_serving_command(CLI::App& app, const std::string& name, const std::stri
       ->check(CLI::NonNegativeNumber)
       ->group("Limits");
   command->callback([options] { start(*options); });
+  return options;
 }
 
 }  // namespace
@@ -109,8 +114,27 @@ void add_serve_command(CLI::App& app) {
 }
 
 void add_explore_command(CLI::App& app) {
-  add_serving_command(app, "explore", "Serve the page that shows a model think",
-                      server::Face::explorer);
+  auto options = add_serving_command(app, "explore", "Serve the page that shows a model think",
+                                     server::Face::explorer);
+  CLI::App* command = app.get_subcommand("explore");
+  server::ExplorerOptions& explorer = options->serve.explorer;
+  command
+      ->add_option("--run", explorer.runs,
+                   "Directory of a training run to watch, live or finished; may be repeated")
+      ->type_name("DIR")
+      ->allow_extra_args(false)
+      ->group("Explorer");
+  command
+      ->add_option("--trace-budget", options->trace_budget,
+                   "Memory that traces may take together; those used longest ago go first")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Explorer");
+  command
+      ->add_option("--corpus", explorer.corpus,
+                   "Text that neurons' contexts come from [the microworld, for the starter model]")
+      ->type_name("FILE")
+      ->group("Explorer");
 }
 
 }  // namespace heed::cli

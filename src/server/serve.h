@@ -7,6 +7,7 @@
 
 #include "base/progress.h"
 #include "engine/loaded_model.h"
+#include "server/explorer/options.h"
 #include "server/gate.h"
 #include "server/http_server.h"
 #include "server/scheduler.h"
@@ -24,6 +25,7 @@ struct ServeOptions {
   GateOptions gate{};
   SchedulerOptions scheduler{};
   std::string alias;  // what the model is called; empty: as it was loaded
+  ExplorerOptions explorer{};
 };
 
 // Serves the model until `stop` is set; `listening` is told the address once it can be asked.

@@ -1,0 +1,74 @@
+# Run at build time: compresses every file of DIST into OUTPUT and writes OUTPUT/page_files.cc, the
+# table of them.
+file(GLOB_RECURSE files RELATIVE ${DIST} ${DIST}/*)
+list(SORT files)
+file(MAKE_DIRECTORY ${OUTPUT}/compressed)
+
+set(types_html "text/html; charset=utf-8")
+set(types_js "text/javascript; charset=utf-8")
+set(types_css "text/css; charset=utf-8")
+set(types_svg "image/svg+xml")
+set(types_png "image/png")
+set(types_json "application/json")
+set(types_txt "text/plain; charset=utf-8")
+set(types_woff2 "font/woff2")
+
+set(embedded "")
+set(rows "")
+set(index 0)
+foreach(file IN LISTS files)
+  string(REGEX REPLACE ".*\\." "" extension ${file})
+  if(NOT DEFINED types_${extension})
+    message(FATAL_ERROR "${file}: what content type has .${extension}?")
+  endif()
+  set(compressed ${OUTPUT}/compressed/${index}.gz)
+  execute_process(COMMAND gzip -9 -n -c ${DIST}/${file} OUTPUT_FILE ${compressed}
+    RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "gzip cannot compress ${file}")
+  endif()
+  file(SHA256 ${compressed} hash)
+  string(SUBSTRING ${hash} 0 16 hash)
+  set(path "/${file}")
+  if(file STREQUAL "index.html")
+    set(path "/")
+  endif()
+  string(APPEND embedded "HEED_EMBED(heed_page_${index}, \"${compressed}\")\n")
+  string(APPEND rows "    {\"${path}\", \"${types_${extension}}\", \"\\\"${hash}\\\"\",\n"
+    "     {heed_page_${index}_begin, static_cast<std::size_t>(heed_page_${index}_end - "
+    "heed_page_${index}_begin)}},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+
+if(index EQUAL 0)
+  set(table "std::span<const PageFile> page_files() { return {}; }")
+else()
+  set(table "std::span<const PageFile> page_files() {
+  static const PageFile files[] = {
+${rows}  };
+  return files;
+}")
+endif()
+
+file(WRITE ${OUTPUT}/page_files.cc
+"// The page's files, compressed, in the read-only data of the program.
+#include \"server/explorer/page.h\"
+
+#define HEED_EMBED(symbol, path)                                        \\
+  asm(\".pushsection .rodata, \\\"a\\\", @progbits\\n\"                        \\
+      \".hidden \" #symbol \"_begin\\n.global \" #symbol \"_begin\\n\"         \\
+      #symbol \"_begin:\\n.incbin \\\"\" path \"\\\"\\n\"                        \\
+      \".hidden \" #symbol \"_end\\n.global \" #symbol \"_end\\n\"             \\
+      #symbol \"_end:\\n.byte 0\\n.popsection\\n\");                         \\
+  extern \"C\" {                                                          \\
+  __attribute__((visibility(\"hidden\"))) extern const char symbol##_begin[]; \\
+  __attribute__((visibility(\"hidden\"))) extern const char symbol##_end[];   \\
+  }
+
+${embedded}
+namespace heed::server {
+
+${table}
+
+}  // namespace heed::server
+")

@@ -1,0 +1,422 @@
+#include "server/explorer/derivation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "microscope/capture.h"
+#include "microscope/point_names.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+constexpr const char* known_points =
+    "hook_embed, hook_pos_embed, hook_resid_pre, hook_resid_mid, hook_resid_post, "
+    "ln1.hook_scale, ln1.hook_normalized, ln2.hook_scale, ln2.hook_normalized, "
+    "ln_final.hook_scale, ln_final.hook_normalized, attn.hook_q, attn.hook_k, attn.hook_v, "
+    "attn.hook_attn_scores, attn.hook_pattern, attn.hook_z, attn.hook_result, hook_attn_out, "
+    "mlp.hook_pre, mlp.hook_post, hook_mlp_out and logits";
+
+class Deriver {
+ public:
+  Deriver(StoredTrace& trace, const NumberPlace& place)
+      : trace_(trace), pass_(*trace.pass), config_(trace.config()), place_(place) {}
+
+  Derivation at(const Site& site) {
+    derivation_.name = site_name(site);
+    layer_ = site.layer;
+    switch (site.point) {
+      case Point::embedding: embedding(); break;
+      case Point::position: position_embedding(); break;
+      case Point::residual_pre: residual_pre(); break;
+      case Point::residual_mid:
+        stream_sum("resid_mid", "resid_pre", block().residual_pre, "attn_out",
+                   pass_.attention_out(layer_), block().residual_mid);
+        break;
+      case Point::residual_post: residual_post(layer_, "resid_post"); break;
+      case Point::norm_1_scale: scale(block().residual_pre, block().norm_1_saved); break;
+      case Point::norm_2_scale: scale(block().residual_mid, block().norm_2_saved); break;
+      case Point::final_scale: scale(last_residual(), final_saved()); break;
+      case Point::norm_1_normalized: normalized(block().residual_pre, block().norm_1_saved); break;
+      case Point::norm_2_normalized: normalized(block().residual_mid, block().norm_2_saved); break;
+      case Point::final_normalized: normalized(last_residual(), final_saved()); break;
+      case Point::query: projection(0, "q", "Q"); break;
+      case Point::key: projection(1, "k", "K"); break;
+      case Point::value: projection(2, "v", "V"); break;
+      case Point::scores: scores(); break;
+      case Point::pattern: pattern(); break;
+      case Point::mixed_values: mixed_values(); break;
+      case Point::attention_out: attention_out(); break;
+      case Point::neurons_pre: neurons_pre(); break;
+      case Point::neurons_post: neurons_post(); break;
+      case Point::feed_forward_out: feed_forward_out(); break;
+    }
+    if (pass_.edits(site)) {
+      add("intervention", derivation_.value - derivation_.sum(), 1);
+    }
+    return std::move(derivation_);
+  }
+
+  // What one head adds to the stream.
+  Derivation result(std::int64_t layer) {
+    layer_ = layer;
+    const std::int64_t c = channel();
+    derivation_.name = fmt::format("blocks.{}.attn.hook_result[{}, {}, {}]", layer, place_.position,
+                                   place_.head, c);
+    describe("r_c = Σ_j z_j W_O[j,c]", R"(r_c = \sum_j z_j\, W_O[j,c])", "sum");
+    derivation_.value = add_head_result(place_.head, c);
+    return std::move(derivation_);
+  }
+
+  Derivation logits() {
+    require_index(config_.vocabulary_size, "token");
+    const LinearWeights& head = parameters().head();
+    derivation_.name = fmt::format("logits[{}, {}]", place_.position, place_.index);
+    describe("logit_w = Σ_c x_c W_U[c,w] + b_w",
+             R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)", "sum");
+    linear(pass_.final_norm()[place_.position], head, place_.index);
+    const Tensor<float> logits = pass_.logits(place_.position, place_.position + 1);
+    derivation_.value = logits[place_.index];
+    return std::move(derivation_);
+  }
+
+ private:
+  const GptParameters& parameters() const { return trace_.model().gpt.parameters(); }
+  const BlockParameters& weights() const { return parameters().block(layer_); }
+  const BlockActivations& block() const { return pass_.activations().block(layer_); }
+  View<const float> last_residual() const { return pass_.activations().last_residual(); }
+  const NormSaved& final_saved() const { return pass_.activations().final_norm_saved(); }
+
+  void require_index(std::int64_t count, const char* what) const {
+    require(place_.index >= 0 && place_.index < count, ErrorCode::invalid_argument,
+            "{} {} does not exist: there are 0 to {}", what, place_.index, count - 1);
+  }
+  std::int64_t channel() const {
+    require_index(config_.channels, "channel");
+    return place_.index;
+  }
+
+  void describe(const char* formula, const char* latex, const char* operation) {
+    derivation_.formula = formula;
+    derivation_.latex = latex;
+    derivation_.operation = operation;
+  }
+  void add(std::string label, double left, double right) {
+    derivation_.terms.push_back({std::move(label), left, right, left * right});
+  }
+  void number(double value, std::initializer_list<std::int64_t> indices) {
+    derivation_.value = value;
+    std::string text;
+    for (const std::int64_t index : indices) {
+      text += (text.empty() ? "" : ", ") + std::to_string(index);
+    }
+    derivation_.name += "[" + text + "]";
+  }
+  std::string token_label(std::int64_t position) const {
+    const auto index = static_cast<std::size_t>(position);
+    return fmt::format("{}: {}", position, token_text(trace_.model(), pass_.tokens()[index]));
+  }
+
+  // y_o = Σ_i x_i W[o,i] + b_o, terms named by their input.
+  void linear(View<const float> x, const LinearWeights& matrix, std::int64_t output,
+              const char* input = "channel") {
+    for (std::int64_t i = 0; i < x.extent(0); ++i) {
+      add(fmt::format("{} {}", input, i), x(i), matrix.weight(output, i));
+    }
+    if (matrix.bias.present()) derivation_.bias = matrix.bias(output);
+  }
+
+  // Embeddings as the pass used them, for nothing else holds them.
+  double observed(Point point) const {
+    Capture capture(std::vector<Site>{{point, -1}});
+    pass_.replay(capture);
+    return capture.at({point, -1}).view()(0, place_.position, place_.index);
+  }
+
+  void embedding() {
+    const std::int64_t c = channel();
+    const std::int32_t token = pass_.tokens()[static_cast<std::size_t>(place_.position)];
+    describe("e_c = W_E[token, c]", R"(e_c = W_E[\mathrm{token}, c])", "sum");
+    add(token_label(place_.position), parameters().token_embedding()(token, c), 1);
+    number(observed(Point::embedding), {place_.position, c});
+  }
+
+  void position_embedding() {
+    const std::int64_t c = channel();
+    describe("p_c = W_P[position, c]", R"(p_c = W_P[\mathrm{position}, c])", "sum");
+    add(fmt::format("position {}", place_.position),
+        parameters().position_embedding()(place_.position, c), 1);
+    number(observed(Point::position), {place_.position, c});
+  }
+
+  void residual_pre() {
+    if (layer_ > 0) return residual_post(layer_ - 1, "resid_pre");
+    const std::int64_t c = channel();
+    describe("x_c = e_c + p_c", R"(x_c = e_c + p_c)", "sum");
+    add("hook_embed", observed(Point::embedding), 1);
+    add("hook_pos_embed", observed(Point::position), 1);
+    number(block().residual_pre(place_.position, c), {place_.position, c});
+  }
+
+  void residual_post(std::int64_t layer, const char* name) {
+    const BlockActivations& of = pass_.activations().block(layer);
+    stream_sum(name, "resid_mid", of.residual_mid, "mlp_out", pass_.feed_forward_out(layer),
+               of.residual_post);
+  }
+
+  void stream_sum(const char* name, const char* before, View<const float> stream, const char* what,
+                  View<const float> added, View<const float> sum) {
+    const std::int64_t c = channel();
+    derivation_.formula = fmt::format("{}_c = {}_c + {}_c", name, before, what);
+    derivation_.latex = R"(x'_c = x_c + \Delta_c)";
+    add(before, stream(place_.position, c), 1);
+    add(what, added(place_.position, c), 1);
+    number(sum(place_.position, c), {place_.position, c});
+  }
+
+  // σ = √(mean (x − μ)² + ε) as a sum: each (x_c − μ)² / (C·σ), and ε / σ.
+  void scale(View<const float> x, const NormSaved& saved) {
+    describe("σ = √( mean_c (x_c − μ)² + ε ) = Σ_c (x_c − μ)² / (C σ) + ε / σ",
+             R"(\sigma = \sqrt{\tfrac1C \sum_c (x_c-\mu)^2 + \varepsilon})", "norm");
+    const double sigma = 1.0 / saved.reciprocal_deviation(place_.position);
+    const double mean = saved.mean(place_.position);
+    const auto channels = static_cast<double>(config_.channels);
+    for (std::int64_t c = 0; c < config_.channels; ++c) {
+      const double centred = x(place_.position, c) - mean;
+      add(fmt::format("channel {}", c), centred, centred / (channels * sigma));
+    }
+    derivation_.bias = static_cast<double>(config_.norm_epsilon) / sigma;
+    number(static_cast<float>(sigma), {place_.position, 0});
+  }
+
+  void normalized(View<const float> x, const NormSaved& saved) {
+    const std::int64_t c = channel();
+    describe("x̂_c = (x_c − μ) / σ", R"(\hat x_c = \frac{x_c - \mu}{\sigma})", "norm");
+    const double reciprocal = saved.reciprocal_deviation(place_.position);
+    const double mean = saved.mean(place_.position);
+    add("x / σ", x(place_.position, c), reciprocal);
+    add("−μ / σ", -mean, reciprocal);
+    number((x(place_.position, c) - mean) * reciprocal, {place_.position, c});
+  }
+
+  void projection(std::int64_t third, const char* letter, const char* matrix) {
+    require_index(config_.head_size, "number");
+    const std::int64_t row =
+        third * config_.attention_width() + place_.head * config_.head_size + place_.index;
+    derivation_.formula = fmt::format("{}_j = Σ_c x_c W_{}[c,j] + b_j", letter, matrix);
+    derivation_.latex = fmt::format(R"({}_j = \sum_c x_c\, W_{}[c,j] + b_j)", letter, matrix);
+    linear(block().norm_1[place_.position], weights().query_key_value, row);
+    number(block().attention.query_key_value(place_.position, row),
+           {place_.position, place_.head, place_.index});
+  }
+
+  float projected(std::int64_t third, std::int64_t position, std::int64_t j) const {
+    return block().attention.query_key_value(
+        position, third * config_.attention_width() + place_.head * config_.head_size + j);
+  }
+
+  std::vector<float> row(AttentionValues values) const {
+    const Tensor<float> weights = trace_.attention->region({.layer = layer_,
+                                                            .head = place_.head,
+                                                            .query_begin = place_.position,
+                                                            .query_end = place_.position + 1,
+                                                            .key_end = trace_.positions(),
+                                                            .values = values});
+    return {weights.span().begin(), weights.span().end()};
+  }
+
+  void scores() {
+    describe("s = Σ_j q_j k_j / √D", R"(s = \frac{1}{\sqrt D} \sum_j q_j k_j)", "sum");
+    const double root = std::sqrt(static_cast<double>(config_.head_size));
+    if (place_.key <= place_.position) {
+      for (std::int64_t j = 0; j < config_.head_size; ++j) {
+        add(fmt::format("number {}", j), projected(0, place_.position, j),
+            projected(1, place_.key, j));
+        derivation_.terms.back().value /= root;
+      }
+    }
+    number(row(AttentionValues::scores)[static_cast<std::size_t>(place_.key)],
+           {place_.head, place_.position, place_.key});
+  }
+
+  void pattern() {
+    describe("p = e^s / Σ_k e^{s_k}, over the keys that the query may see",
+             R"(p = \frac{e^{s}}{\sum_k e^{s_k}})", "softmax");
+    const std::vector<float> scores = row(AttentionValues::scores);
+    double largest = -std::numeric_limits<double>::infinity();
+    for (const float score : scores) largest = std::max<double>(largest, score);
+    double sum = 0;
+    for (const float score : scores) sum += std::exp(score - largest);
+    if (place_.key <= place_.position) {
+      add(token_label(place_.key), std::exp(scores[static_cast<std::size_t>(place_.key)] - largest),
+          1.0 / sum);
+    }
+    number(row(AttentionValues::pattern)[static_cast<std::size_t>(place_.key)],
+           {place_.head, place_.position, place_.key});
+  }
+
+  void mixed_values() {
+    require_index(config_.head_size, "number");
+    describe("z_j = Σ_s p_s v_{s,j}", R"(z_j = \sum_s p_s\, v_{s,j})", "sum");
+    const std::vector<float> shares = row(AttentionValues::pattern);
+    for (std::int64_t s = 0; s <= place_.position; ++s) {
+      add(token_label(s), shares[static_cast<std::size_t>(s)], projected(2, s, place_.index));
+    }
+    number(block().attention.mixed_values(place_.position,
+                                          place_.head * config_.head_size + place_.index),
+           {place_.position, place_.head, place_.index});
+  }
+
+  // Σ_j z_j W_O[j,c] of one head; its terms are added.
+  double add_head_result(std::int64_t head, std::int64_t c) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < config_.head_size; ++j) {
+      const std::int64_t column = head * config_.head_size + j;
+      add(fmt::format("number {}", j), block().attention.mixed_values(place_.position, column),
+          weights().projection.weight(c, column));
+      sum += derivation_.terms.back().value;
+    }
+    return sum;
+  }
+
+  void attention_out() {
+    const std::int64_t c = channel();
+    describe("a_c = Σ_h r_{h,c} + b_c, and r_{h,c} = Σ_j z_{h,j} W_O[h,j,c]",
+             R"(a_c = \sum_h r_{h,c} + b_c,\quad r_{h,c} = \sum_j z_{h,j}\, W_O[h,j,c])", "sum");
+    for (std::int64_t head = 0; head < config_.heads; ++head) {
+      const double result = add_head_result(head, c);
+      derivation_.terms.resize(static_cast<std::size_t>(head));
+      add(fmt::format("head {}", head), result, 1);
+    }
+    const LinearWeights& projection = weights().projection;
+    if (projection.bias.present()) derivation_.bias = projection.bias(c);
+    number(pass_.attention_out(layer_)(place_.position, c), {place_.position, c});
+  }
+
+  void neurons_pre() {
+    require_index(config_.feed_forward, "neuron");
+    describe("n_i = Σ_c x_c W_in[c,i] + b_i", R"(n_i = \sum_c x_c\, W_{in}[c,i] + b_i)", "sum");
+    linear(block().norm_2[place_.position], weights().up, place_.index);
+    number(block().feed_forward.pre(place_.position, place_.index),
+           {place_.position, place_.index});
+  }
+
+  void neurons_post() {
+    require_index(config_.feed_forward, "neuron");
+    if (config_.activation == Activation::relu) {
+      describe("m_i = max(n_i, 0)", R"(m_i = \max(n_i, 0))", "relu");
+    } else {
+      describe("m_i = n_i · Φ(n_i)", R"(m_i = n_i\,\Phi(n_i))", "gelu");
+    }
+    const double pre = block().feed_forward.pre(place_.position, place_.index);
+    const double post = block().feed_forward.post(place_.position, place_.index);
+    const bool edited = pass_.edits({Point::neurons_post, layer_});
+    add("pre · gate", pre, pre != 0 && !edited ? post / pre : gate(pre));
+    number(post, {place_.position, place_.index});
+  }
+
+  // How much of a neuron's input its activation lets through.
+  double gate(double x) const {
+    switch (config_.activation) {
+      case Activation::relu: return x > 0 ? 1 : 0;
+      case Activation::gelu_erf: return 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+      case Activation::gelu_tanh: break;
+    }
+    constexpr double root_two_over_pi = 0.7978845608028654;
+    return 0.5 * (1 + std::tanh(root_two_over_pi * (x + 0.044715 * x * x * x)));
+  }
+
+  void feed_forward_out() {
+    const std::int64_t c = channel();
+    describe("f_c = Σ_i m_i W_out[i,c] + b_c", R"(f_c = \sum_i m_i\, W_{out}[i,c] + b_c)", "sum");
+    linear(block().feed_forward.post[place_.position], weights().down, c, "neuron");
+    number(pass_.feed_forward_out(layer_)(place_.position, c), {place_.position, c});
+  }
+
+  StoredTrace& trace_;
+  const KeptPass& pass_;
+  const GptConfig& config_;
+  const NumberPlace& place_;
+  std::int64_t layer_ = -1;
+  Derivation derivation_;
+};
+
+// "blocks.2.attn.hook_result", "attn.hook_result", "result": the layer that it names, or `layer`.
+std::optional<std::int64_t> layer_of_result(const std::string& point, std::int64_t layer) {
+  if (point == "result" || point == "hook_result" || point == "attn.hook_result") return layer;
+  std::string as_z = point;
+  const std::size_t at = as_z.find("hook_result");
+  if (at == std::string::npos) return std::nullopt;
+  as_z.replace(at, as_z.size() - at, "hook_z");
+  const auto site = site_from_name(as_z);
+  return site ? std::optional(site->layer) : std::nullopt;
+}
+
+Site chosen_site(const NumberPlace& place, const GptConfig& config) {
+  if (const auto exact = site_from_name(place.point)) {
+    if (exact->layer >= 0) checked_layer(exact->layer, config);
+    return *exact;
+  }
+  std::vector<Site> sites = sites_named(place.point, config.layers);
+  if (sites.size() > 1) {
+    const std::int64_t layer = checked_layer(place.layer, config);
+    std::erase_if(sites, [&](const Site& site) { return site.layer != layer; });
+  }
+  require(sites.size() == 1, ErrorCode::invalid_argument, "'{}' is no single point; there are {}",
+          place.point.substr(0, 80), known_points);
+  return sites.front();
+}
+
+}  // namespace
+
+double Derivation::sum() const {
+  double total = bias;
+  for (const DerivationTerm& term : terms) total += term.value;
+  return total;
+}
+
+Derivation derive(StoredTrace& trace, const NumberPlace& place) {
+  const GptConfig& config = trace.config();
+  checked_position(place.position, trace);
+  checked_head(place.head, config);
+  require(place.key >= 0 && place.key < trace.positions(), ErrorCode::invalid_argument,
+          "key {} does not exist: the text has positions 0 to {}", place.key,
+          trace.positions() - 1);
+  Deriver deriver(trace, place);
+  if (place.point == "logits") return deriver.logits();
+  if (const auto layer = layer_of_result(place.point, place.layer)) {
+    return deriver.result(checked_layer(*layer, config));
+  }
+  return deriver.at(chosen_site(place, config));
+}
+
+OrderedJson derivation_json(Derivation derivation, std::size_t most) {
+  std::vector<DerivationTerm>& terms = derivation.terms;
+  const std::size_t count = terms.size();
+  std::ranges::stable_sort(terms, [](const DerivationTerm& a, const DerivationTerm& b) {
+    return std::abs(a.value) > std::abs(b.value);
+  });
+  double rest = 0;
+  for (std::size_t i = std::min(most, count); i < count; ++i) rest += terms[i].value;
+  terms.resize(std::min(most, count));
+  OrderedJson rows = OrderedJson::array();
+  for (const DerivationTerm& term : terms) {
+    rows.push_back({{"label", term.label},
+                    {"left", json_number(term.left)},
+                    {"right", json_number(term.right)},
+                    {"value", json_number(term.value)}});
+  }
+  return {{"name", derivation.name},
+          {"value", json_number(static_cast<float>(derivation.value))},
+          {"formula", derivation.formula},
+          {"latex", derivation.latex},
+          {"operation", derivation.operation},
+          {"terms", std::move(rows)},
+          {"count", count},
+          {"rest", json_number(rest)},
+          {"bias", json_number(derivation.bias)}};
+}
+
+}  // namespace heed::server

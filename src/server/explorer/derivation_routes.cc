@@ -1,0 +1,28 @@
+// Where a number comes from.
+#include "server/explorer/derivation.h"
+#include "server/explorer/state.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::int64_t usual_terms = 24;
+
+Reply derivation(State& state, const Request& request) {
+  StoredTrace& trace = trace_of(state, request);
+  const NumberPlace place{.point = request.parameter("point").value_or(""),
+                          .layer = request.integer("layer", -1),
+                          .head = request.integer("head", 0),
+                          .position = position_of(request, trace),
+                          .index = request.integer("index", 0),
+                          .key = request.integer("key", 0)};
+  const auto terms = static_cast<std::size_t>(bounded(request, "terms", usual_terms, 1, 1 << 20));
+  return json_reply(derivation_json(derive(trace, place), terms));
+}
+
+}  // namespace
+
+void add_derivation_routes(StateRoutes& routes) {
+  routes.add("GET", "/api/traces/{id}/derivation", derivation);
+}
+
+}  // namespace heed::server

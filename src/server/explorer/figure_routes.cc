@@ -1,0 +1,168 @@
+// Figures of a trace as files: the ones that heed draws itself.
+#include <algorithm>
+
+#include "base/error.h"
+#include "generate/sampler.h"
+#include "microscope/figure.h"
+#include "microscope/head_scan.h"
+#include "microscope/logit_lens.h"
+#include "server/explorer/array_reply.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::size_t shown_characters = 400;  // of the text, in a caption
+constexpr std::size_t bars = 20;
+constexpr std::int64_t largest_map = 2048;  // positions of an attention map
+
+std::vector<std::string> token_labels(const StoredTrace& trace) {
+  std::vector<std::string> labels;
+  for (const std::int32_t token : trace.pass->tokens()) {
+    labels.push_back(token_text(trace.model(), token));
+  }
+  return labels;
+}
+
+std::vector<std::string> numbered(std::int64_t count) {
+  std::vector<std::string> labels;
+  for (std::int64_t i = 0; i < count; ++i) labels.push_back(std::to_string(i));
+  return labels;
+}
+
+std::string caption(const StoredTrace& trace) {
+  std::string text;
+  for (const std::string& label : token_labels(trace)) text += label;
+  if (text.size() > shown_characters) {
+    std::size_t end = shown_characters;
+    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text = text.substr(0, end) + "…";
+  }
+  std::string line = fmt::format("Model {}, text “{}”.", trace.model().name, text);
+  if (!trace.interventions.empty()) {
+    line += fmt::format(" With {} interventions.", trace.interventions.size());
+  }
+  return line;
+}
+
+Figure attention_figure(StoredTrace& trace, const Request& request) {
+  const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.config());
+  const std::int64_t head = checked_head(request.integer("head", 0), trace.config());
+  if (trace.positions() > largest_map) {
+    throw HttpError(413, fmt::format("a map of {} positions is larger than {}: take a part as an "
+                                     "array",
+                                     trace.positions(), largest_map));
+  }
+  const Tensor<float> pattern = trace.attention->region(
+      {.layer = layer, .head = head, .query_end = trace.positions(), .key_end = trace.positions()});
+  return draw_heat_map(
+      {.values = pattern,
+       .row_labels = token_labels(trace),
+       .column_labels = token_labels(trace),
+       .row_axis = "query",
+       .column_axis = "key",
+       .value_name = "attention",
+       .scale = FigureScale::share},
+      {.title = fmt::format("Attention of head {}.{}", layer, head), .caption = caption(trace)});
+}
+
+double statistic_of(const HeadStatistics& statistics, const std::string& name) {
+  if (name == "entropy") return statistics.entropy;
+  if (name == "evenness") return statistics.evenness;
+  if (name == "distance") return statistics.distance;
+  if (name == "first") return statistics.first;
+  if (name == "self") return statistics.self;
+  if (name == "previous") return statistics.previous;
+  if (name == "duplicate") return statistics.duplicate;
+  if (name == "induction") return statistics.induction;
+  return statistics.telling;
+}
+
+Figure heads_figure(const StoredTrace& trace, const Request& request) {
+  const std::string statistic = one_of(request, "statistic",
+                                       {"telling", "entropy", "evenness", "distance", "first",
+                                        "self", "previous", "duplicate", "induction"});
+  HeadScan scan(trace.config());
+  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
+  trace.pass->replay(scan);
+  Tensor<float> values(Shape{scan.layers(), scan.heads()});
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      values.view()(layer, head) =
+          static_cast<float>(statistic_of(scan.statistics(layer, head), statistic));
+    }
+  }
+  return draw_heat_map({.values = std::as_const(values).view(),
+                        .row_labels = numbered(scan.layers()),
+                        .column_labels = numbered(scan.heads()),
+                        .row_axis = "layer",
+                        .column_axis = "head",
+                        .value_name = statistic},
+                       {.title = "What every head does: " + statistic, .caption = caption(trace)});
+}
+
+Figure lens_figure(const StoredTrace& trace) {
+  const LogitLens lens = look_through_layers(*trace.pass, {.top = 1});
+  const auto rows = std::ssize(lens.sites);
+  Tensor<float> values(Shape{rows, lens.positions});
+  std::vector<std::string> labels, texts;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const Site& site = lens.sites[static_cast<std::size_t>(row)];
+    labels.push_back(site.point == Point::residual_post ? "final_post"
+                                                        : fmt::format("{}_pre", site.layer));
+    for (std::int64_t t = 0; t < lens.positions; ++t) {
+      const LensToken& best = lens.at(row, t).top.front();
+      values.view()(row, t) = static_cast<float>(best.probability);
+      texts.push_back(token_text(trace.model(), best.token));
+    }
+  }
+  return draw_heat_map(
+      {.values = std::as_const(values).view(),
+       .row_labels = std::move(labels),
+       .column_labels = token_labels(trace),
+       .row_axis = "stream",
+       .column_axis = "after",
+       .value_name = "probability",
+       .scale = FigureScale::share,
+       .cell_texts = std::move(texts)},
+      {.title = "Logit lens: what each layer would say", .caption = caption(trace)});
+}
+
+Figure next_figure(const StoredTrace& trace, const Request& request) {
+  const std::int64_t position = position_of(request, trace);
+  const Tensor<float> logits = trace.pass->logits(position, position + 1);
+  const std::vector<Candidate> all =
+      trace_candidates(logits.span(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, {});
+  BarFigure figure{.value_name = "probability"};
+  for (const Candidate& candidate : std::span(all).first(std::min(bars, all.size()))) {
+    figure.labels.push_back(token_text(trace.model(), candidate.token));
+    figure.values.push_back(candidate.probability(SamplingStage::model));
+  }
+  return draw_bars(figure, {.title = fmt::format("What comes after position {}", position),
+                            .caption = caption(trace)});
+}
+
+Reply figure(State& state, const Request& request) {
+  StoredTrace& trace = trace_of(state, request);
+  const std::string kind = one_of(request, "kind", {"attention", "heads", "lens", "next"});
+  const std::string format = one_of(request, "format", {"svg", "png", "html"});
+  const Figure drawn = kind == "attention" ? attention_figure(trace, request)
+                       : kind == "heads"   ? heads_figure(trace, request)
+                       : kind == "lens"    ? lens_figure(trace)
+                                           : next_figure(trace, request);
+  Reply reply = format == "png"   ? text_reply(png_bytes(drawn), "image/png")
+                : format == "svg" ? text_reply(svg_text(drawn), "image/svg+xml")
+                                  : text_reply(html_text(drawn), "text/html; charset=utf-8");
+  reply.headers.emplace_back("Content-Disposition",
+                             "attachment; filename=\"heed-" + kind + "." + format + "\"");
+  return reply;
+}
+
+}  // namespace
+
+void add_figure_routes(StateRoutes& routes) {
+  routes.add("GET", "/api/traces/{id}/figure", figure);
+}
+
+}  // namespace heed::server

@@ -1,0 +1,194 @@
+// Writing on, token by token, as events; each step takes its turn, so that others can go between.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "engine/documents.h"
+#include "generate/generator.h"
+#include "generate/session.h"
+#include "generate/text_stream.h"
+#include "server/explorer/body_fields.h"
+#include "server/explorer/intervention_json.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+SamplingOptions sampling_of(const BodyFields& fields) {
+  SamplingOptions sampling;
+  sampling.temperature = fields.number("temperature", sampling.temperature);
+  sampling.top_k = fields.integer("top_k", sampling.top_k);
+  sampling.top_p = fields.number("top_p", sampling.top_p);
+  sampling.min_p = fields.number("min_p", sampling.min_p);
+  sampling.repeat_penalty = fields.number("repeat_penalty", sampling.repeat_penalty);
+  sampling.repeat_last_n = fields.integer("repeat_last_n", sampling.repeat_last_n);
+  sampling.presence_penalty = fields.number("presence_penalty", sampling.presence_penalty);
+  sampling.frequency_penalty = fields.number("frequency_penalty", sampling.frequency_penalty);
+  const std::int64_t seed = fields.integer("seed", 0);
+  require(seed >= 0, ErrorCode::invalid_argument, "\"seed\" must be 0 or more, not {}", seed);
+  sampling.seed = static_cast<std::uint64_t>(seed);
+  sampling.validate();
+  return sampling;
+}
+
+// One text that is being written. Its steps are called on the computing thread.
+class Writing {
+ public:
+  Writing(State& state, const BodyFields& fields)
+      : state_(state),
+        source_(state.models.explored()),
+        tokens_(prompt_of(fields)),
+        prompt_length_(tokens_.size()),
+        sampling_(sampling_of(fields)),
+        sampler_(sampling_),
+        interventions_(fields.has("interventions") ? fields.array("interventions") : Json::array()),
+        session_(source_.model->gpt) {
+    const GptConfig& config = source_.model->gpt.config();
+    const auto positions = std::ssize(tokens_);
+    require(positions <= config.context, ErrorCode::invalid_argument,
+            "the text has {} tokens, more than the model's context of {}; shorten it", positions,
+            config.context);
+    most_ = fields.integer("max_new_tokens", 32);
+    require(most_ >= 1 && most_ <= config.context, ErrorCode::invalid_argument,
+            "\"max_new_tokens\" must be 1 to {}, not {}", config.context, most_);
+    top_ = fields.integer("top", 10);
+    require(top_ >= 0 && top_ <= config.vocabulary_size, ErrorCode::invalid_argument,
+            "\"top\" must be 0 to {}, not {}", config.vocabulary_size, top_);
+    state.traces.require_room(config, std::min(positions + most_, config.context));
+    editor_ = read_interventions(interventions_, {.gpt = source_.model->gpt,
+                                                  .tokens = tokens_,
+                                                  .traces = state.traces,
+                                                  .last_position = config.context - 1});
+    session_.set_editor(editor_.get());
+  }
+
+  bool is_done() const { return finish_reason_ != nullptr; }
+
+  // One more token, as an event.
+  std::string step() {
+    const auto unread =
+        std::span<const std::int32_t>(tokens_).subspan(static_cast<std::size_t>(session_.length()));
+    const std::span<const float> read = session_.feed(unread);
+    std::vector<float> logits(read.begin(), read.end());
+    forbid_nameless(logits);
+    const std::vector<Candidate> candidates = trace_candidates(logits, sampling_, tokens_);
+    const std::int32_t token = sampler_.sample(logits, tokens_);
+    tokens_.push_back(token);
+
+    const LoadedModel& model = *source_.model;
+    const bool ends = token == model.gpt.config().end_of_text;
+    const auto drawn = std::ranges::find(candidates, token, &Candidate::token);
+    std::string text = ends ? stream_.finish() : stream_.push(model.token_bytes(token));
+    finish_reason_ = reason_to_end(ends);
+    if (finish_reason_ != nullptr && !ends) text += stream_.finish();
+    OrderedJson event{{"step", steps_++},
+                      {"token", token_json(model, token)},
+                      {"text", text},
+                      {"probability", json_number(drawn->probability(SamplingStage::model))},
+                      {"drawn", json_number(drawn->probability(SamplingStage::temperature))},
+                      {"candidates", OrderedJson::array()}};
+    for (const Candidate& candidate :
+         std::span(candidates).first(std::min<std::size_t>(top_, candidates.size()))) {
+      event["candidates"].push_back(candidate_json(model, candidate));
+    }
+    return server_sent_event(event, "token");
+  }
+
+  // Reads the whole text once more and keeps it.
+  std::string finish() {
+    const std::string id = state_.traces
+                               .add({.source = source_,
+                                     .tokens = tokens_,
+                                     .editor = editor_,
+                                     .interventions = interventions_})
+                               .id;
+    return server_sent_event(
+        {{"finish_reason", finish_reason_}, {"trace", trace_json(state_.traces.use(id))}}, "done");
+  }
+
+ private:
+  std::vector<std::int32_t> prompt_of(const BodyFields& fields) const {
+    if (!fields.has("tokens")) return source_.model->encode(fields.text("text"));
+    require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
+    std::vector<std::int32_t> tokens = fields.token_ids("tokens");
+    require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to continue");
+    for (const std::int32_t token : tokens) {
+      require(token < source_.model->gpt.config().vocabulary_size, ErrorCode::invalid_argument,
+              "token {} is not in the vocabulary of {}", token,
+              source_.model->gpt.config().vocabulary_size);
+    }
+    return tokens;
+  }
+
+  // A model may have more tokens than its tokenizer, to round its vocabulary up.
+  void forbid_nameless(std::vector<float>& logits) const {
+    if (source_.model->tokenizer == nullptr) return;
+    const auto named = static_cast<std::size_t>(source_.model->tokenizer->vocabulary_size());
+    for (std::size_t i = named; i < logits.size(); ++i) {
+      logits[i] = -std::numeric_limits<float>::infinity();
+    }
+  }
+
+  const char* reason_to_end(bool ends) const {
+    const auto length = std::ssize(tokens_);
+    if (ends) return finish_reason_name(FinishReason::stop_token);
+    if (length - static_cast<std::int64_t>(prompt_length_) >= most_) {
+      return finish_reason_name(FinishReason::length);
+    }
+    if (length >= source_.model->gpt.config().context) {
+      return finish_reason_name(FinishReason::context_full);
+    }
+    return nullptr;
+  }
+
+  State& state_;
+  ChosenModel source_;
+  std::vector<std::int32_t> tokens_;
+  std::size_t prompt_length_;
+  SamplingOptions sampling_;
+  Sampler sampler_;
+  Json interventions_;
+  std::shared_ptr<Interventions> editor_;
+  Session session_;
+  TextStream stream_;
+  std::int64_t most_ = 0;
+  std::int64_t top_ = 0;
+  std::int64_t steps_ = 0;
+  const char* finish_reason_ = nullptr;
+};
+
+void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& writer) {
+  while (!writing.is_done()) {
+    if (!writer.write(compute.run(stop, [&] { return writing.step(); }))) return;
+  }
+  writer.write(compute.run(stop, [&] { return writing.finish(); }));
+}
+
+Reply generate(State& state, const Request& request) {
+  const Json body = request.json();
+  const BodyFields fields(body, "the request");
+  fields.expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p", "min_p",
+                      "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty",
+                      "seed", "interventions", "top"});
+  auto writing = std::make_shared<Writing>(state, fields);
+  Reply reply;
+  reply.content_type = "text/event-stream";
+  reply.headers.emplace_back("Cache-Control", "no-store");
+  reply.stream = [writing, &compute = state.context.compute,
+                  stop = request.stop](StreamWriter& writer) {
+    try {
+      write_all(*writing, compute, stop, writer);
+    } catch (...) {
+      const Reply refused = reply_to_exception();
+      writer.write("event: error\ndata: " + refused.body + "\n");
+    }
+  };
+  return reply;
+}
+
+}  // namespace
+
+void add_generation_routes(StateRoutes& routes) { routes.add("POST", "/api/generate", generate); }
+
+}  // namespace heed::server

@@ -1,0 +1,255 @@
+#include "server/explorer/intervention_json.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "microscope/capture.h"
+#include "microscope/intervention_text.h"
+#include "microscope/point_names.h"
+#include "server/explorer/body_fields.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::size_t most_interventions = 256;
+
+// Reads one object and adds what it stands for.
+class Reader {
+ public:
+  Reader(const BodyFields& fields, const InterventionSource& source, std::vector<Intervention>& out)
+      : fields_(fields), source_(source), config_(source.gpt.config()), out_(out) {}
+
+  void read() {
+    const std::string kind = fields_.text("kind");
+    if (kind == "ablate") return ablate();
+    if (kind == "mean") return mean();
+    if (kind == "scale") return scale();
+    if (kind == "add") return add_vector();
+    if (kind == "swap") return swap();
+    if (kind == "freeze") return freeze();
+    if (kind == "cut") return cut();
+    const std::vector<std::string> kinds{"ablate", "mean", "scale", "add", "swap", "freeze", "cut"};
+    fail(ErrorCode::invalid_argument,
+         "there is no intervention \"{}\": there are ablate, mean, scale, add, swap, freeze and "
+         "cut; did you mean \"{}\"?",
+         kind.substr(0, 40), nearest_names(kind, kinds, 1).front());
+  }
+
+ private:
+  std::vector<InterventionPlace> places() const {
+    std::string text = fields_.text("place");
+    if (fields_.has("positions")) text += "@" + fields_.text("positions");
+    std::vector<InterventionPlace> found = parse_places(config_, text);
+    for (const InterventionPlace& place : found) check_positions(place.where);
+    return found;
+  }
+
+  void check_positions(const Selection& where) const {
+    const bool whole = where.last_position == Selection{}.last_position;
+    require(where.first_position <= source_.last_position &&
+                (whole || where.last_position <= source_.last_position),
+            ErrorCode::invalid_argument, "there is no position {}: the text has 0 to {}",
+            whole ? where.first_position : where.last_position, source_.last_position);
+  }
+
+  void add(InterventionPlace place, Change change) {
+    Intervention& added = out_.emplace_back();
+    added.site = place.site;
+    added.where = std::move(place.where);
+    added.change = std::move(change);
+  }
+
+  void ablate() {
+    fields_.expect_only({"kind", "place", "positions"});
+    for (InterventionPlace& place : places()) add(std::move(place), SetZero{});
+  }
+
+  void mean() {
+    fields_.expect_only({"kind", "place", "positions"});
+    const std::vector<std::vector<std::int32_t>> texts{
+        {source_.tokens.begin(), source_.tokens.end()}};
+    for (InterventionPlace& place : places()) {
+      std::vector<float> row = mean_row(source_.gpt, place.site, texts);
+      add(std::move(place), SetRow{std::move(row)});
+    }
+  }
+
+  void scale() {
+    fields_.expect_only({"kind", "place", "positions", "factor"});
+    const auto factor = static_cast<float>(fields_.number("factor"));
+    for (InterventionPlace& place : places()) add(std::move(place), ScaleBy{factor});
+  }
+
+  void add_vector() {
+    fields_.expect_only({"kind", "place", "positions", "vector"});
+    const std::vector<float> vector = fields_.numbers("vector");
+    for (InterventionPlace& place : places()) add(std::move(place), AddVector{vector});
+  }
+
+  StoredTrace& from() const {
+    StoredTrace& trace = source_.traces.use(fields_.text("from"));
+    GptConfig theirs = trace.config();
+    theirs.embedding_dropout = config_.embedding_dropout;
+    require(theirs.layers == config_.layers && theirs.heads == config_.heads &&
+                theirs.channels == config_.channels && theirs.head_size == config_.head_size &&
+                theirs.feed_forward == config_.feed_forward,
+            ErrorCode::invalid_argument, "trace {} is of a model of another shape", trace.id);
+    return trace;
+  }
+
+  static Tensor<float> values_of(const StoredTrace& trace, const Site& site) {
+    if (site.point == Point::scores || site.point == Point::pattern) {
+      const std::int64_t heads = trace.config().heads;
+      Tensor<float> planes(Shape{1, heads, trace.positions(), trace.positions()});
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const Tensor<float> plane = trace.pass->plane(site, head);
+        std::ranges::copy(plane.span(), planes.view()[0][head].data());
+      }
+      return planes;
+    }
+    Capture capture(std::vector<Site>{site});
+    trace.pass->replay(capture);
+    Tensor<float> values(capture.at(site).shape());
+    std::ranges::copy(capture.at(site).span(), values.data());
+    return values;
+  }
+
+  void require_same_length(const StoredTrace& other) const {
+    require(other.positions() == std::ssize(source_.tokens), ErrorCode::invalid_argument,
+            "trace {} has {} tokens and this text {}: name \"positions\" (and \"from_positions\") "
+            "to swap a part",
+            other.id, other.positions(), source_.tokens.size());
+  }
+
+  void swap() {
+    fields_.expect_only({"kind", "place", "positions", "from", "from_positions"});
+    const StoredTrace& other = from();
+    const bool whole = !fields_.has("positions");
+    require(!whole || !fields_.has("from_positions"), ErrorCode::invalid_argument,
+            "\"from_positions\" needs \"positions\" to go to");
+    for (InterventionPlace& place : places()) {
+      Tensor<float> values = values_of(other, place.site);
+      if (whole || is_plane(place.site)) require_same_length(other);
+      if (!whole && !is_plane(place.site)) values = moved(values, place.where, other);
+      add(std::move(place), ReplaceWith(std::move(values)));
+    }
+  }
+
+  static bool is_plane(const Site& site) {
+    return site.point == Point::scores || site.point == Point::pattern;
+  }
+
+  // The rows at from_positions, put where `where` will look for them.
+  Tensor<float> moved(const Tensor<float>& values, const Selection& where,
+                      const StoredTrace& other) const {
+    const std::int64_t first = where.first_position;
+    const std::int64_t last = std::min(where.last_position, source_.last_position);
+    Selection theirs = where;
+    if (fields_.has("from_positions")) {
+      theirs = parse_places(config_, "resid_pre0@" + fields_.text("from_positions")).front().where;
+    }
+    const std::int64_t their_last = std::min(theirs.last_position, other.positions() - 1);
+    require(
+        theirs.first_position < other.positions() &&
+            (theirs.last_position == Selection{}.last_position ||
+             theirs.last_position < other.positions()),
+        ErrorCode::invalid_argument, "trace {} has positions 0 to {}, not {}", other.id,
+        other.positions() - 1,
+        theirs.first_position < other.positions() ? theirs.last_position : theirs.first_position);
+    require(their_last - theirs.first_position == last - first, ErrorCode::invalid_argument,
+            "{} positions cannot take the values of {}: give as many \"from_positions\"",
+            last - first + 1, their_last - theirs.first_position + 1);
+    std::array<std::int64_t, Shape::max_rank> extents{};
+    std::ranges::copy(values.shape().begin(), values.shape().begin() + values.shape().rank(),
+                      extents.begin());
+    extents[1] = last + 1;
+    Tensor<float> placed(Shape(extents.data(), values.shape().rank()));
+    const std::int64_t row = values.size() / values.shape()[1];
+    for (std::int64_t t = first; t <= last; ++t) {
+      std::copy_n(values.data() + (theirs.first_position + t - first) * row, row,
+                  placed.data() + t * row);
+    }
+    return placed;
+  }
+
+  void freeze() {
+    fields_.expect_only({"kind", "place", "positions", "from"});
+    const StoredTrace& other = from();
+    require_same_length(other);
+    for (const InterventionPlace& place : pattern_places()) {
+      add(place, ReplaceWith(values_of(other, place.site)));
+    }
+  }
+
+  // Of a head (its pattern), a block or a point of one, or of every block.
+  std::vector<InterventionPlace> pattern_places() const {
+    if (!fields_.has("place")) {
+      std::vector<InterventionPlace> all;
+      for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+        all.push_back({.site = {Point::pattern, layer}, .where = {}});
+      }
+      return all;
+    }
+    std::vector<InterventionPlace> chosen;
+    for (InterventionPlace place : places()) {
+      require(place.site.layer >= 0 && place.where.neurons.empty(), ErrorCode::invalid_argument,
+              "a pattern is frozen in a head or a block such as L2H3 or L2, not in {}",
+              fields_.text("place"));
+      place.site.point = Point::pattern;
+      const bool twice = std::ranges::any_of(
+          chosen, [&](const InterventionPlace& each) { return each.site == place.site; });
+      if (!twice) chosen.push_back(std::move(place));
+    }
+    return chosen;
+  }
+
+  void cut() {
+    fields_.expect_only({"kind", "layer", "head", "edges", "renormalise"});
+    const std::int64_t layer = fields_.integer("layer");
+    const std::int64_t head = fields_.integer("head");
+    require(layer >= 0 && layer < config_.layers, ErrorCode::invalid_argument,
+            "layer {} does not exist: the model has layers 0 to {}", layer, config_.layers - 1);
+    require(head >= 0 && head < config_.heads, ErrorCode::invalid_argument,
+            "head {} does not exist: a layer has heads 0 to {}", head, config_.heads - 1);
+    CutEdges cut{.edges = {},
+                 .rest = fields_.truth("renormalise", false) ? CutEdges::Rest::renormalised
+                                                             : CutEdges::Rest::kept};
+    for (const Json& edge : fields_.array("edges")) {
+      const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
+                           edge[1].is_number_integer();
+      require(is_pair, ErrorCode::invalid_argument,
+              "\"edges\" must be a list of [query, key], not {}", edge.dump().substr(0, 40));
+      cut.edges.push_back({edge[0].get<std::int64_t>(), edge[1].get<std::int64_t>()});
+      require(cut.edges.back().query <= source_.last_position, ErrorCode::invalid_argument,
+              "there is no position {}: the text has 0 to {}", cut.edges.back().query,
+              source_.last_position);
+    }
+    add({.site = {Point::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
+  }
+
+  const BodyFields& fields_;
+  const InterventionSource& source_;
+  const GptConfig& config_;
+  std::vector<Intervention>& out_;
+};
+
+}  // namespace
+
+std::shared_ptr<Interventions> read_interventions(const Json& list,
+                                                  const InterventionSource& source) {
+  if (list.is_null()) return nullptr;
+  require(list.is_array(), ErrorCode::invalid_argument, "\"interventions\" must be a list, not {}",
+          list.type_name());
+  require(list.size() <= most_interventions, ErrorCode::invalid_argument,
+          "{} interventions are more than the {} of one pass", list.size(), most_interventions);
+  std::vector<Intervention> interventions;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const BodyFields fields(list[i], fmt::format("intervention {}", i));
+    Reader(fields, source, interventions).read();
+  }
+  if (interventions.empty()) return nullptr;
+  return std::make_shared<Interventions>(source.gpt.config(), std::move(interventions));
+}
+
+}  // namespace heed::server

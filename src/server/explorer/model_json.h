@@ -1,0 +1,13 @@
+// What a model is, for the page.
+#pragma once
+
+#include "base/json.h"
+#include "model/config.h"
+
+namespace heed::server {
+
+// {"vocabulary", "context", "channels", "layers", "heads", "head_size", "feed_forward",
+//  "parameters"}
+OrderedJson dimensions_json(const GptConfig& config);
+
+}  // namespace heed::server

@@ -1,0 +1,185 @@
+// The model itself: its shape, its words, its parameters.
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "engine/documents.h"
+#include "heed/version.h"
+#include "model/parameter_count.h"
+#include "model/presets.h"
+#include "server/explorer/body_fields.h"
+#include "server/explorer/examples.h"
+#include "server/explorer/model_json.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+// The longest text whose trace fits into the budget.
+std::int64_t most_prompt_tokens(const State& state) {
+  const GptConfig& config = state.context.model.gpt.config();
+  std::int64_t fits = 0;
+  std::int64_t fails = config.context + 1;
+  while (fails - fits > 1) {
+    const std::int64_t middle = (fits + fails) / 2;
+    const bool has_room = TraceStore::bytes_needed(config, middle) <= state.traces.budget();
+    (has_room ? fits : fails) = middle;
+  }
+  return fits;
+}
+
+Reply describe_model(State& state, const Request&) {
+  const LoadedModel& model = state.context.model;
+  const GptConfig& config = model.gpt.config();
+  return json_reply(
+      {{"name", state.context.name},
+       {"version", version},
+       {"dimensions", dimensions_json(config)},
+       {"activation", activation_name(config.activation)},
+       {"tied", config.tied_head},
+       {"dtype", kernels::weight_format_name(model.gpt.parameters().prepared_format())},
+       {"has_tokenizer", model.tokenizer != nullptr},
+       {"examples", examples_json(model)},
+       {"limits",
+        {{"prompt_tokens", most_prompt_tokens(state)}, {"trace_bytes", state.traces.budget()}}},
+       {"runs", state.runs.names()}});
+}
+
+Reply tokenize(State& state, const Request& request) {
+  const Json body = request.json();
+  const BodyFields fields(body, "the request");
+  fields.expect_only({"text"});
+  const LoadedModel& model = state.context.model;
+  const std::vector<std::int32_t> ids = model.require_tokenizer().encode(fields.text("text"));
+  return json_reply({{"tokens", tokens_json(model, ids)}});
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Those that are `wanted` first, then those that begin with it, then those that hold it.
+std::vector<std::int32_t> find_tokens(const LoadedModel& model, const std::string& wanted,
+                                      std::size_t limit) {
+  const std::string needle = lower(wanted);
+  std::vector<std::pair<int, std::int32_t>> found;
+  const auto count = static_cast<std::int32_t>(model.gpt.config().vocabulary_size);
+  for (std::int32_t id = 0; id < count; ++id) {
+    const std::string text = lower(token_text(model, id));
+    const std::size_t at = text.find(needle);
+    if (at == std::string::npos) continue;
+    const bool begins = at == 0 || (at == 1 && text.front() == ' ');
+    const bool whole = begins && text.size() - at == needle.size();
+    found.emplace_back(whole ? 0 : begins ? 1 : 2, id);
+  }
+  std::ranges::sort(found);
+  std::vector<std::int32_t> ids;
+  for (const auto& [rank, id] : std::span(found).first(std::min(limit, found.size()))) {
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+Reply vocabulary(State& state, const Request& request) {
+  const LoadedModel& model = state.context.model;
+  if (const auto wanted = request.parameter("find")) {
+    const auto limit = static_cast<std::size_t>(bounded(request, "limit", 20, 1, 1000));
+    return json_reply({{"tokens", tokens_json(model, find_tokens(model, *wanted, limit))}});
+  }
+  OrderedJson texts = OrderedJson::array();
+  const auto count = static_cast<std::int32_t>(model.gpt.config().vocabulary_size);
+  for (std::int32_t id = 0; id < count; ++id) texts.push_back(token_text(model, id));
+  return json_reply({{"tokens", std::move(texts)}});
+}
+
+OrderedJson parts_json(const ParameterCount& count) {
+  OrderedJson parts = OrderedJson::array();
+  const auto add = [&](const char* name, std::int64_t parameters) {
+    parts.push_back({{"name", name},
+                     {"parameters", parameters},
+                     {"share", static_cast<double>(parameters) /
+                                   static_cast<double>(std::max<std::int64_t>(count.total, 1))}});
+  };
+  add("embedding", count.embedding);
+  add("position", count.position);
+  add("attention", count.attention_total);
+  add("feed_forward", count.feed_forward_total);
+  add("biases", count.biases);
+  add("norms", count.norms);
+  add("head", count.head);
+  return parts;
+}
+
+bool truth(const Request& request, const std::string& name, bool fallback) {
+  const std::string word =
+      one_of(request, name, {fallback ? "true" : "false", "true", "false", "1", "0"});
+  return word == "true" || word == "1";
+}
+
+// The largest of each that is counted: products of all of them stay below 2^63.
+constexpr std::int64_t most_layers = 10000;
+constexpr std::int64_t most_width = 1 << 20;
+constexpr std::int64_t most_rows = std::int64_t{1} << 24;
+
+GptConfig shape_of(State& state, const Request& request, std::string& name) {
+  if (const auto preset = request.parameter("config")) {
+    name = *preset;
+    return gpt_preset(*preset).config;
+  }
+  GptConfig config = state.context.model.gpt.config();
+  name = state.context.name;
+  const bool changes = request.query.size() > 0;
+  if (!changes) return config;
+  name = "shape";
+  config.layers = bounded(request, "layers", config.layers, 1, most_layers);
+  config.heads = bounded(request, "heads", config.heads, 1, most_width);
+  config.channels = bounded(request, "channels", config.channels, 1, most_width);
+  const std::int64_t head_size = std::max<std::int64_t>(config.channels / config.heads, 1);
+  config.head_size = bounded(request, "head_size", head_size, 1, most_width);
+  config.feed_forward = bounded(request, "feed_forward", 4 * config.channels, 1, 8 * most_width);
+  config.vocabulary_size = bounded(request, "vocabulary", config.vocabulary_size, 1, most_rows);
+  config.context = bounded(request, "context", config.context, 1, most_rows);
+  config.tied_head = truth(request, "tied", config.tied_head);
+  config.has_bias = truth(request, "bias", config.has_bias);
+  config.end_of_text = -1;
+  require(config.heads * config.head_size <= 8 * most_width, ErrorCode::invalid_argument,
+          "{} heads of {} are wider than {}", config.heads, config.head_size, 8 * most_width);
+  return config;
+}
+
+Reply parameters(State& state, const Request& request) {
+  std::string name;
+  const GptConfig config = shape_of(state, request, name);
+  OrderedJson document = parameter_count_json(name, config);
+  document["parts"] = parts_json(count_parameters(config));
+  return json_reply(document);
+}
+
+Reply presets(State&, const Request&) {
+  OrderedJson list = OrderedJson::array();
+  for (const GptPreset& preset : gpt_presets()) {
+    OrderedJson shape = dimensions_json(preset.config);
+    shape.erase("parameters");
+    shape["tied"] = preset.config.tied_head;
+    shape["bias"] = preset.config.has_bias;
+    list.push_back({{"name", preset.name},
+                    {"description", preset.description},
+                    {"config", std::move(shape)},
+                    {"parameters", count_parameters(preset.config).total}});
+  }
+  return json_reply({{"presets", std::move(list)}});
+}
+
+}  // namespace
+
+void add_model_routes(StateRoutes& routes) {
+  routes.add("GET", "/api/model", describe_model);
+  routes.add("POST", "/api/tokenize", tokenize);
+  routes.add("GET", "/api/vocabulary", vocabulary);
+  routes.add("GET", "/api/parameters", parameters);
+  routes.add("GET", "/api/presets", presets);
+}
+
+}  // namespace heed::server

@@ -1,0 +1,175 @@
+// Neurons: which fire, what they say, and what excites them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "engine/starter.h"
+#include "microscope/capture.h"
+#include "microscope/neuron_contexts.h"
+#include "microworld/microworld.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::uint64_t corpus_seed = 2;  // the starter was trained on other stories
+constexpr std::int64_t stories_read = 400;
+constexpr std::size_t most_corpus_bytes = std::size_t{4} << 20;
+
+std::int64_t checked_neuron(std::int64_t neuron, const GptConfig& config) {
+  require(neuron >= 0 && neuron < config.feed_forward, ErrorCode::invalid_argument,
+          "neuron {} does not exist: a layer has neurons 0 to {}", neuron, config.feed_forward - 1);
+  return neuron;
+}
+
+// What a neuron adds to the stream when it is 1: its column of W_out, (C).
+void copy_output(const Gpt& gpt, std::int64_t layer, std::int64_t neuron, std::span<float> out) {
+  const View<const float> weight = gpt.parameters().block(layer).down.weight;  // (C, F)
+  for (std::size_t c = 0; c < out.size(); ++c) {
+    out[c] = weight(static_cast<std::int64_t>(c), neuron);
+  }
+}
+
+std::vector<double> output_lengths(const Gpt& gpt, std::int64_t layer) {
+  const View<const float> weight = gpt.parameters().block(layer).down.weight;
+  std::vector<double> squares(static_cast<std::size_t>(weight.extent(1)), 0.0);
+  for (std::int64_t c = 0; c < weight.extent(0); ++c) {
+    for (std::size_t n = 0; n < squares.size(); ++n) {
+      const double value = weight(c, static_cast<std::int64_t>(n));
+      squares[n] += value * value;
+    }
+  }
+  for (double& square : squares) square = std::sqrt(square);
+  return squares;
+}
+
+Reply strongest(State& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const GptConfig& config = trace.config();
+  const std::int64_t layer = checked_layer(request.integer("layer", 0), config);
+  const std::int64_t position = position_of(request, trace);
+  const auto top = static_cast<std::size_t>(
+      std::min(bounded(request, "top", 20, 1, 1 << 20), config.feed_forward));
+  const Gpt& gpt = trace.model().gpt;
+  const View<const float> post = trace.pass->activations().block(layer).feed_forward.post;
+  const std::vector<double> lengths = output_lengths(gpt, layer);
+  std::vector<std::int64_t> order(lengths.size());
+  for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::int64_t>(n);
+  const auto strength = [&](std::int64_t n) {
+    return std::abs(post(position, n)) * lengths[static_cast<std::size_t>(n)];
+  };
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(top),
+                            [&](auto a, auto b) { return strength(a) > strength(b); });
+  order.resize(top);
+
+  Tensor<float> directions(Shape{static_cast<std::int64_t>(top), config.channels});
+  for (std::size_t i = 0; i < top; ++i) {
+    copy_output(gpt, layer, order[i], directions.view()[static_cast<std::int64_t>(i)].span());
+  }
+  const std::vector<TokenReading> readings = read_written(gpt, directions, 5);
+  OrderedJson neurons = OrderedJson::array();
+  for (std::size_t i = 0; i < top; ++i) {
+    OrderedJson promotes = OrderedJson::array();
+    for (const ReadToken& score : readings[i].most) {
+      promotes.push_back(token_json(trace.model(), score.token));
+    }
+    neurons.push_back({{"neuron", order[i]},
+                       {"activation", json_number(post(position, order[i]))},
+                       {"promotes", std::move(promotes)},
+                       {"contribution", json_number(strength(order[i]))}});
+  }
+  return json_reply({{"layer", layer}, {"position", position}, {"neurons", std::move(neurons)}});
+}
+
+OrderedJson scores_json(const LoadedModel& model, const std::vector<ReadToken>& scores) {
+  OrderedJson rows = OrderedJson::array();
+  for (const ReadToken& score : scores) {
+    rows.push_back(
+        {{"token", token_json(model, score.token)}, {"value", json_number(score.score)}});
+  }
+  return rows;
+}
+
+Reply one_neuron(State& state, const Request& request) {
+  const auto id = request.parameter("trace");
+  StoredTrace* const trace = id ? &state.traces.use(*id) : nullptr;
+  const LoadedModel& model = trace != nullptr ? trace->model() : state.context.model;
+  const GptConfig& config = model.gpt.config();
+  const std::int64_t layer = checked_layer(request.integer_in_path("layer"), config);
+  const std::int64_t neuron = checked_neuron(request.integer_in_path("neuron"), config);
+  Tensor<float> direction(Shape{1, config.channels});
+  copy_output(model.gpt, layer, neuron, direction.span());
+  const TokenReading reading = read_written(model.gpt, direction, 10).front();
+  OrderedJson activations = nullptr;
+  if (trace != nullptr) {
+    const View<const float> post = trace->pass->activations().block(layer).feed_forward.post;
+    activations = OrderedJson::array();
+    for (std::int64_t t = 0; t < trace->positions(); ++t) {
+      activations.push_back(json_number(post(t, neuron)));
+    }
+  }
+  return json_reply({{"layer", layer},
+                     {"neuron", neuron},
+                     {"promotes", scores_json(model, reading.most)},
+                     {"suppresses", scores_json(model, reading.least)},
+                     {"activations", std::move(activations)}});
+}
+
+struct Corpus {
+  std::string source;
+  std::vector<std::int32_t> tokens;
+};
+
+Corpus corpus_of(const State& state) {
+  const LoadedModel& model = state.context.model;
+  if (!state.options.corpus.empty()) {
+    return {state.options.corpus.filename().string(),
+            model.encode(read_text_file(state.options.corpus, most_corpus_bytes))};
+  }
+  require(model.name == starter_name, ErrorCode::conflict,
+          "contexts need a text to search: start with --corpus FILE");
+  const microworld::Microworld world(corpus_seed);
+  std::string text;
+  for (std::int64_t i = 0; i < stories_read; ++i) text += world.story(i).text + "\n";
+  return {"microworld", model.encode(text)};
+}
+
+OrderedJson context_json(const LoadedModel& model, const NeuronContext& context) {
+  return {{"activation", json_number(context.activation)},
+          {"tokens", tokens_json(model, context.tokens)},
+          {"position", context.peak}};
+}
+
+Reply contexts(State& state, const Request& request) {
+  const LoadedModel& model = state.context.model;
+  const GptConfig& config = model.gpt.config();
+  const NeuronId id{checked_layer(request.integer_in_path("layer"), config),
+                    checked_neuron(request.integer_in_path("neuron"), config)};
+  const std::int64_t top = bounded(request, "top", 10, 1, 100);
+  std::string& kept = state.neuron_contexts[fmt::format("{}/{}/{}", id.layer, id.neuron, top)];
+  if (kept.empty()) {
+    const Corpus corpus = corpus_of(state);
+    const NeuronMemory memory = find_neuron_contexts(model.gpt, corpus.tokens, std::array{id},
+                                                     {.top = top, .stop = request.stop})
+                                    .front();
+    OrderedJson rows = OrderedJson::array();
+    for (const NeuronContext& context : memory.contexts) {
+      rows.push_back(context_json(model, context));
+    }
+    kept = json_text({{"source", corpus.source}, {"contexts", std::move(rows)}});
+  }
+  return text_reply(kept, "application/json");
+}
+
+}  // namespace
+
+void add_neuron_routes(StateRoutes& routes) {
+  routes.add("GET", "/api/traces/{id}/neurons", strongest);
+  routes.add("GET", "/api/neurons/{layer}/{neuron}", one_neuron);
+  routes.add("GET", "/api/neurons/{layer}/{neuron}/contexts", contexts);
+}
+
+}  // namespace heed::server

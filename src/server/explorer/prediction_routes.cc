@@ -1,0 +1,188 @@
+// What comes next after any position of a trace: as a table, against another trace, layer by layer.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "engine/documents.h"
+#include "microscope/logit_lens.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+SamplingOptions sampling_of(const Request& request) {
+  SamplingOptions sampling{.temperature = request.number("temperature", 1.0),
+                           .top_k = request.integer("top_k", 40),
+                           .top_p = request.number("top_p", 0.95),
+                           .min_p = request.number("min_p", 0.05),
+                           .repeat_penalty = request.number("repeat_penalty", 1.0)};
+  sampling.validate();
+  return sampling;
+}
+
+// Of a distribution, in nats.
+double entropy_of(const std::vector<Candidate>& candidates) {
+  double entropy = 0;
+  for (const Candidate& candidate : candidates) {
+    const double p = candidate.probability(SamplingStage::model);
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
+}
+
+Reply next(State& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const std::int64_t position = position_of(request, trace);
+  const SamplingOptions sampling = sampling_of(request);
+  const std::int64_t vocabulary = trace.config().vocabulary_size;
+  const std::int64_t limit = bounded(request, "limit", 20, 0, vocabulary);
+  const std::int64_t offset = bounded(request, "offset", 0, 0, vocabulary);
+  const Tensor<float> logits = trace.pass->logits(position, position + 1);
+  const auto history = trace.pass->tokens().first(static_cast<std::size_t>(position) + 1);
+  const std::vector<Candidate> all = trace_candidates(logits.span(), sampling, history);
+
+  const std::string wanted = request.parameter("find").value_or("");
+  OrderedJson rows = OrderedJson::array();
+  std::int64_t found = 0;
+  for (const Candidate& candidate : all) {
+    const bool matches =
+        wanted.empty() ||
+        token_text(trace.model(), candidate.token).find(wanted) != std::string::npos;
+    if (!matches) continue;
+    if (found >= offset && (limit == 0 || found < offset + limit)) {
+      rows.push_back(candidate_json(trace.model(), candidate));
+    }
+    ++found;
+  }
+  return json_reply({{"position", position},
+                     {"temperature", sampling.temperature},
+                     {"top_k", sampling.top_k},
+                     {"top_p", sampling.top_p},
+                     {"min_p", sampling.min_p},
+                     {"repeat_penalty", sampling.repeat_penalty},
+                     {"vocabulary", vocabulary},
+                     {"kept", std::ranges::count_if(all, &Candidate::kept)},
+                     {"entropy", json_number(entropy_of(all))},
+                     {"found", found},
+                     {"candidates", std::move(rows)}});
+}
+
+// The likeliest first, and where each token stands.
+struct Prediction {
+  std::vector<Candidate> ranked;
+  std::vector<std::size_t> place;  // by token
+
+  Prediction(const StoredTrace& trace, std::int64_t position) {
+    const Tensor<float> logits = trace.pass->logits(position, position + 1);
+    ranked =
+        trace_candidates(logits.span(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, {});
+    place.resize(ranked.size());
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+      place[static_cast<std::size_t>(ranked[i].token)] = i;
+    }
+  }
+
+  const Candidate& of(std::int32_t token) const {
+    return ranked[place[static_cast<std::size_t>(token)]];
+  }
+  OrderedJson json(std::int32_t token) const {
+    const Candidate& candidate = of(token);
+    return {{"logit", json_number(static_cast<float>(candidate.logit))},
+            {"probability", json_number(candidate.probability(SamplingStage::model))},
+            {"rank", candidate.rank}};
+  }
+};
+
+Reply compare(State& state, const Request& request) {
+  const StoredTrace& before = trace_of(state, request);
+  const StoredTrace& after = state.traces.use(request.in_path("other"));
+  const std::int64_t vocabulary = before.config().vocabulary_size;
+  require(after.config().vocabulary_size == vocabulary, ErrorCode::invalid_argument,
+          "{} and {} are of models with {} and {} tokens", before.id, after.id, vocabulary,
+          after.config().vocabulary_size);
+  const std::int64_t top = bounded(request, "top", 12, 1, vocabulary);
+  const Prediction was(before, position_of(request, before));
+  const Prediction is(after, position_of(request, after));
+  std::vector<std::int32_t> tokens;
+  for (const Prediction* prediction : {&was, &is}) {
+    for (const Candidate& candidate :
+         std::span(prediction->ranked).first(static_cast<std::size_t>(top))) {
+      if (std::ranges::find(tokens, candidate.token) == tokens.end()) {
+        tokens.push_back(candidate.token);
+      }
+    }
+  }
+  double divergence = 0;  // KL(before ‖ after), nats
+  for (const Candidate& candidate : was.ranked) {
+    const double p = candidate.probability(SamplingStage::model);
+    const double q = is.of(candidate.token).probability(SamplingStage::model);
+    if (p > 0) divergence += p * std::log(p / q);
+  }
+  OrderedJson rows = OrderedJson::array();
+  for (const std::int32_t token : tokens) {
+    rows.push_back({{"token", token},
+                    {"text", token_text(before.model(), token)},
+                    {"before", was.json(token)},
+                    {"after", is.json(token)}});
+  }
+  return json_reply({{"kl", json_number(divergence)}, {"rows", std::move(rows)}});
+}
+
+std::string row_name(const Site& site) {
+  return site.point == Point::residual_post ? "final_post" : fmt::format("{}_pre", site.layer);
+}
+
+OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
+  OrderedJson tokens = OrderedJson::array();
+  OrderedJson probabilities = OrderedJson::array();
+  for (const LensToken& token : cell.top) {
+    tokens.push_back(token_json(model, token.token));
+    probabilities.push_back(json_number(token.probability));
+  }
+  return {{"tokens", std::move(tokens)},
+          {"probabilities", std::move(probabilities)},
+          {"entropy", json_number(cell.entropy)},
+          {"divergence", json_number(cell.divergence)}};
+}
+
+std::vector<std::int64_t> chosen_positions(const Request& request, const StoredTrace& trace) {
+  std::vector<std::int64_t> positions = index_list(request, "positions");
+  for (std::int64_t& position : positions) position = checked_position(position, trace);
+  if (positions.empty()) {
+    for (std::int64_t t = 0; t < trace.positions(); ++t) positions.push_back(t);
+  }
+  std::ranges::sort(positions);
+  positions.erase(std::ranges::unique(positions).begin(), positions.end());
+  return positions;
+}
+
+Reply lens(State& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const std::vector<std::int64_t> positions = chosen_positions(request, trace);
+  const LogitLens seen = look_through_layers(
+      *trace.pass, {.top = bounded(request, "top", 3, 1, trace.config().vocabulary_size),
+                    .positions = positions});
+  OrderedJson rows = OrderedJson::array();
+  OrderedJson cells = OrderedJson::array();
+  for (std::int64_t site = 0; site < std::ssize(seen.sites); ++site) {
+    rows.push_back(row_name(seen.sites[static_cast<std::size_t>(site)]));
+    OrderedJson row = OrderedJson::array();
+    for (std::int64_t i = 0; i < seen.positions; ++i) {
+      row.push_back(lens_cell(trace.model(), seen.at(site, i)));
+    }
+    cells.push_back(std::move(row));
+  }
+  return json_reply(
+      {{"rows", std::move(rows)}, {"positions", positions}, {"cells", std::move(cells)}});
+}
+
+}  // namespace
+
+void add_prediction_routes(StateRoutes& routes) {
+  routes.add("GET", "/api/traces/{id}/next", next);
+  routes.add("GET", "/api/traces/{id}/compare/{other}", compare);
+  routes.add("GET", "/api/traces/{id}/lens", lens);
+}
+
+}  // namespace heed::server

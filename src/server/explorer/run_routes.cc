@@ -1,0 +1,72 @@
+// Training runs, as they are and as they go on.
+#include <chrono>
+#include <thread>
+
+#include "server/explorer/state.h"
+
+namespace heed::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds look_every{250};
+constexpr std::chrono::seconds heartbeat_every{15};
+
+Reply list_runs(const State& state) { return json_reply(state.runs.describe()); }
+
+Reply metrics(const State& state, const Request& request) {
+  const std::int64_t from = request.integer("from", 0);
+  OrderedJson rows = OrderedJson::array();
+  MetricsReader reader(state.runs.metrics_file(request.in_path("name")));
+  for (const Json& row : reader.read_new()) {
+    const auto step = row.find("step");
+    if (step != row.end() && step->is_number_integer() && step->get<std::int64_t>() < from)
+      continue;
+    rows.push_back(OrderedJson(row));
+  }
+  return json_reply({{"rows", std::move(rows)}});
+}
+
+// Lines that are written from now on, as events; ends when nobody listens.
+void watch(MetricsReader reader, StopFlag stop, StreamWriter& writer) {
+  auto last_word = Clock::now();
+  while (!stop_requested(stop)) {
+    for (const Json& row : reader.read_new()) {
+      if (!writer.write(server_sent_event(OrderedJson(row), "metrics"))) return;
+      last_word = Clock::now();
+    }
+    if (Clock::now() - last_word >= heartbeat_every) {
+      if (!writer.write(": still here\n\n")) return;
+      last_word = Clock::now();
+    }
+    std::this_thread::sleep_for(look_every);
+  }
+}
+
+Reply events(const State& state, const Request& request) {
+  MetricsReader reader(state.runs.metrics_file(request.in_path("name")));
+  reader.read_new();  // what is there already is asked for as metrics
+  Reply reply;
+  reply.content_type = "text/event-stream";
+  reply.headers.emplace_back("Cache-Control", "no-store");
+  reply.stream = [reader, stop = request.stop](StreamWriter& writer) {
+    if (!writer.write(": watching\n\n")) return;
+    watch(reader, stop, writer);
+  };
+  return reply;
+}
+
+}  // namespace
+
+// They read files and compute nothing, so that they need no turn.
+void add_run_routes(StateRoutes& routes) {
+  const auto state = routes.state();
+  Router& router = routes.router();
+  router.add("GET", "/api/runs", [state](const Request&) { return list_runs(*state); });
+  router.add("GET", "/api/runs/{name}/metrics",
+             [state](const Request& request) { return metrics(*state, request); });
+  router.add("GET", "/api/runs/{name}/events",
+             [state](const Request& request) { return events(*state, request); });
+}
+
+}  // namespace heed::server

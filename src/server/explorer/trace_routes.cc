@@ -1,0 +1,154 @@
+// Traces: made, listed, taken out as arrays, dropped.
+#include <algorithm>
+
+#include "base/error.h"
+#include "microscope/activation_trace.h"
+#include "microscope/head_scan.h"
+#include "server/explorer/array_reply.h"
+#include "server/explorer/body_fields.h"
+#include "server/explorer/intervention_json.h"
+#include "server/explorer/state.h"
+#include "server/explorer/token_json.h"
+
+namespace heed::server {
+namespace {
+
+ChosenModel chosen_model(State& state, const BodyFields& fields, const StoredTrace* base) {
+  if (!fields.has("model")) return base != nullptr ? base->source : state.models.explored();
+  const BodyFields wanted = fields.object("model");
+  wanted.expect_only({"run", "step", "name"});
+  if (!wanted.has("run")) return state.models.explored();
+  return state.models.checkpoint(wanted.text("run"), wanted.integer("step"));
+}
+
+Reply make_trace(State& state, const Request& request) {
+  const Json body = request.json();
+  const BodyFields fields(body, "the request");
+  fields.expect_only({"text", "tokens", "interventions", "model", "base"});
+  StoredTrace* const base = fields.has("base") ? &state.traces.use(fields.text("base")) : nullptr;
+  TraceStore::NewTrace wanted{.source = chosen_model(state, fields, base)};
+  const LoadedModel& model = *wanted.source.model;
+  if (fields.has("tokens")) {
+    require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
+    wanted.tokens = fields.token_ids("tokens");
+  } else if (fields.has("text")) {
+    wanted.tokens = model.encode(fields.text("text"));
+  } else {
+    require(base != nullptr, ErrorCode::invalid_argument,
+            "the request has no \"text\", no \"tokens\" and no \"base\" to take them from");
+    wanted.tokens.assign(base->pass->tokens().begin(), base->pass->tokens().end());
+  }
+  if (base != nullptr) wanted.base = base->id;
+  const GptConfig& config = model.gpt.config();
+  require(!wanted.tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require(std::ssize(wanted.tokens) <= config.context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}; shorten it",
+          wanted.tokens.size(), config.context);
+  state.traces.require_room(config, std::ssize(wanted.tokens));
+  if (fields.has("interventions")) {
+    wanted.interventions = fields.array("interventions");
+    wanted.editor =
+        read_interventions(wanted.interventions, {.gpt = model.gpt,
+                                                  .tokens = wanted.tokens,
+                                                  .traces = state.traces,
+                                                  .last_position = std::ssize(wanted.tokens) - 1});
+  }
+  const std::string id = state.traces.add(std::move(wanted)).id;
+  return json_reply(trace_json(state.traces.use(id)));
+}
+
+OrderedJson all_traces(State& state) {
+  OrderedJson list = OrderedJson::array();
+  std::vector<std::string> ids;
+  for (const StoredTrace& trace : state.traces.all()) ids.push_back(trace.id);
+  // Looked at in reverse, so that their order of use stays.
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    list.insert(list.begin(), trace_json(state.traces.use(*id)));
+  }
+  return list;
+}
+
+Reply list_traces(State& state, const Request&) {
+  return json_reply({{"traces", all_traces(state)}});
+}
+
+Reply describe_trace(State& state, const Request& request) {
+  return json_reply(trace_json(trace_of(state, request)));
+}
+
+Reply drop_trace(State& state, const Request& request) {
+  state.traces.remove(request.in_path("id"));
+  return json_reply({{"deleted", request.in_path("id")}});
+}
+
+Reply status(State& state, const Request&) {
+  const std::chrono::duration<double> uptime =
+      std::chrono::steady_clock::now() - state.context.started;
+  return json_reply({{"traces", all_traces(state)},
+                     {"trace_bytes", state.traces.bytes()},
+                     {"trace_budget", state.traces.budget()},
+                     {"uptime_seconds", uptime.count()},
+                     {"requests_processing", state.context.compute.waiting() + 1}});
+}
+
+Reply take_array(State& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const std::string& point = request.in_path("point");
+  require(point.find('*') == std::string::npos && !asks_for_gradients({.points = {point}}),
+          ErrorCode::invalid_argument, "'{}' is no single point", point.substr(0, 80));
+  const TraceRequest wanted{.points = {point},
+                            .layers = index_list(request, "layers"),
+                            .heads = index_list(request, "heads"),
+                            .positions = index_list(request, "positions")};
+  ActivationTrace taken(trace.config(), wanted, 1, trace.positions());
+  trace.pass->replay(taken);
+  const Trace arrays = taken.take();
+  require(arrays.arrays.size() == 1, ErrorCode::invalid_argument,
+          "'{}' is a point of {} layers: name one, such as {}", point.substr(0, 80),
+          arrays.arrays.size(), arrays.arrays.front().name);
+  const TracedArray& array = arrays.arrays.front();
+  return array_reply(request, {.shape = array.shape, .values = array.values, .name = array.name});
+}
+
+OrderedJson statistics_json(std::int64_t layer, std::int64_t head,
+                            const HeadStatistics& statistics) {
+  return {{"layer", layer},
+          {"head", head},
+          {"entropy", json_number(statistics.entropy)},
+          {"evenness", json_number(statistics.evenness)},
+          {"distance", json_number(statistics.distance)},
+          {"first", json_number(statistics.first)},
+          {"self", json_number(statistics.self)},
+          {"previous", json_number(statistics.previous)},
+          {"duplicate", json_number(statistics.duplicate)},
+          {"induction", json_number(statistics.induction)},
+          {"telling", json_number(statistics.telling)}};
+}
+
+Reply head_table(State& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  HeadScan scan(trace.config());
+  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
+  trace.pass->replay(scan);
+  OrderedJson heads = OrderedJson::array();
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      heads.push_back(statistics_json(layer, head, scan.statistics(layer, head)));
+    }
+  }
+  return json_reply({{"heads", std::move(heads)}});
+}
+
+}  // namespace
+
+void add_trace_routes(StateRoutes& routes) {
+  routes.add("POST", "/api/traces", make_trace);
+  routes.add("GET", "/api/traces", list_traces);
+  routes.add("GET", "/api/status", status);
+  routes.add("GET", "/api/traces/{id}", describe_trace);
+  routes.add("DELETE", "/api/traces/{id}", drop_trace);
+  routes.add("GET", "/api/traces/{id}/arrays/{point}", take_array);
+  routes.add("GET", "/api/traces/{id}/heads", head_table);
+}
+
+}  // namespace heed::server

@@ -1,0 +1,133 @@
+// Vectors of the stream, compared: one word in two texts, all positions in a plane.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "microscope/capture.h"
+#include "microscope/intervention.h"
+#include "microscope/point_names.h"
+#include "microscope/principal_plane.h"
+#include "server/explorer/state.h"
+
+namespace heed::server {
+namespace {
+
+// The embedding, the stream before each block, and after the last.
+std::vector<Site> stream_sites(const GptConfig& config) {
+  std::vector<Site> sites{{Point::embedding, -1}};
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    sites.push_back({Point::residual_pre, layer});
+  }
+  sites.push_back({Point::residual_post, config.layers - 1});
+  return sites;
+}
+
+// "t4:7" or "t4:-1".
+struct VectorPlace {
+  StoredTrace& trace;
+  std::int64_t position;
+};
+
+VectorPlace vector_place(State& state, const Request& request, const std::string& name) {
+  const std::string text = request.parameter(name).value_or("");
+  const std::size_t colon = text.rfind(':');
+  std::int64_t position = 0;
+  const char* const end = text.data() + text.size();
+  const bool is_place = colon != std::string::npos && colon > 0 &&
+                        std::from_chars(text.data() + colon + 1, end, position).ptr == end &&
+                        colon + 1 < text.size();
+  require(is_place, ErrorCode::invalid_argument,
+          "{} must be a trace and a position such as t1:4, not '{}'", name, text.substr(0, 40));
+  StoredTrace& trace = state.traces.use(text.substr(0, colon));
+  return {trace, checked_position(position, trace)};
+}
+
+Reply compare_vectors(State& state, const Request& request) {
+  const VectorPlace first = vector_place(state, request, "first");
+  const VectorPlace second = vector_place(state, request, "second");
+  const GptConfig& config = first.trace.config();
+  require(second.trace.config().channels == config.channels &&
+              second.trace.config().layers == config.layers,
+          ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
+          first.trace.id, second.trace.id);
+  const std::vector<Site> sites = stream_sites(config);
+  Capture of_first(sites), of_second(sites);
+  first.trace.pass->replay(of_first);
+  second.trace.pass->replay(of_second);
+  OrderedJson layers = OrderedJson::array();
+  for (const Site& site : sites) {
+    const std::span<const float> a = of_first.at(site).view()[0][first.position].span();
+    const std::span<const float> b = of_second.at(site).view()[0][second.position].span();
+    double product = 0, first_square = 0, second_square = 0, distance = 0;
+    for (std::size_t c = 0; c < a.size(); ++c) {
+      product += static_cast<double>(a[c]) * b[c];
+      first_square += static_cast<double>(a[c]) * a[c];
+      second_square += static_cast<double>(b[c]) * b[c];
+      distance += (static_cast<double>(a[c]) - b[c]) * (static_cast<double>(a[c]) - b[c]);
+    }
+    layers.push_back({{"point", site_name(site)},
+                      {"cosine", json_number(product / std::sqrt(first_square * second_square))},
+                      {"distance", json_number(std::sqrt(distance))},
+                      {"first_norm", json_number(std::sqrt(first_square))},
+                      {"second_norm", json_number(std::sqrt(second_square))}});
+  }
+  return json_reply({{"layers", std::move(layers)}});
+}
+
+Site stream_site(const Request& request, const GptConfig& config) {
+  const std::string name = request.parameter("point").value_or(
+      fmt::format("blocks.{}.hook_resid_post", config.layers - 1));
+  const std::vector<Site> sites = sites_named(name, config.layers);
+  require(sites.size() == 1, ErrorCode::invalid_argument,
+          "'{}' is a point of {} layers: name one, such as {}", name.substr(0, 80), sites.size(),
+          site_name(sites.front()));
+  const PointShape shape = point_shape(config, sites.front().point);
+  require(!shape.is_plane && !shape.has_heads && shape.width > 1, ErrorCode::invalid_argument,
+          "{} has no one vector a position to project", site_name(sites.front()));
+  return sites.front();
+}
+
+Reply projection(State& state, const Request& request) {
+  std::vector<StoredTrace*> traces{&trace_of(state, request)};
+  const auto other = request.parameter("other");
+  if (other) traces.push_back(&state.traces.use(*other));
+  const Site site = stream_site(request, traces.front()->config());
+  std::int64_t rows = 0;
+  for (const StoredTrace* trace : traces) rows += trace->positions();
+  const std::int64_t width = point_shape(traces.front()->config(), site.point).width;
+  Tensor<float> vectors(Shape{rows, width});
+  float* to = vectors.data();
+  for (const StoredTrace* trace : traces) {
+    require(point_shape(trace->config(), site.point).width == width &&
+                site.layer < trace->config().layers,
+            ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
+            traces.front()->id, trace->id);
+    Capture capture(std::vector<Site>{site});
+    trace->pass->replay(capture);
+    to = std::ranges::copy(capture.at(site).span(), to).out;
+  }
+  const PrincipalPlane plane = principal_plane(vectors);
+  OrderedJson points = OrderedJson::array();
+  std::size_t row = 0;
+  for (const StoredTrace* trace : traces) {
+    for (std::int64_t t = 0; t < trace->positions(); ++t, ++row) {
+      points.push_back({{"trace", trace->id},
+                        {"position", t},
+                        {"x", json_number(plane.points[row][0])},
+                        {"y", json_number(plane.points[row][1])}});
+    }
+  }
+  return json_reply({{"point", site_name(site)},
+                     {"points", std::move(points)},
+                     {"explained", {plane.explained[0], plane.explained[1]}}});
+}
+
+}  // namespace
+
+void add_vector_routes(StateRoutes& routes) {
+  routes.add("GET", "/api/vectors", compare_vectors);
+  routes.add("GET", "/api/traces/{id}/projection", projection);
+}
+
+}  // namespace heed::server
