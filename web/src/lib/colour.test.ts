@@ -20,7 +20,7 @@ describe('colour scales', () => {
   });
 
   it('have readable ink on every step', () => {
-    expect(inkOn([255, 255, 255])).toBe('#14171f');
+    expect(inkOn([255, 255, 255])).toBe('#000000');
     expect(inkOn([20, 20, 60])).toBe('#ffffff');
   });
 

@@ -39,14 +39,14 @@ export function css([red, green, blue]: Rgb): string {
   return `rgb(${red} ${green} ${blue})`;
 }
 
-/** Black or white, whichever reads better on the colour. */
+/** Black or white, whichever reads better on the colour: a contrast of 4.5 at the least. */
 export function inkOn([red, green, blue]: Rgb): string {
   const linear = [red, green, blue].map((channel) => {
     const share = channel / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   });
   const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
-  return luminance > 0.18 ? '#14171f' : '#ffffff';
+  return luminance > 0.179 ? '#000000' : '#ffffff';
 }
 
 /** The size that most values stay within: one outlier does not make a strip pale. */

@@ -116,12 +116,22 @@ class Current {
     if (!answer) {
       answer = ask(this.meta.id).catch((error) => {
         this.#kept.delete(key);
-        if (error instanceof ApiError && error.status === 404 && this.#text !== null) void this.#make(this.#text);
+        if (error instanceof ApiError && error.status === 404) void this.#makeAgain();
         throw error;
       });
       this.#kept.set(key, answer);
     }
     return answer;
+  }
+
+  /** What a 404 can mean: only when it is the trace that is gone, it is made again. */
+  async #makeAgain(): Promise<void> {
+    const id = this.meta?.id;
+    const text = this.#text;
+    if (id === undefined || text === null) return;
+    await api.trace(id).catch((error) => {
+      if (error instanceof ApiError && error.status === 404 && this.meta?.id === id) void this.#make(text);
+    });
   }
 
   array(point: string): Promise<NumberArray> {

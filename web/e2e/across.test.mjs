@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { assertShows } from './numbers.mjs';
+
+const session = useExplorer();
+const text = 'The mole dug under the garden. The doctor looked at the mole on her arm.';
+const link = (more = '') => `#/across?text=${encodeURIComponent(text)}&layer=2&head=3${more}`;
+const views = ['heads', 'map', 'words', 'lens', 'vectors'];
+
+async function makeTrace() {
+  const response = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
+  assert.ok(response.ok);
+  return response.json();
+}
+
+test('each view opens from its link, without serious findings or sideways scrolling', async () => {
+  for (const view of views) {
+    for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+      const page = await session.open(link(`&view=${view}`), { width, dark });
+      await page.getByRole('tab', { selected: true }).waitFor();
+      await page.waitForLoadState('networkidle');
+      await page.locator('[role=tabpanel] .card').first().waitFor();
+      assert.deepEqual(page.problems, [], `${view} at ${width}`);
+      assert.deepEqual(await seriousFindings(page), [], `${view} at ${width}`);
+      assert.equal(await overflowsSideways(page), false, `${view} at ${width}`);
+      await picture(page, `across-${view}-${width}-${dark ? 'dark' : 'light'}`);
+      await page.context().close();
+    }
+  }
+});
+
+test('statistics are the API’s, and sort the heads', async () => {
+  const { id } = await makeTrace();
+  const { heads } = await session.get(`/api/traces/${id}/heads`);
+  const page = await session.open(link());
+  await page.getByText('All statistics as a table').click();
+  const table = page.getByRole('table');
+  await table.getByRole('button', { name: 'Previous token' }).click();
+  const best = heads.reduce((most, head) => (head.previous > most.previous ? head : most));
+  const first = table.locator('tbody tr').first();
+  assert.equal(await first.locator('th').textContent(), `L${best.layer}H${best.head}`);
+  const cells = await first.locator('td').allTextContents();
+  assertShows(cells[1], best.previous, 'previous token');
+  assertShows(cells[2], best.first, 'first token');
+  assertShows(cells[6], best.evenness, 'spread');
+  assert.match(page.url(), /sort=previous/);
+  await page.context().close();
+});
+
+test('a head is chosen and its map read by keyboard alone', async () => {
+  const { id, tokens } = await makeTrace();
+  const page = await session.open(link());
+  await page.locator('[data-head="L2H3"]').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowUp');
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.head), 'L1H4');
+  await page.keyboard.press('Enter');
+  const map = page.getByRole('application', { name: /Attention of head 4 in block 1/ });
+  await map.focus();
+  for (const key of ['ArrowUp', 'ArrowRight', 'ArrowRight', '+', '+', '0']) await page.keyboard.press(key);
+  const query = tokens.length - 2;
+  const response = await fetch(`${session.address}/api/traces/${id}/attention/1/4/rows/${query}?format=json`);
+  const { values } = await response.json();
+  const reading = page.getByTestId('map-reading');
+  await reading.locator('strong', { hasText: '%' }).waitFor();
+  assert.match(await reading.textContent(), new RegExp(`\\(${query}\\) looks at.*\\(2\\)`));
+  assertShows(await reading.locator('strong').textContent(), values[2], 'weight under the crosshair');
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('what a word attends to and what attends to it are the API’s', async () => {
+  const { id } = await makeTrace();
+  const page = await session.open(link('&view=words&position=5'));
+  const words = page.getByRole('toolbar', { name: /^Words/ });
+  await words.getByRole('button', { pressed: true }).focus();
+  await page.keyboard.press('ArrowLeft');
+  for (const [path, title] of [['rows', /attends to$/], ['columns', /^What attends to/]]) {
+    const { positions } = await session.get(`/api/traces/${id}/attention/2/3/${path}/4?top=10`);
+    const list = page.getByRole('heading', { name: title }).locator('xpath=following-sibling::ol');
+    await page.waitForFunction((count) => [...document.querySelectorAll('.lists ol')].some((one) => one.children.length === count), positions.length);
+    const items = await list.locator('li').evaluateAll((all) => all.map((item) => [item.querySelector('.place').textContent, item.querySelector('.weight').textContent]));
+    assert.deepEqual(items.map(([position]) => Number(position)), positions.map(({ position }) => position));
+    positions.forEach(({ weight }, index) => assertShows(items[index][1], weight, `${path} ${index}`));
+  }
+  assert.ok((await page.locator('svg path.key').count()) > 0);
+  await page.context().close();
+});
+
+test('the lens shows the API’s guesses, and arrows walk over it', async () => {
+  const { id } = await makeTrace();
+  const lens = await session.get(`/api/traces/${id}/lens?top=5`);
+  const page = await session.open(link('&view=lens&position=1'));
+  const cell = page.locator(`[data-cell="${lens.rows.length - 1},1"]`);
+  await cell.waitFor();
+  assertShows(await cell.locator('.share').textContent(), lens.cells.at(-1)[1].probabilities[0], 'output');
+  await cell.focus();
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowRight');
+  const reached = lens.cells.at(-2)[2];
+  const detail = page.locator('.detail');
+  await page.waitForFunction(() => /\(2\)/.test(document.querySelector('.detail')?.textContent ?? ''));
+  const shares = await detail.locator('li .number').allTextContents();
+  reached.probabilities.forEach((probability, index) => assertShows(shares[index], probability, `guess ${index}`));
+  await page.context().close();
+});
+
+test('one word in two places is compared layer by layer', async () => {
+  const { id, tokens } = await makeTrace();
+  const places = tokens.flatMap(({ text: word }, position) => (word === ' mole' ? [position] : []));
+  assert.equal(places.length, 2);
+  const { layers } = await session.get(`/api/vectors?first=${id}:${places[0]}&second=${id}:${places[1]}`);
+  const page = await session.open(link('&view=vectors&word=mole&other='));
+  const table = page.getByRole('region', { name: 'Likeness by layer' }).locator('table');
+  await page.getByRole('region', { name: 'Likeness by layer' }).getByText('As a table').click();
+  const cosines = await table.locator('tbody td').allTextContents();
+  assert.equal(cosines.length, layers.length);
+  layers.forEach(({ cosine, point }, index) => assertShows(cosines[index], cosine, point));
+  assertShows(cosines[0], 1, 'the token embedding is the same');
+  const chart = page.getByRole('slider', { name: /Cosine/ });
+  await chart.focus();
+  await page.keyboard.press('Home');
+  await page.getByRole('heading', { name: 'Seen flat: token embedding' }).waitFor();
+  await page.context().close();
+});
+
+test('what is shown can be kept', async () => {
+  const { id } = await makeTrace();
+  const { values, shape } = await session.get(`/api/traces/${id}/attention/2/3?format=json`);
+  const page = await session.open(link('&view=map'));
+  const menu = page.locator('details.keep').first();
+  await menu.locator('summary').click();
+  const files = {};
+  for (const kind of ['npy', 'CSV', 'PNG']) {
+    const waiting = page.waitForEvent('download');
+    await menu.getByRole('button', { name: kind, exact: true }).click();
+    files[kind] = await readFile(await (await waiting).path());
+    await menu.locator('summary').click();
+  }
+  const header = files.npy.readUInt16LE(8);
+  assert.match(files.npy.toString('latin1', 10, 10 + header), new RegExp(`\\(${shape[0]}, ${shape[1]}\\)`));
+  const kept = new Float32Array(files.npy.buffer.slice(files.npy.byteOffset + 10 + header, files.npy.byteOffset + files.npy.length));
+  values.forEach((value, index) => assert.ok(Math.abs(kept[index] - value) < 1e-6));
+  assert.match(files.CSV.toString(), /^query,query_token,key,key_token,weight\r\n/);
+  assert.equal(files.PNG.toString('latin1', 1, 4), 'PNG');
+  await page.context().close();
+});

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { assertShows } from './numbers.mjs';
+
+const session = useExplorer();
+const text = 'The fox waited in the forest, and';
+const greedy = '&temperature=0&top-k=0&top-p=1';
+const link = (more = '') => `#/generate?text=${encodeURIComponent(text)}&layer=1&head=2${more}`;
+
+async function post(path, body) {
+  const response = await fetch(session.address + path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+  assert.ok(response.ok, `${path}: ${response.status}`);
+  return response;
+}
+
+async function generated(body) {
+  const stream = await (await post('/api/generate', body)).text();
+  return [...stream.matchAll(/event: token\r?\ndata: (.*)/g)].map(([, data]) => JSON.parse(data));
+}
+
+const drawn = (page) => page.getByTestId('written').locator('button').evaluateAll((all) => all.map((one) => one.textContent.trim()));
+const shownText = (token) => token.replace(/ /g, '␣').replace(/\n/g, '↵');
+const written = (page, count) => page.waitForFunction((wanted) => document.querySelectorAll('[data-testid=written] button').length === wanted, count);
+
+test('the mode opens without serious findings or sideways scrolling', async () => {
+  const [first] = await generated({ text, max_new_tokens: 1, temperature: 0 });
+  const ids = (await (await post('/api/tokenize', { text })).json()).tokens.map(({ id }) => id).join('.').slice(0, 40);
+  for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+    const page = await session.open(link(`&drawn=${first.token.id}&prompt=${ids}&at=0`), { width, dark });
+    await page.getByTestId('distribution').waitFor();
+    await page.waitForLoadState('networkidle');
+    await written(page, 1);
+    assert.deepEqual(page.problems, []);
+    assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
+    assert.equal(await overflowsSideways(page), false, `at ${width}`);
+    await picture(page, `generate-${width}-${dark ? 'dark' : 'light'}`);
+    await page.context().close();
+  }
+});
+
+test('steps, steps back and scrubs by keyboard, with the API’s tokens, distribution and attention', async () => {
+  const wanted = await generated({ text, max_new_tokens: 4, temperature: 0 });
+  const page = await session.open(link(greedy));
+  await page.getByRole('button', { name: 'Step', exact: true }).focus();
+  for (let count = 1; count <= 4; ++count) {
+    await page.keyboard.press('Enter');
+    await written(page, count);
+  }
+  assert.deepEqual(await drawn(page), wanted.map(({ token }) => shownText(token.text)));
+
+  await page.getByRole('button', { name: 'Back' }).focus();
+  await page.keyboard.press('Enter');
+  await written(page, 3);
+  const prompt = (await (await post('/api/tokenize', { text })).json()).tokens.map(({ id }) => id);
+  const whole = await (await post('/api/traces', { tokens: [...prompt, ...wanted.slice(0, 3).map(({ token }) => token.id)] })).json();
+
+  const scrub = page.getByRole('slider', { name: /^Look at step/ });
+  await scrub.focus();
+  await page.keyboard.press('ArrowLeft');
+  await page.waitForFunction(() => location.hash.includes('at=2'));
+  const position = prompt.length + 1;
+  const { candidates } = await session.get(`/api/traces/${whole.id}/next?position=${position}&temperature=0&top_k=0&top_p=1&min_p=0&repeat_penalty=1&limit=16`);
+  const first = page.getByTestId('distribution').locator('tbody tr').first();
+  await page.getByTestId('distribution').locator(`tbody tr.drew`).waitFor();
+  assert.equal((await first.locator('th').textContent()).trim(), shownText(candidates[0].token));
+  assertShows(await first.locator('td').nth(1).textContent(), candidates[0].probability, 'the likeliest');
+
+  const { positions } = await session.get(`/api/traces/${whole.id}/attention/1/2/rows/${position}?top=6`);
+  await page.waitForFunction(([count, place]) => {
+    const items = document.querySelectorAll('.lists ol')[0]?.children;
+    return items?.length === count && items[0].querySelector('.place').textContent === String(place);
+  }, [positions.length, positions[0].position]);
+  const weights = await page.locator('.lists ol').first().locator('.weight').allTextContents();
+  positions.forEach(({ weight }, index) => assertShows(weights[index], weight, `attention of the step, ${index}`));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('runs, pauses, and tells the same story with the same seed', async () => {
+  const stories = [];
+  for (const way of ['run', 'step']) {
+    const page = await session.open(link('&seed=7'));
+    if (way === 'run') {
+      await page.getByRole('button', { name: 'Run' }).click();
+      await page.waitForFunction(() => document.querySelectorAll('[data-testid=written] button').length >= 5);
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await page.getByRole('button', { name: 'Run' }).waitFor();
+    } else {
+      for (let count = 1; count <= 5; ++count) {
+        await page.getByRole('button', { name: 'Step', exact: true }).click();
+        await written(page, count);
+      }
+    }
+    stories.push((await drawn(page)).slice(0, 5));
+    const again = await session.open(new URL(page.url()).hash);
+    await again.waitForFunction(() => document.querySelectorAll('[data-testid=written] button').length >= 5);
+    assert.deepEqual((await drawn(again)).slice(0, 5), stories.at(-1));
+    await again.context().close();
+    await page.context().close();
+  }
+  assert.deepEqual(stories[0], stories[1]);
+});
+
+test('the settings change the distribution before anything is drawn, and a token can be taken by hand', async () => {
+  const trace = await (await post('/api/traces', { text })).json();
+  const page = await session.open(link());
+  await page.getByRole('slider', { name: 'Top-k' }).focus();
+  await page.keyboard.press('Home');
+  for (let step = 0; step < 3; ++step) await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('top-k=3'));
+  const { kept, candidates } = await session.get(`/api/traces/${trace.id}/next?temperature=1&top_k=3&top_p=0.95&min_p=0&repeat_penalty=1&limit=16`);
+  await page.waitForFunction((count) => document.querySelector('[aria-label=Distribution] p strong')?.textContent === String(count), kept);
+  const rows = await page.getByTestId('distribution').locator('tbody tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
+  candidates.forEach((candidate, index) => {
+    assertShows(rows[index][2], candidate.probability, `${candidate.token}, model`);
+    if (candidate.removed_by === null) assertShows(rows[index][3], candidate.drawn, `${candidate.token}, drawn`);
+    else assert.equal(rows[index][3], candidate.removed_by);
+  });
+  await page.getByTestId('distribution').locator('tbody tr').nth(1).getByRole('button').click();
+  await written(page, 1);
+  assert.deepEqual(await drawn(page), [shownText(candidates[1].token)]);
+  await page.context().close();
+});

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { assertShows } from './numbers.mjs';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
+const folder = mkdtempSync(path.join(os.tmpdir(), 'heed-watch-'));
+const run = path.join(folder, 'small');
+const checkpoints = [10, 20];
+const text = 'The fox saw the hare';
+
+/** A run of two checkpoints: trained to the first, then to the second with the same seed. */
+function train() {
+  const story = path.join(folder, 'story.txt');
+  execFileSync(binary, ['microworld', '-n', '200', '-o', story], { stdio: 'ignore' });
+  const settings = ['layers=2', 'heads=2', 'channels=32', 'head_size=16', 'feed_forward=64', 'context=32', 'vocabulary_size=1536', 'schedule=constant',
+    'warmup_steps=2', 'batch_size=4', 'evaluate_every=5', 'evaluation_batches=2', 'sample_every=10', 'sample_tokens=8', 'learning_rate=0.01'];
+  for (const steps of checkpoints) {
+    const out = steps === checkpoints.at(-1) ? run : path.join(folder, String(steps));
+    execFileSync(binary, ['train', '--data', story, '--out', out, '--tokenizer', path.join(root, 'models/starter'), '-t', '1',
+      ...[...settings, `steps=${steps}`].flatMap((setting) => ['--set', setting])], { stdio: 'ignore' });
+  }
+  for (const steps of checkpoints) {
+    const last = path.join(steps === checkpoints.at(-1) ? run : path.join(folder, String(steps)), 'last');
+    cpSync(last, path.join(run, 'checkpoints', String(steps).padStart(8, '0')), { recursive: true });
+  }
+}
+train();
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const session = useExplorer(['--run', run]);
+const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
+
+async function traceAt(step) {
+  const response = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text, model: { run: 'small', step } }) });
+  assert.ok(response.ok);
+  return response.json();
+}
+
+test('the mode opens without serious findings or sideways scrolling', async () => {
+  for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+    const page = await session.open(link('&step=20&with=10'), { width, dark });
+    await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
+    await page.waitForLoadState('networkidle');
+    assert.deepEqual(page.problems, []);
+    assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
+    assert.equal(await overflowsSideways(page), false, `at ${width}`);
+    await picture(page, `watch-${width}-${dark ? 'dark' : 'light'}`);
+    await page.context().close();
+  }
+});
+
+test('curves and samples are those that the run wrote', async () => {
+  const rows = readFileSync(path.join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+  const page = await session.open(link());
+  await page.getByText('As a table').first().click();
+  const shown = await page.getByTestId('curves').locator('tbody tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const measured = rows.filter(({ val_loss }) => val_loss !== undefined);
+  assert.deepEqual(shown.map(([step]) => Number(step)), measured.map(({ step }) => step));
+  measured.forEach(({ val_loss }, index) => assertShows(shown[index][2], val_loss, `validation ${index}`));
+  const sample = rows.filter((row) => row.sample !== undefined).at(-1).sample;
+  assert.equal((await page.getByTestId('sample').textContent()).trim(), sample.trim());
+  await page.context().close();
+});
+
+test('the slider moves between checkpoints by keyboard, with each one’s attention', async () => {
+  const page = await session.open(link('&step=20&layer=1&head=0'));
+  const slider = page.getByRole('slider', { name: /^Checkpoint/ });
+  await slider.focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => location.hash.includes('step=10'));
+  await page.getByRole('heading', { name: 'Step 10', exact: true }).waitFor();
+  const { id } = await traceAt(10);
+  const { heads } = await session.get(`/api/traces/${id}/heads`);
+  const previous = heads.find(({ layer, head }) => layer === 1 && head === 0).previous;
+  const chart = page.getByRole('region', { name: 'Heads over steps' });
+  await chart.getByText('As a table').click();
+  const column = (await chart.locator('thead th').allTextContents()).indexOf('L1H0');
+  assertShows(await chart.locator('tbody tr').first().locator('th, td').nth(column).textContent(), previous, 'previous token at step 10');
+
+  await page.getByRole('button', { name: 'Compare two' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelectorAll('.pair h3').length === 2);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
