@@ -4,6 +4,9 @@ import { api, ApiError } from './api';
 import { formatLink, parseLink, type View } from './link';
 import type { Example, ModelCard, NumberArray, TraceMeta } from './types';
 
+/** Where a model brings no sentences of its own. */
+const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox waited in the forest, and the hare saw the fox' };
+
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
@@ -34,7 +37,7 @@ class Page {
     setDark();
     try {
       this.model = await api.model();
-      if (this.view.text === '' && this.model.examples.length > 0) this.showExample(this.model.examples[0]);
+      if (this.view.text === '') this.showExample(this.model.examples[0] ?? opening);
     } catch (error) {
       this.failure = messageOf(error);
     }

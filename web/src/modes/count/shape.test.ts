@@ -12,6 +12,10 @@ const count = {
 describe('the parts of a shape', () => {
   const shape = shapeOf(config);
 
+  it('are read alike from a preset and from a model', () => {
+    expect(shapeOf({ vocabulary: 50257, context: 2048, channels: 12288, layers: 96, heads: 96, head_size: 128, feed_forward: 49152, tied: true })).toEqual(shape);
+  });
+
   it('hold every parameter of GPT-3 once', () => {
     const parts = partsOf(count, shape);
     expect(parts.reduce((sum, { parameters }) => sum + parameters, 0)).toBe(count.total);

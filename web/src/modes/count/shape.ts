@@ -14,18 +14,19 @@ export interface Shape {
 
 export const sizes = ['layers', 'heads', 'head_size', 'feed_forward', 'vocabulary', 'context'] as const;
 
-/** The config is of the Hugging Face GPT-2 kind. */
+/** A preset's config names its sizes plainly, a model's as Hugging Face does for GPT-2. */
 export function shapeOf(config: Record<string, unknown>): Shape {
-  const number = (name: string, other = 0) => Number(config[name] ?? other);
-  const channels = number('n_embd');
+  const number = (plain: string, theirs: string, other?: number) => Number(config[plain] ?? config[theirs] ?? other);
+  const width = number('channels', 'n_embd');
+  const heads = number('heads', 'n_head');
   return {
-    layers: number('n_layer'),
-    heads: number('n_head'),
-    head_size: channels / number('n_head', 1),
-    feed_forward: number('n_inner', 4 * channels),
-    vocabulary: number('vocab_size'),
-    context: number('n_positions'),
-    tied: config.tie_word_embeddings !== false,
+    layers: number('layers', 'n_layer'),
+    heads,
+    head_size: number('head_size', '', width / heads),
+    feed_forward: number('feed_forward', 'n_inner', 4 * width),
+    vocabulary: number('vocabulary', 'vocab_size'),
+    context: number('context', 'n_positions'),
+    tied: (config.tied ?? config.tie_word_embeddings) !== false,
   };
 }
 
