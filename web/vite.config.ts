@@ -2,7 +2,7 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 import type { Plugin } from 'vite';
 
-// `npm run dev` shows the page with the answers of a running `heed explore`.
+// `npm run dev` shows the page with the answers of a running `heed explore`, which takes no other origin's requests.
 const server = process.env.HEED_SERVER ?? 'http://127.0.0.1:8080';
 
 /** Every browser that runs this page reads woff2: KaTeX's other font formats stay out. */
@@ -24,7 +24,7 @@ export default defineConfig({
   },
   server: {
     host: '127.0.0.1',
-    proxy: Object.fromEntries(['/api', '/health', '/props', '/v1'].map((path) => [path, { target: server, changeOrigin: true }])),
+    proxy: Object.fromEntries(['/api', '/health', '/props', '/v1'].map((path) => [path, { target: server, changeOrigin: true, headers: { Origin: server } }])),
   },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
 });

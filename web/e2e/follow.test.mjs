@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
-import { assertShows } from './numbers.mjs';
+import { assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
 const text = 'The fox waited in the forest, and the hare saw the fox';
@@ -85,9 +85,8 @@ test('a number tells the sum it came from, on focus and on hover, and the terms 
     await act(product);
     await tip.filter({ hasText: 'q·k' }).waitFor();
     const terms = await tip.locator('tr:not(.sum) td:last-child').allInnerTexts();
-    const number = (cell) => Number(cell.replace('−', '-'));
-    const sum = terms.reduce((total, cell) => total + number(cell), 0);
-    assert.ok(Math.abs(sum - number(await tip.locator('tr.sum td:last-child').innerText())) < 0.01 * terms.length, name);
+    const sum = terms.reduce((total, cell) => total + readNumber(cell), 0);
+    assert.ok(Math.abs(sum - readNumber(await tip.locator('tr.sum td:last-child').innerText())) < 0.01 * terms.length, name);
     await page.keyboard.press('Escape');
     await page.locator('h1').hover();
     await tip.waitFor({ state: 'hidden' });

@@ -14,6 +14,7 @@ import { chromium } from 'playwright-core';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const startMilliseconds = 60_000;
+const waitMilliseconds = 15_000;
 
 export async function startServer(options = []) {
   if (process.env.HEED_ADDRESS) return { address: process.env.HEED_ADDRESS.replace(/\/$/, ''), stop: async () => {} };
@@ -77,6 +78,7 @@ export function useExplorer(serverOptions) {
       viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: motion, acceptDownloads: true, ...options,
     });
     const page = await context.newPage();
+    page.setDefaultTimeout(waitMilliseconds);
     page.problems = [];
     page.on('pageerror', (error) => page.problems.push(String(error)));
     page.on('console', (message) => {
