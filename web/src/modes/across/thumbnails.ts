@@ -1,6 +1,5 @@
 // One head's picture out of all heads' (L, H, s, s), and the weight that its darkest colour stands for.
 
-import { extentOf } from '../../lib/colour';
 import type { NumberArray } from '../../lib/types';
 
 export function thumbnailOf({ shape, data }: NumberArray, layer: number, head: number): Float32Array {
@@ -9,8 +8,8 @@ export function thumbnailOf({ shape, data }: NumberArray, layer: number, head: n
   return data.subarray(begin, begin + rows * columns);
 }
 
-/** Nearly all weights stay below; the first row, always one, does not make the rest pale. */
+/** Most weights stay below; the first rows, which have nothing else to look at, do not make the rest pale. */
 export function darkestOf(pattern: ArrayLike<number>): number {
-  const seen = Array.from(pattern).filter((weight) => weight > 0);
-  return seen.length < 4 ? 1 : Math.min(1, extentOf(seen));
+  const seen = Array.from(pattern).filter((weight) => weight > 0).sort((a, b) => a - b);
+  return seen.length < 4 ? 1 : Math.min(1, seen[Math.floor(0.94 * (seen.length - 1))]);
 }
