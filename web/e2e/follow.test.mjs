@@ -74,6 +74,21 @@ test('the next words are the API’s, through temperature, top k and top p', asy
   }
 });
 
+test('every block’s guess is the lens’s', async () => {
+  const trace = await makeTrace();
+  const { rows, cells } = await session.get(`/api/traces/${trace.id}/lens?top=3&positions=${trace.tokens.length - 1}`);
+  const page = await session.open(link());
+  const guesses = page.locator('#stream li .guess');
+  await page.waitForFunction((count) => document.querySelectorAll('#stream .first').length === count, trace.layers);
+  for (let layer = 0; layer < trace.layers; ++layer) {
+    const [cell] = cells[rows.indexOf(layer === trace.layers - 1 ? 'final_post' : `${layer + 1}_pre`)];
+    const shown = await guesses.nth(layer).locator('> span').evaluateAll((all) => all.map((one) => [one.querySelector('code').textContent, one.querySelector('.number').textContent]));
+    assert.deepEqual(shown.map(([token]) => token), cell.tokens.map(({ text: token }) => token.replace(/ /g, '␣')));
+    shown.forEach(([token, share], index) => assertShows(share, cell.probabilities[index], `${token} after block ${layer}`));
+  }
+  await page.context().close();
+});
+
 test('a number tells the sum it came from, on focus and on hover, and the terms add up', async () => {
   const page = await session.open(link());
   await answers(page);

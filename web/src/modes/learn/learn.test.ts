@@ -16,12 +16,16 @@ describe('the chapters', () => {
 
 describe('surprise', () => {
   it('is the negative logarithm of the chance', () => {
-    expect(surprise([0, 0, 0, 0], 2)).toBeCloseTo(Math.log(4), 12);
-    expect(surprise([Math.log(3), 0], 0)).toBeCloseTo(-Math.log(0.75), 12);
+    expect(surprise(0, { logit: 0, probability: 0.25 })).toBeCloseTo(Math.log(4), 12);
+    const chances = [0.7, 0.2, 0.1];
+    for (const known of chances) {
+      for (const chance of chances) {
+        expect(surprise(5 + Math.log(chance), { logit: 5 + Math.log(known), probability: known })).toBeCloseTo(-Math.log(chance), 12);
+      }
+    }
   });
 
-  it('stands large logits', () => {
-    expect(surprise([1000, 0], 0)).toBeCloseTo(0, 12);
-    expect(surprise([1000, 0], 1)).toBeCloseTo(1000, 9);
+  it('stands chances too small to be written', () => {
+    expect(surprise(-1000, { logit: 0, probability: 1 })).toBe(1000);
   });
 });

@@ -1,10 +1,10 @@
-// How surprised the model was by each token of the text, from the logits before it.
+// How surprised the model was by a token of the text, in nats: minus the logarithm of its chance.
 
-/** Negative logarithm, in nats, of the softmax of `logits` at `token`. */
-export function surprise(logits: ArrayLike<number>, token: number): number {
-  let most = -Infinity;
-  for (let index = 0; index < logits.length; ++index) most = Math.max(most, logits[index]);
-  let sum = 0;
-  for (let index = 0; index < logits.length; ++index) sum += Math.exp(logits[index] - most);
-  return Math.log(sum) + most - logits[token];
+/**
+ * From the token's logit and any candidate of the same distribution: softmax differs from the logits only by
+ * one number for all of them, which the candidate tells.
+ */
+export function surprise(logit: number, known: { logit: number; probability: number }): number {
+  const normaliser = known.logit - Math.log(known.probability);
+  return normaliser - logit;
 }
