@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
@@ -32,9 +32,17 @@ function train() {
   }
 }
 train();
+
+/** The same run as it was three quarters through, to be written on. */
+const live = path.join(folder, 'live');
+const lines = readFileSync(path.join(run, 'metrics.jsonl'), 'utf8').trim().split('\n');
+const isEarly = (line) => JSON.parse(line).step <= 15;
+cpSync(run, live, { recursive: true });
+writeFileSync(path.join(live, 'metrics.jsonl'), lines.filter(isEarly).map((line) => `${line}\n`).join(''));
+
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const session = useExplorer(['--run', run]);
+const session = useExplorer(['--run', run, '--run', live]);
 const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
 
 async function traceAt(step) {
@@ -88,5 +96,20 @@ test('the slider moves between checkpoints by keyboard, with each one’s attent
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelectorAll('.pair h3').length === 2);
   assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('a run that goes on is drawn as it is written', async () => {
+  const page = await session.open(link('&run=live'));
+  const region = page.getByRole('region', { name: 'Run', exact: true });
+  await region.getByText('running', { exact: true }).waitFor();
+  await region.getByText('As a table').click();
+  const last = page.getByTestId('curves').locator('tbody tr').last();
+  assert.equal(await last.locator('th').textContent(), '15');
+  const later = lines.filter((line) => !isEarly(line));
+  for (const line of later) appendFileSync(path.join(live, 'metrics.jsonl'), `${line}\n`);
+  await page.waitForFunction(() => document.querySelector('[data-testid=curves] tbody tr:last-child th')?.textContent === '20');
+  assertShows(await last.locator('td').last().textContent(), later.map((line) => JSON.parse(line)).findLast(({ val_loss }) => val_loss !== undefined).val_loss, 'the last validation');
+  await region.getByText('finished', { exact: true }).waitFor();
   await page.context().close();
 });

@@ -25,7 +25,9 @@ it('smooths without the pull of zero', () => {
   expect(smoothed([0, 1], 0.5)[1]).toBeCloseTo(2 / 3);
 });
 
-it('finds samples', () => expect(samplesOf(rows)).toEqual([{ step: 2, text: 'On the' }]));
+it('finds samples, the last of a step', () => {
+  expect(samplesOf([...rows, { step: 1, sample: 'a' }, { step: 2, sample: 'On a' }])).toEqual([{ step: 1, text: 'a' }, { step: 2, text: 'On a' }]);
+});
 
 it('chooses the checkpoint before a step', () => {
   expect(checkpointAt([0, 250, 500], 400)).toBe(250);

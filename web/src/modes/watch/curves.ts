@@ -57,8 +57,11 @@ export function smoothed(values: (number | null)[], keep: number): (number | nul
   });
 }
 
+/** One a step: a run that was resumed tells some again. */
 export function samplesOf(rows: MetricsRow[]): Sample[] {
-  return rows.flatMap((row) => (typeof row.sample === 'string' && typeof row.step === 'number' ? [{ step: row.step, text: row.sample }] : []));
+  const samples = new Map<number, string>();
+  for (const { step, sample } of rows) if (typeof step === 'number' && typeof sample === 'string') samples.set(step, sample);
+  return [...samples].sort(([a], [b]) => a - b).map(([step, text]) => ({ step, text }));
 }
 
 export function curvesTable(curves: Curves): Table {
