@@ -13,8 +13,7 @@ BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cach
           gpt.config().context, capacity);
 }
 
-std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits,
-                                 const FinalNormReader& reader) {
+std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const auto free = std::find(caches_.begin(), caches_.end(), nullptr);
   const std::int64_t sequence = free - caches_.begin();
@@ -38,7 +37,6 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
                activations);
   gpt_.project(activations.final_norm().slice(0, count - 1, count),
                View<float>(logits.data(), {1, gpt_.config().vocabulary_size}));
-  if (reader) reader(activations.final_norm());
   if (free == caches_.end()) {
     caches_.push_back(std::move(cache));
   } else {

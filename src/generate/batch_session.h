@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,11 +25,8 @@ class BatchSession {
   BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
   // Begins a sequence with tokens, read in one pass, and returns its number, to be used until it is
-  // ended; logits (V) are those of what follows. `reader`, if any, is shown the final norm (T, C)
-  // of all tokens before it is gone. Throws Error{invalid_argument} as step() does.
-  using FinalNormReader = std::function<void(View<const float>)>;
-  std::int64_t begin(std::span<const std::int32_t> tokens, std::span<float> logits,
-                     const FinalNormReader& reader = {});
+  // ended; logits (V) are those of what follows. Throws Error{invalid_argument} as step() does.
+  std::int64_t begin(std::span<const std::int32_t> tokens, std::span<float> logits);
   void end(std::int64_t sequence);
 
   // One token for each of some sequences, every sequence at most once. Returns the logits

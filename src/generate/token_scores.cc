@@ -9,7 +9,13 @@
 namespace heed {
 namespace {
 
+constexpr std::int64_t row_multiple = 64;   // whole tiles of every kernel's products
 constexpr std::int64_t rows_at_once = 128;  // of logits, which never exist for a whole text
+
+// The least multiple that holds more than few rows, which go another way.
+std::int64_t round_up(std::int64_t rows) {
+  return std::max<std::int64_t>((rows + row_multiple - 1) / row_multiple, 2) * row_multiple;
+}
 
 // Where the loss of `token` is known: its logarithm is that of all tokens' sum.
 TokenScore score_row(std::span<const float> logits, std::int32_t token, float loss,
@@ -52,47 +58,47 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::i
   return score_row(logits, token, loss, count);
 }
 
-std::vector<TokenScore> score_tokens(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                     std::int64_t count) {
+ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count) {
   const std::int64_t length = std::ssize(tokens);
-  const std::int64_t positions =
-      std::max(length, std::min(least_scored_rows, gpt.config().context));
-  const std::int64_t batch = (least_scored_rows + positions - 1) / positions;
-  Tensor<std::int32_t> padded(Shape{batch, positions});  // what follows changes nothing before it
-  std::ranges::fill(padded.span(), 0);
+  require(length >= 1, ErrorCode::invalid_argument, "there are no tokens to be scored");
+  // 1: one pass over the text and what fills it up, which changes nothing before it
+  const std::int64_t positions = std::max(length, std::min(round_up(length), gpt.config().context));
+  const std::int64_t batch = (2 * row_multiple + positions - 1) / positions;
+  Tensor<std::int32_t> padded(Shape{batch, positions});
   std::ranges::copy(tokens, padded.span().begin());
   const GptActivations activations(gpt.config(), batch, positions, Keep::one_block);
   gpt.forward(padded, {.batch = batch, .positions = positions}, activations);
-  return score_tokens(gpt, activations.final_norm(), tokens, count);
-}
-
-std::vector<TokenScore> score_tokens(const Gpt& gpt, View<const float> final_norm,
-                                     std::span<const std::int32_t> tokens, std::int64_t count) {
-  check(final_norm.extent(0) >= least_scored_rows, "few rows are summed in another order");
-  const std::int64_t targets = std::ssize(tokens) - 1;
-  const std::int64_t chunk_rows = std::min(rows_at_once, final_norm.extent(0));
-  std::vector<TokenScore> scores(static_cast<std::size_t>(targets));
+  // 2: logits and losses, chunk by chunk
+  const View<float> states = activations.final_norm();  // (N, C)
+  const std::int64_t chunk_rows = std::min(rows_at_once, states.extent(0));
   Tensor<float> logits(Shape{chunk_rows, gpt.config().vocabulary_size});
-  Tensor<std::int32_t> expected(Shape{chunk_rows});
+  Tensor<std::int32_t> targets(Shape{chunk_rows});
   Tensor<float> losses(Shape{chunk_rows});
-  for (std::int64_t next = 0; next < targets; next += chunk_rows) {
+  ScoredText scored;
+  scored.scores.resize(static_cast<std::size_t>(length - 1));
+  for (std::int64_t next = 0; next < length; next += chunk_rows) {
     // The last chunk is a whole one too, and begins among rows that are done.
-    const std::int64_t begin = std::min(next, final_norm.extent(0) - chunk_rows);
+    const std::int64_t begin = std::min(next, states.extent(0) - chunk_rows);
     for (std::int64_t row = 0; row < chunk_rows; ++row) {
-      const bool has_target = begin + row < targets;
-      expected.span()[static_cast<std::size_t>(row)] =
-          has_target ? tokens[static_cast<std::size_t>(begin + row + 1)] : kernels::ignored_target;
+      const auto target = static_cast<std::size_t>(begin + row + 1);
+      targets.span()[static_cast<std::size_t>(row)] =
+          target < tokens.size() ? tokens[target] : kernels::ignored_target;
     }
-    gpt.project(final_norm.slice(0, begin, begin + chunk_rows), logits);
-    kernels::cross_entropy_forward(logits, expected, losses);
-    parallel_items(std::min(begin + chunk_rows, targets) - next, [&](std::int64_t item) {
+    gpt.project(states.slice(0, begin, begin + chunk_rows), logits);
+    kernels::cross_entropy_forward(logits, targets, losses);
+    const std::int64_t end = std::min(begin + chunk_rows, length - 1);
+    parallel_items(end - next, [&](std::int64_t item) {
       const std::int64_t row = next - begin + item;
       const auto i = static_cast<std::size_t>(next + item);
-      scores[i] = score_row(logits.view()[row].span(), tokens[i + 1],
-                            losses.span()[static_cast<std::size_t>(row)], count);
+      scored.scores[i] = score_row(logits.view()[row].span(), tokens[i + 1],
+                                   losses.span()[static_cast<std::size_t>(row)], count);
     });
+    if (length <= begin + chunk_rows) {
+      const std::span<const float> last = logits.view()[length - 1 - begin].span();
+      scored.next_logits.assign(last.begin(), last.end());
+    }
   }
-  return scores;
+  return scored;
 }
 
 }  // namespace heed

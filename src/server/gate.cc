@@ -19,7 +19,10 @@ std::string lower(std::string text) {
 
 // "name:8080" and "[::1]:8080" without the port.
 std::string host_name(const std::string& host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  if (host.starts_with('[')) {
+    const std::size_t end = std::min(host.find(']'), host.size() - 1) + 1;
+    return end == host.size() || host[end] == ':' ? host.substr(0, end) : host;
+  }
   return lower(host.substr(0, host.find(':')));
 }
 

@@ -115,11 +115,12 @@ void Scheduler::turn() {
       return;
     }
   }
-  const bool admitted = admit();
+  admit();
   const bool stepped = step();
   const std::lock_guard lock(mutex_);
   // Where every reader is too slow, the first that has read asks for the next turn.
-  turning_ = admitted || stepped || again_ || closing_;
+  const bool admits = !waiting_.empty() && std::ssize(running_) < options_.parallel;
+  turning_ = stepped || admits || again_ || closing_;
   if (turning_) {
     compute_.post([this] { turn(); });
   } else {
@@ -136,12 +137,10 @@ std::shared_ptr<Sequence> Scheduler::next_waiting() {
   return sequence;
 }
 
-bool Scheduler::admit() {
-  bool admitted = false;
+void Scheduler::admit() {
   for (std::int64_t read = 0; read < prompt_tokens_per_turn;) {
     const std::shared_ptr<Sequence> sequence = next_waiting();
     if (sequence == nullptr) break;
-    admitted = true;
     try {
       if (sequence->wanted()) {
         read += std::ssize(sequence->options().prompt);
@@ -154,29 +153,24 @@ bool Scheduler::admit() {
     }
   }
   remove_ended();
-  return admitted;
 }
 
 void Scheduler::begin(const std::shared_ptr<Sequence>& sequence) {
   const SequenceOptions& options = sequence->options();
   const Microseconds timed(metrics_.prompt_microseconds);
   metrics_.prompt_tokens += std::ssize(options.prompt);
-  BatchSession::FinalNormReader reader;
-  if (options.scores_prompt && options.top) {
-    if (options.max_tokens > 0 && std::ssize(options.prompt) >= least_scored_rows) {
-      reader = [&](View<const float> final_norm) {
-        sequence->give_prompt_scores(
-            score_tokens(model_.gpt, final_norm, options.prompt, *options.top));
-      };
-    } else {
-      sequence->give_prompt_scores(score_tokens(model_.gpt, options.prompt, *options.top));
-    }
-  }
-  if (options.max_tokens == 0) return sequence->finish(SequenceEnd::length);
-
   auto running = std::make_unique<Running>(sequence);
   std::vector<float> logits(static_cast<std::size_t>(model_.gpt.config().vocabulary_size));
-  running->number = session_.begin(options.prompt, logits, reader);
+  if (options.scores_prompt && options.top) {
+    ScoredText scored = score_text(model_.gpt, options.prompt, *options.top);
+    sequence->give_prompt_scores(std::move(scored.scores));
+    logits = std::move(scored.next_logits);
+  }
+  if (options.max_tokens == 0) return sequence->finish(SequenceEnd::length);
+  // Who asks how likely a text is often asks for one token more: it is read already.
+  if (options.max_tokens > 1 || !options.scores_prompt || !options.top) {
+    running->number = session_.begin(options.prompt, logits);
+  }
   running_.push_back(std::move(running));
   draw(*running_.back(), logits);
 }
@@ -269,7 +263,7 @@ bool Scheduler::is_end_of_text(std::int32_t token) const {
 
 void Scheduler::remove_ended() {
   for (const auto& running : running_) {
-    if (running->ended) session_.end(running->number);
+    if (running->ended && running->number >= 0) session_.end(running->number);
   }
   std::erase_if(running_, [](const auto& running) { return running->ended; });
   metrics_.sequences.store(std::ssize(running_));

@@ -46,7 +46,7 @@ class Scheduler {
     std::shared_ptr<Sequence> sequence;
     Sampler sampler;
     TextStream text;
-    std::int64_t number = -1;           // in session_
+    std::int64_t number = -1;           // in session_; none for one that is never continued
     std::vector<std::int32_t> history;  // prompt and all drawn tokens
     std::vector<float> biased;          // logits, where something is added to them
     bool ended = false;
@@ -54,7 +54,7 @@ class Scheduler {
 
   void wake();
   void turn();  // one job: reads prompts, takes a step, asks for the next turn
-  bool admit();
+  void admit();
   bool step();
   std::shared_ptr<Sequence> next_waiting();
   void begin(const std::shared_ptr<Sequence>& sequence);

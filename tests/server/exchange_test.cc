@@ -1,0 +1,191 @@
+#include "server/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/expect_error.h"
+#include "server/compute.h"
+#include "server/gate.h"
+#include "server/router.h"
+
+namespace heed::server {
+namespace {
+
+using heed::testing::expect_error;
+
+TEST(Exchange, ReadsPathAndQuery) {
+  const Request request = parse_request("GET", "/a%20b/c?x=1&y=%C3%A9+z&flag#part");
+  EXPECT_EQ(request.path, "/a%20b/c");
+  EXPECT_EQ(request.segments, (std::vector<std::string>{"a b", "c"}));
+  EXPECT_EQ(request.integer("x", 7), 1);
+  EXPECT_EQ(request.integer("absent", 7), 7);
+  EXPECT_EQ(request.parameter("y"), "\u00e9 z");
+  EXPECT_EQ(request.parameter("flag"), "");
+  EXPECT_EQ(parse_request("GET", "/").segments, std::vector<std::string>{""});
+}
+
+TEST(Exchange, RefusesWhatIsNoAddress) {
+  for (const char* target :
+       {"", "a", "http://x/", "*", "/%", "/%2", "/%zz", "/a%00b", "/a b", "/..", "/a/../b",
+        "/a/%2e%2e/b", "/a/./b", "/a%2fb", "/a%5cb", "/?a=1&a=2", "/?a=%", "/a\x01", "/a\n"}) {
+    expect_error(ErrorCode::invalid_argument, [&] { parse_request("GET", target); });
+  }
+}
+
+TEST(Exchange, NumbersAreWholeNumbersAndFinite) {
+  const Request request =
+      parse_request("GET", "/?i=1.5&j=99999999999999999999&n=nan&f=inf&g=1e3&h=2x");
+  for (const char* name : {"i", "j", "n", "h"}) {
+    expect_error(
+        ErrorCode::invalid_argument, [&] { request.integer(name, 0); }, name);
+  }
+  for (const char* name : {"n", "f", "h"}) {
+    expect_error(
+        ErrorCode::invalid_argument, [&] { request.number(name, 0); }, name);
+  }
+  EXPECT_EQ(request.number("g", 0), 1000);
+}
+
+TEST(Exchange, WritesNumbersWithTheDigitsOfTheirType) {
+  EXPECT_EQ(json_float(0.1F).dump(), "0.100000001");
+  EXPECT_EQ(json_float(-INFINITY), nullptr);
+  EXPECT_EQ(json_float(NAN), nullptr);
+}
+
+TEST(Exchange, RepliesInValidTextWhateverItIsGiven) {
+  const Reply reply = json_reply({{"text", "\xC3"}});
+  EXPECT_EQ(reply.body, "{\"text\":\"\uFFFD\"}\n");
+}
+
+Router small_router() {
+  Router router;
+  router.add("GET", "/items/{id}", [](const Request& request) {
+    return json_reply({{"id", request.integer_in_path("id")}});
+  });
+  router.add("DELETE", "/items/{id}",
+             [](const Request&) -> Reply { throw Error(ErrorCode::conflict, "it is in use"); });
+  router.add("GET", "/items/all", [](const Request&) { return json_reply({{"id", "all"}}); });
+  router.add("POST", "/fails", [](const Request&) -> Reply { throw std::bad_alloc(); });
+  return router;
+}
+
+int status(const std::string& method, const std::string& target) {
+  return small_router().handle(parse_request(method, target)).status;
+}
+
+TEST(Router, FindsHandlersAndSaysWhyNot) {
+  EXPECT_EQ(small_router().handle(parse_request("GET", "/items/12")).body, "{\"id\":12}\n");
+  EXPECT_EQ(status("HEAD", "/items/12"), 200);
+  EXPECT_EQ(status("GET", "/items/x"), 400);
+  EXPECT_EQ(status("GET", "/items/-1"), 400);
+  EXPECT_EQ(status("GET", "/items/"), 404);
+  EXPECT_EQ(status("GET", "/items/1/2"), 404);
+  EXPECT_EQ(status("GET", "/nothing"), 404);
+  EXPECT_EQ(status("DELETE", "/items/1"), 409);
+  EXPECT_EQ(status("POST", "/fails"), 503);
+  const Reply reply = small_router().handle(parse_request("POST", "/items/12"));
+  EXPECT_EQ(reply.status, 405);
+  ASSERT_EQ(reply.headers.size(), 1U);
+  EXPECT_EQ(reply.headers[0].second, "GET, DELETE");
+  EXPECT_NE(reply.body.find("\"type\":\"invalid_request_error\""), std::string::npos);
+}
+
+Request with_headers(const std::map<std::string, std::string>& headers,
+                     const std::string& method = "GET", const std::string& target = "/v1/models") {
+  Request request = parse_request(method, target);
+  request.headers = headers;
+  return request;
+}
+
+int refusal(const GateOptions& options, const Request& request) {
+  const auto reply = Gate(options).check(request);
+  return reply ? reply->status : 0;
+}
+
+TEST(Gate, KnowsItsOwnNames) {
+  for (const char* host :
+       {"localhost", "localhost:8080", "LOCALHOST", "127.0.0.1:1", "[::1]:8080", "192.168.1.7"}) {
+    EXPECT_EQ(refusal({}, with_headers({{"host", host}})), 0) << host;
+  }
+  for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
+                           "[::1].evil.example", "evil"}) {
+    EXPECT_EQ(refusal({}, with_headers({{"host", host}})), 421) << host;
+  }
+  EXPECT_EQ(refusal({}, with_headers({})), 400);
+  EXPECT_EQ(refusal({.allowed_hosts = {"box.lan"}}, with_headers({{"host", "box.lan:8080"}})), 0);
+}
+
+TEST(Gate, KeepsOtherPagesOut) {
+  const std::map<std::string, std::string> own{{"host", "localhost:8080"},
+                                               {"origin", "http://localhost:8080"}};
+  EXPECT_EQ(refusal({}, with_headers(own)), 0);
+  for (const char* origin : {"http://evil.example", "null", "http://localhost:9"}) {
+    EXPECT_EQ(refusal({}, with_headers({{"host", "localhost:8080"}, {"origin", origin}})), 403);
+  }
+  EXPECT_EQ(refusal({}, with_headers({{"host", "localhost"}, {"sec-fetch-site", "cross-site"}})),
+            403);
+  const GateOptions open{.allowed_origins = {"https://page.example"}};
+  const Request asked =
+      with_headers({{"host", "localhost"}, {"origin", "https://page.example"}}, "OPTIONS");
+  EXPECT_EQ(refusal(open, asked), 204);
+  Reply reply;
+  Gate(open).add_headers(asked, reply);
+  EXPECT_EQ(reply.headers[0].second, "https://page.example");
+}
+
+TEST(Gate, AsksForTheKey) {
+  const GateOptions options{.api_key = "secret"};
+  const auto with = [](const std::string& name, const std::string& value) {
+    return with_headers({{"host", "localhost"}, {name, value}});
+  };
+  EXPECT_EQ(refusal(options, with("authorization", "Bearer secret")), 0);
+  EXPECT_EQ(refusal(options, with("authorization", "bearer secret")), 0);
+  EXPECT_EQ(refusal(options, with("x-api-key", "secret")), 0);
+  for (const char* key : {"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets",
+                          "Bearer SECRET", "Basic secret", "Bearer secretsecret"}) {
+    EXPECT_EQ(refusal(options, with("authorization", key)), 401) << key;
+  }
+  EXPECT_EQ(refusal(options, with_headers({{"host", "localhost"}}, "GET", "/health")), 0);
+  EXPECT_EQ(refusal(options, with_headers({{"host", "localhost"}}, "GET", "/props")), 401);
+}
+
+TEST(Gate, LooksAtWhatABodyAnnounces) {
+  const auto with = [](const std::string& name, const std::string& value) {
+    return with_headers({{"host", "localhost"}, {name, value}}, "POST");
+  };
+  EXPECT_EQ(refusal({.max_body_bytes = 10}, with("content-length", "10")), 0);
+  EXPECT_EQ(refusal({.max_body_bytes = 10}, with("content-length", "11")), 413);
+  EXPECT_EQ(refusal({}, with("content-length", "99999999999999999999999")), 413);
+  for (const char* length : {"-1", "x", "1x", "1, 1", " 1", "0x10"}) {
+    EXPECT_EQ(refusal({}, with("content-length", length)), 400) << length;
+  }
+  EXPECT_EQ(refusal({}, with("transfer-encoding", "gzip")), 400);
+  EXPECT_EQ(refusal({}, with("content-encoding", "gzip")), 415);
+  EXPECT_EQ(refusal({}, with("content-type", "multipart/form-data; boundary=x")), 415);
+}
+
+TEST(Compute, TakesTurnsInOrderAndPassesErrorsOn) {
+  Compute compute;
+  std::vector<int> order;
+  std::atomic<bool> begun{false};
+  std::atomic<bool> released{false};
+  compute.post([&] {
+    begun = true;
+    while (!released) std::this_thread::yield();
+  });
+  while (!begun) std::this_thread::yield();
+  for (int i = 0; i < 4; ++i) compute.post([&order, i] { order.push_back(i); });
+  EXPECT_EQ(compute.waiting(), 4);
+  released = true;
+  EXPECT_EQ(compute.run(nullptr, [&] { return order.size(); }), 4U);
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+  expect_error(ErrorCode::conflict,
+               [&] { compute.run(nullptr, [] { throw Error(ErrorCode::conflict, "no"); }); });
+  const std::atomic<bool> stop{true};
+  expect_error(ErrorCode::interrupted,
+               [&] { compute.run(&stop, [] { FAIL() << "the work was not wanted any more"; }); });
+}
+
+}  // namespace
+}  // namespace heed::server
