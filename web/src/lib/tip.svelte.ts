@@ -20,6 +20,7 @@ class Tip {
 
   show(locate: () => DOMRect, title: string, place: NumberPlace): void {
     this.hide();
+    this.#locate = locate;
     this.#timer = window.setTimeout(() => void this.#open(locate, title, place), restMilliseconds);
   }
 
@@ -47,7 +48,9 @@ class Tip {
     if (this.anchor) this.anchor = this.#locate();
   }
 
-  hide(): void {
+  /** With `owner`, only if the popover is still that number's: scrolling moves the pointer off others. */
+  hide(owner?: () => DOMRect): void {
+    if (owner && owner !== this.#locate) return;
     clearTimeout(this.#timer);
     this.#abort?.abort();
     this.anchor = null;
@@ -71,7 +74,7 @@ export function explain(element: HTMLElement | SVGElement, given: Explained | nu
     if (source?.derive) tip.tell(locate, source.title, source.derive());
     else if (source?.place) tip.show(locate, source.title, source.place);
   };
-  const hide = () => tip.hide();
+  const hide = () => tip.hide(locate);
   const onKey = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide();
   const listeners: [string, (event: Event) => void][] = [['pointerenter', show], ['pointerleave', hide], ['focus', show], ['blur', hide], ['keydown', onKey], ['click', show]];
   for (const [name, listener] of listeners) element.addEventListener(name, listener);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Candidate, WalkAnswer } from '../../lib/types';
 import { draw } from './draw';
-import { concatenated, dotProduct } from './places';
+import { concatenated, dotProduct, share } from './places';
 import { rowsToShow } from './rows';
 
 function answers(shares: number[], seen = shares.length): WalkAnswer[] {
@@ -38,6 +38,14 @@ describe('a product’s derivation', () => {
     const { terms, value } = dotProduct([0.5, -2], answer);
     expect(terms.reduce((sum, term) => sum + term.value, 0)).toBe(value);
     expect(terms[0].label).toBe('dimension 1');
+  });
+
+  it('of a share lists every key that is seen, its own first, and the shares add up', () => {
+    const all = answers([0.2, 0.5, 0.3, 0], 3);
+    const { terms, value } = share(all, all[2]);
+    expect(terms.map(({ label }) => label)).toEqual(['w2', 'w1', 'w0']);
+    expect(terms.reduce((sum, term) => sum + term.value, 0)).toBeCloseTo(1, 12);
+    expect(value).toBe(0.3);
   });
 
   it('finds the head that a place of the concatenation belongs to', () => {

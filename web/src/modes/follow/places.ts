@@ -1,5 +1,6 @@
 // Which number of the model a number on the page is: what the server's derivation is asked for.
 
+import { tokenText } from '../../lib/numbers';
 import type { Derivation, NumberPlace, WalkAnswer } from '../../lib/types';
 
 export type At = (index: number) => NumberPlace;
@@ -33,7 +34,7 @@ export function concatenated(layer: number, headSize: number, position: number):
   return (index) => ofHead(layer, Math.floor(index / headSize), 'z', position)(index % headSize);
 }
 
-export function pair(layer: number, head: number, part: 'attn_scores' | 'pattern', position: number, key: number): NumberPlace {
+export function pair(layer: number, head: number, part: 'attn_scores', position: number, key: number): NumberPlace {
   return { point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, key };
 }
 
@@ -53,11 +54,18 @@ export function dotProduct(query: number[], answer: WalkAnswer): Derivation {
   return { name: 'q·k', value: answer.product, formula: 'q·k = Σ_j q_j k_j', latex: 'q\\cdot k=\\sum_j q_j\\,k_j', operation: 'sum', terms, count: terms.length, rest: 0, bias: null };
 }
 
+/** A key's share of the look: its score beside all scores that the query sees, itself first. */
+export function share(answers: WalkAnswer[], answer: WalkAnswer): Derivation {
+  const others = answers.filter((other) => !other.masked && other !== answer).sort((a, b) => b.share - a.share);
+  const terms = [answer, ...others].map((one) => ({ label: tokenText(one.token), left: one.score, right: null, value: one.share }));
+  return { name: 'share', value: answer.share, formula: 'a = exp(s) / Σ exp(s)', latex: 'a=\\frac{e^{s}}{\\sum_k e^{s_k}}', operation: 'softmax', terms, count: terms.length, rest: 0, bias: null };
+}
+
 /** What one key's value brings to the output's number `index`. */
 export function weighted(answer: WalkAnswer, index: number): Derivation {
   const value = answer.share * answer.value[index];
   return {
     name: 'share × value', value, formula: 'a · v_j', latex: 'a\\,v_j', operation: 'sum', count: 1, rest: 0, bias: null,
-    terms: [{ label: answer.token, left: answer.share, right: answer.value[index], value }],
+    terms: [{ label: tokenText(answer.token), left: answer.share, right: answer.value[index], value }],
   };
 }
