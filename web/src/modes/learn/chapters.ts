@@ -51,8 +51,8 @@ export const chapters: Chapter[] = [
       'And each word has something to hand over, its *value*. The asking word takes from every value as much as the share says, and adds it all up.',
     ],
     formula: [
-      { latex: 'q_t = x_t W_Q,\\quad k_s = x_s W_K,\\quad v_s = x_s W_V', says: 'three learned views of every word' },
-      { latex: 'A = \\operatorname{softmax}\\!\\Big(\\frac{Q K^{\\top}}{\\sqrt{D}}\\Big),\\qquad Z = A\\,V', says: 'the whole head in one line' },
+      { latex: '\\begin{aligned} q_t &= x_t W_Q\\\\ k_s &= x_s W_K\\\\ v_s &= x_s W_V \\end{aligned}', says: 'three learned views of every word' },
+      { latex: '\\begin{aligned} A &= \\operatorname{softmax}\\!\\Big(\\frac{Q K^{\\top}}{\\sqrt{D}}\\Big)\\\\ Z &= A\\,V \\end{aligned}', says: 'the whole head' },
     ],
     exact: 'If the entries of q and k have variance 1, q·k has variance D; dividing by √D keeps the softmax from starting out saturated, where its gradient would vanish. The x here are the normalised stream, and each view has its bias.',
     try: 'Choose another word, another head. Some heads look at the word before, some at the beginning, some for meaning.',
@@ -110,7 +110,7 @@ export const chapters: Chapter[] = [
       'At the end, the last vector is compared with every token of the list. The closer it points to one, the likelier that token is next.',
     ],
     formula: [
-      { latex: '\\ell = W_U \\operatorname{norm}(x_T),\\qquad p_i = \\frac{e^{\\ell_i/\\tau}}{\\sum_j e^{\\ell_j/\\tau}}', says: 'scores for all tokens; τ is the temperature' },
+      { latex: '\\begin{aligned} \\ell &= W_U \\operatorname{norm}(x_T)\\\\ p_i &= \\frac{e^{\\ell_i/\\tau}}{\\sum_j e^{\\ell_j/\\tau}} \\end{aligned}', says: 'scores for all tokens; τ is the temperature' },
     ],
     exact: 'Reading intermediate streams through the last norm and W_U is called the logit lens. It is a view, not a computation the model makes: an early layer may hold the answer in directions that only later layers turn towards W_U.',
     try: 'Press a block to go into it; choose another word to see how its guess comes about.',
