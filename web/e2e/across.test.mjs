@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -23,6 +23,7 @@ test('each view opens from its link, without serious findings or sideways scroll
       await page.waitForLoadState('networkidle');
       await page.locator('[role=tabpanel] .card').first().waitFor();
       assert.deepEqual(page.problems, [], `${view} at ${width}`);
+      await openTables(page);
       assert.deepEqual(await seriousFindings(page), [], `${view} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${view} at ${width}`);
       await picture(page, `across-${view}-${width}-${dark ? 'dark' : 'light'}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -41,6 +41,7 @@ test('each kind of change opens from its link, without serious findings or sidew
       await page.getByTestId('kl').waitFor();
       await page.waitForLoadState('networkidle');
       assert.deepEqual(page.problems, [], `${what} at ${width}`);
+      await openTables(page);
       assert.deepEqual(await seriousFindings(page), [], `${what} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${what} at ${width}`);
       await picture(page, `change-${what}-${width}-${dark ? 'dark' : 'light'}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -32,6 +32,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
     await page.waitForLoadState('networkidle');
     await written(page, 1);
     assert.deepEqual(page.problems, []);
+    await openTables(page);
     assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
     assert.equal(await overflowsSideways(page), false, `at ${width}`);
     await picture(page, `generate-${width}-${dark ? 'dark' : 'light'}`);

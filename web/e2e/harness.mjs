@@ -100,6 +100,13 @@ export async function seriousFindings(page) {
     .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
 }
 
+/** Opens the tables behind pictures, so that they are looked at too. */
+export function openTables(page) {
+  return page.evaluate(() => {
+    for (const details of document.querySelectorAll('details:not(.keep)')) details.open = true;
+  });
+}
+
 /** Whether anything makes the page wider than the window. */
 export function overflowsSideways(page) {
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);

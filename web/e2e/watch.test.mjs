@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -57,6 +57,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
     await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
     await page.waitForLoadState('networkidle');
     assert.deepEqual(page.problems, []);
+    await openTables(page);
     assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
     assert.equal(await overflowsSideways(page), false, `at ${width}`);
     await picture(page, `watch-${width}-${dark ? 'dark' : 'light'}`);
