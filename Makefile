@@ -13,6 +13,7 @@ run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
 	build/release/bin/heed tour
+	@if [ -t 1 ] || [ "$$HEED_SERVE" = 1 ]; then exec build/release/bin/heed explore; fi
 
 build:
 	cmake --preset release -DHEED_BUILD_TESTS=ON $(cmake_flags)

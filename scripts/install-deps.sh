@@ -14,6 +14,9 @@ tests=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-numpy python3-
 analysis=(clang clang-format clang-tidy libomp-dev)
 
 wanted=("${build[@]}")
+# The explorer's page is built with them; any version that is there will do.
+command -v node >/dev/null || wanted+=(nodejs)
+command -v npm >/dev/null || wanted+=(npm)
 case "${1:-}" in
   "") ;;
   --test)

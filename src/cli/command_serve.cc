@@ -14,6 +14,8 @@
 namespace heed::cli {
 namespace {
 
+constexpr int nearby_ports = 32;
+
 struct ServeCommandOptions {
   std::string model = "starter";
   std::string dtype;
@@ -22,6 +24,7 @@ struct ServeCommandOptions {
   double request_time = 600;
   double grace_time = 5;
   std::string trace_budget = "2GiB";
+  bool any_near_port = false;  // where nobody asked for one
 };
 
 void start(const ServeCommandOptions& options) {
@@ -32,6 +35,7 @@ void start(const ServeCommandOptions& options) {
   serve.explorer.trace_budget = parse_bytes(options.trace_budget);
   LoadedModel model = load_model_as(options.model, options.dtype);
   const std::string name = model.name;
+  if (options.any_near_port) serve.http.next_ports = nearby_ports;
   server::serve(std::move(model), serve, interrupt_flag(), [&](const std::string& address) {
     spdlog::info("heed: '{}' is at {} (Ctrl-C stops)", name, address);
   });
@@ -102,7 +106,10 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
       ->group("Limits");
-  command->callback([options] { start(*options); });
+  command->callback([options, command, face] {
+    options->any_near_port = face == server::Face::explorer && command->count("--port") == 0;
+    start(*options);
+  });
   return options;
 }
 
@@ -117,6 +124,8 @@ void add_explore_command(CLI::App& app) {
   auto options = add_serving_command(app, "explore", "Serve the page that shows a model think",
                                      server::Face::explorer);
   CLI::App* command = app.get_subcommand("explore");
+  command->get_option("--port")->description(
+      "Port to listen on; 0 takes any that is free [8080, or the next one that is]");
   server::ExplorerOptions& explorer = options->serve.explorer;
   command
       ->add_option("--run", explorer.runs,

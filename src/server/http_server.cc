@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -65,6 +66,12 @@ class HttpServer::Implementation : private httplib::Server {
     Delete(anything, with_body);
     set_error_handler(
         [](const httplib::Request&, httplib::Response& response) { explain_failure(response); });
+    // Ports of servers that are gone can be had at once, those of others never: the library's own
+    // options would let two servers share one.
+    set_socket_options([](socket_t socket) {
+      const int on = 1;
+      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    });
     set_tcp_nodelay(true);
     set_keep_alive_max_count(most_requests_per_connection);
     set_keep_alive_timeout(static_cast<time_t>(options_.idle_time.count()));
@@ -101,7 +108,10 @@ class HttpServer::Implementation : private httplib::Server {
       port_ = bind_to_any_port(options_.host);
       bound = port_ > 0;
     } else {
-      bound = bind_to_port(options_.host, options_.port);
+      while (!bound && port_ <= std::min(options_.port + options_.next_ports, 65535)) {
+        bound = bind_to_port(options_.host, port_);
+        if (!bound) ++port_;
+      }
     }
     require(bound, ErrorCode::input_output,
             "cannot listen on {}:{}: the port is in use, or the address is not of this machine",

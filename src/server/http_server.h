@@ -14,6 +14,7 @@ namespace heed::server {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                     // 0: any that is free
+  int next_ports = 0;                  // where it is taken, so many after it are tried
   std::int64_t max_connections = 160;  // more are told 503
   using Seconds = std::chrono::duration<double>;
   Seconds head_time{10};      // for a request's head to arrive

@@ -54,6 +54,19 @@ void RunDirectory::save_model(const std::filesystem::path& directory, const Gpt&
   save_gpt(gpt, directory, {{tokenizer_file_name, tokenizer.to_json()}});
 }
 
+void RunDirectory::keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const {
+  const std::filesystem::path directory = checkpoint(step);
+  std::filesystem::path beside = directory;
+  beside += ".partial-checkpoint";
+  std::error_code error;
+  std::filesystem::remove_all(beside, error);  // of a run that was killed
+  save_model(beside, gpt, tokenizer);
+  std::filesystem::remove_all(directory, error);
+  std::filesystem::rename(beside, directory, error);
+  require(!error, ErrorCode::input_output, "cannot rename '{}' to '{}': {}", beside.string(),
+          directory.string(), error.message());
+}
+
 void RunDirectory::append_metrics(const OrderedJson& line) const {
   std::ofstream file(metrics_file(), std::ios::app);
   file << line.dump() << '\n';

@@ -47,6 +47,9 @@ class RunDirectory {
   void save_model(const std::filesystem::path& directory, const Gpt& gpt,
                   const Tokenizer& tokenizer) const;
 
+  // Makes the model directory of a step whole, or not at all; takes the place of one that is there.
+  void keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const;
+
   void append_metrics(const OrderedJson& line) const;
   // Drops lines of steps after `step`, which a resumed run will write again.
   void truncate_metrics(std::int64_t step) const;

@@ -146,6 +146,7 @@ const std::vector<Setting>& all_settings() {
       integer("evaluate_every", HEED_MEMBER(evaluate_every)),
       integer("evaluation_batches", HEED_MEMBER(evaluation_batches)),
       integer("checkpoint_every", HEED_MEMBER(checkpoint_every)),
+      integer("keep_every", HEED_MEMBER(keep_every)),
       integer("sample_every", HEED_MEMBER(sample_every)),
       integer("sample_tokens", HEED_MEMBER(sample_tokens)),
   };
@@ -244,6 +245,7 @@ void TrainSettings::validate() const {
   require_at_least(evaluate_every, 0, "evaluate_every");
   require_at_least(evaluation_batches, 0, "evaluation_batches");
   require_at_least(checkpoint_every, 0, "checkpoint_every");
+  require_at_least(keep_every, 0, "keep_every");
   require_at_least(sample_every, 0, "sample_every");
   require_at_least(sample_tokens, 1, "sample_tokens");
 }

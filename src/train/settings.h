@@ -65,6 +65,9 @@ struct TrainSettings {
   std::int64_t evaluate_every = 250;
   std::int64_t evaluation_batches = 20;  // of batch_size sequences; 0: the whole validation data
   std::int64_t checkpoint_every = 500;
+  // Model directories that stay, to watch the model learn: of so many steps each, of the untrained
+  // model and of the last step.
+  std::int64_t keep_every = 0;
   std::int64_t sample_every = 500;
   std::int64_t sample_tokens = 100;
 

@@ -79,6 +79,7 @@ class Run {
   void measure();
   void sample();
   void save();
+  void keep();
 
   const TrainRequest& request_;
   TrainObserver& observer_;
@@ -347,6 +348,11 @@ void Run::save() {
   observer_.saved(position_.step, directory_.last());
 }
 
+void Run::keep() {
+  if (settings_.keep_every == 0) return;
+  directory_.keep_model(position_.step, *gpt_, *tokenizer_);
+}
+
 TrainSummary Run::train() {
   observer_.started({.parameters = count_parameters(settings_.model).total,
                      .training_tokens = training_->size(),
@@ -357,6 +363,7 @@ TrainSummary Run::train() {
                      .settings = settings_});
   const std::int64_t first_step = position_.step;
   double stepping = 0;
+  if (position_.step == 0) keep();
   while (position_.step < settings_.steps && !stop_requested(request_.stop)) {
     const Clock::time_point step_start = Clock::now();
     const StepResult result = step();
@@ -370,6 +377,7 @@ TrainSummary Run::train() {
     }
     if (due(settings_.sample_every)) sample();
     if (due(settings_.checkpoint_every)) save();
+    if (due(settings_.keep_every) || position_.step == settings_.steps) keep();
   }
   save();
 

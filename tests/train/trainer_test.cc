@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -95,6 +96,56 @@ TEST_F(Training, LearnsAndRecords) {
   }
   EXPECT_EQ(losses, 150);
   EXPECT_EQ(validations, 30);
+}
+
+TEST_F(Training, KeepsModelsOfSteps) {
+  TrainRequest keeping = request("kept");
+  keeping.settings.keep_every = 10;
+  train(keeping);
+  const RunDirectory run(directory_ / "kept");
+  std::vector<std::string> kept;
+  for (const auto& entry : std::filesystem::directory_iterator(run.checkpoints())) {
+    kept.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(kept,
+              ::testing::UnorderedElementsAre("00000000", "00000010", "00000020", "00000024"));
+  const auto bytes = [](const std::filesystem::path& model) {
+    return read_text_file(model / "model.safetensors");
+  };
+  EXPECT_EQ(bytes(run.checkpoint(24)), bytes(run.last()));
+  EXPECT_NE(bytes(run.checkpoint(0)), bytes(run.checkpoint(10)));
+  EXPECT_NO_THROW(load_tokenizer(run.checkpoint(10)));
+  // Keeping changes nothing of the training.
+  train(request("not-kept"));
+  EXPECT_EQ(weights("kept"), weights("not-kept"));
+  EXPECT_FALSE(std::filesystem::exists(RunDirectory(directory_ / "not-kept").checkpoints()));
+}
+
+TEST_F(Training, KeepsTheSameModelsWhenItIsResumed) {
+  TrainRequest whole = request("whole");
+  whole.settings.keep_every = 10;
+  train(whole);
+  TrainRequest stopped = request("stopped");
+  stopped.settings.keep_every = 10;
+  StopAfter observer(13);
+  stopped.observer = &observer;
+  stopped.stop = &observer.flag;
+  train(stopped);
+  const RunDirectory run(directory_ / "stopped");
+  // A kill while a checkpoint was written leaves parts of it.
+  make_directory(run.checkpoints() / "00000020.partial-checkpoint");
+  write_text_file(run.checkpoints() / "00000020.partial-checkpoint" / "config.json", "{");
+  TrainRequest resumed = request("stopped");
+  resumed.start = RunStart::resume;
+  resumed.settings = run.read_record().settings;
+  train(resumed);
+  for (const std::int64_t step : {0, 10, 20, 24}) {
+    EXPECT_EQ(
+        read_text_file(run.checkpoint(step) / "model.safetensors"),
+        read_text_file(RunDirectory(directory_ / "whole").checkpoint(step) / "model.safetensors"))
+        << step;
+  }
+  EXPECT_FALSE(std::filesystem::exists(run.checkpoints() / "00000020.partial-checkpoint"));
 }
 
 TEST_F(Training, ResumesToTheBitFromAnyStep) {

@@ -12,6 +12,7 @@
 #include "server/explorer/model_json.h"
 #include "server/explorer/state.h"
 #include "server/explorer/token_json.h"
+#include "server/openapi.h"
 
 namespace heed::server {
 namespace {
@@ -180,6 +181,9 @@ void add_model_routes(StateRoutes& routes) {
   routes.add("GET", "/api/vocabulary", vocabulary);
   routes.add("GET", "/api/parameters", parameters);
   routes.add("GET", "/api/presets", presets);
+  routes.router().add("GET", "/api/openapi.json", [](const Request&) {
+    return text_reply(std::string(openapi_document()), "application/json");
+  });
 }
 
 }  // namespace heed::server
