@@ -13,7 +13,8 @@ BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cach
           gpt.config().context, capacity);
 }
 
-std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits) {
+std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits,
+                                 std::int64_t positions) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const auto free = std::find(caches_.begin(), caches_.end(), nullptr);
   const std::int64_t sequence = free - caches_.begin();
@@ -23,14 +24,8 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
         "logits have the size of the vocabulary");
   for (std::int32_t token : tokens) check_token(token, sequence);
 
-  std::unique_ptr<KeyValueCache> cache;
-  if (spare_.empty()) {
-    cache = std::make_unique<KeyValueCache>(gpt_.config(), 1, capacity_, cache_type_);
-  } else {
-    cache = std::move(spare_.back());
-    spare_.pop_back();
-    cache->truncate(0);
-  }
+  const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
+  std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
   const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
   gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
                {.batch = 1, .positions = count, .cache = cache.get(), .editor = editor_},
@@ -43,6 +38,22 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
     *free = std::move(cache);
   }
   return sequence;
+}
+
+// A spare one that is large enough, or a new one in the place of one that is not.
+std::unique_ptr<KeyValueCache> BatchSession::take_cache(std::int64_t positions) {
+  constexpr std::int64_t unit = 64;  // of sizes, so that spare ones often fit
+  const std::int64_t rounded = std::min((positions + unit - 1) / unit * unit, capacity_);
+  const auto fits = [&](const auto& spare) { return spare->capacity() >= rounded; };
+  const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
+  if (found == spare_.end()) {
+    if (!spare_.empty()) spare_.pop_back();
+    return std::make_unique<KeyValueCache>(gpt_.config(), 1, rounded, cache_type_);
+  }
+  std::unique_ptr<KeyValueCache> cache = std::move(*found);
+  spare_.erase(found);
+  cache->truncate(0);
+  return cache;
 }
 
 void BatchSession::end(std::int64_t sequence) {
@@ -58,7 +69,7 @@ View<const float> BatchSession::step(std::span<const Step> steps) {
   for (const Step& step : steps) {
     KeyValueCache& cache = cache_of(step.sequence);
     check_token(step.token, step.sequence);
-    require(cache.length() < capacity_, ErrorCode::invalid_argument,
+    require(cache.length() < cache.capacity(), ErrorCode::invalid_argument,
             "sequence {} is full: it has read {} tokens", step.sequence, cache.length());
     require(std::find(caches.begin(), caches.end(), &cache) == caches.end(),
             ErrorCode::invalid_argument, "sequence {} is there twice in one step", step.sequence);

@@ -25,8 +25,10 @@ class BatchSession {
   BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
   // Begins a sequence with tokens, read in one pass, and returns its number, to be used until it is
-  // ended; logits (V) are those of what follows. Throws Error{invalid_argument} as step() does.
-  std::int64_t begin(std::span<const std::int32_t> tokens, std::span<float> logits);
+  // ended; logits (V) are those of what follows. It may grow to `positions`, for which memory is
+  // taken; 0: to the session's capacity. Throws Error{invalid_argument} as step() does.
+  std::int64_t begin(std::span<const std::int32_t> tokens, std::span<float> logits,
+                     std::int64_t positions = 0);
   void end(std::int64_t sequence);
 
   // One token for each of some sequences, every sequence at most once. Returns the logits
@@ -44,6 +46,7 @@ class BatchSession {
   std::int64_t active() const;  // sequences begun and not ended
 
  private:
+  std::unique_ptr<KeyValueCache> take_cache(std::int64_t positions);
   KeyValueCache& cache_of(std::int64_t sequence) const;
   void check_token(std::int32_t token, std::int64_t sequence) const;
   void make_room(std::int64_t rows);

@@ -36,7 +36,7 @@ std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::i
     if (index < 0) index += count;
   }
   std::ranges::sort(indices);
-  indices.erase(std::ranges::unique(indices).begin(), indices.end());
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
   return indices;
 }
 

@@ -169,7 +169,8 @@ void Scheduler::begin(const std::shared_ptr<Sequence>& sequence) {
   if (options.max_tokens == 0) return sequence->finish(SequenceEnd::length);
   // Who asks how likely a text is often asks for one token more: it is read already.
   if (options.max_tokens > 1 || !options.scores_prompt || !options.top) {
-    running->number = session_.begin(options.prompt, logits);
+    running->number =
+        session_.begin(options.prompt, logits, std::ssize(options.prompt) + options.max_tokens);
   }
   running_.push_back(std::move(running));
   draw(*running_.back(), logits);

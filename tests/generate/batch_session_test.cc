@@ -147,5 +147,24 @@ TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
       ErrorCode::invalid_argument, [&] { batch.end(sequence); }, "no sequence 0");
 }
 
+TEST(BatchSession, ASequenceTakesTheMemoryThatItIsGoingToNeed) {
+  const Gpt gpt = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
+  BatchSession batch(gpt, 256);
+  const std::vector<std::int32_t> prompt = random_tokens(60, 61, 3);
+  std::vector<float> logits(61);
+  const std::int64_t small = batch.begin(prompt, logits, 64);
+  for (int i = 0; i < 4; ++i) batch.step(std::vector<BatchSession::Step>{{small, 5}});
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] {
+        batch.step(std::vector<BatchSession::Step>{{small, 5}});
+      },
+      "full");
+  batch.end(small);
+  const std::int64_t whole = batch.begin(prompt, logits);  // not in the small one's memory
+  for (int i = 0; i < 196; ++i) batch.step(std::vector<BatchSession::Step>{{whole, 5}});
+  EXPECT_EQ(batch.length(whole), 256);
+}
+
 }  // namespace
 }  // namespace heed

@@ -153,7 +153,7 @@ std::vector<std::int64_t> chosen_positions(const Request& request, const StoredT
     for (std::int64_t t = 0; t < trace.positions(); ++t) positions.push_back(t);
   }
   std::ranges::sort(positions);
-  positions.erase(std::ranges::unique(positions).begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   return positions;
 }
 
