@@ -34,18 +34,19 @@ constexpr std::array<Example, 8> examples{{
      .title = "A mole in the garden",
      .text = "In the morning she and the painter walked through a garden full of little hills of "
              "earth. Worms hid under the leaves. What she remembered best was the mole",
-     .note = "“Mole” is one token, whatever it means. Head 2.5 gathers garden, hills, earth and "
-             "worms, and the model expects “with its pink nose”.",
-     .layer = 2,
-     .head = 5,
+     .note =
+         "“Mole” is one token, whatever it means. Head 0.1 looks back at worms and leaves, and the "
+         "model expects “with its pink nose”.",
+     .layer = 0,
+     .head = 1,
      .word = "mole",
      .looks_at = "garden hills earth Worms leaves",
-     .least_weight = 0.3},
+     .least_weight = 0.45},
     {.id = "mole-chemistry",
      .title = "A mole of salt",
      .text = "Later that day she and the lawyer sat in a chemistry lesson and counted molecules. A "
              "very long number stood on the wall. What she remembered best was the mole",
-     .note = "The same last words, another lesson: now the same head finds chemistry, counted and "
+     .note = "The same last words, another lesson: now head 2.5 finds chemistry, counted and "
              "molecules, and “of” is as good as certain: a mole of salt.",
      .layer = 2,
      .head = 5,
@@ -81,13 +82,13 @@ constexpr std::array<Example, 8> examples{{
      .text = "One rainy evening, Grandmother poured some tea and told her about a queen, her crown "
              "and the fields of Sussex. There were horses and trumpets at every gate. And in the "
              "middle of it all was Harry",
-     .note = "The other Harry: head 2.3 finds the queen, her crown and Sussex. The name has the "
-             "same token in both texts; what surrounds it makes the difference.",
-     .layer = 2,
-     .head = 3,
+     .note = "The other Harry: head 1.0 gathers Sussex, horses, crown and gate from all over the "
+             "text. The name has the same token in both; what surrounds it makes the difference.",
+     .layer = 1,
+     .head = 0,
      .word = "Harry",
      .looks_at = "queen crown Sussex horses trumpets gate fields",
-     .least_weight = 0.45},
+     .least_weight = 0.4},
     {.id = "mystery",
      .title = "A clue far back",
      .text = "It was a foggy evening at Ravenwood Hall. Three guests had come to supper: the poet, "

@@ -1,0 +1,300 @@
+// Interventions of traces and generations, and what is made of requests that cannot be.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "generate/generator.h"
+#include "server/explorer/trace_store.h"
+#include "server/explorer_support.h"
+#include "support/small_model.h"
+
+namespace heed::server {
+namespace {
+
+using testing::KeepingWriter;
+using testing::starter_explorer;
+using testing::TestExplorer;
+
+constexpr const char* sentence = "Late one evening, a fluffy blue hare";
+constexpr std::int64_t last = 8;  // position of " hare"
+
+class ExplorerChanges : public ::testing::Test {
+ protected:
+  TestExplorer& explorer_ = starter_explorer();
+  std::string plain_ = explorer_.trace(sentence);
+
+  std::string changed(const char* interventions) {
+    return explorer_.trace(sentence, Json::parse(interventions));
+  }
+  TestExplorer::Array array(const std::string& id, const std::string& rest) {
+    return explorer_.array("/api/traces/" + id + rest);
+  }
+  double divergence(const std::string& id) {
+    return explorer_.get("/api/traces/" + plain_ + "/compare/" + id)["kl"].get<double>();
+  }
+};
+
+TEST_F(ExplorerChanges, NothingChangesNothing) {
+  const std::string same = changed("[]");
+  EXPECT_EQ(divergence(same), 0.0);
+  EXPECT_EQ(array(same, "/arrays/resid_post3").values, array(plain_, "/arrays/resid_post3").values);
+}
+
+TEST_F(ExplorerChanges, AHeadIsSwitchedOff) {
+  const std::string id = changed(R"([{"kind":"ablate","place":"L2H4"}])");
+  for (const float value : array(id, "/arrays/z2?heads=4").values) EXPECT_EQ(value, 0.0F);
+  EXPECT_EQ(array(id, "/arrays/z1").values, array(plain_, "/arrays/z1").values);
+  EXPECT_GT(divergence(id), 1e-4);
+}
+
+TEST_F(ExplorerChanges, EdgesAreCut) {
+  const std::string id = changed(
+      R"([{"kind":"cut","layer":2,"head":4,"edges":[[8,6],[8,7]]},
+          {"kind":"cut","layer":3,"head":0,"edges":[[8,6]],"renormalise":true}])");
+  const auto row = array(id, fmt::format("/attention/2/4/rows/{}", last));
+  const auto was = array(plain_, fmt::format("/attention/2/4/rows/{}", last));
+  EXPECT_EQ(row.values[6], 0.0F);
+  EXPECT_EQ(row.values[7], 0.0F);
+  EXPECT_EQ(row.values[0], was.values[0]);
+  const auto whole = array(id, fmt::format("/attention/3/0/rows/{}", last));
+  double sum = 0;
+  for (const float value : whole.values) sum += value;
+  EXPECT_NEAR(sum, 1.0, 1e-5);
+  EXPECT_EQ(whole.values[6], 0.0F);
+  EXPECT_GT(divergence(id), 1e-3);  // what a hare is like hangs on these edges
+  // Every view of the head shows the pattern that was used.
+  const Json walk = explorer_.get("/api/traces/" + id + "/walk?layer=2&head=4");
+  EXPECT_EQ(walk["answers"][6]["share"], 0.0);
+  EXPECT_EQ(array(id, "/attention/2/4/tiles/0/0/0").values, array(id, "/attention/2/4").values);
+  const auto z = array(id, "/arrays/z2?positions=8&heads=4");
+  for (std::size_t i = 0; i < z.values.size(); ++i) {
+    EXPECT_NEAR(walk["output"][i].get<double>(), z.values[i], 1e-5);
+  }
+}
+
+TEST_F(ExplorerChanges, ScalingAddingAndMeans) {
+  const auto before = array(plain_, "/arrays/mlp_out1").values;
+  const auto half =
+      array(changed(R"([{"kind":"scale","place":"L1.mlp","factor":0.5}])"), "/arrays/mlp_out1")
+          .values;
+  EXPECT_NEAR(half[7], before[7] / 2, 1e-6);
+  Json add = Json::parse(R"([{"kind":"add","place":"L1.mlp","positions":"3"}])");
+  add[0]["vector"] = std::vector<float>(192, 2.0F);
+  const auto added = array(explorer_.trace(sentence, add), "/arrays/mlp_out1").values;
+  EXPECT_NEAR(added[3 * 192], before[3 * 192] + 2, 1e-5);
+  EXPECT_EQ(added[2 * 192], before[2 * 192]);
+  const auto mean = array(changed(R"([{"kind":"mean","place":"L1.mlp"}])"), "/arrays/mlp_out1");
+  EXPECT_EQ(mean.values[5], mean.values[192 + 5]);
+}
+
+TEST_F(ExplorerChanges, SwapsAnotherTextIn) {
+  const std::string other = explorer_.trace("Late one evening, a shaggy black hare");
+  ASSERT_EQ(explorer_.get("/api/traces/" + other)["tokens"].size(),
+            explorer_.get("/api/traces/" + plain_)["tokens"].size());
+  const std::string whole = explorer_.trace(
+      sentence, Json::array({{{"kind", "swap"}, {"place", "hook_resid_pre"}, {"from", other}}}));
+  EXPECT_EQ(array(whole, "/arrays/resid_post3").values, array(other, "/arrays/resid_post3").values);
+  const std::string part =
+      explorer_.trace(sentence, Json::array({{{"kind", "swap"},
+                                              {"place", "blocks.1.hook_resid_pre"},
+                                              {"positions", "8"},
+                                              {"from", other},
+                                              {"from_positions", "7"}}}));
+  EXPECT_EQ(array(part, "/arrays/blocks.1.hook_resid_pre?positions=8").values,
+            array(other, "/arrays/blocks.1.hook_resid_pre?positions=7").values);
+  const std::string frozen = explorer_.trace(
+      sentence, Json::array({{{"kind", "freeze"}, {"place", "L2H4"}, {"from", other}}}));
+  EXPECT_EQ(array(frozen, "/attention/2/4").values,
+            array(other, "/arrays/pattern2?heads=4").values);
+}
+
+TEST_F(ExplorerChanges, ABaseLendsItsTokens) {
+  const Json meta = explorer_.post(
+      "/api/traces",
+      {{"base", plain_}, {"interventions", {{{"kind", "ablate"}, {"place", "L0"}}}}});
+  EXPECT_EQ(meta["base"], plain_);
+  EXPECT_EQ(meta["tokens"], explorer_.get("/api/traces/" + plain_)["tokens"]);
+  EXPECT_EQ(meta["interventions"][0]["place"], "L0");
+}
+
+TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
+  const std::string at = "/api/traces/" + plain_;
+  const struct {
+    const char* method;
+    std::string target;
+    int status;
+    std::string says;
+    std::string body{};
+  } refusals[] = {
+      {"GET", "/api/traces/t999", 404, "evicted, or never made"},
+      {"DELETE", "/api/traces/t999", 404, "evicted"},
+      {"GET", at + "/attention/99/0", 400, "layers 0 to 3"},
+      {"GET", at + "/attention/0/6", 400, "heads 0 to 5"},
+      {"GET", at + "/attention/0/0?pool=3", 400, "power of two"},
+      {"GET", at + "/attention/0/0?query_begin=50&query_end=60", 400, "hold nothing"},
+      {"GET", at + "/attention/0/0?pooling=median", 400, "median"},
+      {"GET", at + "/attention/0/0/tiles/9/0/0", 400, "level 9"},
+      {"GET", at + "/attention/0/0/tiles/0/1/0", 400, "tile (1, 0)"},
+      {"GET", at + "/attention/0/0/rows/1000000000", 400, "position 1000000000"},
+      {"GET", at + "/attention/0/x/rows/1", 400, "head"},
+      {"GET", at + "/walk?position=1000000000", 400, "position 1000000000"},
+      {"GET", at + "/next?temperature=nan", 400, "temperature"},
+      {"GET", at + "/next?temperature=-1", 400, "temperature"},
+      {"GET", at + "/next?limit=-3", 400, "limit"},
+      {"GET", at + "/arrays/hook_qq", 400, "did you mean"},
+      {"GET", at + "/arrays/q", 400, "name one"},
+      {"GET", at + "/arrays/q0?positions=77", 400, "position 77"},
+      {"GET", at + "/lens?positions=a-b", 400, "a-b"},
+      {"GET", at + "/attribution?token=99999", 400, "99999"},
+      {"GET", at + "/attribution?by=colour", 400, "colour"},
+      {"GET", at + "/derivation?point=mlp_out&layer=7", 400, "layer 7"},
+      {"GET", at + "/derivation?point=mlp_out&layer=1&index=192", 400, "channel 192"},
+      {"GET", at + "/derivation", 400, ""},
+      {"GET", at + "/figure?kind=pie", 400, "pie"},
+      {"GET", at + "/compare/t999", 404, "t999"},
+      {"GET", "/api/vectors?first=t1&second=t1:0", 400, "t1:4"},
+      {"GET", "/api/neurons/0/768", 400, "neuron 768"},
+      {"GET", "/api/parameters?config=gpt9", 404, "gpt9"},
+      {"GET", "/api/parameters?layers=0", 400, "layers"},
+      {"GET", "/api/runs/mine/metrics", 404, "mine"},
+      {"PUT", "/api/traces", 405, "takes POST, GET"},
+      {"POST", "/api/traces", 400, "no \"text\"", "{}"},
+      {"POST", "/api/traces", 400, "JSON", "{\"text\""},
+      {"POST", "/api/traces", 400, "string", R"({"text":5})"},
+      {"POST", "/api/traces", 400, "no tokens", R"({"tokens":[]})"},
+      {"POST", "/api/traces", 400, "did you mean \"text\"", R"({"tex":"a"})"},
+      {"POST", "/api/traces", 400, "-1", R"({"tokens":[-1]})"},
+      {"POST", "/api/traces", 400, "1536", R"({"tokens":[1536]})"},
+      {"POST", "/api/traces", 404, "t999", R"({"base":"t999"})"},
+      {"POST", "/api/traces", 404, "no run", R"({"text":"a","model":{"run":"x","step":1}})"},
+      {"POST", "/api/generate", 400, "max_new_tokens", R"({"text":"a","max_new_tokens":0})"},
+      {"POST", "/api/generate", 400, "temperature", R"({"text":"a","temperature":-1})"},
+      {"POST", "/api/generate", 400, "seed", R"({"text":"a","seed":-1})"},
+      {"POST", "/api/tokenize", 400, "no \"text\"", "{}"},
+  };
+  for (const auto& each : refusals) {
+    const std::string message = explorer_.refusal(each.method, each.target, each.status, each.body);
+    EXPECT_NE(message.find(each.says), std::string::npos) << each.target << ": " << message;
+  }
+}
+
+TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
+  const std::string other = explorer_.trace("A hare");
+  const struct {
+    std::string intervention;
+    int status;
+    const char* says;
+  } refusals[] = {
+      {R"({"kind":"oblate","place":"L1"})", 400, "did you mean \"ablate\""},
+      {R"({"kind":"ablate","place":"L9H1"})", 400, "did you mean 'L3'"},
+      {R"({"kind":"ablate","place":"L1H9"})", 400, "heads 0 to 5"},
+      {R"({"kind":"ablate","place":"hook_rezid_pre"})", 400, "did you mean"},
+      {R"({"kind":"ablate","place":"L1","positions":"40"})", 400, "position 40"},
+      {R"({"kind":"ablate","place":"L1","positions":"x"})", 400, "no positions"},
+      {R"({"kind":"ablate"})", 400, "no \"place\""},
+      {R"({"kind":"scale","place":"L1","factor":"NaN"})", 400, "finite number"},
+      {R"({"kind":"scale","place":"L1","factor":null})", 400, "no \"factor\""},
+      {R"({"kind":"scale","place":"L1","factor":1e300})", 400, "no finite number"},
+      {R"({"kind":"add","place":"L1.mlp","vector":[1,2]})", 400, "192"},
+      {R"({"kind":"cut","layer":0,"head":0,"edges":[[1,2]]})", 400, "1 to 2"},
+      {R"({"kind":"cut","layer":0,"head":0,"edges":[[99,2]]})", 400, "position 99"},
+      {R"({"kind":"cut","layer":0,"head":0,"edges":[5]})", 400, "[query, key]"},
+      {R"({"kind":"cut","layer":0,"head":7,"edges":[[1,0]]})", 400, "head 7"},
+      {R"({"kind":"swap","place":"L1","from":"t999"})", 404, "t999"},
+      {R"({"kind":"swap","place":"L1","from":")" + other + "\"}", 400, "tokens and this text"},
+      {R"({"kind":"freeze","place":"L1H1","from":")" + other + "\"}", 400, "tokens and this text"},
+      {R"({"kind":"swap","place":"L1","positions":"1-2","from_positions":"1","from":")" + other +
+           "\"}",
+       400, "positions cannot take"},
+      {"5", 400, "JSON object"},
+  };
+  for (const auto& each : refusals) {
+    const std::string message = explorer_.refusal(
+        "POST", "/api/traces", each.status,
+        R"({"text":"Late one evening","interventions":[)" + each.intervention + "]}");
+    EXPECT_NE(message.find(each.says), std::string::npos) << each.intervention << ": " << message;
+  }
+}
+
+TEST(ExplorerTraces, TheOneUsedLongestAgoGoesFirst) {
+  const auto make = [] {
+    const std::int64_t vocabulary = 40;
+    return LoadedModel{
+        .name = "small", .gpt = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
+  };
+  const std::int64_t one = TraceStore::bytes_needed(make().gpt.config(), 20);
+  TestExplorer explorer(make(), {.trace_budget = 2 * one});
+  const Json tokens = std::vector<int>(20, 3);
+  const std::string first = explorer.post("/api/traces", {{"tokens", tokens}})["id"];
+  const std::string second = explorer.post("/api/traces", {{"tokens", tokens}})["id"];
+  explorer.get("/api/traces/" + first);
+  const std::string third = explorer.post("/api/traces", {{"tokens", tokens}})["id"];
+  explorer.get("/api/traces/" + first);
+  explorer.get("/api/traces/" + third);
+  EXPECT_NE(explorer.refusal("GET", "/api/traces/" + second, 404).find("evicted"),
+            std::string::npos);
+  EXPECT_LE(explorer.get("/api/status")["trace_bytes"], 2 * one);
+  // What could never fit is refused before it is read, with what it needs; the others stay.
+  const Json longer = std::vector<int>(64, 3);
+  const std::string message =
+      explorer.refusal("POST", "/api/traces", 413, Json{{"tokens", longer}}.dump());
+  EXPECT_NE(message.find("MiB"), std::string::npos) << message;
+  explorer.get("/api/traces/" + first);
+  explorer.send("DELETE", "/api/traces/" + first);
+  explorer.refusal("GET", "/api/traces/" + first, 404);
+  EXPECT_EQ(explorer.get("/api/traces")["traces"].size(), 1);
+  // A trace in reused memory is like one in new memory.
+  const std::string again = explorer.post("/api/traces", {{"tokens", tokens}})["id"];
+  EXPECT_EQ(explorer.array("/api/traces/" + again + "/arrays/resid_post1").values,
+            explorer.array("/api/traces/" + third + "/arrays/resid_post1").values);
+}
+
+TEST(ExplorerGeneration, WritesWhatHeedGenerateWrites) {
+  TestExplorer& explorer = starter_explorer();
+  const std::vector<std::int32_t> prompt = explorer.model().encode(sentence);
+  const GenerationResult expected =
+      generate(explorer.model().gpt, explorer.model().tokenizer.get(), prompt,
+               {.max_new_tokens = 12, .sampling = {.seed = 7}});
+  const auto events = explorer.events(
+      "/api/generate", {{"text", sentence}, {"max_new_tokens", 12}, {"seed", 7}, {"top", 3}});
+  ASSERT_EQ(events.size(), expected.tokens.size() + 1);
+  std::string text;
+  for (std::size_t i = 0; i + 1 < events.size(); ++i) {
+    EXPECT_EQ(events[i].name, "token");
+    EXPECT_EQ(events[i].data["step"], i);
+    EXPECT_EQ(events[i].data["token"]["id"], expected.tokens[i]);
+    EXPECT_EQ(events[i].data["candidates"].size(), 3);
+    EXPECT_GT(events[i].data["drawn"], 0.0);
+    text += events[i].data["text"].get<std::string>();
+  }
+  EXPECT_EQ(text, expected.text);
+  EXPECT_EQ(events.back().name, "done");
+  EXPECT_EQ(events.back().data["finish_reason"], "length");
+  EXPECT_EQ(events.back().data["trace"]["tokens"].size(), prompt.size() + 12);
+}
+
+TEST(ExplorerGeneration, IsChangedByInterventionsAndEndsWithItsReader) {
+  TestExplorer& explorer = starter_explorer();
+  const Json ablated = Json::array({{{"kind", "ablate"}, {"place", "L3.attn"}}});
+  const auto events = explorer.events(
+      "/api/generate",
+      {{"text", sentence}, {"max_new_tokens", 3}, {"interventions", ablated}, {"temperature", 0}});
+  const std::string id = events.back().data["trace"]["id"];
+  for (const float value : explorer.array("/api/traces/" + id + "/arrays/attn_out3").values) {
+    EXPECT_EQ(value, 0.0F);
+  }
+  // Step by step with a cache, or all at once: the same numbers.
+  const Json next = explorer.get(fmt::format("/api/traces/{}/next?position={}&limit=1", id, last));
+  EXPECT_EQ(next["candidates"][0]["id"], events[0].data["token"]["id"]);
+  EXPECT_NEAR(next["candidates"][0]["probability"].get<double>(),
+              events[0].data["probability"].get<double>(), 1e-5);
+
+  const Reply reply = explorer.send("POST", "/api/generate",
+                                    Json{{"text", sentence}, {"max_new_tokens", 200}}.dump());
+  KeepingWriter writer(2);
+  reply.stream(writer);
+  EXPECT_EQ(writer.writes, 2);
+}
+
+}  // namespace
+}  // namespace heed::server

@@ -1,0 +1,180 @@
+// Predictions, explanations and derivations: the model's own numbers, and sums that are sums.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/documents.h"
+#include "generate/session.h"
+#include "microscope/logit_lens.h"
+#include "model/presets.h"
+#include "server/explorer_support.h"
+
+namespace heed::server {
+namespace {
+
+using testing::starter_explorer;
+using testing::TestExplorer;
+
+constexpr const char* sentence =
+    "Later that day she and the lawyer sat in a chemistry lesson and counted molecules. What she "
+    "remembered best was the mole";
+
+class ExplorerNumbers : public ::testing::Test {
+ protected:
+  TestExplorer& explorer_ = starter_explorer();
+  std::string id_ = explorer_.trace(sentence);
+  std::vector<std::int32_t> tokens_ = explorer_.model().encode(sentence);
+
+  std::string at(const std::string& rest) const { return "/api/traces/" + id_ + rest; }
+};
+
+TEST_F(ExplorerNumbers, NextIsTheTableOfHeedPredict) {
+  Session session(explorer_.model().gpt, std::ssize(tokens_));
+  const std::vector<Candidate> expected =
+      trace_candidates(session.feed(tokens_), {.temperature = 0.7, .top_k = 30}, tokens_);
+  const Json next = explorer_.get(at("/next?temperature=0.7&top_k=30&limit=0"));
+  ASSERT_EQ(next["candidates"].size(), expected.size());
+  double drawn = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Json& row = next["candidates"][i];
+    EXPECT_EQ(row["id"], expected[i].token) << i;
+    EXPECT_NEAR(row["logit"].get<double>(), expected[i].logit, 1e-4);
+    EXPECT_NEAR(row["probability"].get<double>(), expected[i].probability(SamplingStage::model),
+                1e-5);
+    drawn += row["drawn"].get<double>();
+  }
+  EXPECT_NEAR(drawn, 1.0, 1e-9);
+  const Json second = explorer_.get(at("/next?temperature=0.7&top_k=30&limit=2&offset=2"));
+  ASSERT_EQ(second["candidates"].size(), 2);
+  EXPECT_EQ(second["candidates"][0], next["candidates"][2]);
+  for (const Json& row : explorer_.get(at("/next?find=ol&limit=5"))["candidates"]) {
+    EXPECT_NE(row["token"].get<std::string>().find("ol"), std::string::npos);
+  }
+}
+
+TEST_F(ExplorerNumbers, TheLastRowOfTheLensIsThePrediction) {
+  const Json lens = explorer_.get(at("/lens?top=2&positions=-1,3"));
+  EXPECT_EQ(lens["positions"], Json({3, std::ssize(tokens_) - 1}));
+  EXPECT_EQ(lens["rows"].back(), "final_post");
+  EXPECT_EQ(lens["rows"].size(), 5);
+  const Json& cell = lens["cells"].back().back();
+  const Json next = explorer_.get(at("/next?limit=1"));
+  EXPECT_EQ(cell["tokens"][0]["id"], next["candidates"][0]["id"]);
+  EXPECT_NEAR(cell["probabilities"][0].get<double>(),
+              next["candidates"][0]["probability"].get<double>(), 1e-5);
+  EXPECT_NEAR(cell["divergence"].get<double>(), 0.0, 1e-6);
+  const LogitLens whole = look_through_layers(explorer_.model().gpt, tokens_, {.top = 2});
+  EXPECT_NEAR(lens["cells"][1][0]["entropy"].get<double>(), whole.at(1, 3).entropy, 1e-5);
+}
+
+TEST_F(ExplorerNumbers, AttributionsSumToTheLogit) {
+  const double logit = explorer_.get(at("/next?limit=1"))["candidates"][0]["logit"].get<double>();
+  for (const char* by : {"component", "head", "neuron", "source"}) {
+    const Json found = explorer_.get(at(std::string("/attribution?top=7&by=") + by));
+    double sum = found["rest"].get<double>();
+    for (const Json& part : found["parts"]) sum += part["value"].get<double>();
+    EXPECT_EQ(found["parts"].size(), 7);
+    EXPECT_NEAR(sum, logit, 1e-3) << by;
+    EXPECT_NEAR(found["logit"].get<double>(), logit, 1e-4) << by;
+  }
+  const Json tokens = explorer_.get(at("/attribution?by=token&steps=32"));
+  double sum = tokens["baseline"].get<double>();
+  for (const Json& part : tokens["parts"]) sum += part["value"].get<double>();
+  EXPECT_EQ(tokens["parts"].size(), tokens_.size());
+  EXPECT_NEAR(sum, logit + tokens["completeness_error"].get<double>(), 1e-4);
+}
+
+TEST_F(ExplorerNumbers, EveryDerivationIsTheSumThatItSays) {
+  const std::string edited =
+      explorer_.trace(sentence, Json::parse(R"([{"kind":"ablate","place":"L1H2"},
+        {"kind":"scale","place":"L2.mlp","factor":0.5},
+        {"kind":"cut","layer":2,"head":4,"edges":[[20,5],[20,6]],"renormalise":true},
+        {"kind":"scale","place":"blocks.3.ln1.hook_scale","factor":1.5}])"));
+  std::vector<std::string> points{"logits"};
+  for (const Site& site : all_sites(4)) points.push_back(site_name(site));
+  for (int layer = 0; layer < 4; ++layer) {
+    points.push_back(fmt::format("blocks.{}.attn.hook_result", layer));
+  }
+  for (const std::string& id : {id_, edited}) {
+    for (const std::string& point : points) {
+      for (const int index : {0, 5, 31}) {
+        const Json derived = explorer_.get(
+            fmt::format("/api/traces/{}/derivation?point={}&head=4&position=20&index={}&key=5", id,
+                        point, index));
+        double sum = derived["rest"].get<double>() + derived["bias"].get<double>();
+        double magnitude = std::abs(derived["bias"].get<double>());
+        for (const Json& term : derived["terms"]) {
+          sum += term["value"].get<double>();
+          magnitude += std::abs(term["value"].get<double>());
+        }
+        const double value = derived["value"].get<double>();
+        EXPECT_NEAR(sum, value, 1e-5 * std::max(magnitude, 1.0)) << id << " " << derived["name"];
+        EXPECT_LE(derived["terms"].size(), 24);
+        EXPECT_GE(derived["count"], derived["terms"].size());
+      }
+    }
+  }
+  // The value is the point's own.
+  const auto q = explorer_.array(at("/arrays/q2?positions=20&heads=4"));
+  EXPECT_EQ(explorer_.get(at("/derivation?point=q&layer=2&head=4&position=20&index=9"))["value"]
+                .get<float>(),
+            q.values[9]);
+}
+
+TEST_F(ExplorerNumbers, NeuronsSayWhatTheirColumnsSay) {
+  const Json strongest = explorer_.get(at("/neurons?layer=2&top=5"))["neurons"];
+  ASSERT_EQ(strongest.size(), 5);
+  for (std::size_t i = 1; i < 5; ++i) {
+    EXPECT_GE(strongest[i - 1]["contribution"], strongest[i]["contribution"]);
+  }
+  const auto neuron = strongest[0]["neuron"].get<int>();
+  const Json one = explorer_.get(fmt::format("/api/neurons/2/{}?trace={}", neuron, id_));
+  EXPECT_EQ(one["promotes"][0]["token"], strongest[0]["promotes"][0]);
+  ASSERT_EQ(one["activations"].size(), tokens_.size());
+  EXPECT_EQ(one["activations"].back(), strongest[0]["activation"]);
+  EXPECT_TRUE(explorer_.get(fmt::format("/api/neurons/2/{}", neuron))["activations"].is_null());
+}
+
+TEST_F(ExplorerNumbers, VectorsAndPlanes) {
+  const std::string other = explorer_.trace("In the morning she saw a garden and the mole");
+  const Json same = explorer_.get(fmt::format("/api/vectors?first={}:-1&second={}:-1", id_, id_));
+  ASSERT_EQ(same["layers"].size(), 6);
+  for (const Json& layer : same["layers"]) {
+    EXPECT_NEAR(layer["cosine"].get<double>(), 1.0, 1e-9);
+    EXPECT_EQ(layer["distance"], 0.0);
+  }
+  const Json words =
+      explorer_.get(fmt::format("/api/vectors?first={}:-1&second={}:-1", id_, other))["layers"];
+  EXPECT_NEAR(words[0]["cosine"].get<double>(), 1.0, 1e-9);  // one token, whatever it means
+  EXPECT_LT(words[5]["cosine"].get<double>(), 0.95);
+  const Json plane = explorer_.get(at("/projection?point=resid_post3&other=") + other);
+  EXPECT_EQ(plane["points"].size(), tokens_.size() + 10 + 1);
+  double x = 0;
+  for (const Json& point : plane["points"]) x += point["x"].get<double>();
+  EXPECT_NEAR(x, 0.0, 1e-3);
+  EXPECT_GT(plane["explained"][0], plane["explained"][1]);
+}
+
+TEST_F(ExplorerNumbers, FiguresAreFiles) {
+  for (const std::string kind : {"attention", "heads", "lens", "next"}) {
+    EXPECT_TRUE(explorer_.send("GET", at("/figure?kind=" + kind)).body.starts_with("<svg"));
+    EXPECT_TRUE(
+        explorer_.send("GET", at("/figure?format=png&kind=" + kind)).body.starts_with("\x89PNG"));
+  }
+}
+
+TEST_F(ExplorerNumbers, CountsAsHeedParamsDoes) {
+  const Json counted = explorer_.get("/api/parameters?config=gpt3");
+  EXPECT_EQ(counted["total"], parameter_count_json("gpt3", gpt_preset("gpt3").config)["total"]);
+  std::int64_t sum = 0;
+  for (const Json& part : counted["parts"]) sum += part["parameters"].get<std::int64_t>();
+  EXPECT_EQ(sum, counted["total"]);
+  EXPECT_EQ(explorer_.get("/api/parameters")["total"],
+            explorer_.get("/api/model")["dimensions"]["parameters"]);
+  EXPECT_EQ(explorer_.get("/api/parameters?layers=2&heads=2&channels=8&vocabulary=10&context=4&"
+                          "tied=true&bias=false")["embedding"],
+            80);
+}
+
+}  // namespace
+}  // namespace heed::server

@@ -1,0 +1,125 @@
+// Training runs behind the explorer: what they were, are, and were at every checkpoint.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "server/explorer/runs.h"
+#include "server/explorer_support.h"
+#include "support/small_model.h"
+#include "train/trainer.h"
+
+namespace heed::server {
+namespace {
+
+using heed::testing::expect_error;
+using heed::testing::TemporaryDirectory;
+using testing::TestExplorer;
+
+class ExplorerRuns : public ::testing::Test {
+ protected:
+  ExplorerRuns() {
+    std::string text;
+    for (int i = 0; i < 30; ++i) text += "the quick brown fox jumps over the lazy dog. ";
+    write_text_file(directory_ / "text.txt", text);
+    TrainRequest request;
+    request.data = {directory_ / "text.txt"};
+    request.out = directory_ / "small";
+    request.cache = directory_ / "cache";
+    request.settings.model = make_gpt_config(2, 2, 16, 8, 300);
+    request.settings.tokenizer = "char";
+    request.settings.steps = 6;
+    request.settings.batch_size = 2;
+    request.settings.keep_every = 3;
+    request.settings.sample_every = 0;
+    train(request);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ExplorerRuns, AreListedWithTheirCheckpoints) {
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {directory_ / "small"}});
+  const Json run = explorer.get("/api/runs")["runs"][0];
+  EXPECT_EQ(run["name"], "small");
+  EXPECT_EQ(run["path_shown"], "small");  // not where it lies
+  EXPECT_EQ(run["step"], 6);
+  EXPECT_EQ(run["steps_total"], 6);
+  EXPECT_EQ(run["live"], false);
+  EXPECT_EQ(run["checkpoints"], Json({0, 3, 6}));
+  EXPECT_EQ(run["settings"]["keep_every"], 3);
+  EXPECT_EQ(explorer.get("/api/model")["runs"], Json({"small"}));
+
+  const Json rows = explorer.get("/api/runs/small/metrics?from=5")["rows"];
+  ASSERT_FALSE(rows.empty());
+  for (const Json& row : rows) EXPECT_GE(row["step"], 5);
+
+  const auto trace_at = [&](int step) {
+    return explorer.post("/api/traces",
+                         {{"text", "the fox"}, {"model", {{"run", "small"}, {"step", step}}}});
+  };
+  const Json untrained = trace_at(0);
+  const Json trained = trace_at(6);
+  EXPECT_EQ(trained["model"]["step"], 6);
+  EXPECT_EQ(trained["dimensions"]["channels"], 16);
+  const auto stream = [&](const Json& trace) {
+    return explorer.array("/api/traces/" + trace["id"].get<std::string>() + "/arrays/resid_post1")
+        .values;
+  };
+  EXPECT_NE(stream(untrained), stream(trained));
+  EXPECT_THROW(explorer.send("GET", "/api/runs/..%2f/metrics"), Error);
+  explorer.refusal("GET", "/api/runs/elsewhere/metrics", 404);
+  EXPECT_NE(
+      explorer
+          .refusal("POST", "/api/traces", 404, R"({"text":"the","model":{"run":"small","step":4}})")
+          .find("0, 3, 6"),
+      std::string::npos);
+}
+
+TEST_F(ExplorerRuns, ADirectoryWithoutARunIsRefused) {
+  expect_error(
+      ErrorCode::not_found, [&] { Runs({directory_ / "text.txt"}); }, "no training run");
+}
+
+TEST_F(ExplorerRuns, SameNamesAreToldApart) {
+  const Runs runs({directory_ / "small", directory_ / "small"});
+  EXPECT_THAT(runs.names(), ::testing::ElementsAre("small", "small-2"));
+}
+
+TEST_F(ExplorerRuns, MetricsAreReadLineByLine) {
+  const std::filesystem::path file = directory_ / "growing.jsonl";
+  MetricsReader reader(file);
+  EXPECT_TRUE(reader.read_new().empty());
+  std::ofstream(file) << "{\"step\":1}\n{\"st";
+  EXPECT_EQ(reader.read_new().size(), 1);
+  EXPECT_TRUE(reader.read_new().empty());
+  std::ofstream(file, std::ios::app) << "ep\":2}\nnot json\n{\"step\":3}\n";
+  const std::vector<Json> rows = reader.read_new();
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[0]["step"], 2);
+  std::ofstream(file) << "{\"step\":1}\n";  // a resumed run cut it
+  EXPECT_EQ(reader.read_new().size(), 1);
+}
+
+TEST_F(ExplorerRuns, EventsFollowTheFile) {
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {directory_ / "small"}});
+  const Reply reply = explorer.send("GET", "/api/runs/small/events");
+  ASSERT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.content_type, "text/event-stream");
+  std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":7}\n";
+  testing::KeepingWriter writer(2);  // the greeting and one line; then the next write ends it
+  std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":8}\n";
+  reply.stream(writer);
+  EXPECT_NE(writer.text.find("event: metrics\ndata: {\"step\":7}\n\n"), std::string::npos)
+      << writer.text;
+}
+
+}  // namespace
+}  // namespace heed::server
