@@ -27,8 +27,7 @@ const TileAttention* tiles_for(const AttentionInput<float>& input) {
   const bool worthwhile =
       precision == Precision::bf16 ||
       (input.query.extent(1) >= least_f32_queries && input.query.extent(3) >= least_f32_head_size);
-  // Dropout, which training alone has, stays with multiply-adds: one kernel is trusted with it.
-  return worthwhile && input.dropout.rate <= 0 ? tile_attention(precision) : nullptr;
+  return worthwhile ? tile_attention(precision) : nullptr;
 }
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -25,7 +25,6 @@ constexpr std::int64_t square = square_side * square_side;
 constexpr std::int64_t queries_at_once = 128;
 constexpr std::int64_t keys_at_once = 128;
 constexpr std::int64_t query_squares = queries_at_once / square_side;
-constexpr std::int64_t key_squares = keys_at_once / square_side;
 
 std::int64_t round_up(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;
@@ -108,6 +107,7 @@ template <int parts>
 HEED_INLINE void add_product(const TileOperand& left, const TileOperand& right, std::int64_t steps,
                              float* to, std::int64_t stride, float* sums) {
   if constexpr (parts == 1) {
+    finish_stores();
     _tile_loadd(0, to, stride * 4);
     _tile_loadd(1, to + 16, stride * 4);
     _tile_loadd(2, to + 16 * stride, stride * 4);

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
+#include <atomic>
 #include <cstdint>
 
 // Between HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS) and HWY_POP_ATTRIBUTES functions may use
@@ -25,5 +26,11 @@ struct alignas(64) TileConfiguration {
   std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
+
+// Goes before tiles are loaded from what has just been stored. GCC 12's _tile_loadd does not say
+// that it reads memory: stores could otherwise be put off until after it, and are, at -O1.
+inline __attribute__((always_inline)) void finish_stores() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
 
 }  // namespace heed::kernels

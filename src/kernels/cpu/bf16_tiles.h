@@ -254,6 +254,7 @@ HEED_INLINE void add_loaded() {
 template <int parts>
 HEED_INLINE void add_square(const TileOperand& left, const TileOperand& right, std::int64_t steps) {
   const Word *a = left.first, *b = right.first;
+  finish_stores();
   for (std::int64_t step = 0; step < steps; ++step) {
     if constexpr (parts == 3) {
       load_left(a + 2 * left.part, left), load_right(b, right), add_loaded();

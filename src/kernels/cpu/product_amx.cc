@@ -131,6 +131,7 @@ HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
     _tile_zero(3);
   } else {
     const std::int64_t bytes = initial_stride * 4;
+    finish_stores();
     _tile_loadd(0, initial, bytes);
     _tile_loadd(1, initial + lanes, bytes);
     if constexpr (lower) {
@@ -213,6 +214,7 @@ void multiply_beside(const ProductTile& tile, const void* right_b) {
       copy_row(initial, tile.columns, sums[r]);
       copy_row(initial + side, tile.columns - side, sums[r] + side);
     }
+    finish_stores();
     _tile_loadd(0, sums[0], sizeof(sums[0]));
     _tile_loadd(1, sums[0] + lanes, sizeof(sums[0]));
     _tile_loadd(2, sums[0] + side, sizeof(sums[0]));
