@@ -88,11 +88,14 @@ TEST_F(TrainCommand, KilledAnywhereAndResumedEndsInTheSameBytes) {
   RandomStream random(7, 0);
   int kills = 0;
   bool begun = false;
-  for (int attempt = 0; attempt < 200; ++attempt) {
+  constexpr int attempts = 60;
+  for (int attempt = 0; attempt <= attempts; ++attempt) {
     const pid_t child = start(begun ? resumed("killed") : fresh("killed"));
-    // From the first instant on: while starting, stepping and writing.
-    std::this_thread::sleep_for(std::chrono::milliseconds(5 + random.below(120 + 20 * attempt)));
-    ::kill(child, SIGKILL);
+    if (attempt < attempts) {
+      // From the first instant on: while starting, stepping and writing.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5 + random.below(120 + 20 * attempt)));
+      ::kill(child, SIGKILL);
+    }  // the last one may finish, however slow the machine is
     const int status = wait_for(child);
     if (WIFEXITED(status)) {
       ASSERT_EQ(WEXITSTATUS(status), 0);
