@@ -28,6 +28,9 @@ struct EvalOptions {
   bool json = false;
 };
 
+// Of fewer, packing the weights would take longer than it saves.
+constexpr std::size_t tokens_worth_packing_for = 8192;
+
 struct EvalResult {
   Evaluation evaluation;
   std::int64_t bytes = 0;  // of the text that was predicted; 0 for token ids, which have none
@@ -62,8 +65,9 @@ EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& m
 EvalResult evaluate_text(const EvalOptions& options) {
   if (options.per_token && !options.json) fail_usage("--per-token goes with --json alone");
   const CacheType cache_type = kernels::parse_cache_type(options.cache_type);
-  const LoadedModel model = load_model_as(options.model, options.dtype);
+  LoadedModel model = load_model_as(options.model, options.dtype);
   EvalResult result = read_what_to_predict(options, model);
+  if (result.tokens.size() > tokens_worth_packing_for) pack_for_prompts(model);
 
   ProgressLine line;
   EvaluationOptions evaluation = options.evaluation;

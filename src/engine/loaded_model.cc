@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "engine/starter.h"
 #include "model/gpt_files.h"
 #include "tokenizer/tokenizer_files.h"
@@ -72,6 +73,12 @@ std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path)
   // The file of a model's weights stands for its directory.
   const std::filesystem::path path = name_or_path;
   return load_tokenizer(path.extension() == ".safetensors" ? model_directory(path) : path);
+}
+
+void pack_for_prompts(LoadedModel& model) {
+  const std::optional<std::int64_t> available = available_memory();
+  if (available && GptParameters::packed_bytes(model.gpt.config()) > *available / 4) return;
+  model.gpt.parameters().pack();
 }
 
 }  // namespace heed

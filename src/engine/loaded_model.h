@@ -35,4 +35,8 @@ LoadedModel load_model(const std::string& name_or_path);
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);
 
+// For who reads many prompts: packs the weights (GptParameters::pack) where that takes at most a
+// quarter of the memory that is free.
+void pack_for_prompts(LoadedModel& model);
+
 }  // namespace heed

@@ -68,6 +68,7 @@ struct NormGradients {
 // everything outside products, stay in f32.
 enum class Precision : std::uint8_t { f32, bf16 };
 
+class PackedWeight;
 class PreparedWeight;
 
 // y = x·Wᵀ + b
@@ -77,6 +78,7 @@ struct LinearParameters {
   View<const T> bias;    // (O); absent: zero
   Precision precision = Precision::f32;
   const PreparedWeight* prepared = nullptr;  // what forward reads in the place of `weight`
+  const PackedWeight* packed = nullptr;      // `weight` as products of f32 read it
 };
 
 template <class T>

@@ -23,6 +23,7 @@ kernels::LinearParameters<float> outputs(kernels::LinearParameters<float> linear
   linear.weight = linear.weight.slice(0, begin, end);
   if (linear.bias.present()) linear.bias = linear.bias.slice(0, begin, end);
   linear.prepared = nullptr;
+  linear.packed = nullptr;
   return linear;
 }
 

@@ -141,10 +141,27 @@ void GptParameters::prepare(kernels::WeightFormat format) {
   }
   prepared_ = std::move(prepared);
   prepared_format_ = format;
+  packed_.clear();
   std::size_t next = 0;
   for (LinearWeights* linear : linears()) {
     linear->prepared = prepared_.empty() ? nullptr : &prepared_[next++];
+    linear->packed = nullptr;
   }
+}
+
+void GptParameters::pack() {
+  if (prepared_format_ != kernels::WeightFormat::f32) return;
+  packed_.clear();
+  for (const LinearWeights* linear : linears()) packed_.emplace_back(linear->weight);
+  std::size_t next = 0;
+  for (LinearWeights* linear : linears()) linear->packed = &packed_[next++];
+}
+
+std::int64_t GptParameters::packed_bytes(const GptConfig& config) {
+  const auto bytes = kernels::PackedWeight::bytes_needed;
+  const std::int64_t c = config.channels, a = config.attention_width(), f = config.feed_forward;
+  return config.layers * (bytes(3 * a, c) + bytes(c, a) + bytes(f, c) + bytes(c, f)) +
+         bytes(config.vocabulary_size, c);
 }
 
 std::vector<LinearWeights*> GptParameters::linears() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/kernels.h"
+#include "kernels/packed_weight.h"
 #include "kernels/prepared_weight.h"
 #include "kernels/reference/reference.h"
 #include "kernels/support.h"
@@ -193,6 +194,43 @@ TEST(PreparedBf16, RowsDoNotDependOnEachOther) {
         ASSERT_EQ(alone[o], together[row * outputs + o]) << row;
       }
     }
+  });
+}
+
+TEST(PackedWeights, ChangeNoBit) {
+  on_every_instruction_set([&] {
+    for (const Case& shape : cases) {
+      SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
+      const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
+      const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
+      const Twin bias = random_twin(Shape{shape.outputs}, 3);
+      const PackedWeight packed(weight.single);
+      LinearParameters<float> linear{.weight = weight.single, .bias = bias.single};
+      Tensor<float> plain(Shape{shape.rows, shape.outputs}), out(plain.shape());
+      linear_forward(x.single, linear, plain);
+      linear.packed = &packed;
+      linear_forward(x.single, linear, out);
+      for (std::int64_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], plain[i]) << i;
+    }
+  });
+}
+
+TEST(PackedWeights, AreReadWhereTheyArePacked) {
+  const std::int64_t rows = 70, inputs = 900, outputs = 100;
+  const Twin x = random_twin(Shape{rows, inputs}, 1);
+  Twin weight = random_twin(Shape{outputs, inputs}, 2);
+  const PackedWeight packed(weight.single);
+  const LinearParameters<float> linear{.weight = weight.single, .packed = &packed};
+  Tensor<float> before(Shape{rows, outputs}), after(before.shape());
+  linear_forward(x.single, linear, before);
+  weight.single.fill(0.0F);
+  linear_forward(x.single, linear, after);
+  for (std::int64_t i = 0; i < after.size(); ++i) ASSERT_EQ(after[i], before[i]) << i;
+  // Another instruction set reads the weights themselves.
+  on_every_instruction_set([&] {
+    if (current_instruction_set() != "SSE4") return;
+    linear_forward(x.single, linear, after);
+    for (std::int64_t i = 0; i < after.size(); ++i) ASSERT_EQ(after[i], 0.0F) << i;
   });
 }
 

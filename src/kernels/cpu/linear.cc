@@ -141,6 +141,7 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
   }
   multiply({.a = {.data = x.data(), .stride = inputs},
             .b = {.data = parameters.weight.data(), .stride = inputs, .transposed = true},
+            .packed_b = parameters.packed,
             .c = out.data(),
             .rows = rows,
             .columns = outputs,

@@ -12,9 +12,6 @@ namespace {
 // Multiply-adds below which a second thread costs more than it brings (about 10 µs of one).
 constexpr std::int64_t work_of_a_thread = std::int64_t{1} << 18;
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t unit) { return divide_up(a, unit) * unit; }
-
 // A rectangle of C.
 struct Rectangle {
   std::int64_t row;
@@ -28,10 +25,8 @@ class Worker {
  public:
   Worker(const Product& product, const ProductKernels& kernels, const Rectangle& rectangle)
       : product_(product), kernels_(kernels), rectangle_(rectangle) {
-    const std::int64_t pieces = std::max<std::int64_t>(divide_up(inner(), kernels.inner_block), 1);
-    const std::int64_t unit =
-        product.prepared_b == nullptr ? kernels.inner_unit : PreparedWeight::input_unit;
-    depth_ = round_up(divide_up(inner(), pieces), unit);
+    depth_ = kernels.block_depth(
+        inner(), product.prepared_b == nullptr ? kernels.inner_unit : PreparedWeight::input_unit);
     const std::int64_t blocks = divide_up(rectangle.rows, kernels.row_block);
     block_rows_ = round_up(divide_up(rectangle.rows, blocks), kernels.rows);
     packed_a_ = buffer(Scratch::item, round_up(block_rows_, kernels.row_unit) * depth_);
@@ -63,15 +58,13 @@ class Worker {
         scratch(use, static_cast<std::size_t>(divide_up(bytes, sizeof(float)))));
   }
 
-  // Bytes of `count` rows or columns of a panel `depth` deep.
-  std::int64_t panel_bytes(std::int64_t count, std::int64_t depth) const {
-    return count * round_up(depth, kernels_.inner_unit) * kernels_.element;
+  // Packed weights, and some prepared ones, are already what the kernels read.
+  bool reads_packed() const {
+    return product_.packed_b != nullptr && product_.packed_b->suits(kernels_);
   }
-
-  // Prepared weights may already be what the kernels read.
   bool reads_panels_in_place() const {
-    return product_.prepared_b != nullptr && kernels_.bf16_panels &&
-           product_.prepared_b->format() == WeightFormat::bf16;
+    return reads_packed() || (product_.prepared_b != nullptr && kernels_.bf16_panels &&
+                              product_.prepared_b->format() == WeightFormat::bf16);
   }
 
   void pack_b(const PanelRange& range, std::byte* panel) const {
@@ -87,9 +80,10 @@ class Worker {
 
   const std::byte* panel_of_b(std::int64_t block_column, std::int64_t c, std::int64_t k,
                               std::int64_t depth) const {
-    if (!reads_panels_in_place()) return packed_b_ + panel_bytes(c, depth);
+    if (reads_packed()) return product_.packed_b->panel(block_column + c, k);
+    if (!reads_panels_in_place()) return packed_b_ + kernels_.panel_bytes(c, depth);
     return product_.prepared_b->panel((block_column + c) / PreparedWeight::panel_outputs) +
-           panel_bytes(kernels_.columns, k);
+           kernels_.panel_bytes(kernels_.columns, k);
   }
 
   void multiply_rows(std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth) {
@@ -102,7 +96,7 @@ class Worker {
                 .count = std::min(kernels_.columns, columns - c),
                 .k = k,
                 .inner = depth},
-               packed_b_ + panel_bytes(c, depth));
+               packed_b_ + kernels_.panel_bytes(c, depth));
       }
       multiply_block({.row = row, .rows = rows, .column = column, .columns = columns}, k, depth);
     }
@@ -127,7 +121,7 @@ class Worker {
                       std::int64_t k, std::int64_t depth) const {
     const std::int64_t row = block.row + r, column = block.column + c;
     float* const result = product_.c + row * product_.columns + column;
-    ProductTile tile{.a = packed_a_ + panel_bytes(r, depth),
+    ProductTile tile{.a = packed_a_ + kernels_.panel_bytes(r, depth),
                      .b = panel_of_b(block.column, c, k, depth),
                      .c = result,
                      .c_stride = product_.columns,
@@ -160,14 +154,15 @@ struct Grid {
 };
 
 // The grid whose slowest thread has least to do: its tiles, and the panels that it packs.
-Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column_tiles) {
+Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column_tiles,
+               double panel_of_b) {
   Grid best;
   double least = 0;
   for (std::int64_t rows = 1; rows <= threads; ++rows) {
     const Grid grid{.rows = rows, .columns = threads / rows};
     const double tall = static_cast<double>(divide_up(row_tiles, grid.rows));
     const double wide = static_cast<double>(divide_up(column_tiles, grid.columns));
-    const double time = tall * wide + 0.15 * (tall + 2 * wide);
+    const double time = tall * wide + 0.15 * (tall + panel_of_b * wide);
     if (rows > 1 && time >= least) continue;
     least = time;
     best = grid;
@@ -185,7 +180,7 @@ void multiply(const Product& product) {
   const std::int64_t work =
       product.rows * product.columns * std::max<std::int64_t>(product.inner, 1);
   const Grid grid = best_grid(std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count()),
-                              row_tiles, column_tiles);
+                              row_tiles, column_tiles, product.packed_b == nullptr ? 2.0 : 0.0);
   parallel_ranges(grid.rows * grid.columns, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t i = item / grid.columns, j = item % grid.columns;

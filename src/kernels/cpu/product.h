@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/operands.h"
+#include "kernels/packed_weight.h"
 #include "kernels/prepared_weight.h"
 
 namespace heed::kernels {
@@ -23,6 +24,7 @@ struct Product {
   ProductOperand a;
   ProductOperand b;
   const PreparedWeight* prepared_b = nullptr;  // in place of b: (columns, inner)
+  const PackedWeight* packed_b = nullptr;      // b once more; used where it suits
   float* c = nullptr;                          // dense
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -3,9 +3,16 @@
 // 2008.)
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/product.h"
 
 namespace heed::kernels {
+
+inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t a, std::int64_t unit) {
+  return divide_up(a, unit) * unit;
+}
 
 // A stretch of rows or columns, and of `inner`.
 struct PanelRange {
@@ -53,6 +60,16 @@ struct ProductKernels {
   // Around a thread's tiles; null where there is nothing to do.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
+
+  // Bytes of `count` rows or columns of a panel `depth` deep.
+  std::int64_t panel_bytes(std::int64_t count, std::int64_t depth) const {
+    return count * round_up(depth, inner_unit) * element;
+  }
+  // How deep the blocks are that sums over `inner` go by: equal ones, whole units of `unit`.
+  std::int64_t block_depth(std::int64_t inner, std::int64_t unit) const {
+    const std::int64_t blocks = std::max<std::int64_t>(divide_up(inner, inner_block), 1);
+    return round_up(divide_up(inner, blocks), unit);
+  }
 };
 
 // Of the instruction set in use. f32 with AMX, elsewhere with Highway; bf16 with AMX, with AVX-512
