@@ -110,6 +110,10 @@ void add_suite(CLI::App& parent, const Suite& suite) {
                      "Text to read [default: stories of the microworld, about 8 MB]")
         ->type_name("FILE");
   }
+  if (suite.suite == BenchmarkSuite::prompt) {
+    command->add_flag("--all-logits", options->benchmark.all_logits,
+                      "Compute the logits of every position, not of the last alone");
+  }
   if (*suite.count != '\0') {
     command->add_option("-n,--count", options->benchmark.count, suite.count)->type_name("N");
   }

@@ -18,7 +18,7 @@ namespace heed {
 enum class BenchmarkSuite {
   peak,       // the ceilings themselves
   train,      // a training step: forward, backward and AdamW
-  prompt,     // reading a prompt into an empty cache, logits of its last position
+  prompt,     // reading a prompt into an empty cache, and the logits of what follows
   decode,     // token after token, each reading the cache of those before
   attention,  // causal attention alone, forward and backward
   tokenizer,  // text to tokens, in one thread and in all
@@ -38,6 +38,7 @@ struct BenchmarkOptions {
   std::optional<std::int64_t> context;
   std::optional<std::int64_t> count;  // how often a repeat does the work: steps, prompts, tokens
   std::optional<int> repeats;         // medians are over so many
+  bool all_logits = false;            // of prompts: of every position, not of the last alone
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
 };

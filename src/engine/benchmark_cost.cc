@@ -79,14 +79,17 @@ WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::in
                    tokens * key_value_bytes(config, formats.cache)};
 }
 
+double projection_flops(const GptConfig& config) {
+  return 2 * real(config.vocabulary_size) * real(config.channels);
+}
+
 WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                        std::int64_t position) {
   const ParameterCount count = count_parameters(config);
   const double inside = real(count.total - count.embedding - count.position - count.head);
-  const double projection = real(config.vocabulary_size) * real(config.channels);
   const double seen = real(position + 1);  // the token itself too
   const double attention = 4 * real(config.layers) * real(config.attention_width()) * seen;
-  return {.flops = real(batch) * (2 * (inside + projection) + attention),
+  return {.flops = real(batch) * (2 * inside + projection_flops(config) + attention),
           .bytes = weight_bytes(config, formats.weights) +
                    real(batch) * seen * key_value_bytes(config, formats.cache)};
 }

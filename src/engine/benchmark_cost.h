@@ -38,6 +38,9 @@ WorkCost update_cost(const GptConfig& config);
 WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions);
 
+// The logits of one position: 2·V·C.
+double projection_flops(const GptConfig& config);
+
 // One more token of each of `batch` sequences, behind `position` that are in the cache.
 WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                        std::int64_t position);

@@ -93,6 +93,13 @@ class BatchReader {
     gpt_.project(last_, logits_);
   }
 
+  // Reads tokens (B, T), and computes the logits (B·T, V) of what follows each.
+  void read(View<const std::int32_t> tokens, View<float> logits) {
+    if (!prompt_) prompt_.emplace(gpt_.config(), batch_, tokens.extent(1), Keep::one_block);
+    forward(tokens, *prompt_);
+    gpt_.project(prompt_->final_norm(), logits);
+  }
+
   void truncate(std::int64_t length) { cache_.truncate(length); }
 
  private:
@@ -197,6 +204,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
+  gpt.parameters().pack();
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
   const std::int64_t positions =
@@ -213,8 +221,12 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   report.cache_type = options.cache_type;
   BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
   const RunFormats formats{options.dtype, options.cache_type};
-  const WorkCost cost = prompt_cost(config, formats, batch, positions) * real(prompts);
-  measurer.add({.name = "prompt",
+  Tensor<float> logits;
+  if (options.all_logits) logits = Tensor<float>(Shape{batch * positions, config.vocabulary_size});
+  WorkCost cost = prompt_cost(config, formats, batch, positions);
+  if (options.all_logits) cost.flops += projection_flops(config) * real(batch * positions);
+  cost = cost * real(prompts);
+  measurer.add({.name = options.all_logits ? "prompt, all logits" : "prompt",
                 .dtype = options.dtype,
                 .tokens = real(batch * positions * prompts),
                 .flops = cost.flops,
@@ -224,7 +236,7 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
                  for (std::int64_t prompt = 0; prompt < prompts; ++prompt) {
                    measurer.check_stop();
                    reader.truncate(0);
-                   reader.read(tokens);
+                   options.all_logits ? reader.read(tokens, logits) : reader.read(tokens);
                  }
                });
   return report;

@@ -31,6 +31,7 @@ TEST(BenchmarkCost, CountsTraining) {
 
 TEST(BenchmarkCost, CountsAPrompt) {
   const WorkCost cost = prompt_cost(gpt2(), {}, 2, 512);
+  EXPECT_EQ(projection_flops(gpt2()), 2.0 * 50257 * 768);
   EXPECT_DOUBLE_EQ(cost.flops, 1024 * (2 * inside + 2.0 * 12 * 768 * 512));
   EXPECT_DOUBLE_EQ(cost.bytes, 4 * (parameters - positions_table) + 1024.0 * 2 * 12 * 768 * 4);
 }
@@ -161,6 +162,10 @@ TEST_F(BenchmarkTest, ReadsPromptsAndDecodes) {
   ASSERT_EQ(read.rows.size(), 1U);
   expect_measured(read, read.rows[0]);
   EXPECT_EQ(read.rows[0].tokens, 3 * 128);  // the context is shorter than 512
+  prompt.all_logits = true;
+  const BenchmarkReport all = run_benchmark(prompt);
+  expect_measured(all, all.rows.at(0));
+  EXPECT_GT(all.rows[0].flops, read.rows[0].flops);
 
   BenchmarkOptions decode = options(BenchmarkSuite::decode);
   decode.model = decode.config;  // its own weights
