@@ -10,15 +10,18 @@
 namespace heed {
 namespace {
 
-// (2R) of tokens: R drawn evenly, twice.
+// (2R) of tokens: R drawn evenly, all different where the vocabulary has so many, twice.
 std::vector<std::int32_t> repeated_sequence(const GptConfig& config, std::int64_t length,
                                             std::uint64_t seed, std::uint64_t index) {
   RandomStream random(seed, index);
+  const bool different = length < config.vocabulary_size;  // the end-of-text token is left out
   std::vector<std::int32_t> tokens;
   while (std::ssize(tokens) < length) {
     const auto token =
         static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(config.vocabulary_size)));
-    if (token != config.end_of_text) tokens.push_back(token);
+    if (token == config.end_of_text) continue;
+    if (different && std::ranges::find(tokens, token) != tokens.end()) continue;
+    tokens.push_back(token);
   }
   tokens.insert(tokens.end(), tokens.begin(), tokens.begin() + length);
   return tokens;
