@@ -5,9 +5,9 @@ fuzz_seconds ?= 60
 
 # Under sanitizers all test programs run, some minutes in all; not the comparison with tiktoken, which
 # only runs one of them again.
-sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|cli)$$
+sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|server|cli)$$
 
-.PHONY: run test page-test build bench fuzz sanitize format format-check lint layers install-deps install-test-deps
+.PHONY: run test page-test build bench fuzz sanitize sanitize-threads format format-check lint layers install-deps install-test-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -34,6 +34,15 @@ sanitize: install-test-deps
 	cmake --build --preset asan -j $(jobs)
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
 	  ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
+
+# The server is what has threads of its own. Clang's OpenMP tells ThreadSanitizer of its barriers
+# through Archer; GNU's cannot, and every parallel loop would look like a race.
+sanitize-threads: install-test-deps
+	cmake --preset tsan $(cmake_flags)
+	cmake --build --preset tsan --target server_tests -j $(jobs)
+	OMP_TOOL_LIBRARIES="$$(dirname "$$(realpath "$$(ldd build/tsan/bin/server_tests | awk '/libomp/ {print $$3}')")")/libarcher.so" \
+	  TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=0" \
+	  build/tsan/bin/server_tests
 
 bench: install-test-deps
 	cmake --preset release -DHEED_BUILD_BENCHMARKS=ON $(cmake_flags)

@@ -52,7 +52,8 @@ TEST(PackedParameters, GiveWayToShorterFormats) {
 }
 
 TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
-  const std::int64_t bytes = GptParameters::packed_bytes(make_gpt_config(2, 4, 256, positions, 512));
+  const std::int64_t bytes =
+      GptParameters::packed_bytes(make_gpt_config(2, 4, 256, positions, 512));
   const std::int64_t weights = 512 * 256 + 2 * (4 * 256 * 256 + 2 * 256 * 1024);
   EXPECT_GE(bytes, weights * 4);
   EXPECT_LE(bytes, weights * 6);
