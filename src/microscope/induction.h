@@ -41,7 +41,8 @@ struct InductionMeasure {
 };
 
 // Sequences of tokens drawn evenly from the model's vocabulary, its end-of-text token left out, and
-// different from each other as long as there are enough; each sequence twice. Throws Error{invalid_argument} where two lengths do not fit the context.
+// different from each other as long as there are enough; each sequence twice. Throws
+// Error{invalid_argument} where two lengths do not fit the context.
 InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& options = {});
 
 // What the circuit is worth: the same measure without the best induction head, and with the best

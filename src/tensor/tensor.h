@@ -12,8 +12,11 @@
 namespace heed {
 
 // Storage of `bytes` bytes, aligned to 64, zeroed, released with the pointer. Large blocks are
-// placed on huge pages where the system has them. Throws Error{out_of_memory} with the size wanted.
+// placed on huge pages where the system has them; very large ones take memory as they are touched.
+// Throws Error{out_of_memory} with the size wanted.
 struct ReleaseMemory {
+  std::size_t mapped = 0;  // bytes that came from the system itself; 0: from the heap
+
   void operator()(std::byte* memory) const noexcept;
 };
 using Memory = std::unique_ptr<std::byte, ReleaseMemory>;

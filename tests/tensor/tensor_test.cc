@@ -57,6 +57,20 @@ TEST(Tensor, IsZeroedAndAligned) {
   }
 }
 
+TEST(Tensor, OfAnySizeIsZeroedAndItsOwn) {
+  constexpr std::int64_t largest = std::int64_t{36} << 20;  // beyond what comes from the heap
+  for (const std::int64_t bytes : {std::int64_t{100}, std::int64_t{3} << 20, largest}) {
+    for (int again = 0; again < 2; ++again) {  // memory that was used before, too
+      Tensor<std::uint8_t> tensor(Shape{bytes});
+      for (std::int64_t i = 0; i < bytes; i += 61) ASSERT_EQ(tensor[i], 0);
+      ASSERT_EQ(tensor[bytes - 1], 0);
+      tensor.fill(7);
+      const Tensor<std::uint8_t> moved = std::move(tensor);
+      EXPECT_EQ(moved[bytes - 1], 7);
+    }
+  }
+}
+
 TEST(Tensor, TooLargeIsRefusedWithItsSize) {
   expect_error(
       out_of_memory, [] { allocate_memory(SIZE_MAX); }, "18446744073709551615");
