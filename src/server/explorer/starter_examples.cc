@@ -11,8 +11,9 @@ constexpr std::array<Example, 8> examples{{
     {.id = "adjectives",
      .title = "Adjectives belong to a noun",
      .text = "Late one evening, a fluffy blue hare",
-     .note = "Head 2.4 looks back from “hare” and gives nearly all of its weight to “fluffy” and "
-             "“blue”. What comes next, “soft” or “deep”, is what these two mean here.",
+     .note =
+         "Head 2.4 looks back from “hare” and gives nearly all of its weight to its adjectives, "
+         "most to the nearest. What comes next, “soft” or “deep”, is what these two mean here.",
      .layer = 2,
      .head = 4,
      .word = "hare",
