@@ -21,7 +21,7 @@ def copying_line(rng, alphabet, length):
     while len(line) < length:
         line += rng.choices(alphabet, k=rng.randint(1, 10))
         start = rng.randrange(len(line))
-        for i in range(rng.randint(3, 12)):
+        for i in range(rng.randint(4, 16)):
             line.append(line[start + i])  # may run into what it has just written
     return line[:length]
 
@@ -33,9 +33,9 @@ def repeated_line(rng, alphabet, length):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lines", type=int, default=200_000)
+    parser.add_argument("--lines", type=int, default=80_000)
     parser.add_argument("--length", type=int, default=127, help="letters of a line")
-    parser.add_argument("--letters", type=int, default=200, help="different ones")
+    parser.add_argument("--letters", type=int, default=400, help="different ones")
     parser.add_argument("--halves", action="store_true", help="one sequence twice a line")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
