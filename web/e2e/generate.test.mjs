@@ -50,7 +50,7 @@ test('steps, steps back and scrubs by keyboard, with the API’s tokens, distrib
   }
   assert.deepEqual(await drawn(page), wanted.map(({ token }) => shownText(token.text)));
 
-  await page.getByRole('button', { name: 'Back' }).focus();
+  await page.getByRole('button', { name: 'Back', exact: true }).focus();
   await page.keyboard.press('Enter');
   await written(page, 3);
   const prompt = (await (await post('/api/tokenize', { text })).json()).tokens.map(({ id }) => id);
