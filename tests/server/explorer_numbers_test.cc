@@ -47,7 +47,8 @@ TEST_F(ExplorerNumbers, NextIsTheTableOfHeedPredict) {
   const Json second = explorer_.get(at("/next?temperature=0.7&top_k=30&limit=2&offset=2"));
   ASSERT_EQ(second["candidates"].size(), 2);
   EXPECT_EQ(second["candidates"][0], next["candidates"][2]);
-  for (const Json& row : explorer_.get(at("/next?find=ol&limit=5"))["candidates"]) {
+  const Json found = explorer_.get(at("/next?find=ol&limit=5"));
+  for (const Json& row : found["candidates"]) {
     EXPECT_NE(row["token"].get<std::string>().find("ol"), std::string::npos);
   }
 }
