@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "base/index_list.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/index_list.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "server/serve.h"

@@ -5,9 +5,9 @@
 #include <limits>
 #include <memory>
 
+#include "base/index_list.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/index_list.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "microscope/neuron_outputs.h"
 
 namespace heed {
 namespace {
@@ -119,9 +120,8 @@ void require_neurons(const GptConfig& config, std::span<const NeuronId> neurons)
 }
 
 TokenReading what_it_says(const Gpt& gpt, const NeuronId& id, std::int64_t top) {
-  const View<const float> down = gpt.parameters().block(id.layer).down.weight;  // (C, F)
-  Tensor<float> column(Shape{1, down.extent(0)});
-  for (std::int64_t c = 0; c < down.extent(0); ++c) column[c] = down(c, id.neuron);
+  Tensor<float> column(Shape{1, gpt.config().width});
+  copy_neuron_output(gpt, id.layer, id.neuron, column.span());
   return read_written(gpt, column, top).front();
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/cpu/attention_blocks.h"
 #include "kernels/cpu/attention_row.h"
 #include "kernels/cpu/attention_tiles.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
@@ -29,9 +30,6 @@ const TileAttention* tiles_for(const AttentionInput<float>& input) {
       (input.query.extent(1) >= least_f32_queries && input.query.extent(3) >= least_f32_head_size);
   return worthwhile ? tile_attention(precision) : nullptr;
 }
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up(std::int64_t a, std::int64_t unit) { return divide_up(a, unit) * unit; }
 
 // Floats of a head's memory that are copied together at most, in each thread: 16 MiB. Longer ones
 // are read where they lie, so that working memory does not grow with the context.

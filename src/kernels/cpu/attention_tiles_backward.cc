@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/attention_tile_softmax.h"
 #include "kernels/cpu/attention_tiles_x86.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/scratch.h"
 
 HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
@@ -25,10 +26,6 @@ constexpr std::int64_t square = square_side * square_side;
 constexpr std::int64_t queries_at_once = 128;
 constexpr std::int64_t keys_at_once = 128;
 constexpr std::int64_t query_squares = queries_at_once / square_side;
-
-std::int64_t round_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
 
 // What a group of queries brings to every square.
 struct GroupScores {

@@ -16,6 +16,7 @@
 
 #include "kernels/cpu/attention_tile_softmax.h"
 #include "kernels/cpu/attention_tiles_x86.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/scratch.h"
 
 HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
@@ -26,10 +27,6 @@ namespace {
 // Keys that a group attends to before its results are brought together.
 constexpr std::int64_t memory_block = 256;
 constexpr std::int64_t squares = memory_block / square_side;
-
-std::int64_t round_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
 
 // What is kept of a group of queries. Scores are counted in powers of two; `reference` is a whole
 // number near their maximum, so that sums are rescaled without rounding.

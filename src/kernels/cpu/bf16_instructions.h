@@ -28,7 +28,7 @@ struct alignas(64) TileConfiguration {
 };
 
 // Goes before tiles are loaded from what has just been stored. GCC 12's _tile_loadd does not say
-// that it reads memory: stores could otherwise be put off until after it, and are, at -O1.
+// that it reads memory: the compiler may put stores off until after it.
 inline __attribute__((always_inline)) void finish_stores() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }

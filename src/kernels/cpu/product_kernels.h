@@ -6,13 +6,9 @@
 #include <algorithm>
 
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/rounding.h"
 
 namespace heed::kernels {
-
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-inline std::int64_t round_up(std::int64_t a, std::int64_t unit) {
-  return divide_up(a, unit) * unit;
-}
 
 // A stretch of rows or columns, and of `inner`.
 struct PanelRange {

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 #include "microscope/word_walk.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

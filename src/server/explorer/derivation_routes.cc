@@ -1,5 +1,5 @@
 // Where a number comes from.
-#include "server/explorer/derivation.h"
+#include "engine/derivation.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {
@@ -16,7 +16,8 @@ Reply derivation(State& state, const Request& request) {
                           .index = request.integer("index", 0),
                           .key = request.integer("key", 0)};
   const auto terms = static_cast<std::size_t>(bounded(request, "terms", usual_terms, 1, 1 << 20));
-  return json_reply(derivation_json(derive(trace, place), terms));
+  return json_reply(
+      derivation_json(derive({trace.model(), *trace.pass, *trace.attention}, place), terms));
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/token_json.h"
 #include "microscope/attribution.h"
 #include "microscope/logit_gradients.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/token_json.h"
 #include "generate/sampler.h"
 #include "microscope/figure.h"
 #include "microscope/head_scan.h"
 #include "microscope/logit_lens.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

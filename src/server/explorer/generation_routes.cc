@@ -4,13 +4,13 @@
 
 #include "base/error.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "generate/text_stream.h"
 #include "server/explorer/body_fields.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

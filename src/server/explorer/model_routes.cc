@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 #include "heed/version.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"
@@ -11,7 +12,6 @@
 #include "server/explorer/examples.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 #include "server/openapi.h"
 
 namespace heed::server {

@@ -1,16 +1,16 @@
 // Neurons: which fire, what they say, and what excites them.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "engine/starter.h"
+#include "engine/token_json.h"
 #include "microscope/capture.h"
 #include "microscope/neuron_contexts.h"
+#include "microscope/neuron_outputs.h"
 #include "microworld/microworld.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {
@@ -18,33 +18,6 @@ namespace {
 constexpr std::uint64_t corpus_seed = 2;  // the starter was trained on other stories
 constexpr std::int64_t stories_read = 400;
 constexpr std::size_t most_corpus_bytes = std::size_t{4} << 20;
-
-std::int64_t checked_neuron(std::int64_t neuron, const GptConfig& config) {
-  require(neuron >= 0 && neuron < config.feed_forward, ErrorCode::invalid_argument,
-          "neuron {} does not exist: a layer has neurons 0 to {}", neuron, config.feed_forward - 1);
-  return neuron;
-}
-
-// What a neuron adds to the stream when it is 1: its column of W_out, (C).
-void copy_output(const Gpt& gpt, std::int64_t layer, std::int64_t neuron, std::span<float> out) {
-  const View<const float> weight = gpt.parameters().block(layer).down.weight;  // (C, F)
-  for (std::size_t c = 0; c < out.size(); ++c) {
-    out[c] = weight(static_cast<std::int64_t>(c), neuron);
-  }
-}
-
-std::vector<double> output_lengths(const Gpt& gpt, std::int64_t layer) {
-  const View<const float> weight = gpt.parameters().block(layer).down.weight;
-  std::vector<double> squares(static_cast<std::size_t>(weight.extent(1)), 0.0);
-  for (std::int64_t c = 0; c < weight.extent(0); ++c) {
-    for (std::size_t n = 0; n < squares.size(); ++n) {
-      const double value = weight(c, static_cast<std::int64_t>(n));
-      squares[n] += value * value;
-    }
-  }
-  for (double& square : squares) square = std::sqrt(square);
-  return squares;
-}
 
 Reply strongest(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
@@ -55,31 +28,25 @@ Reply strongest(State& state, const Request& request) {
       std::min(bounded(request, "top", 20, 1, 1 << 20), config.feed_forward));
   const Gpt& gpt = trace.model().gpt;
   const View<const float> post = trace.pass->activations().block(layer).feed_forward.post;
-  const std::vector<double> lengths = output_lengths(gpt, layer);
-  std::vector<std::int64_t> order(lengths.size());
-  for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::int64_t>(n);
-  const auto strength = [&](std::int64_t n) {
-    return std::abs(post(position, n)) * lengths[static_cast<std::size_t>(n)];
-  };
-  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(top),
-                            [&](auto a, auto b) { return strength(a) > strength(b); });
-  order.resize(top);
+  const std::vector<NeuronStrength> strongest =
+      strongest_neurons(gpt, layer, post[position].span(), top);
 
-  Tensor<float> directions(Shape{static_cast<std::int64_t>(top), config.channels});
-  for (std::size_t i = 0; i < top; ++i) {
-    copy_output(gpt, layer, order[i], directions.view()[static_cast<std::int64_t>(i)].span());
+  Tensor<float> directions(Shape{std::ssize(strongest), config.channels});
+  for (std::size_t i = 0; i < strongest.size(); ++i) {
+    copy_neuron_output(gpt, layer, strongest[i].neuron,
+                       directions.view()[static_cast<std::int64_t>(i)].span());
   }
   const std::vector<TokenReading> readings = read_written(gpt, directions, 5);
   OrderedJson neurons = OrderedJson::array();
-  for (std::size_t i = 0; i < top; ++i) {
+  for (std::size_t i = 0; i < strongest.size(); ++i) {
     OrderedJson promotes = OrderedJson::array();
     for (const ReadToken& score : readings[i].most) {
       promotes.push_back(token_json(trace.model(), score.token));
     }
-    neurons.push_back({{"neuron", order[i]},
-                       {"activation", json_number(post(position, order[i]))},
+    neurons.push_back({{"neuron", strongest[i].neuron},
+                       {"activation", json_number(strongest[i].activation)},
                        {"promotes", std::move(promotes)},
-                       {"contribution", json_number(strength(order[i]))}});
+                       {"contribution", json_number(strongest[i].strength)}});
   }
   return json_reply({{"layer", layer}, {"position", position}, {"neurons", std::move(neurons)}});
 }
@@ -101,7 +68,7 @@ Reply one_neuron(State& state, const Request& request) {
   const std::int64_t layer = checked_layer(request.integer_in_path("layer"), config);
   const std::int64_t neuron = checked_neuron(request.integer_in_path("neuron"), config);
   Tensor<float> direction(Shape{1, config.channels});
-  copy_output(model.gpt, layer, neuron, direction.span());
+  copy_neuron_output(model.gpt, layer, neuron, direction.span());
   const TokenReading reading = read_written(model.gpt, direction, 10).front();
   OrderedJson activations = nullptr;
   if (trace != nullptr) {

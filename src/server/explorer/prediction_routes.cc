@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 #include "microscope/logit_lens.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

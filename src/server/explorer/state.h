@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "model/places.h"
 #include "server/context.h"
 #include "server/explorer/model_pool.h"
 #include "server/explorer/options.h"
@@ -72,10 +73,6 @@ StoredTrace& trace_of(State& state, const Request& request);
 std::int64_t position_of(const Request& request, const StoredTrace& trace,
                          std::int64_t fallback = -1);
 std::int64_t checked_position(std::int64_t position, const StoredTrace& trace);
-
-// Throw Error{invalid_argument} for what the model does not have.
-std::int64_t checked_layer(std::int64_t layer, const GptConfig& config);
-std::int64_t checked_head(std::int64_t head, const GptConfig& config);
 
 // "0-3,7,-1" as 0, 1, 2, 3, 7, -1; empty for an empty text. Throws Error{invalid_argument}.
 std::vector<std::int64_t> index_list(const Request& request, const std::string& name);

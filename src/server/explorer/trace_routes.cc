@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/token_json.h"
 #include "microscope/activation_trace.h"
 #include "microscope/head_scan.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/body_fields.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

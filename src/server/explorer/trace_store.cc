@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "engine/token_json.h"
 #include "server/exchange.h"
 #include "server/explorer/model_json.h"
-#include "server/explorer/token_json.h"
 
 namespace heed::server {
 namespace {

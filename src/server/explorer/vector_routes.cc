@@ -1,13 +1,13 @@
 // Vectors of the stream, compared: one word in two texts, all positions in a plane.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "base/error.h"
 #include "microscope/capture.h"
 #include "microscope/intervention.h"
 #include "microscope/point_names.h"
 #include "microscope/principal_plane.h"
+#include "microscope/vector_comparison.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {
@@ -43,7 +43,7 @@ VectorPlace vector_place(State& state, const Request& request, const std::string
   return {trace, checked_position(position, trace)};
 }
 
-Reply compare_vectors(State& state, const Request& request) {
+Reply compare_streams(State& state, const Request& request) {
   const VectorPlace first = vector_place(state, request, "first");
   const VectorPlace second = vector_place(state, request, "second");
   const GptConfig& config = first.trace.config();
@@ -59,18 +59,12 @@ Reply compare_vectors(State& state, const Request& request) {
   for (const Site& site : sites) {
     const std::span<const float> a = of_first.at(site).view()[0][first.position].span();
     const std::span<const float> b = of_second.at(site).view()[0][second.position].span();
-    double product = 0, first_square = 0, second_square = 0, distance = 0;
-    for (std::size_t c = 0; c < a.size(); ++c) {
-      product += static_cast<double>(a[c]) * b[c];
-      first_square += static_cast<double>(a[c]) * a[c];
-      second_square += static_cast<double>(b[c]) * b[c];
-      distance += (static_cast<double>(a[c]) - b[c]) * (static_cast<double>(a[c]) - b[c]);
-    }
+    const VectorComparison difference = compare_vectors(a, b);
     layers.push_back({{"point", site_name(site)},
-                      {"cosine", json_number(product / std::sqrt(first_square * second_square))},
-                      {"distance", json_number(std::sqrt(distance))},
-                      {"first_norm", json_number(std::sqrt(first_square))},
-                      {"second_norm", json_number(std::sqrt(second_square))}});
+                      {"cosine", json_number(difference.cosine)},
+                      {"distance", json_number(difference.distance)},
+                      {"first_norm", json_number(difference.first_length)},
+                      {"second_norm", json_number(difference.second_length)}});
   }
   return json_reply({{"layers", std::move(layers)}});
 }
@@ -126,7 +120,7 @@ Reply projection(State& state, const Request& request) {
 }  // namespace
 
 void add_vector_routes(StateRoutes& routes) {
-  routes.add("GET", "/api/vectors", compare_vectors);
+  routes.add("GET", "/api/vectors", compare_streams);
   routes.add("GET", "/api/traces/{id}/projection", projection);
 }
 

@@ -1,5 +1,6 @@
-#include "cli/index_list.h"
+#include "base/index_list.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -8,10 +9,11 @@
 
 #include "base/error.h"
 
-namespace heed::cli {
+namespace heed {
 namespace {
 
-constexpr std::int64_t longest_range = 1 << 20;
+constexpr std::int64_t longest_list = 1 << 20;
+constexpr std::int64_t largest_index = std::int64_t{1} << 40;  // in size, so that nothing overflows
 
 // Reads a number at the beginning of `text` and takes it off; false where there is none.
 template <class Number>
@@ -36,10 +38,13 @@ std::vector<std::int64_t> parse_indices(const std::string& text) {
     std::int64_t last = first;
     if (is_good && rest.starts_with('-')) {
       rest.remove_prefix(1);
-      is_good = take_number(rest, last) && first <= last && last - first < longest_range;
+      is_good = take_number(rest, last) && first <= last;
     }
-    require(is_good && rest.empty(), ErrorCode::invalid_argument,
-            "'{}' is no number and no range such as 0-3", part);
+    is_good = is_good && rest.empty() && first >= -largest_index && last <= largest_index;
+    require(is_good, ErrorCode::invalid_argument, "'{}' is no number and no range such as 0-3",
+            part.substr(0, 40));
+    require(std::ssize(indices) + last - first < longest_list, ErrorCode::invalid_argument,
+            "'{}' and what is before it are more than {} numbers", part, longest_list);
     for (std::int64_t index = first; index <= last; ++index) indices.push_back(index);
   }
   return indices;
@@ -66,4 +71,4 @@ std::int64_t parse_bytes(const std::string& text) {
   fail(ErrorCode::invalid_argument, "'{}' is no size such as 1GiB or 500MB", text);
 }
 
-}  // namespace heed::cli
+}  // namespace heed

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "server/explorer/trace_store.h"
+#include "engine/loaded_model.h"
+#include "microscope/kept_attention.h"
 
-namespace heed::server {
+namespace heed {
 
 // Which number: of a point, at a position; `index` is its channel, neuron, place in a head or
 // token.
@@ -40,10 +41,17 @@ struct Derivation {
   double sum() const;  // of terms and bias: the value, up to rounding
 };
 
+// A pass of a model, and its attention. All borrowed.
+struct DerivedPass {
+  const LoadedModel& model;
+  const KeptPass& pass;
+  KeptAttention& attention;
+};
+
 // Throws Error{invalid_argument} for a point, layer, head, position or index that is not there.
-Derivation derive(StoredTrace& trace, const NumberPlace& place);
+Derivation derive(const DerivedPass& from, const NumberPlace& place);
 
 // With the `most` terms that are largest by magnitude, and the sum of the others.
 OrderedJson derivation_json(Derivation derivation, std::size_t most);
 
-}  // namespace heed::server
+}  // namespace heed

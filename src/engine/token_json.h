@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "engine/loaded_model.h"
 
-namespace heed::server {
+namespace heed {
 
 // {"id", "text"}, and "bytes" where they are no text: then "text" has U+FFFD in their place.
 OrderedJson token_json(const LoadedModel& model, std::int32_t id);
@@ -15,4 +15,4 @@ OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> 
 // The text of a token alone.
 std::string token_text(const LoadedModel& model, std::int32_t id);
 
-}  // namespace heed::server
+}  // namespace heed

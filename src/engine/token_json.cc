@@ -1,8 +1,8 @@
-#include "server/explorer/token_json.h"
+#include "engine/token_json.h"
 
 #include "generate/text_stream.h"
 
-namespace heed::server {
+namespace heed {
 namespace {
 
 std::string valid_text(const std::string& bytes) {
@@ -34,4 +34,4 @@ OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> 
   return tokens;
 }
 
-}  // namespace heed::server
+}  // namespace heed

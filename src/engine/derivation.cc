@@ -1,15 +1,15 @@
-#include "server/explorer/derivation.h"
+#include "engine/derivation.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/token_json.h"
 #include "microscope/capture.h"
 #include "microscope/point_names.h"
-#include "server/explorer/state.h"
-#include "server/explorer/token_json.h"
+#include "model/places.h"
 
-namespace heed::server {
+namespace heed {
 namespace {
 
 constexpr const char* known_points =
@@ -21,8 +21,8 @@ constexpr const char* known_points =
 
 class Deriver {
  public:
-  Deriver(StoredTrace& trace, const NumberPlace& place)
-      : trace_(trace), pass_(*trace.pass), config_(trace.config()), place_(place) {}
+  Deriver(const DerivedPass& from, const NumberPlace& place)
+      : from_(from), pass_(from.pass), config_(from.model.gpt.config()), place_(place) {}
 
   Derivation at(const Site& site) {
     derivation_.name = site_name(site);
@@ -83,7 +83,7 @@ class Deriver {
   }
 
  private:
-  const GptParameters& parameters() const { return trace_.model().gpt.parameters(); }
+  const GptParameters& parameters() const { return from_.model.gpt.parameters(); }
   const BlockParameters& weights() const { return parameters().block(layer_); }
   const BlockActivations& block() const { return pass_.activations().block(layer_); }
   View<const float> last_residual() const { return pass_.activations().last_residual(); }
@@ -116,7 +116,7 @@ class Deriver {
   }
   std::string token_label(std::int64_t position) const {
     const auto index = static_cast<std::size_t>(position);
-    return fmt::format("{}: {}", position, token_text(trace_.model(), pass_.tokens()[index]));
+    return fmt::format("{}: {}", position, token_text(from_.model, pass_.tokens()[index]));
   }
 
   // y_o = Σ_i x_i W[o,i] + b_o, terms named by their input.
@@ -218,12 +218,12 @@ class Deriver {
   }
 
   std::vector<float> row(AttentionValues values) const {
-    const Tensor<float> weights = trace_.attention->region({.layer = layer_,
-                                                            .head = place_.head,
-                                                            .query_begin = place_.position,
-                                                            .query_end = place_.position + 1,
-                                                            .key_end = trace_.positions(),
-                                                            .values = values});
+    const Tensor<float> weights = from_.attention.region({.layer = layer_,
+                                                          .head = place_.head,
+                                                          .query_begin = place_.position,
+                                                          .query_end = place_.position + 1,
+                                                          .key_end = pass_.positions(),
+                                                          .values = values});
     return {weights.span().begin(), weights.span().end()};
   }
 
@@ -335,7 +335,7 @@ class Deriver {
     number(pass_.feed_forward_out(layer_)(place_.position, c), {place_.position, c});
   }
 
-  StoredTrace& trace_;
+  const DerivedPass& from_;
   const KeptPass& pass_;
   const GptConfig& config_;
   const NumberPlace& place_;
@@ -377,14 +377,15 @@ double Derivation::sum() const {
   return total;
 }
 
-Derivation derive(StoredTrace& trace, const NumberPlace& place) {
-  const GptConfig& config = trace.config();
-  checked_position(place.position, trace);
+Derivation derive(const DerivedPass& from, const NumberPlace& place) {
+  const GptConfig& config = from.model.gpt.config();
+  const std::int64_t positions = from.pass.positions();
+  for (const std::int64_t position : {place.position, place.key}) {
+    require(position >= 0 && position < positions, ErrorCode::invalid_argument,
+            "position {} does not exist: the text has positions 0 to {}", position, positions - 1);
+  }
   checked_head(place.head, config);
-  require(place.key >= 0 && place.key < trace.positions(), ErrorCode::invalid_argument,
-          "key {} does not exist: the text has positions 0 to {}", place.key,
-          trace.positions() - 1);
-  Deriver deriver(trace, place);
+  Deriver deriver(from, place);
   if (place.point == "logits") return deriver.logits();
   if (const auto layer = layer_of_result(place.point, place.layer)) {
     return deriver.result(checked_layer(*layer, config));
@@ -419,4 +420,4 @@ OrderedJson derivation_json(Derivation derivation, std::size_t most) {
           {"bias", json_number(derivation.bias)}};
 }
 
-}  // namespace heed::server
+}  // namespace heed
