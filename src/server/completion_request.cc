@@ -70,11 +70,8 @@ std::vector<std::string> read_stop_strings(const Fields& fields, const LoadedMod
 }
 
 bool read_streams_usage(const Fields& fields) {
-  const Json* options = fields.find("stream_options");
-  if (options == nullptr) return false;
-  require(options->is_object(), ErrorCode::invalid_argument,
-          "stream_options must be an object, not {}", shown(*options));
-  return Fields(*options).boolean("include_usage").value_or(false);
+  if (!fields.has("stream_options")) return false;
+  return fields.required_object("stream_options").boolean("include_usage").value_or(false);
 }
 
 }  // namespace

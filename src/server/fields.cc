@@ -1,6 +1,10 @@
 #include "server/fields.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
+#include "microscope/point_names.h"
 
 namespace heed::server {
 
@@ -13,9 +17,26 @@ std::string shown(const Json& value) {
   return text.substr(0, end) + "…";
 }
 
+Fields::Fields(const Json& object, std::string what) : object_(object), what_(std::move(what)) {
+  require(object_.is_object(), ErrorCode::invalid_argument, "{} must be a JSON object, not {}",
+          owner(), shown(object_));
+}
+
+const char* Fields::owner() const { return what_.empty() ? "the request" : what_.c_str(); }
+
+std::string Fields::label(const char* name) const {
+  return what_.empty() ? name : fmt::format("{} of {}", name, what_);
+}
+
 const Json* Fields::find(const char* name) const {
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const Json& Fields::at(const char* name) const {
+  const Json* const value = find(name);
+  require(value != nullptr, ErrorCode::invalid_argument, "{} has no \"{}\"", owner(), name);
+  return *value;
 }
 
 std::optional<std::int64_t> Fields::integer(const char* name, std::int64_t least,
@@ -25,19 +46,21 @@ std::optional<std::int64_t> Fields::integer(const char* name, std::int64_t least
   // What is above the range of a signed number is refused as too large.
   const bool fits = value->is_number_integer() &&
                     !(value->is_number_unsigned() &&
-                      value->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
+                      value->get<std::uint64_t>() > static_cast<std::uint64_t>(highest_integer));
+  const bool bounded = least != lowest_integer || most != highest_integer;
   require(fits && value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most,
-          ErrorCode::invalid_argument, "{} must be a whole number from {} to {}, not {}", name,
-          least, most, shown(*value));
+          ErrorCode::invalid_argument, "{} must be a whole number{}, not {}", label(name),
+          bounded ? fmt::format(" from {} to {}", least, most) : "", shown(*value));
   return value->get<std::int64_t>();
 }
 
 std::optional<double> Fields::number(const char* name, double least, double most) const {
   const Json* value = find(name);
   if (value == nullptr) return std::nullopt;
+  const bool bounded = least != -highest_number || most != highest_number;
   require(value->is_number() && value->get<double>() >= least && value->get<double>() <= most,
-          ErrorCode::invalid_argument, "{} must be a number from {} to {}, not {}", name, least,
-          most, shown(*value));
+          ErrorCode::invalid_argument, "{} must be a number{}, not {}", label(name),
+          bounded ? fmt::format(" from {} to {}", least, most) : "", shown(*value));
   return value->get<double>();
 }
 
@@ -45,15 +68,15 @@ std::optional<bool> Fields::boolean(const char* name) const {
   const Json* value = find(name);
   if (value == nullptr) return std::nullopt;
   require(value->is_boolean(), ErrorCode::invalid_argument, "{} must be true or false, not {}",
-          name, shown(*value));
+          label(name), shown(*value));
   return value->get<bool>();
 }
 
 std::optional<std::string> Fields::string(const char* name) const {
   const Json* value = find(name);
   if (value == nullptr) return std::nullopt;
-  require(value->is_string(), ErrorCode::invalid_argument, "{} must be a string, not {}", name,
-          shown(*value));
+  require(value->is_string(), ErrorCode::invalid_argument, "{} must be a string, not {}",
+          label(name), shown(*value));
   return value->get<std::string>();
 }
 
@@ -62,17 +85,71 @@ std::vector<std::string> Fields::strings(const char* name, std::size_t most) con
   if (value == nullptr) return {};
   if (value->is_string()) return {value->get<std::string>()};
   require(value->is_array() && value->size() <= most, ErrorCode::invalid_argument,
-          "{} must be a string or up to {} of them, not {}", name, most, shown(*value));
+          "{} must be a string or up to {} of them, not {}", label(name), most, shown(*value));
   std::vector<std::string> strings;
   for (const Json& item : *value) {
-    require(item.is_string(), ErrorCode::invalid_argument, "{} must hold strings, not {}", name,
-            shown(item));
+    require(item.is_string(), ErrorCode::invalid_argument, "{} must hold strings, not {}",
+            label(name), shown(item));
     strings.push_back(item.get<std::string>());
   }
   return strings;
 }
 
-std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary, const char* name) {
+std::int64_t Fields::required_integer(const char* name) const {
+  at(name);
+  return *integer(name);
+}
+
+float Fields::required_float(const char* name) const {
+  const Json& value = at(name);
+  const bool fits = value.is_number() && std::isfinite(value.get<float>());
+  require(fits, ErrorCode::invalid_argument, "{} must be a finite number of 32 bits, not {}",
+          label(name), shown(value));
+  return value.get<float>();
+}
+
+std::string Fields::required_string(const char* name) const {
+  at(name);
+  return *string(name);
+}
+
+const Json& Fields::required_list(const char* name) const {
+  const Json& value = at(name);
+  require(value.is_array(), ErrorCode::invalid_argument, "{} must be a list, not {}", label(name),
+          shown(value));
+  return value;
+}
+
+std::vector<float> Fields::required_floats(const char* name) const {
+  std::vector<float> values;
+  for (const Json& value : required_list(name)) {
+    const bool fits = value.is_number() && std::isfinite(value.get<float>());
+    require(fits, ErrorCode::invalid_argument, "{} must hold finite numbers of 32 bits, not {}",
+            label(name), shown(value));
+    values.push_back(value.get<float>());
+  }
+  return values;
+}
+
+std::vector<std::int32_t> Fields::required_token_ids(const char* name,
+                                                     std::int64_t vocabulary) const {
+  return token_ids(required_list(name), vocabulary, label(name));
+}
+
+Fields Fields::required_object(const char* name) const { return Fields(at(name), label(name)); }
+
+void Fields::expect_only(std::initializer_list<std::string_view> names) const {
+  for (const auto& [key, value] : object_.items()) {
+    if (std::ranges::find(names, key) != names.end()) continue;
+    const std::vector<std::string> candidates(names.begin(), names.end());
+    const std::vector<std::string> nearest = nearest_names(key, candidates, 1);
+    fail(ErrorCode::invalid_argument, "{} has an unknown {}; did you mean \"{}\"?", owner(),
+         shown(key), nearest.empty() ? candidates.front() : nearest.front());
+  }
+}
+
+std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary,
+                                    const std::string& name) {
   std::vector<std::int32_t> ids;
   for (const Json& item : array) {
     // As a double nothing wraps around.

@@ -3,37 +3,69 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 
 namespace heed::server {
 
-// All throw Error{invalid_argument} naming the field, what it is and what was expected.
+// Those that read throw Error{invalid_argument} naming the field, what it is and what was expected.
 class Fields {
  public:
-  explicit Fields(const Json& object) : object_(object) {}
+  // Borrows the object. `what` names in messages what is not the request itself: "intervention 2".
+  // Throws Error{invalid_argument} for anything but an object.
+  explicit Fields(const Json& object, std::string what = "");
+
+  bool has(const char* name) const { return find(name) != nullptr; }
 
   // The field, or null when it is absent or null.
   const Json* find(const char* name) const;
 
-  std::optional<std::int64_t> integer(const char* name, std::int64_t least,
-                                      std::int64_t most) const;
-  std::optional<double> number(const char* name, double least, double most) const;
+  // Fields that may be absent.
+  std::optional<std::int64_t> integer(const char* name, std::int64_t least = lowest_integer,
+                                      std::int64_t most = highest_integer) const;
+  std::optional<double> number(const char* name, double least = -highest_number,
+                               double most = highest_number) const;
   std::optional<bool> boolean(const char* name) const;
   std::optional<std::string> string(const char* name) const;
   std::vector<std::string> strings(const char* name, std::size_t most) const;  // or one of them
 
+  // Fields that must be there.
+  std::int64_t required_integer(const char* name) const;
+  float required_float(const char* name) const;
+  std::string required_string(const char* name) const;
+  const Json& required_list(const char* name) const;
+  std::vector<float> required_floats(const char* name) const;  // a list of finite ones
+  // A list of token ids, each from 0 to `vocabulary` - 1.
+  std::vector<std::int32_t> required_token_ids(const char* name, std::int64_t vocabulary) const;
+  Fields required_object(const char* name) const;
+
+  // Throws Error{invalid_argument} for a field of another name, with the nearest.
+  void expect_only(std::initializer_list<std::string_view> names) const;
+
  private:
+  static constexpr std::int64_t lowest_integer = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t highest_integer = std::numeric_limits<std::int64_t>::max();
+  static constexpr double highest_number = std::numeric_limits<double>::max();
+
+  const Json& at(const char* name) const;
+  std::string label(const char* name) const;  // as messages call the field
+  const char* owner() const;                  // as messages call the object
+
   const Json& object_;
+  std::string what_;
 };
 
 // What a value looks like in a message: its beginning.
 std::string shown(const Json& value);
 
 // An array of token ids, each from 0 to `vocabulary` - 1.
-std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary, const char* name);
+std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary,
+                                    const std::string& name);
 
 }  // namespace heed::server

@@ -80,11 +80,8 @@ Reply tokenize(const Request& request, const Context& context) {
 
 Reply detokenize(const Request& request, const Context& context) {
   const Json body = request.json();
-  const Json* tokens = Fields(body).find("tokens");
-  require(tokens != nullptr && tokens->is_array(), ErrorCode::invalid_argument,
-          "tokens must be a list of token ids");
   const Tokenizer& tokenizer = context.model.require_tokenizer();
-  const auto ids = token_ids(*tokens, tokenizer.vocabulary_size(), "tokens");
+  const auto ids = Fields(body).required_token_ids("tokens", tokenizer.vocabulary_size());
   TextStream stream;  // valid UTF-8 of any bytes
   std::string content = stream.push(tokenizer.decode(ids));
   content += stream.finish();

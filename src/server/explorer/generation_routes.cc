@@ -8,25 +8,26 @@
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "generate/text_stream.h"
-#include "server/explorer/body_fields.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {
 
-SamplingOptions sampling_of(const BodyFields& fields) {
+SamplingOptions sampling_of(const Fields& fields) {
   SamplingOptions sampling;
-  sampling.temperature = fields.number("temperature", sampling.temperature);
-  sampling.top_k = fields.integer("top_k", sampling.top_k);
-  sampling.top_p = fields.number("top_p", sampling.top_p);
-  sampling.min_p = fields.number("min_p", sampling.min_p);
-  sampling.repeat_penalty = fields.number("repeat_penalty", sampling.repeat_penalty);
-  sampling.repeat_last_n = fields.integer("repeat_last_n", sampling.repeat_last_n);
-  sampling.presence_penalty = fields.number("presence_penalty", sampling.presence_penalty);
-  sampling.frequency_penalty = fields.number("frequency_penalty", sampling.frequency_penalty);
-  const std::int64_t seed = fields.integer("seed", 0);
-  require(seed >= 0, ErrorCode::invalid_argument, "\"seed\" must be 0 or more, not {}", seed);
+  sampling.temperature = fields.number("temperature").value_or(sampling.temperature);
+  sampling.top_k = fields.integer("top_k").value_or(sampling.top_k);
+  sampling.top_p = fields.number("top_p").value_or(sampling.top_p);
+  sampling.min_p = fields.number("min_p").value_or(sampling.min_p);
+  sampling.repeat_penalty = fields.number("repeat_penalty").value_or(sampling.repeat_penalty);
+  sampling.repeat_last_n = fields.integer("repeat_last_n").value_or(sampling.repeat_last_n);
+  sampling.presence_penalty = fields.number("presence_penalty").value_or(sampling.presence_penalty);
+  sampling.frequency_penalty =
+      fields.number("frequency_penalty").value_or(sampling.frequency_penalty);
+  const std::int64_t seed =
+      fields.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
   sampling.seed = static_cast<std::uint64_t>(seed);
   sampling.validate();
   return sampling;
@@ -35,26 +36,24 @@ SamplingOptions sampling_of(const BodyFields& fields) {
 // One text that is being written. Its steps are called on the computing thread.
 class Writing {
  public:
-  Writing(State& state, const BodyFields& fields)
+  Writing(State& state, const Fields& fields)
       : state_(state),
         source_(state.models.explored()),
         tokens_(prompt_of(fields)),
         prompt_length_(tokens_.size()),
         sampling_(sampling_of(fields)),
         sampler_(sampling_),
-        interventions_(fields.has("interventions") ? fields.array("interventions") : Json::array()),
+        interventions_(fields.has("interventions") ? fields.required_list("interventions")
+                                                   : Json::array()),
         session_(source_.model->gpt) {
     const GptConfig& config = source_.model->gpt.config();
     const auto positions = std::ssize(tokens_);
     require(positions <= config.context, ErrorCode::invalid_argument,
             "the text has {} tokens, more than the model's context of {}; shorten it", positions,
             config.context);
-    most_ = fields.integer("max_new_tokens", 32);
-    require(most_ >= 1 && most_ <= config.context, ErrorCode::invalid_argument,
-            "\"max_new_tokens\" must be 1 to {}, not {}", config.context, most_);
-    top_ = fields.integer("top", 10);
-    require(top_ >= 0 && top_ <= config.vocabulary_size, ErrorCode::invalid_argument,
-            "\"top\" must be 0 to {}, not {}", config.vocabulary_size, top_);
+    most_ = fields.integer("max_new_tokens", 1, config.context)
+                .value_or(std::min<std::int64_t>(32, config.context));
+    top_ = fields.integer("top", 0, config.vocabulary_size).value_or(10);
     state.traces.require_room(config, std::min(positions + most_, config.context));
     editor_ = read_interventions(interventions_, {.gpt = source_.model->gpt,
                                                   .tokens = tokens_,
@@ -108,16 +107,12 @@ class Writing {
   }
 
  private:
-  std::vector<std::int32_t> prompt_of(const BodyFields& fields) const {
-    if (!fields.has("tokens")) return source_.model->encode(fields.text("text"));
+  std::vector<std::int32_t> prompt_of(const Fields& fields) const {
+    if (!fields.has("tokens")) return source_.model->encode(fields.required_string("text"));
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    std::vector<std::int32_t> tokens = fields.token_ids("tokens");
+    std::vector<std::int32_t> tokens =
+        fields.required_token_ids("tokens", source_.model->gpt.config().vocabulary_size);
     require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to continue");
-    for (const std::int32_t token : tokens) {
-      require(token < source_.model->gpt.config().vocabulary_size, ErrorCode::invalid_argument,
-              "token {} is not in the vocabulary of {}", token,
-              source_.model->gpt.config().vocabulary_size);
-    }
     return tokens;
   }
 
@@ -167,7 +162,7 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
 
 Reply generate(State& state, const Request& request) {
   const Json body = request.json();
-  const BodyFields fields(body, "the request");
+  const Fields fields(body);
   fields.expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p", "min_p",
                       "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty",
                       "seed", "interventions", "top"});

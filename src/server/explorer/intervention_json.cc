@@ -7,7 +7,7 @@
 #include "microscope/capture.h"
 #include "microscope/intervention_text.h"
 #include "microscope/point_names.h"
-#include "server/explorer/body_fields.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {
@@ -17,11 +17,11 @@ constexpr std::size_t most_interventions = 256;
 // Reads one object and adds what it stands for.
 class Reader {
  public:
-  Reader(const BodyFields& fields, const InterventionSource& source, std::vector<Intervention>& out)
+  Reader(const Fields& fields, const InterventionSource& source, std::vector<Intervention>& out)
       : fields_(fields), source_(source), config_(source.gpt.config()), out_(out) {}
 
   void read() {
-    const std::string kind = fields_.text("kind");
+    const std::string kind = fields_.required_string("kind");
     if (kind == "ablate") return ablate();
     if (kind == "mean") return mean();
     if (kind == "scale") return scale();
@@ -38,8 +38,8 @@ class Reader {
 
  private:
   std::vector<InterventionPlace> places() const {
-    std::string text = fields_.text("place");
-    if (fields_.has("positions")) text += "@" + fields_.text("positions");
+    std::string text = fields_.required_string("place");
+    if (fields_.has("positions")) text += "@" + fields_.required_string("positions");
     std::vector<InterventionPlace> found = parse_places(config_, text);
     for (const InterventionPlace& place : found) check_positions(place.where);
     return found;
@@ -77,18 +77,18 @@ class Reader {
 
   void scale() {
     fields_.expect_only({"kind", "place", "positions", "factor"});
-    const auto factor = static_cast<float>(fields_.number("factor"));
+    const float factor = fields_.required_float("factor");
     for (InterventionPlace& place : places()) add(std::move(place), ScaleBy{factor});
   }
 
   void add_vector() {
     fields_.expect_only({"kind", "place", "positions", "vector"});
-    const std::vector<float> vector = fields_.numbers("vector");
+    const std::vector<float> vector = fields_.required_floats("vector");
     for (InterventionPlace& place : places()) add(std::move(place), AddVector{vector});
   }
 
   StoredTrace& from() const {
-    StoredTrace& trace = source_.traces.use(fields_.text("from"));
+    StoredTrace& trace = source_.traces.use(fields_.required_string("from"));
     GptConfig theirs = trace.config();
     theirs.embedding_dropout = config_.embedding_dropout;
     require(theirs.layers == config_.layers && theirs.heads == config_.heads &&
@@ -147,7 +147,9 @@ class Reader {
     const std::int64_t last = std::min(where.last_position, source_.last_position);
     Selection theirs = where;
     if (fields_.has("from_positions")) {
-      theirs = parse_places(config_, "resid_pre0@" + fields_.text("from_positions")).front().where;
+      theirs = parse_places(config_, "resid_pre0@" + fields_.required_string("from_positions"))
+                   .front()
+                   .where;
     }
     const std::int64_t their_last = std::min(theirs.last_position, other.positions() - 1);
     require(
@@ -195,7 +197,7 @@ class Reader {
     for (InterventionPlace place : places()) {
       require(place.site.layer >= 0 && place.where.neurons.empty(), ErrorCode::invalid_argument,
               "a pattern is frozen in a head or a block such as L2H3 or L2, not in {}",
-              fields_.text("place"));
+              fields_.required_string("place"));
       place.site.point = Point::pattern;
       const bool twice = std::ranges::any_of(
           chosen, [&](const InterventionPlace& each) { return each.site == place.site; });
@@ -206,16 +208,17 @@ class Reader {
 
   void cut() {
     fields_.expect_only({"kind", "layer", "head", "edges", "renormalise"});
-    const std::int64_t layer = fields_.integer("layer");
-    const std::int64_t head = fields_.integer("head");
+    const std::int64_t layer = fields_.required_integer("layer");
+    const std::int64_t head = fields_.required_integer("head");
     require(layer >= 0 && layer < config_.layers, ErrorCode::invalid_argument,
             "layer {} does not exist: the model has layers 0 to {}", layer, config_.layers - 1);
     require(head >= 0 && head < config_.heads, ErrorCode::invalid_argument,
             "head {} does not exist: a layer has heads 0 to {}", head, config_.heads - 1);
     CutEdges cut{.edges = {},
-                 .rest = fields_.truth("renormalise", false) ? CutEdges::Rest::renormalised
-                                                             : CutEdges::Rest::kept};
-    for (const Json& edge : fields_.array("edges")) {
+                 .rest = fields_.boolean("renormalise").value_or(false)
+                             ? CutEdges::Rest::renormalised
+                             : CutEdges::Rest::kept};
+    for (const Json& edge : fields_.required_list("edges")) {
       const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
                            edge[1].is_number_integer();
       require(is_pair, ErrorCode::invalid_argument,
@@ -228,7 +231,7 @@ class Reader {
     add({.site = {Point::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
   }
 
-  const BodyFields& fields_;
+  const Fields& fields_;
   const InterventionSource& source_;
   const GptConfig& config_;
   std::vector<Intervention>& out_;
@@ -245,7 +248,7 @@ std::shared_ptr<Interventions> read_interventions(const Json& list,
           "{} interventions are more than the {} of one pass", list.size(), most_interventions);
   std::vector<Intervention> interventions;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const BodyFields fields(list[i], fmt::format("intervention {}", i));
+    const Fields fields(list[i], fmt::format("intervention {}", i));
     Reader(fields, source, interventions).read();
   }
   if (interventions.empty()) return nullptr;

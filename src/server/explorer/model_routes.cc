@@ -8,10 +8,10 @@
 #include "heed/version.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"
-#include "server/explorer/body_fields.h"
 #include "server/explorer/examples.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/state.h"
+#include "server/fields.h"
 #include "server/openapi.h"
 
 namespace heed::server {
@@ -49,10 +49,11 @@ Reply describe_model(State& state, const Request&) {
 
 Reply tokenize(State& state, const Request& request) {
   const Json body = request.json();
-  const BodyFields fields(body, "the request");
+  const Fields fields(body);
   fields.expect_only({"text"});
   const LoadedModel& model = state.context.model;
-  const std::vector<std::int32_t> ids = model.require_tokenizer().encode(fields.text("text"));
+  const std::vector<std::int32_t> ids =
+      model.require_tokenizer().encode(fields.required_string("text"));
   return json_reply({{"tokens", tokens_json(model, ids)}});
 }
 

@@ -6,33 +6,34 @@
 #include "microscope/activation_trace.h"
 #include "microscope/head_scan.h"
 #include "server/explorer/array_reply.h"
-#include "server/explorer/body_fields.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {
 
-ChosenModel chosen_model(State& state, const BodyFields& fields, const StoredTrace* base) {
+ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* base) {
   if (!fields.has("model")) return base != nullptr ? base->source : state.models.explored();
-  const BodyFields wanted = fields.object("model");
+  const Fields wanted = fields.required_object("model");
   wanted.expect_only({"run", "step", "name"});
   if (!wanted.has("run")) return state.models.explored();
-  return state.models.checkpoint(wanted.text("run"), wanted.integer("step"));
+  return state.models.checkpoint(wanted.required_string("run"), wanted.required_integer("step"));
 }
 
 Reply make_trace(State& state, const Request& request) {
   const Json body = request.json();
-  const BodyFields fields(body, "the request");
+  const Fields fields(body);
   fields.expect_only({"text", "tokens", "interventions", "model", "base"});
-  StoredTrace* const base = fields.has("base") ? &state.traces.use(fields.text("base")) : nullptr;
+  const auto base_id = fields.string("base");
+  StoredTrace* const base = base_id ? &state.traces.use(*base_id) : nullptr;
   TraceStore::NewTrace wanted{.source = chosen_model(state, fields, base)};
   const LoadedModel& model = *wanted.source.model;
   if (fields.has("tokens")) {
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    wanted.tokens = fields.token_ids("tokens");
+    wanted.tokens = fields.required_token_ids("tokens", model.gpt.config().vocabulary_size);
   } else if (fields.has("text")) {
-    wanted.tokens = model.encode(fields.text("text"));
+    wanted.tokens = model.encode(fields.required_string("text"));
   } else {
     require(base != nullptr, ErrorCode::invalid_argument,
             "the request has no \"text\", no \"tokens\" and no \"base\" to take them from");
@@ -46,7 +47,7 @@ Reply make_trace(State& state, const Request& request) {
           wanted.tokens.size(), config.context);
   state.traces.require_room(config, std::ssize(wanted.tokens));
   if (fields.has("interventions")) {
-    wanted.interventions = fields.array("interventions");
+    wanted.interventions = fields.required_list("interventions");
     wanted.editor =
         read_interventions(wanted.interventions, {.gpt = model.gpt,
                                                   .tokens = wanted.tokens,
