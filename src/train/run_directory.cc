@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "model/gpt_files.h"
+#include "train/training_state.h"
 
 namespace heed {
 
@@ -15,6 +16,11 @@ std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
 }
 
 bool RunDirectory::holds_a_run() const { return std::filesystem::exists(record_file()); }
+
+bool RunDirectory::is_finished() const {
+  return std::filesystem::exists(state_file()) &&
+         read_training_step(state_file()) >= read_record().settings.steps;
+}
 
 void RunDirectory::create(const RunRecord& record) const {
   require(!holds_a_run(), ErrorCode::conflict,

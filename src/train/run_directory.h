@@ -39,6 +39,11 @@ class RunDirectory {
 
   bool holds_a_run() const;
 
+  // Whether it was trained to its end. The state of the last step is what a run writes last: all
+  // lines of metrics and all models that are kept are there by then. A run that was stopped before
+  // its end may go on, and is not finished.
+  bool is_finished() const;
+
   // Makes the directory and records the run. Throws Error{conflict} when it holds one already.
   void create(const RunRecord& record) const;
   // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.

@@ -376,8 +376,8 @@ TrainSummary Run::train() {
       measure();
     }
     if (due(settings_.sample_every)) sample();
-    if (due(settings_.checkpoint_every)) save();
     if (due(settings_.keep_every) || position_.step == settings_.steps) keep();
+    if (due(settings_.checkpoint_every)) save();
   }
   save();
 

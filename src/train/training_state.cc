@@ -1,5 +1,6 @@
 #include "train/training_state.h"
 
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -31,6 +32,19 @@ const TensorEntry& entry_of(const SafetensorsFile& file, const char* name, DType
   return *entry;
 }
 
+using Counters = std::array<std::int64_t, 4>;
+
+Counters read_counters(const SafetensorsFile& file) {
+  Counters counters;
+  std::memcpy(counters.data(), entry_of(file, counters_name, DType::i64, 4).bytes.data(),
+              sizeof(counters));
+  for (const std::int64_t counter : counters) {
+    require(counter >= 0, ErrorCode::corrupt_data, "{}: a negative counter {}", file.source(),
+            counter);
+  }
+  return counters;
+}
+
 void read_floats(const SafetensorsFile& file, const char* name, std::span<float> out) {
   const TensorEntry& entry = entry_of(file, name, DType::f32, std::ssize(out));
   std::memcpy(out.data(), entry.bytes.data(), entry.bytes.size());
@@ -40,11 +54,11 @@ void read_floats(const SafetensorsFile& file, const char* name, std::span<float>
 
 void save_training_state(const std::filesystem::path& file, const RunPosition& position,
                          const GptParameters& parameters, const Optimizer& optimizer) {
-  const std::int64_t counters[] = {position.step, position.data.epoch, position.data.index,
-                                   position.best_step};
+  const Counters counters{position.step, position.data.epoch, position.data.index,
+                          position.best_step};
   const double measures[] = {position.best_loss, position.seconds};
   const std::vector<OutgoingTensor> tensors{
-      outgoing(counters_name, View<const std::int64_t>(counters, {4})),
+      outgoing(counters_name, View<const std::int64_t>(counters.data(), {4})),
       outgoing(measures_name, View<const double>(measures, {2})),
       outgoing(parameters_name, as_view(parameters.all())),
       outgoing(first_moment_name, as_view(optimizer.first_moment())),
@@ -55,16 +69,10 @@ void save_training_state(const std::filesystem::path& file, const RunPosition& p
 RunPosition load_training_state(const std::filesystem::path& path, GptParameters& parameters,
                                 Optimizer& optimizer) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  std::int64_t counters[4];
+  const Counters counters = read_counters(file);
   double measures[2];
-  std::memcpy(counters, entry_of(file, counters_name, DType::i64, 4).bytes.data(),
-              sizeof(counters));
   std::memcpy(measures, entry_of(file, measures_name, DType::f64, 2).bytes.data(),
               sizeof(measures));
-  for (const std::int64_t counter : counters) {
-    require(counter >= 0, ErrorCode::corrupt_data, "{}: a negative counter {}", path.string(),
-            counter);
-  }
   read_floats(file, parameters_name, parameters.all());
   read_floats(file, first_moment_name, optimizer.first_moment());
   read_floats(file, second_moment_name, optimizer.second_moment());
@@ -73,6 +81,10 @@ RunPosition load_training_state(const std::filesystem::path& path, GptParameters
           .best_loss = measures[0],
           .best_step = counters[3],
           .seconds = measures[1]};
+}
+
+std::int64_t read_training_step(const std::filesystem::path& file) {
+  return read_counters(SafetensorsFile::open(file))[0];
 }
 
 }  // namespace heed

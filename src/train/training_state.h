@@ -27,4 +27,7 @@ void save_training_state(const std::filesystem::path& file, const RunPosition& p
 RunPosition load_training_state(const std::filesystem::path& file, GptParameters& parameters,
                                 Optimizer& optimizer);
 
+// Its step alone. Throws Error{corrupt_data} when it has none.
+std::int64_t read_training_step(const std::filesystem::path& file);
+
 }  // namespace heed

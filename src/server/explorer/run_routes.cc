@@ -27,13 +27,20 @@ Reply metrics(const State& state, const Request& request) {
   return json_reply({{"rows", std::move(rows)}});
 }
 
-// Lines that are written from now on, as events; ends when nobody listens.
-void watch(MetricsReader reader, StopFlag stop, StreamWriter& writer) {
+// Lines that are written from now on, as events, and an `end` behind the last of a finished run.
+// Ends too when nobody listens.
+void watch(const Runs& runs, const std::string& run, MetricsReader reader, StopFlag stop,
+           StreamWriter& writer) {
   auto last_word = Clock::now();
   while (!stop_requested(stop)) {
+    const bool finished = runs.is_finished(run);  // before its lines are read: then these are all
     for (const Json& row : reader.read_new()) {
       if (!writer.write(server_sent_event(OrderedJson(row), "metrics"))) return;
       last_word = Clock::now();
+    }
+    if (finished) {
+      writer.write(server_sent_event({{"run", run}}, "end"));
+      return;
     }
     if (Clock::now() - last_word >= heartbeat_every) {
       if (!writer.write(": still here\n\n")) return;
@@ -43,15 +50,16 @@ void watch(MetricsReader reader, StopFlag stop, StreamWriter& writer) {
   }
 }
 
-Reply events(const State& state, const Request& request) {
-  MetricsReader reader(state.runs.metrics_file(request.in_path("name")));
+Reply events(const std::shared_ptr<State>& state, const Request& request) {
+  const std::string run = request.in_path("name");
+  MetricsReader reader(state->runs.metrics_file(run));
   reader.read_new();  // what is there already is asked for as metrics
   Reply reply;
   reply.content_type = "text/event-stream";
   reply.headers.emplace_back("Cache-Control", "no-store");
-  reply.stream = [reader, stop = request.stop](StreamWriter& writer) {
+  reply.stream = [state, run, reader, stop = request.stop](StreamWriter& writer) {
     if (!writer.write(": watching\n\n")) return;
-    watch(reader, stop, writer);
+    watch(state->runs, run, reader, stop, writer);
   };
   return reply;
 }
@@ -66,7 +74,7 @@ void add_run_routes(StateRoutes& routes) {
   router.add("GET", "/api/runs/{name}/metrics",
              [state](const Request& request) { return metrics(*state, request); });
   router.add("GET", "/api/runs/{name}/events",
-             [state](const Request& request) { return events(*state, request); });
+             [state](const Request& request) { return events(state, request); });
 }
 
 }  // namespace heed::server

@@ -28,6 +28,11 @@ std::optional<std::int64_t> step_of(const fs::path& directory) {
   return fs::exists(directory / config_file_name) ? std::optional(step) : std::nullopt;
 }
 
+// "bpe" of "bpe" and of "/elsewhere/bpe/": where things lie is nobody's business.
+std::string last_folder(const fs::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 bool wrote_lately(const fs::path& file) {
   std::error_code error;
   const auto written = fs::last_write_time(file, error);
@@ -100,6 +105,10 @@ fs::path Runs::checkpoint(const std::string& name, std::int64_t step) const {
   return RunDirectory(run.directory).checkpoint(step);
 }
 
+bool Runs::is_finished(const std::string& run) const {
+  return RunDirectory(find(run).directory).is_finished();
+}
+
 fs::path Runs::metrics_file(const std::string& run) const {
   return find(run).directory / "metrics.jsonl";
 }
@@ -114,9 +123,11 @@ OrderedJson Runs::describe(const Run& run) const {
   if (fs::exists(directory.last() / config_file_name)) {
     config = read_gpt_config(directory.last() / config_file_name);
   }
+  OrderedJson settings = settings_to_json(record.settings);
+  settings["tokenizer"] = last_folder(record.settings.tokenizer);
   return {{"name", run.name},
           {"path_shown", run.directory.filename().string()},
-          {"settings", settings_to_json(record.settings)},
+          {"settings", std::move(settings)},
           {"steps_total", record.settings.steps},
           {"step", step},
           {"live", step < record.settings.steps && wrote_lately(metrics)},

@@ -24,6 +24,9 @@ class Runs {
   // The model directory of a checkpoint. Throws Error{not_found} with what there is.
   std::filesystem::path checkpoint(const std::string& run, std::int64_t step) const;
 
+  // RunDirectory::is_finished() of a run.
+  bool is_finished(const std::string& run) const;
+
   // The file that a run writes its metrics to.
   std::filesystem::path metrics_file(const std::string& run) const;
 
