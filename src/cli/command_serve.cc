@@ -64,7 +64,9 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
   command->add_option("--port", http.port, "Port to listen on; 0 takes any that is free")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
-  command->add_option("--alias", options->serve.alias, "What the model is called [default: -m]")
+  command
+      ->add_option("--alias", options->serve.alias,
+                   "What the model is called [default: its directory's name]")
       ->type_name("NAME");
   command->add_option("--api-key", gate.api_key, "Key that requests must carry")
       ->envname("HEED_API_KEY")

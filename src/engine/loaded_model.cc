@@ -60,7 +60,8 @@ LoadedModel load_model(const std::string& name_or_path) {
     const StarterFiles files = require_starter();
     return {.name = name_or_path,
             .gpt = load_gpt(GptBytes{"the starter model", files.config, files.weights}),
-            .tokenizer = starter_tokenizer(files)};
+            .tokenizer = starter_tokenizer(files),
+            .is_starter = true};
   }
   LoadedModel model{.name = name_or_path, .gpt = load_gpt(name_or_path), .tokenizer = nullptr};
   const std::filesystem::path directory = model_directory(name_or_path);
@@ -73,6 +74,11 @@ std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path)
   // The file of a model's weights stands for its directory.
   const std::filesystem::path path = name_or_path;
   return load_tokenizer(path.extension() == ".safetensors" ? model_directory(path) : path);
+}
+
+std::string shown_model_name(const std::string& name_or_path) {
+  if (name_or_path == starter_name) return name_or_path;
+  return std::filesystem::canonical(model_directory(name_or_path)).filename().string();
 }
 
 void pack_for_prompts(LoadedModel& model) {

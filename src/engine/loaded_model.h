@@ -16,6 +16,7 @@ struct LoadedModel {
   std::string name;  // as it was asked for
   Gpt gpt;
   std::unique_ptr<Tokenizer> tokenizer;  // null when the directory has none
+  bool is_starter = false;               // the built-in one, whatever it is called
 
   // Throws Error{not_found} when there is none.
   const Tokenizer& require_tokenizer() const;
@@ -34,6 +35,9 @@ LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);
+
+// What a model is called before others: the last folder of its path, never where that lies.
+std::string shown_model_name(const std::string& name_or_path);
 
 // For who reads many prompts: packs the weights (GptParameters::pack) where that takes at most a
 // quarter of the memory that is free.

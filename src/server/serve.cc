@@ -20,13 +20,15 @@ std::string address_of(const HttpOptions& options, int port) {
 
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
+  // Messages name the model too: none of them shall tell where it lies.
+  model.name = options.alias.empty() ? shown_model_name(model.name) : options.alias;
   Compute compute;
   Metrics metrics;
   Scheduler scheduler(model, compute, metrics, options.scheduler);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   Context context{.model = model,
                   .options = options,
-                  .name = options.alias.empty() ? model.name : options.alias,
+                  .name = model.name,
                   .compute = compute,
                   .metrics = metrics,
                   .scheduler = scheduler,

@@ -24,7 +24,7 @@ struct ServeOptions {
   HttpOptions http{};
   GateOptions gate{};
   SchedulerOptions scheduler{};
-  std::string alias;  // what the model is called; empty: as it was loaded
+  std::string alias;  // what the model is called; empty: its directory's name
   ExplorerOptions explorer{};
 };
 

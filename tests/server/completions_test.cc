@@ -3,8 +3,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/temporary_directory.h"
 #include "generate/generator.h"
 #include "server/test_server.h"
+#include "support/small_model.h"
 #include "tokenizer/utf8.h"
 #include "train/evaluation.h"
 
@@ -322,6 +324,29 @@ TEST(Service, TokenizesAndBack) {
   EXPECT_EQ(pieces[0]["piece"], Json::array({0xC3}));
   server().post("/detokenize", {{"tokens", {1536}}}, 400);
   server().post("/tokenize", {{"content", 5}}, 400);
+}
+
+TEST(Service, CallsAModelByItsDirectoryAlone) {
+  const heed::testing::TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() / "elsewhere/fables");
+  save_gpt(heed::testing::small_gpt(40), directory.path() / "elsewhere/fables");
+  ServeOptions options;
+  options.face = Face::explorer;
+  const std::string path = directory.path().string() + "/elsewhere/../elsewhere/fables/";
+  const TestServer server(options, path);
+  EXPECT_EQ(server.get("/v1/models")["data"][0]["id"], "fables");
+  EXPECT_EQ(server.get("/v1/models/fables")["id"], "fables");
+  EXPECT_EQ(server.get("/api/model")["name"], "fables");
+  EXPECT_EQ(server.get("/props")["model_path"], "fables");
+  const Json refusal = server.post("/tokenize", {{"content", "a"}}, 404);
+  EXPECT_EQ(refusal.dump().find("elsewhere"), std::string::npos) << refusal;
+  ServeOptions named = options;
+  named.alias = "aesop";
+  EXPECT_EQ(TestServer(named, path).get("/api/model")["name"], "aesop");
+  // Under another name the starter keeps what is known of it.
+  const TestServer starter(named);
+  EXPECT_EQ(starter.get("/api/model")["name"], "aesop");
+  EXPECT_TRUE(starter.get("/api/model")["examples"][0].contains("head"));
 }
 
 TEST(Service, Embeds) {

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "engine/starter.h"
 #include "microscope/text_words.h"
 
 namespace heed::server {
@@ -29,11 +28,10 @@ constexpr std::array<Example, 3> general{{
 std::span<const Example> general_examples() { return general; }
 
 OrderedJson examples_json(const LoadedModel& model) {
-  const bool is_starter = model.name == starter_name;
   OrderedJson list = OrderedJson::array();
-  for (const Example& example : is_starter ? starter_examples() : general_examples()) {
+  for (const Example& example : model.is_starter ? starter_examples() : general_examples()) {
     OrderedJson row{{"id", example.id}, {"title", example.title}, {"text", example.text}};
-    if (is_starter) {
+    if (model.is_starter) {
       const std::vector<std::string> bytes = model.token_bytes(model.encode(example.text));
       const std::vector<TextWord> words = words_of(bytes);
       row["layer"] = example.layer;

@@ -19,9 +19,9 @@ ChosenModel ModelPool::checkpoint(const std::string& run, std::int64_t step) {
     loaded_.splice(loaded_.begin(), loaded_, found);
     return loaded_.front();
   }
-  auto model =
-      std::make_shared<const LoadedModel>(load_model(runs_.checkpoint(run, step).string()));
-  loaded_.push_front({std::move(model), run, step});
+  LoadedModel model = load_model(runs_.checkpoint(run, step).string());
+  model.name = run;  // not where it lies
+  loaded_.push_front({std::make_shared<const LoadedModel>(std::move(model)), run, step});
   if (loaded_.size() > most_loaded) loaded_.pop_back();
   return loaded_.front();
 }

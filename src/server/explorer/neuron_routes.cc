@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/starter.h"
 #include "engine/token_json.h"
 #include "microscope/capture.h"
 #include "microscope/neuron_contexts.h"
@@ -96,7 +95,7 @@ Corpus corpus_of(const State& state) {
     return {state.options.corpus.filename().string(),
             model.encode(read_text_file(state.options.corpus, most_corpus_bytes))};
   }
-  require(model.name == starter_name, ErrorCode::conflict,
+  require(model.is_starter, ErrorCode::conflict,
           "contexts need a text to search: start with --corpus FILE");
   const microworld::Microworld world(corpus_seed);
   std::string text;
