@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "base/expect_error.h"
 #include "base/files.h"
@@ -10,7 +12,7 @@
 #include "server/explorer/runs.h"
 #include "server/explorer_support.h"
 #include "support/small_model.h"
-#include "train/trainer.h"
+#include "train/run_directory.h"
 
 namespace heed::server {
 namespace {
@@ -21,22 +23,7 @@ using testing::TestExplorer;
 
 class ExplorerRuns : public ::testing::Test {
  protected:
-  ExplorerRuns() {
-    std::string text;
-    for (int i = 0; i < 30; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    write_text_file(directory_ / "text.txt", text);
-    TrainRequest request;
-    request.data = {directory_ / "text.txt"};
-    request.out = directory_ / "small";
-    request.cache = directory_ / "cache";
-    request.settings.model = make_gpt_config(2, 2, 16, 8, 300);
-    request.settings.tokenizer = "char";
-    request.settings.steps = 6;
-    request.settings.batch_size = 2;
-    request.settings.keep_every = 3;
-    request.settings.sample_every = 0;
-    train(request);
-  }
+  ExplorerRuns() { testing::train_small_run(directory_); }
 
   TemporaryDirectory directory_;
 };
@@ -119,6 +106,58 @@ TEST_F(ExplorerRuns, EventsFollowTheFile) {
   reply.stream(writer);
   EXPECT_NE(writer.text.find("event: metrics\ndata: {\"step\":7}\n\n"), std::string::npos)
       << writer.text;
+}
+
+TEST_F(ExplorerRuns, EventsEndWithAFinishedRun) {
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {directory_ / "small"}});
+  const Reply reply = explorer.send("GET", "/api/runs/small/events");
+  std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":7}\n";
+  testing::KeepingWriter writer;
+  reply.stream(writer);  // returns by itself
+  EXPECT_TRUE(
+      writer.text.ends_with("data: {\"step\":7}\n\nevent: end\ndata: {\"run\":\"small\"}\n\n"))
+      << writer.text;
+}
+
+// One that was stopped before its end may go on: those who watch it wait.
+TEST_F(ExplorerRuns, AStoppedRunIsNotFinished) {
+  const RunDirectory directory(directory_ / "small");
+  EXPECT_TRUE(directory.is_finished());
+  std::string record = read_text_file(directory_ / "small" / "run.json", 1 << 20);
+  const std::string steps = "\"steps\": 6";
+  ASSERT_NE(record.find(steps), std::string::npos) << record;
+  record.replace(record.find(steps), steps.size(), "\"steps\": 60");
+  write_text_file(directory_ / "small" / "run.json", record);
+  EXPECT_FALSE(directory.is_finished());
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {directory_ / "small"}});
+  Request request = parse_request("GET", "/api/runs/small/events");
+  std::atomic<bool> stop{false};
+  request.stop = &stop;
+  const Reply reply = explorer.router().handle(request);
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop = true;
+  });
+  testing::KeepingWriter writer;
+  reply.stream(writer);
+  stopper.join();
+  EXPECT_EQ(writer.text, ": watching\n\n");
+  std::filesystem::remove(directory.state_file());
+  EXPECT_FALSE(directory.is_finished());
+}
+
+TEST_F(ExplorerRuns, ACheckpointIsNamedByItsRun) {
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {directory_ / "small"}});
+  const Json trace = explorer.post(
+      "/api/traces", {{"text", "the fox"}, {"model", {{"run", "small"}, {"step", 3}}}});
+  EXPECT_EQ(trace["model"]["name"], "small");
+  EXPECT_EQ(trace.dump().find(directory_.path().string()), std::string::npos);
 }
 
 }  // namespace

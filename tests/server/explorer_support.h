@@ -1,4 +1,4 @@
-// The explorer's answers without sockets: requests go to the router.
+// The server's answers without sockets: requests go to the router.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_directory.h"
 #include "server/explorer.h"
+#include "server/service.h"
 
 namespace heed::server::testing {
 
@@ -57,6 +59,10 @@ class TestExplorer {
 
 // The starter model, one explorer for the whole program.
 TestExplorer& starter_explorer();
+
+// Trains a tiny model for six steps, keeps it at 0, 3 and 6, and returns the run's directory,
+// "small".
+std::filesystem::path train_small_run(const heed::testing::TemporaryDirectory& directory);
 
 // A writer that keeps what is written, and leaves after so many writes.
 class KeepingWriter final : public StreamWriter {

@@ -1,5 +1,8 @@
 #include "server/explorer_support.h"
 
+#include "base/files.h"
+#include "train/trainer.h"
+
 namespace heed::server::testing {
 namespace {
 
@@ -23,6 +26,7 @@ TestExplorer::TestExplorer(LoadedModel model, ExplorerOptions explorer)
                .metrics = metrics_,
                .scheduler = scheduler_,
                .created = 0} {
+  register_service(router_, context_);
   register_explorer(router_, context_);
 }
 
@@ -88,6 +92,24 @@ std::string TestExplorer::refusal(const std::string& method, const std::string& 
   if (!json.is_object() || !json.contains("error")) return "";
   EXPECT_EQ(json["error"]["code"], status);
   return json["error"]["message"].get<std::string>();
+}
+
+std::filesystem::path train_small_run(const heed::testing::TemporaryDirectory& directory) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "the quick brown fox jumps over the lazy dog. ";
+  write_text_file(directory / "text.txt", text);
+  TrainRequest request;
+  request.data = {directory / "text.txt"};
+  request.out = directory / "small";
+  request.cache = directory / "cache";
+  request.settings.model = make_gpt_config(2, 2, 16, 8, 300);
+  request.settings.tokenizer = "char";
+  request.settings.steps = 6;
+  request.settings.batch_size = 2;
+  request.settings.keep_every = 3;
+  request.settings.sample_every = 0;
+  train(request);
+  return request.out;
 }
 
 TestExplorer& starter_explorer() {

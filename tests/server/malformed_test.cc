@@ -179,7 +179,15 @@ void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
   }
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // GCC's names
+#define HEED_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)  // Clang's
+#define HEED_SANITIZED 1
+#endif
+#endif
+
+#ifdef HEED_SANITIZED
 constexpr int requests = 1000;
 constexpr double most_growth = 1e9;  // what was freed is kept for a while
 #else
@@ -191,13 +199,16 @@ TEST(Malformed, TenThousandLeaveNothingBehind) {
   const TestServer server;
   send_malformed(server, requests / 5, 1);  // as much memory as it takes
   testing::eventually([&] { return server.get("/health")["status"] == "ok"; });
-  const double before = resident_megabytes();
-  send_malformed(server, requests, 2);
-  EXPECT_EQ(server.get("/health")["status"], "ok");
-  const double after = resident_megabytes();
-  std::printf("resident: %.1f MB before, %.1f MB after %d malformed requests\n", before, after,
-              requests);
-  EXPECT_LT(after - before, most_growth);
+  double before = resident_megabytes();
+  for (std::uint64_t batch = 1; batch <= 3; ++batch) {
+    send_malformed(server, requests, 1 + batch);
+    EXPECT_EQ(server.get("/health")["status"], "ok");
+    const double after = resident_megabytes();
+    std::printf("resident: %.1f MB before, %.1f MB after %d malformed requests\n", before, after,
+                requests);
+    EXPECT_LT(after - before, most_growth);
+    before = after;
+  }
   EXPECT_EQ(server.post("/v1/completions",
                         {{"prompt", "One day"}, {"max_tokens", 3}})["usage"]["completion_tokens"],
             3);
