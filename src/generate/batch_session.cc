@@ -14,7 +14,7 @@ BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cach
 }
 
 std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits,
-                                 std::int64_t positions) {
+                                 std::int64_t positions, Probe* probe) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const auto free = std::find(caches_.begin(), caches_.end(), nullptr);
   const std::int64_t sequence = free - caches_.begin();
@@ -27,9 +27,10 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
   std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
   const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
-  gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
-               {.batch = 1, .positions = count, .cache = cache.get(), .editor = editor_},
-               activations);
+  gpt_.forward(
+      View<const std::int32_t>(tokens.data(), {1, count}),
+      {.batch = 1, .positions = count, .cache = cache.get(), .probe = probe, .editor = editor_},
+      activations);
   gpt_.project(activations.final_norm().slice(0, count - 1, count),
                View<float>(logits.data(), {1, gpt_.config().vocabulary_size}));
   if (free == caches_.end()) {
@@ -61,9 +62,26 @@ void BatchSession::end(std::int64_t sequence) {
   spare_.push_back(std::move(caches_[static_cast<std::size_t>(sequence)]));
 }
 
-View<const float> BatchSession::step(std::span<const Step> steps) {
+void BatchSession::check_probe(const Probe* probe) const {
+  if (probe == nullptr) return;
+  for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) {
+    for (const Point point : {Point::scores, Point::pattern}) {
+      require(!probe->wants({point, layer}), ErrorCode::unsupported,
+              "{} has no common shape in a batch of sequences of different lengths: trace them one "
+              "by one",
+              site_name({point, layer}));
+    }
+    require(!probe->wants_attention(layer), ErrorCode::unsupported,
+            "the attention of layer {} has no common shape in a batch of sequences of different "
+            "lengths: trace them one by one",
+            layer);
+  }
+}
+
+View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) {
   const auto rows = static_cast<std::int64_t>(steps.size());
   require(rows > 0, ErrorCode::invalid_argument, "a step needs at least one sequence");
+  check_probe(probe);
   std::vector<KeyValueCache*> caches;
   std::vector<std::int64_t> lengths;
   for (const Step& step : steps) {
@@ -84,6 +102,7 @@ View<const float> BatchSession::step(std::span<const Step> steps) {
                 .positions = 1,
                 .caches = caches,
                 .first_positions = lengths,
+                .probe = probe,
                 .editor = editor_},
                *activations_);
   gpt_.project(activations_->final_norm(), logits_);

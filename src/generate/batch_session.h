@@ -26,16 +26,21 @@ class BatchSession {
 
   // Begins a sequence with tokens, read in one pass, and returns its number, to be used until it is
   // ended; logits (V) are those of what follows. It may grow to `positions`, for which memory is
-  // taken; 0: to the session's capacity. Throws Error{invalid_argument} as step() does.
+  // taken; 0: to the session's capacity. A probe sees the pass as it would see it alone. Throws
+  // Error{invalid_argument} as step() does.
   std::int64_t begin(std::span<const std::int32_t> tokens, std::span<float> logits,
-                     std::int64_t positions = 0);
+                     std::int64_t positions = 0, Probe* probe = nullptr);
   void end(std::int64_t sequence);
 
   // One token for each of some sequences, every sequence at most once. Returns the logits
   // (steps.size(), V) of what follows each; they stay valid until the next call. Throws
   // Error{invalid_argument}, and leaves all as it was, for a sequence that there is not, or twice,
   // for an id outside the vocabulary, and where a sequence is full.
-  View<const float> step(std::span<const Step> steps);
+  //
+  // A probe sees the sequences as a batch, (steps.size(), 1, …). Their memories differ in length,
+  // so that scores and patterns have no common shape: Error{unsupported} for one that wants those,
+  // or what they are computed from; a Session shows them, sequence by sequence.
+  View<const float> step(std::span<const Step> steps, Probe* probe = nullptr);
 
   // Who changes what is read from now on, borrowed; null: nobody. Sequences are told apart by their
   // place in a step; a sequence that begins is the only one of its pass.
@@ -48,6 +53,7 @@ class BatchSession {
  private:
   std::unique_ptr<KeyValueCache> take_cache(std::int64_t positions);
   KeyValueCache& cache_of(std::int64_t sequence) const;
+  void check_probe(const Probe* probe) const;
   void check_token(std::int32_t token, std::int64_t sequence) const;
   void make_room(std::int64_t rows);
 

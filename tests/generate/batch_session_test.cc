@@ -147,6 +147,67 @@ TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
       ErrorCode::invalid_argument, [&] { batch.end(sequence); }, "no sequence 0");
 }
 
+class Watcher final : public Probe {
+ public:
+  explicit Watcher(Point point) : point_(point) {}
+
+  bool wants(const Site& site) const override { return site.point == point_; }
+  void observe(const Site& site, View<const float> values) override {
+    if (site != Site{point_, 1}) return;
+    shape = values.shape();
+    seen.assign(values.data(), values.data() + values.size());
+  }
+  bool wants_attention(std::int64_t) const override { return attention; }
+
+  Shape shape;
+  std::vector<float> seen;
+  bool attention = false;
+
+ private:
+  Point point_;
+};
+
+TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
+  const Gpt gpt = random_gpt(small_config());
+  BatchSession batch(gpt, 16);
+  std::vector<float> logits(61);
+  std::vector<BatchSession::Step> steps;
+  std::vector<float> alone;
+  Watcher stream(Point::residual_post);
+  for (const std::int64_t length : {3, 7}) {
+    const auto prompt = random_tokens(length, 61, 5);
+    Session session(gpt, 16);
+    Watcher expected(Point::pattern), actual(Point::pattern);
+    session.feed(prompt, &expected);
+    steps.push_back({batch.begin(prompt, logits, 0, &actual), 9});
+    EXPECT_EQ(actual.shape, (Shape{1, 4, length, length}));
+    EXPECT_EQ(actual.seen, expected.seen);
+    session.feed(std::vector<std::int32_t>{9}, &stream);
+    alone.insert(alone.end(), stream.seen.begin(), stream.seen.end());
+  }
+  batch.step(steps, &stream);
+  EXPECT_EQ(stream.shape, (Shape{2, 1, 32}));
+  EXPECT_EQ(stream.seen, alone);
+}
+
+TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
+  const Gpt gpt = random_gpt(small_config());
+  BatchSession batch(gpt, 16);
+  std::vector<float> logits(61);
+  const std::int64_t sequence = batch.begin(random_tokens(3, 61, 1), logits);
+  const std::vector<BatchSession::Step> steps{{sequence, 9}};
+  for (const Point point : {Point::pattern, Point::scores}) {
+    Watcher watcher(point);
+    expect_error(
+        ErrorCode::unsupported, [&] { batch.step(steps, &watcher); }, "one by one");
+  }
+  Watcher watcher(Point::residual_post);
+  watcher.attention = true;
+  expect_error(
+      ErrorCode::unsupported, [&] { batch.step(steps, &watcher); }, "one by one");
+  EXPECT_EQ(batch.length(sequence), 3);
+}
+
 TEST(BatchSession, ASequenceTakesTheMemoryThatItIsGoingToNeed) {
   const Gpt gpt = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
   BatchSession batch(gpt, 256);
