@@ -17,7 +17,8 @@ namespace heed {
 
 class Gpt;
 
-// Means over the queries of a text, from the second on.
+// Means over the queries of a text, from the second on; duplicate and induction over those of them
+// whose token came before.
 struct HeadSummary {
   std::int64_t layer = 0;
   std::int64_t head = 0;
@@ -48,6 +49,17 @@ struct AttentionRegion {
   Pooling pooling = Pooling::mean;
 };
 
+// A tile of a map that zooms: level z has cells of 2^z × 2^z elements, in tiles of 256 × 256.
+struct AttentionMapTile {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  std::int64_t level = 0;
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  AttentionValues values = AttentionValues::pattern;
+  Pooling pooling = Pooling::mean;
+};
+
 // A position and what it is attended with.
 struct AttendedPosition {
   std::int64_t position = 0;
@@ -56,15 +68,7 @@ struct AttendedPosition {
 
 class AttentionReader {
  public:
-  // A tile of a map that zooms: level z has cells of 2^z × 2^z weights, in tiles of 256 × 256.
-  struct Tile {
-    std::int64_t layer = 0;
-    std::int64_t head = 0;
-    std::int64_t level = 0;
-    std::int64_t row = 0;
-    std::int64_t column = 0;
-    Pooling pooling = Pooling::mean;
-  };
+  using Tile = AttentionMapTile;
   struct Cells {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -78,8 +82,8 @@ class AttentionReader {
   std::int64_t positions() const;
   std::int64_t levels() const;  // of the map; the last is a single tile
 
-  // Begins to make a head's coarse levels on a thread of its own; tile() waits for what it needs.
-  // The levels of the heads used last are kept, up to about half a GiB of them.
+  // Begins to make the coarse levels of a head's pattern on a thread of its own; tile() waits for
+  // what it needs. The levels of the heads used last are kept, up to about half a GiB of them.
   void prepare(std::int64_t layer, std::int64_t head);
 
   // All of these throw Error{invalid_argument} for what does not exist.

@@ -1,16 +1,11 @@
 // Lazy attention behind standard types, with the maps of the heads used last.
-#include <list>
-
 #include "base/error.h"
 #include "engine/read_attention.h"
-#include "microscope/attention_pyramid.h"
+#include "microscope/attention_maps.h"
 #include "microscope/head_scan.h"
 
 namespace heed {
 namespace {
-
-// What the maps of several heads may take together; one is kept in any case.
-constexpr std::int64_t most_map_bytes = std::int64_t{1} << 29;
 
 AttentionReader::Cells cells_of(const Tensor<float>& values) {
   return {.rows = values.shape()[0],
@@ -21,26 +16,11 @@ AttentionReader::Cells cells_of(const Tensor<float>& values) {
 }  // namespace
 
 struct AttentionReader::Parts {
-  struct Map {
-    std::int64_t layer;
-    std::int64_t head;
-    std::unique_ptr<AttentionPyramid> pyramid;
-  };
-
   LazyAttention attention;
-  std::list<Map> maps;  // the one used last first
+  AttentionMaps maps{};
 
-  AttentionPyramid& map_of(std::int64_t layer, std::int64_t head) {
-    const auto found = std::ranges::find_if(
-        maps, [&](const Map& map) { return map.layer == layer && map.head == head; });
-    if (found != maps.end()) {
-      maps.splice(maps.begin(), maps, found);
-    } else {
-      maps.push_front({layer, head, std::make_unique<AttentionPyramid>(attention, layer, head)});
-      const std::int64_t bytes = maps.front().pyramid->bytes();
-      while (maps.size() > 1 && std::ssize(maps) * bytes > most_map_bytes) maps.pop_back();
-    }
-    return *maps.front().pyramid;
+  AttentionPyramid& map_of(std::int64_t layer, std::int64_t head, AttentionValues values) {
+    return maps.of(attention, layer, head, values);
   }
 };
 
@@ -56,7 +36,7 @@ AttentionReader AttentionReader::read(const Gpt& gpt, std::span<const std::int32
   require(positions <= gpt.config().context, ErrorCode::invalid_argument,
           "the text has {} tokens, more than the model's context of {}", positions,
           gpt.config().context);
-  auto parts = std::make_unique<Parts>(Parts{LazyAttention(gpt.config(), layers, positions), {}});
+  auto parts = std::make_unique<Parts>(Parts{LazyAttention(gpt.config(), layers, positions)});
   const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &parts->attention},
               activations);
@@ -72,12 +52,12 @@ std::int64_t AttentionReader::levels() const {
 }
 
 void AttentionReader::prepare(std::int64_t layer, std::int64_t head) {
-  parts_->map_of(layer, head).build_in_background();
+  parts_->map_of(layer, head, AttentionValues::pattern).build_in_background();
 }
 
 AttentionReader::Cells AttentionReader::tile(const Tile& tile) {
-  return cells_of(
-      parts_->map_of(tile.layer, tile.head).tile(tile.level, tile.row, tile.column, tile.pooling));
+  return cells_of(parts_->map_of(tile.layer, tile.head, tile.values)
+                      .tile(tile.level, tile.row, tile.column, tile.pooling));
 }
 
 AttentionReader::Cells AttentionReader::region(const AttentionRegion& region) const {

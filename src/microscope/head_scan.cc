@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
+#include "microscope/score_precision.h"
 
 namespace heed {
 namespace {
@@ -53,7 +54,40 @@ struct HeadScan::Rows {
       return View<float>(numbers.data() + index * lse.size(), lse.shape());
     };
     rows = {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)};
-    kernels::attention_row_statistics(input, log_sum_exp, tokens, rows);
+    if (score_precision(input) == kernels::Precision::f32) {
+      kernels::attention_row_statistics(input, log_sum_exp, tokens, rows);
+      return;
+    }
+    for (std::int64_t plane = 0; plane < lse.extent(0) * lse.extent(1); ++plane) {
+      add_rounded_plane(plane, tokens);
+    }
+  }
+
+ private:
+  // One head of one sequence, from queries and keys as the pass rounded them.
+  void add_rounded_plane(std::int64_t plane, View<const std::int32_t> tokens) {
+    const Shape& shape = input.query.shape();
+    const std::int64_t positions = shape[1], size = shape[3];
+    const std::int64_t b = plane / shape[2], h = plane % shape[2];
+    const auto rounded = [&](View<const float> from) {
+      Tensor<float> to(Shape{1, positions, 1, size});
+      for (std::int64_t t = 0; t < positions; ++t) {
+        for (std::int64_t i = 0; i < size; ++i) {
+          to[t * size + i] = rounded_to(input.precision, from(b, t, h, i));
+        }
+      }
+      return to;
+    };
+    const Tensor<float> query = rounded(input.query), key = rounded(input.key);
+    const auto part = [&](std::int64_t index) {
+      return View<float>(numbers.data() + index * log_sum_exp.size() + plane * positions,
+                         {1, 1, positions});
+    };
+    kernels::attention_row_statistics(
+        {.query = query, .key = key, .value = key, .mask = input.mask, .scale = input.scale},
+        log_sum_exp[b].slice(0, h, h + 1).reshape({1, 1, positions}),
+        tokens.present() ? View<const std::int32_t>(&tokens(b, 0), {1, positions}) : tokens,
+        {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)});
   }
 };
 
@@ -104,6 +138,10 @@ void HeadScan::add_statistics(const Rows& all, std::int64_t b, std::int64_t h, S
     total.induction += rows.induction(b, h, t);
   }
   sums.rows += positions - 1;
+  if (tokens_.present()) {
+    sums.repeated += std::ranges::count_if(earlier_copies(tokens_[b]),
+                                           [](std::int64_t copies) { return copies > 0; });
+  }
   sums.positions += positions;
 }
 
@@ -192,7 +230,7 @@ const HeadScan::Sums& HeadScan::at(std::int64_t layer, std::int64_t head) const 
 
 HeadStatistics HeadScan::statistics(std::int64_t layer, std::int64_t head) const {
   const Sums& sums = at(layer, head);
-  return mean_statistics(sums.statistics, sums.rows);
+  return mean_statistics(sums.statistics, sums.rows, sums.repeated);
 }
 
 double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t detector) const {

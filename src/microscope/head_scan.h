@@ -56,11 +56,15 @@ class HeadScan final : public Probe {
   void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                          View<const float> log_sum_exp) override;
 
-  // Means over the queries from the second of each sequence on.
+  // Means over the queries from the second of each sequence on; duplicate and induction over those
+  // whose token came before in the sequence.
   HeadStatistics statistics(std::int64_t layer, std::int64_t head) const;
 
   // In the order of the detectors.
   double detection(std::int64_t layer, std::int64_t head, std::size_t detector) const;
+
+  // How many queries duplicate and induction are means over.
+  std::int64_t repeated_queries() const { return sums_.front().repeated; }
 
   std::int64_t layers() const { return layers_; }
   std::int64_t heads() const { return heads_; }
@@ -74,6 +78,7 @@ class HeadScan final : public Probe {
   struct Sums {
     HeadStatistics statistics;
     std::int64_t rows = 0;       // that statistics are sums over
+    std::int64_t repeated = 0;   // of those rows, with a token that came before
     std::int64_t positions = 0;  // with the first of each sequence
     std::vector<Fit> fits;       // by detector
   };

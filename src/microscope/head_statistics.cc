@@ -50,14 +50,18 @@ HeadStatistics head_statistics(View<const float> pattern) {
     sums.previous += pattern(t, t - 1);
     sums.telling += farthest_pick;
   }
-  return mean_statistics(sums, positions - 1);
+  return mean_statistics(sums, positions - 1, 0);
 }
 
-HeadStatistics mean_statistics(const HeadStatistics& sums, std::int64_t rows) {
+HeadStatistics mean_statistics(const HeadStatistics& sums, std::int64_t rows,
+                               std::int64_t repeated) {
   HeadStatistics means = sums;
   for (double* sum : {&means.entropy, &means.evenness, &means.first, &means.self, &means.previous,
-                      &means.distance, &means.telling, &means.duplicate, &means.induction}) {
+                      &means.distance, &means.telling}) {
     *sum /= static_cast<double>(std::max<std::int64_t>(rows, 1));
+  }
+  for (double* sum : {&means.duplicate, &means.induction}) {
+    *sum /= static_cast<double>(std::max<std::int64_t>(repeated, 1));
   }
   return means;
 }

@@ -19,15 +19,19 @@ struct HeadStatistics {
   // The largest single weight of a row on a token further back than the previous one, the first
   // not counted: high when the head picks out something by its content.
   double telling = 0;
-  double duplicate = 0;  // weight on earlier copies of the token; 0 where tokens are not known
-  double induction = 0;  // on what followed those copies; likewise
+  // Over those of the queries whose token came before: there is nothing to look for at the others.
+  // 0 where there are none, or where tokens are not known.
+  double duplicate = 0;  // weight on earlier copies of the token
+  double induction = 0;  // on what followed those copies
 };
 
 // pattern (T, T): one head's, causal.
 HeadStatistics head_statistics(View<const float> pattern);
 
-// Means of sums over `rows` queries; zeros for none.
-HeadStatistics mean_statistics(const HeadStatistics& sums, std::int64_t rows);
+// Means of sums over `rows` queries, `repeated` of them with a token that came before; zeros for
+// none.
+HeadStatistics mean_statistics(const HeadStatistics& sums, std::int64_t rows,
+                               std::int64_t repeated);
 
 // The habit that says most about a head, and how strong it is.
 enum class HeadHabit { first, self, previous, even, far };

@@ -1,34 +1,20 @@
 #include "microscope/kept_attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "base/error.h"
 
 namespace heed {
 namespace {
 
-constexpr std::size_t most_maps = 16;
 constexpr std::size_t most_planes = 4;
 
-// Sums and largest elements of a region of a plane that is in memory.
-PooledRegion pool_plane(const Tensor<float>& plane, const AttentionRegion& region) {
-  const Shape cells{(region.query_end - region.query_begin + region.pool - 1) / region.pool,
-                    (region.key_end - region.key_begin + region.pool - 1) / region.pool};
-  PooledRegion pooled{Tensor<float>(cells), Tensor<float>(cells)};
-  pooled.largest.fill(-std::numeric_limits<float>::infinity());
-  for (std::int64_t t = region.query_begin; t < region.query_end; ++t) {
-    const std::int64_t i = (t - region.query_begin) / region.pool;
-    for (std::int64_t s = region.key_begin; s < region.key_end; ++s) {
-      const std::int64_t j = (s - region.key_begin) / region.pool;
-      const float value = plane.view()(t, s);
-      if (std::isfinite(value)) pooled.sum.view()(i, j) += value;
-      float& largest = pooled.largest.view()(i, j);
-      largest = std::max(largest, value);
-    }
-  }
-  return pooled;
+// Cells of a region of a plane (T, T) that is in memory.
+Tensor<float> pooled_plane(const Tensor<float>& plane, const AttentionRegion& region) {
+  const View<const float> elements = plane.view()
+                                         .slice(0, region.query_begin, region.query_end)
+                                         .slice(1, region.key_begin, region.key_end);
+  return finish_pooling(pool_elements(elements, region.pool), region);
 }
 
 }  // namespace
@@ -60,21 +46,6 @@ const Tensor<float>& KeptAttention::plane_of(std::int64_t layer, std::int64_t he
   return planes_.front().elements;
 }
 
-AttentionPyramid& KeptAttention::map_of(std::int64_t layer, std::int64_t head,
-                                        AttentionValues values) {
-  const auto found = std::ranges::find_if(maps_, [&](const Map& map) {
-    return map.layer == layer && map.head == head && map.values == values;
-  });
-  if (found != maps_.end()) {
-    maps_.splice(maps_.begin(), maps_, found);
-  } else {
-    maps_.push_front({layer, head, values,
-                      std::make_unique<AttentionPyramid>(this->layer(layer), layer, head, values)});
-    if (maps_.size() > most_maps) maps_.pop_back();
-  }
-  return *maps_.front().pyramid;
-}
-
 Tensor<float> KeptAttention::region(const AttentionRegion& wanted) {
   const LazyAttention& attention = layer(wanted.layer);
   if (wanted.head < 0 || wanted.head >= attention.heads() ||
@@ -82,8 +53,7 @@ Tensor<float> KeptAttention::region(const AttentionRegion& wanted) {
     return attention.region(wanted);
   }
   const AttentionRegion region = checked_region(attention, wanted);
-  return finish_pooling(pool_plane(plane_of(region.layer, region.head, region.values), region),
-                        region);
+  return pooled_plane(plane_of(region.layer, region.head, region.values), region);
 }
 
 std::int64_t KeptAttention::levels() {
@@ -92,7 +62,7 @@ std::int64_t KeptAttention::levels() {
 
 Tensor<float> KeptAttention::tile(const Tile& tile) {
   const LazyAttention& attention = layer(tile.layer);
-  AttentionPyramid& map = map_of(tile.layer, tile.head, tile.values);
+  AttentionPyramid& map = maps_.of(attention, tile.layer, tile.head, tile.values);
   if (!pass_.edits_pattern(tile.layer, tile.head)) {
     return map.tile(tile.level, tile.row, tile.column, tile.pooling);
   }
@@ -111,7 +81,7 @@ Tensor<float> KeptAttention::tile(const Tile& tile) {
                                .values = tile.values,
                                .pooling = tile.pooling};
   const AttentionRegion region = checked_region(attention, wanted);
-  return finish_pooling(pool_plane(plane_of(tile.layer, tile.head, tile.values), region), region);
+  return pooled_plane(plane_of(tile.layer, tile.head, tile.values), region);
 }
 
 }  // namespace heed

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "microscope/attention_pyramid.h"
+#include "microscope/attention_maps.h"
 #include "microscope/kept_pass.h"
 
 namespace heed {
@@ -23,24 +23,10 @@ class KeptAttention {
   std::int64_t levels();  // of the map; the last is one tile
 
   // As AttentionPyramid::tile.
-  struct Tile {
-    std::int64_t layer = 0;
-    std::int64_t head = 0;
-    std::int64_t level = 0;
-    std::int64_t row = 0;
-    std::int64_t column = 0;
-    AttentionValues values = AttentionValues::pattern;
-    Pooling pooling = Pooling::mean;
-  };
+  using Tile = AttentionMapTile;
   Tensor<float> tile(const Tile& tile);
 
  private:
-  struct Map {
-    std::int64_t layer;
-    std::int64_t head;
-    AttentionValues values;
-    std::unique_ptr<AttentionPyramid> pyramid;
-  };
   struct Plane {
     std::int64_t layer;
     std::int64_t head;
@@ -48,13 +34,12 @@ class KeptAttention {
     Tensor<float> elements;  // (T, T)
   };
   const LazyAttention& layer(std::int64_t layer);
-  AttentionPyramid& map_of(std::int64_t layer, std::int64_t head, AttentionValues values);
   const Tensor<float>& plane_of(std::int64_t layer, std::int64_t head, AttentionValues values);
 
   const KeptPass& pass_;
   std::map<std::int64_t, std::unique_ptr<LazyAttention>> layers_;
-  std::list<Map> maps_;      // the one used last first
-  std::list<Plane> planes_;  // of heads whose pattern was edited, likewise
+  AttentionMaps maps_;
+  std::list<Plane> planes_;  // of heads whose pattern was edited, the one used last first
 };
 
 }  // namespace heed

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
 #include "base/error.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
+#include "microscope/score_precision.h"
 
 namespace heed {
 namespace {
@@ -80,9 +82,9 @@ LazyAttention::LazyAttention(const GptConfig& config, std::vector<std::int64_t> 
   for (const std::int64_t layer : layers_) {
     require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,
             "layer {} does not exist: the model has layers 0 to {}", layer, config.layers - 1);
-    kept_.push_back({.query = Tensor<float>(Shape{heads_, capacity_, head_size_}),
-                     .key = Tensor<float>(Shape{heads_, capacity_, head_size_}),
-                     .log_sum_exp = Tensor<float>(Shape{heads_, capacity_})});
+    Layer& kept = kept_.emplace_back();
+    kept.query = Tensor<float>(Shape{heads_, capacity_, head_size_});
+    kept.log_sum_exp = Tensor<float>(Shape{heads_, capacity_});
   }
 }
 
@@ -119,28 +121,60 @@ void LazyAttention::observe_attention(std::int64_t layer,
           kept.positions, memory);
   require(memory <= capacity_, ErrorCode::invalid_argument,
           "{} positions are more than the {} that there is room for", memory, capacity_);
+  const kernels::Precision precision = score_precision(input);
+  if (kept.spans.empty() || kept.spans.back().precision != precision) {
+    kept.spans.push_back({kept.positions, precision});
+  }
+  keep_keys(precision == kernels::Precision::bf16 ? kept.short_keys : kept.keys, input.key,
+            precision);
   for (std::int64_t h = 0; h < heads_; ++h) {
     for (std::int64_t t = 0; t < added; ++t) {
       const std::int64_t to = kept.positions + t;
-      std::copy_n(&input.query(0, t, h, 0), head_size_, &kept.query.view()(h, to, 0));
-      std::copy_n(&input.key(0, to, h, 0), head_size_, &kept.key.view()(h, to, 0));
+      std::transform(&input.query(0, t, h, 0), &input.query(0, t, h, 0) + head_size_,
+                     &kept.query.view()(h, to, 0),
+                     [&](float value) { return rounded_to(precision, value); });
       kept.log_sum_exp.view()(h, to) = log_sum_exp(0, h, t);
     }
   }
   kept.positions = memory;
 }
 
-kernels::AttentionInput<float> LazyAttention::head_input(std::int64_t layer,
-                                                         std::int64_t head) const {
+// memory (1, S, H, D)
+void LazyAttention::keep_keys(Keys& keys, View<const float> memory,
+                              kernels::Precision precision) const {
+  if (keys.positions == 0) keys.rows = Tensor<float>(Shape{heads_, capacity_, head_size_});
+  for (std::int64_t h = 0; h < heads_; ++h) {
+    for (std::int64_t s = keys.positions; s < memory.extent(1); ++s) {
+      std::transform(&memory(0, s, h, 0), &memory(0, s, h, 0) + head_size_,
+                     &keys.rows.view()(h, s, 0),
+                     [&](float value) { return rounded_to(precision, value); });
+    }
+  }
+  keys.positions = memory.extent(1);
+}
+
+kernels::AttentionInput<float> LazyAttention::head_input(std::int64_t layer, std::int64_t head,
+                                                         std::int64_t query) const {
   const Layer& kept = at(layer);
+  const auto after = std::ranges::upper_bound(kept.spans, query, {}, &Span::begin);
+  const Keys& keys =
+      after != kept.spans.begin() && std::prev(after)->precision == kernels::Precision::bf16
+          ? kept.short_keys
+          : kept.keys;
   const auto rows = [&](const Tensor<float>& all) {
     return View<const float>(&all.view()(head, 0, 0), {1, kept.positions, 1, head_size_});
   };
   return {.query = rows(kept.query),
-          .key = rows(kept.key),
-          .value = rows(kept.key),
+          .key = rows(keys.rows),
+          .value = rows(keys.rows),
           .mask = kernels::Mask::causal,
           .scale = 1.0F / std::sqrt(static_cast<float>(head_size_))};
+}
+
+std::int64_t LazyAttention::precision_end(std::int64_t layer, std::int64_t query) const {
+  const Layer& kept = at(layer);
+  const auto after = std::ranges::upper_bound(kept.spans, query, {}, &Span::begin);
+  return after == kept.spans.end() ? kept.positions : after->begin;
 }
 
 View<const float> LazyAttention::log_sum_exp(std::int64_t layer, std::int64_t head) const {
@@ -153,12 +187,20 @@ Tensor<float> LazyAttention::region(const AttentionRegion& wanted) const {
   if (region.pool > 1) return finish_pooling(pool_region(*this, region), region);
   Tensor<float> out(
       Shape{region.query_end - region.query_begin, region.key_end - region.key_begin});
-  const auto input = head_input(region.layer, region.head);
-  if (region.values == AttentionValues::pattern) {
-    kernels::attention_pattern_tile(input, log_sum_exp(region.layer, region.head), tile_of(region),
-                                    out);
-  } else {
-    kernels::attention_scores_tile(input, tile_of(region), out);
+  for (std::int64_t begin = region.query_begin; begin < region.query_end;) {
+    AttentionRegion part = region;
+    part.query_begin = begin;
+    part.query_end = std::min(region.query_end, precision_end(region.layer, begin));
+    const View<float> rows =
+        out.view().slice(0, begin - region.query_begin, part.query_end - region.query_begin);
+    const auto input = head_input(region.layer, region.head, begin);
+    if (region.values == AttentionValues::pattern) {
+      kernels::attention_pattern_tile(input, log_sum_exp(region.layer, region.head), tile_of(part),
+                                      rows);
+    } else {
+      kernels::attention_scores_tile(input, tile_of(part), rows);
+    }
+    begin = part.query_end;
   }
   return out;
 }
@@ -205,12 +247,50 @@ PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& 
   const Shape cells{(region.query_end - region.query_begin + pool - 1) / pool,
                     (region.key_end - region.key_begin + pool - 1) / pool};
   PooledRegion pooled{Tensor<float>(cells), Tensor<float>(cells)};
-  kernels::attention_pooled_tile(attention.head_input(region.layer, region.head),
-                                 region.values == AttentionValues::pattern
-                                     ? attention.log_sum_exp(region.layer, region.head)
-                                     : View<const float>{},
-                                 tile_of(region), pool, {pooled.sum, pooled.largest});
+  for (std::int64_t begin = region.query_begin; begin < region.query_end;) {
+    AttentionRegion part = region;
+    part.query_begin = begin;
+    part.query_end = std::min(region.query_end, attention.precision_end(region.layer, begin));
+    // Whole cells, but for the last; one whose queries were read in both precisions by itself.
+    if (part.query_end < region.query_end) {
+      part.query_end -= (part.query_end - region.query_begin) % pool;
+    }
+    const bool mixed = part.query_end == begin;
+    if (mixed) part.query_end = std::min(begin + pool, region.query_end);
+    const std::int64_t first_row = (begin - region.query_begin) / pool;
+    const std::int64_t last_row = (part.query_end - region.query_begin + pool - 1) / pool;
+    const View<float> sum = pooled.sum.view().slice(0, first_row, last_row);
+    const View<float> largest = pooled.largest.view().slice(0, first_row, last_row);
+    if (mixed) {
+      part.pool = 1;
+      const PooledRegion row = pool_elements(attention.region(part), pool);
+      std::ranges::copy(row.sum.span(), sum.data());
+      std::ranges::copy(row.largest.span(), largest.data());
+    } else {
+      kernels::attention_pooled_tile(attention.head_input(region.layer, region.head, begin),
+                                     region.values == AttentionValues::pattern
+                                         ? attention.log_sum_exp(region.layer, region.head)
+                                         : View<const float>{},
+                                     tile_of(part), pool, {sum, largest});
+    }
+    begin = part.query_end;
+  }
   return region.pool > pool ? pool_further(pooled, region.pool / pool) : std::move(pooled);
+}
+
+PooledRegion pool_elements(View<const float> elements, std::int64_t pool) {
+  const Shape cells{(elements.extent(0) + pool - 1) / pool, (elements.extent(1) + pool - 1) / pool};
+  PooledRegion pooled{Tensor<float>(cells), Tensor<float>(cells)};
+  pooled.largest.fill(-std::numeric_limits<float>::infinity());
+  for (std::int64_t t = 0; t < elements.extent(0); ++t) {
+    for (std::int64_t s = 0; s < elements.extent(1); ++s) {
+      const float value = elements(t, s);
+      if (std::isfinite(value)) pooled.sum.view()(t / pool, s / pool) += value;
+      float& largest = pooled.largest.view()(t / pool, s / pool);
+      largest = std::max(largest, value);
+    }
+  }
+  return pooled;
 }
 
 PooledRegion pool_further(const PooledRegion& fine, std::int64_t factor) {

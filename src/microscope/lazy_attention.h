@@ -1,6 +1,8 @@
 // Attention of long texts, looked at piece by piece: query, key and log-sum-exp of the wanted
 // layers are kept, and what is asked of a head is computed from them, exact to rounding. What is
-// kept grows with T, not with T².
+// kept grows with T, not with T². Scores are those that the pass computed: where it rounded queries
+// and keys to bf16, rounded ones are kept (and the keys unrounded too where later positions of a
+// generation were read in f32).
 #pragma once
 
 #include <cstdint>
@@ -49,17 +51,33 @@ class LazyAttention final : public Probe {
                                                std::int64_t key, std::size_t count) const;
 
   // One head as kernels take it: query, key and (unused) value (1, T, 1, D), log_sum_exp (1, 1, T).
-  kernels::AttentionInput<float> head_input(std::int64_t layer, std::int64_t head) const;
+  // Queries and keys are as the pass that read position `query` multiplied them; so are those of
+  // all positions before precision_end().
+  kernels::AttentionInput<float> head_input(std::int64_t layer, std::int64_t head,
+                                            std::int64_t query) const;
+  std::int64_t precision_end(std::int64_t layer, std::int64_t query) const;
   View<const float> log_sum_exp(std::int64_t layer, std::int64_t head) const;
 
  private:
+  struct Keys {
+    Tensor<float> rows;          // (H, capacity, D): one head's rows lie together; empty: none yet
+    std::int64_t positions = 0;  // filled
+  };
+  // Positions from `begin` on were read by passes of one precision.
+  struct Span {
+    std::int64_t begin = 0;
+    kernels::Precision precision = kernels::Precision::f32;
+  };
   struct Layer {
-    Tensor<float> query;        // (H, capacity, D): one head's rows lie together
-    Tensor<float> key;          // (H, capacity, D)
+    Tensor<float> query;        // (H, capacity, D), each row as its pass multiplied it
+    Keys keys;                  // as passes in f32 multiply them
+    Keys short_keys;            // and those in bf16
     Tensor<float> log_sum_exp;  // (H, capacity)
     std::int64_t positions = 0;
+    std::vector<Span> spans;
   };
   const Layer& at(std::int64_t layer) const;
+  void keep_keys(Keys& keys, View<const float> memory, kernels::Precision precision) const;
 
   std::vector<std::int64_t> layers_;
   std::int64_t heads_;
@@ -77,6 +95,9 @@ struct PooledRegion {
   Tensor<float> largest;
 };
 PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& region);
+
+// The cells of elements (rows, columns) that are in memory.
+PooledRegion pool_elements(View<const float> elements, std::int64_t pool);
 
 // The same cells, `factor` × `factor` of them (a power of two) made one.
 PooledRegion pool_further(const PooledRegion& fine, std::int64_t factor);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/kernels.h"
 #include "microscope/trace.h"
 #include "support/small_model.h"
 
@@ -68,14 +69,64 @@ TEST(HeadScan, AgreesWithTheWholePattern) {
       EXPECT_NEAR(actual.distance, expected.distance, 90 * tolerance);
       EXPECT_NEAR(actual.telling, expected.telling, tolerance);
       double duplicate = 0, induction = 0;
+      std::int64_t repeated = 0;
       for (std::int64_t t = 1; t < 90; ++t) {
+        bool came_before = false;
         for (std::int64_t s = 0; s <= t; ++s) {
-          if (s < t && tokens[s] == tokens[t]) duplicate += pattern(t, s) / 89;
-          if (s > 0 && tokens[s - 1] == tokens[t]) induction += pattern(t, s) / 89;
+          if (s < t && tokens[s] == tokens[t]) {
+            duplicate += pattern(t, s);
+            came_before = true;
+          }
+          if (s > 0 && tokens[s - 1] == tokens[t]) induction += pattern(t, s);
         }
+        repeated += came_before ? 1 : 0;
       }
-      EXPECT_NEAR(actual.duplicate, duplicate, tolerance);
-      EXPECT_NEAR(actual.induction, induction, tolerance);
+      EXPECT_EQ(scan.repeated_queries(), repeated);
+      EXPECT_NEAR(actual.duplicate, duplicate / static_cast<double>(repeated), tolerance);
+      EXPECT_NEAR(actual.induction, induction / static_cast<double>(repeated), tolerance);
+    }
+  }
+}
+
+// A head whose pattern is that of perfect induction: every query of the second half of a sequence
+// that comes twice looks at what followed its token in the first.
+TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
+  constexpr std::int64_t half = 16, positions = 2 * half, size = 64;
+  GptConfig config = make_gpt_config(1, 1, size, positions, 40);
+  Tensor<float> query(Shape{1, positions, 1, size}), key(query.shape());
+  Tensor<float> out(query.shape()), log_sum_exp(Shape{1, 1, positions});
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t t = 0; t < positions; ++t) {
+    tokens.push_back(static_cast<std::int32_t>(t % half));
+    query.view()(0, t, 0, t % half) = 100;               // asks for its own token
+    if (t > 0) key.view()(0, t, 0, (t - 1) % half) = 1;  // answers to the one before
+  }
+  const kernels::AttentionInput<float> input{
+      .query = query, .key = key, .value = key, .mask = kernels::Mask::causal, .scale = 1};
+  kernels::attention_forward(input, out, log_sum_exp);
+  HeadScan scan(config);
+  scan.expect({tokens.data(), {1, positions}});
+  scan.observe_attention(0, input, log_sum_exp);
+  EXPECT_EQ(scan.repeated_queries(), half);
+  EXPECT_NEAR(scan.statistics(0, 0).induction, 1, tolerance);
+  EXPECT_NEAR(scan.statistics(0, 0).duplicate, 0, tolerance);
+}
+
+TEST(HeadScan, CountsTheWeightsThatAPassInBf16Had) {
+  constexpr std::int64_t positions = 70;
+  Gpt gpt = testing::small_gpt(20, 96);
+  gpt.parameters().prepare(kernels::WeightFormat::bf16);  // from 64 positions on, products too
+  const auto tokens = some_tokens(positions);
+  const Capture capture = trace_patterns(gpt, tokens);
+  const HeadScan scan = scan_heads(gpt, tokens);
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      const HeadStatistics expected =
+          head_statistics(capture.at({Point::pattern, layer}).view()[0][head]);
+      const HeadStatistics actual = scan.statistics(layer, head);
+      EXPECT_NEAR(actual.entropy, expected.entropy, tolerance);
+      EXPECT_NEAR(actual.self, expected.self, tolerance);
+      EXPECT_NEAR(actual.telling, expected.telling, tolerance);
     }
   }
 }

@@ -210,6 +210,63 @@ TEST(LazyAttention, RefusesWhatIsNotThere) {
   EXPECT_THROW(read(gpt, some_tokens(10), long_cache, small), Error);
 }
 
+// A prompt in bf16, then single tokens in f32, as a model of such weights generates.
+TEST(LazyAttention, ShowsTheScoresOfThePrecisionThatEachPassHad) {
+  constexpr std::int64_t prompt = 70, positions = 73, size = 16;
+  const GptConfig config = make_gpt_config(1, 1, size, positions, 5);
+  LazyAttention attention(config, {}, positions);
+  const Shape shape{1, positions, 1, size};
+  Tensor<float> query(shape), key(shape), out(shape), log_sum_exp(Shape{1, 1, positions});
+  RandomStream random(20, 3);
+  for (float& value : query.span()) value = static_cast<float>(3 * random.normal());
+  for (float& value : key.span()) value = static_cast<float>(3 * random.normal());
+  Tensor<float> pattern(Shape{positions, positions}), in_f32(pattern.shape());
+  const auto read = [&](std::int64_t begin, std::int64_t end, kernels::Precision precision) {
+    const kernels::AttentionInput<float> input{.query = query.view().slice(1, begin, end),
+                                               .key = key.view().slice(1, 0, end),
+                                               .value = key.view().slice(1, 0, end),
+                                               .mask = kernels::Mask::causal,
+                                               .scale = 0.25F,
+                                               .precision = precision};
+    Tensor<float> lse(Shape{1, 1, end - begin}), mixed(Shape{1, end - begin, 1, size});
+    kernels::attention_forward(input, mixed, lse);
+    attention.observe_attention(0, input, lse);
+    Tensor<float> rows(Shape{end - begin, end});
+    const kernels::AttentionTile all{0, 0, 0, end - begin, 0, end};
+    kernels::attention_pattern_tile(input, lse, all, rows);
+    for (std::int64_t t = begin; t < end; ++t) {
+      std::copy_n(&rows.view()(t - begin, 0), end, &pattern.view()(t, 0));
+    }
+  };
+  read(0, prompt, kernels::Precision::bf16);
+  for (std::int64_t t = prompt; t < positions; ++t) read(t, t + 1, kernels::Precision::bf16);
+
+  const Tensor<float> whole = attention.region({.query_end = positions, .key_end = positions});
+  double off = 0;
+  for (std::int64_t i = 0; i < whole.size(); ++i) {
+    off = std::max<double>(off, std::abs(whole[i] - pattern[i]));
+  }
+  EXPECT_LT(off, 1e-5);  // scores of up to about 100, summed in another order
+  // Products of other operands would be far from that: the test can tell.
+  kernels::attention_forward({query, key, key, kernels::Mask::causal, 0.25F}, out, log_sum_exp);
+  kernels::attention_pattern_tile({query, key, key, kernels::Mask::causal, 0.25F}, log_sum_exp,
+                                  {0, 0, 0, positions, 0, positions}, in_f32);
+  double apart = 0;
+  for (std::int64_t i = 0; i < prompt * positions; ++i) {
+    apart = std::max<double>(apart, std::abs(in_f32[i] - pattern[i]));
+  }
+  EXPECT_GT(apart, 1e-3);
+  for (const std::int64_t pool : {2, 16, 64, 128}) {  // 70 lies inside a cell of each but the first
+    for (const Pooling pooling : {Pooling::mean, Pooling::max}) {
+      const AttentionRegion region{
+          .query_end = positions, .key_end = positions, .pool = pool, .pooling = pooling};
+      const Tensor<float> cells = attention.region(region);
+      const Tensor<float> expected = finish_pooling(pool_elements(whole, pool), region);
+      for (std::int64_t i = 0; i < cells.size(); ++i) EXPECT_NEAR(cells[i], expected[i], 1e-6);
+    }
+  }
+}
+
 TEST(AttentionPyramid, EveryTileOfEveryLevelIsThePooledPattern) {
   const std::int64_t positions = 9001;  // levels 0 to 6, two of which are kept
   const GptConfig config = make_gpt_config(1, 1, 4, positions, 5);
