@@ -108,6 +108,26 @@ TEST_F(ExplorerChanges, SwapsAnotherTextIn) {
             array(other, "/arrays/pattern2?heads=4").values);
 }
 
+// Changes that name their positions, or the text of their mean, stay the same as a text grows.
+TEST_F(ExplorerChanges, HoldWhileTheTextGrows) {
+  const std::string other = explorer_.trace("Late one evening, a shaggy black hare");
+  Json longer = Json::array();
+  const Json meta = explorer_.get("/api/traces/" + plain_);
+  for (const Json& token : meta["tokens"]) longer.push_back(token["id"]);
+  longer.push_back(longer[1]);
+  const Json changes =
+      Json::array({{{"kind", "freeze"}, {"place", "L2H4"}, {"from", other}, {"positions", "0-8"}},
+                   {{"kind", "mean"}, {"place", "L1.mlp"}, {"from", plain_}}});
+  const std::string grown =
+      explorer_.post("/api/traces", {{"tokens", longer}, {"interventions", changes}})["id"];
+  const auto frozen = array(grown, "/attention/2/4/rows/8").values;
+  const auto theirs = array(other, "/attention/2/4/rows/8").values;
+  for (std::size_t key = 0; key <= 8; ++key) EXPECT_EQ(frozen[key], theirs[key]) << key;
+  const std::string held = changed(R"([{"kind":"mean","place":"L1.mlp"}])");
+  EXPECT_EQ(array(grown, "/arrays/mlp_out1?positions=9").values,
+            array(held, "/arrays/mlp_out1?positions=3").values);
+}
+
 TEST_F(ExplorerChanges, ABaseLendsItsTokens) {
   const Json meta = explorer_.post(
       "/api/traces",
@@ -203,6 +223,10 @@ TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
       {R"({"kind":"swap","place":"L1","from":"t999"})", 404, "t999"},
       {R"({"kind":"swap","place":"L1","from":")" + other + "\"}", 400, "tokens and this text"},
       {R"({"kind":"freeze","place":"L1H1","from":")" + other + "\"}", 400, "tokens and this text"},
+      {R"({"kind":"freeze","place":"L1H1","positions":"0-3","from":")" + other + "\"}", 400,
+       "has positions 0 to"},
+      {R"({"kind":"freeze","positions":"0-1","from":")" + other + "\"}", 400, "needs a \"place\""},
+      {R"({"kind":"mean","place":"L1.mlp","from":"t999"})", 404, "t999"},
       {R"({"kind":"swap","place":"L1","positions":"1-2","from_positions":"1","from":")" + other +
            "\"}",
        400, "positions cannot take"},

@@ -7,7 +7,7 @@ import { assertShows } from './numbers.mjs';
 const session = useExplorer();
 const text = 'The mole dug under the garden. The doctor looked at the mole on her arm.';
 const link = (more = '') => `#/across?text=${encodeURIComponent(text)}&layer=2&head=3${more}`;
-const views = ['heads', 'map', 'words', 'lens', 'vectors'];
+const views = ['heads', 'map', 'words', 'lens', 'neurons', 'vectors'];
 
 async function makeTrace() {
   const response = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
@@ -147,5 +147,33 @@ test('what is shown can be kept', async () => {
   values.forEach((value, index) => assert.ok(Math.abs(kept[index] - value) < 1e-6));
   assert.match(files.CSV.toString(), /^query,query_token,key,key_token,weight\r\n/);
   assert.equal(files.PNG.toString('latin1', 1, 4), 'PNG');
+  await page.context().close();
+});
+
+test('a neuron’s words, activity and contexts are the API’s', async () => {
+  const { id, tokens } = await makeTrace();
+  const wanted = await session.get(`/api/neurons/2/30?trace=${id}`);
+  const { contexts } = await session.get('/api/neurons/2/30/contexts?top=10');
+  const page = await session.open(link('&view=neurons'));
+  await page.getByRole('spinbutton', { name: 'Neuron' }).fill('30');
+  await page.keyboard.press('Enter');
+  const words = page.getByTestId('neuron-words');
+  const first = words.locator('li').first();
+  await first.getByText(wanted.promotes[0].token.text.replace(/ /g, '␣'), { exact: true }).waitFor();
+  assertShows(await first.locator('.number').textContent(), wanted.promotes[0].value, 'what it promotes most');
+  const row = page.getByRole('toolbar', { name: /^How active/ });
+  await row.getByRole('button', { pressed: true }).focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => location.hash.includes('position=0'));
+  assertShows(await page.getByTestId('activation').textContent(), wanted.activations[0], 'at the first word');
+  assert.equal(wanted.activations.length, tokens.length);
+  const list = page.getByTestId('contexts').locator('li');
+  await list.first().waitFor({ timeout: 60_000 });
+  assert.equal(await list.count(), contexts.length);
+  assertShows(await list.first().locator('.number').textContent(), contexts[0].activation, 'the strongest context');
+  assert.equal(await list.first().locator('mark').textContent(), contexts[0].tokens[contexts[0].position].text);
+  await page.getByRole('link', { name: 'Switch it off' }).click();
+  await page.getByTestId('changes').getByText('neuron 30 of block 2: off').waitFor();
+  assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -35,9 +35,9 @@ async function assertPredictions(page, changed) {
 }
 
 test('each kind of change opens from its link, without serious findings or sideways scrolling', async () => {
-  for (const what of ['heads', 'edges', 'neurons', 'words', 'swap']) {
+  for (const what of ['heads', 'edges', 'neurons', 'words', 'swap', 'freeze', 'steer']) {
     for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
-      const page = await session.open(link(`&what=${what}&changes=${encodeURIComponent('L2H3;L1H2*1.5;L1H2:7>2;L3N30~')}`), { width, dark });
+      const page = await session.open(link(`&what=${what}&changes=${encodeURIComponent('L2H3;L1H2*1.5;L1H2:7>2;L3N30@4-~;L0!')}`), { width, dark });
       await page.getByTestId('kl').waitFor();
       await page.waitForLoadState('networkidle');
       assert.deepEqual(page.problems, [], `${what} at ${width}`);
@@ -119,8 +119,8 @@ test('a word is edited', async () => {
 test('another prompt’s activations are swapped in, and the link brings them back', async () => {
   const other = 'The owl waited';
   const page = await session.open(link('&what=swap'));
-  await page.getByLabel('The other text').fill(other);
-  await page.getByRole('toolbar', { name: 'Word of the other text' }).getByRole('button').nth(1).click();
+  await page.getByRole('textbox', { name: 'The other text' }).fill(other);
+  await page.getByRole('toolbar', { name: 'Word of: The other text' }).getByRole('button').nth(1).click();
   await page.getByRole('toolbar', { name: 'Word of this text' }).getByRole('button').nth(1).click();
   await page.getByRole('button', { name: /^Swap “/ }).click();
   await page.getByTestId('kl').waitFor();
@@ -144,5 +144,98 @@ test('what changed in attention is the difference of the API’s rows', async ()
   const caption = page.getByRole('region', { name: 'What changed in attention' }).locator('figcaption strong');
   await caption.waitFor();
   assertShows(await caption.textContent(), moved, 'weight that moved');
+  await page.context().close();
+});
+
+/** The changed page's predictions, opened as a table. */
+const openPredictions = (page) => page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
+
+test('a mean replaces a neuron at one word and after it', async () => {
+  const page = await session.open(link('&what=neurons&position=11'));
+  const region = page.getByRole('region', { name: 'Make a change' });
+  await region.getByRole('spinbutton', { name: 'Neuron' }).fill('30');
+  await region.getByRole('button', { name: 'Its mean' }).click();
+  await region.getByRole('combobox', { name: 'at' }).selectOption('11-');
+  await page.waitForFunction(() => decodeURIComponent(location.hash).includes('L1N30@11-~'));
+  await page.getByTestId('kl').waitFor();
+  await openPredictions(page);
+  const base = await post('/api/traces', { text });
+  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'mean', place: 'L1N30', positions: '11-', from: base.id }] });
+  const { kl } = await session.get(`/api/traces/${base.id}/compare/${after.id}?position=11`);
+  await page.waitForFunction((wanted) => Math.abs(Number(document.querySelector('[data-testid=kl] strong').textContent.replace(/·10.*/, '')) - wanted) < 1e-4 || wanted < 1e-4, kl);
+  await page.context().close();
+});
+
+test('attention is frozen while a word is edited', async () => {
+  const { tokens } = await post('/api/tokenize', { text });
+  const [owl] = (await session.get('/api/vocabulary?find=%20owl&limit=5')).tokens.filter(({ text: word }) => word === ' owl');
+  const page = await session.open(link(`&what=freeze&changes=${encodeURIComponent(`@1=${owl.id}`)}`));
+  await page.getByRole('button', { name: 'Freeze every head' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByTestId('changes').getByText('every head looks where it did').waitFor();
+  await openPredictions(page);
+  const base = await post('/api/traces', { text });
+  await assertPredictions(page, {
+    tokens: tokens.map(({ id }, position) => (position === 1 ? owl.id : id)),
+    interventions: [{ kind: 'freeze', from: base.id }],
+  });
+  await page.context().close();
+});
+
+test('a direction between two words is added, stronger or weaker', async () => {
+  const [towards, away] = ['The happy owl', 'The sad owl'];
+  const page = await session.open(link('&what=steer'));
+  const region = page.getByRole('region', { name: 'Make a change' });
+  await region.getByRole('textbox', { name: 'Towards' }).fill(towards);
+  await region.getByRole('textbox', { name: /^Away from/ }).fill(away);
+  await region.getByLabel('After block').selectOption('2');
+  await region.getByRole('toolbar', { name: /^Word of: Away/ }).waitFor();
+  await region.getByRole('button', { name: /^Lean towards/ }).click();
+  await page.getByTestId('kl').waitFor();
+  await region.getByRole('slider', { name: 'Strength' }).focus();
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => decodeURIComponent(location.hash).includes('+8:'));
+  const vectorOf = async (one) => {
+    const { id, tokens } = await post('/api/traces', { text: one });
+    return (await session.get(`/api/traces/${id}/arrays/blocks.2.hook_resid_post?positions=${tokens.length - 1}&format=json`)).values;
+  };
+  const [plus, minus] = [await vectorOf(towards), await vectorOf(away)];
+  await openPredictions(page);
+  await assertPredictions(page, { interventions: [{ kind: 'add', place: 'blocks.2.hook_resid_post', vector: plus.map((number, index) => 8 * (number - minus[index])) }] });
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('Generate writes under the changes, says so, and drops them', async () => {
+  const changes = 'L2;L1H2@3-*2;L0!';
+  const page = await session.open(link(`&temperature=0&top-k=0&top-p=1&changes=${encodeURIComponent(changes)}`));
+  await page.getByRole('link', { name: /^Let it write/ }).click();
+  const marked = page.getByRole('region', { name: 'Changes to the model' });
+  await marked.getByText('block 2: off').waitFor();
+  assert.deepEqual(await seriousFindings(page), []);
+  const written = (count) => page.waitForFunction((wanted) => document.querySelectorAll('[data-testid=written] button').length === wanted, count);
+  for (let count = 1; count <= 4; ++count) {
+    await page.getByRole('button', { name: 'Step', exact: true }).click();
+    await written(count);
+  }
+  const drawn = () => page.getByTestId('written').locator('button').evaluateAll((all) => all.map((one) => one.textContent.trim()));
+  const base = await post('/api/traces', { text });
+  const generated = async (interventions) => {
+    const response = await fetch(`${session.address}/api/generate`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text, max_new_tokens: 4, temperature: 0, top_k: 0, top_p: 1, min_p: 0, interventions }) });
+    return [...(await response.text()).matchAll(/event: token\r?\ndata: (.*)/g)].map(([, data]) => JSON.parse(data).token.text.replace(/ /g, '␣').replace(/\n/g, '↵'));
+  };
+  const last = base.tokens.length - 1;
+  const frozen = { kind: 'freeze', place: 'L0', from: base.id, positions: `0-${last}` };
+  const changed = await generated([{ kind: 'ablate', place: 'L2' }, { kind: 'scale', place: 'L1H2', positions: '3-', factor: 2 }, frozen]);
+  assert.deepEqual(await drawn(), changed);
+
+  await marked.getByRole('button', { name: 'Drop them' }).click();
+  await marked.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Step', exact: true }).click();
+  await written(1);
+  const trained = await generated([]);
+  assert.deepEqual(await drawn(), trained.slice(0, 1));
+  assert.notDeepEqual(changed, trained);
+  assert.deepEqual(page.problems, []);
   await page.context().close();
 });

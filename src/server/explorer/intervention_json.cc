@@ -65,10 +65,11 @@ class Reader {
     for (InterventionPlace& place : places()) add(std::move(place), SetZero{});
   }
 
+  // Over this text, or over another trace's: one that is written on keeps the same mean.
   void mean() {
-    fields_.expect_only({"kind", "place", "positions"});
-    const std::vector<std::vector<std::int32_t>> texts{
-        {source_.tokens.begin(), source_.tokens.end()}};
+    fields_.expect_only({"kind", "place", "positions", "from"});
+    const auto tokens = fields_.has("from") ? from().pass->tokens() : source_.tokens;
+    const std::vector<std::vector<std::int32_t>> texts{{tokens.begin(), tokens.end()}};
     for (InterventionPlace& place : places()) {
       std::vector<float> row = mean_row(source_.gpt, place.site, texts);
       add(std::move(place), SetRow{std::move(row)});
@@ -178,8 +179,12 @@ class Reader {
   void freeze() {
     fields_.expect_only({"kind", "place", "positions", "from"});
     const StoredTrace& other = from();
-    require_same_length(other);
+    const bool whole = !fields_.has("positions");
+    if (whole) require_same_length(other);
     for (const InterventionPlace& place : pattern_places()) {
+      require(whole || place.where.last_position < other.positions(), ErrorCode::invalid_argument,
+              "trace {} has positions 0 to {}, not {}", other.id, other.positions() - 1,
+              place.where.last_position);
       add(place, ReplaceWith(values_of(other, place.site)));
     }
   }
@@ -187,6 +192,8 @@ class Reader {
   // Of a head (its pattern), a block or a point of one, or of every block.
   std::vector<InterventionPlace> pattern_places() const {
     if (!fields_.has("place")) {
+      require(!fields_.has("positions"), ErrorCode::invalid_argument,
+              "\"positions\" needs a \"place\": a head or a block");
       std::vector<InterventionPlace> all;
       for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
         all.push_back({.site = {Point::pattern, layer}, .where = {}});

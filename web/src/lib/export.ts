@@ -1,5 +1,6 @@
 // What is shown, as files: tables as CSV and JSON, arrays as npy, pictures as SVG and PNG.
 
+import type { Drawing } from './drawing';
 import type { NumberArray } from './types';
 
 export interface Table {
@@ -34,7 +35,7 @@ export function toNpy({ shape, data }: NumberArray): Uint8Array<ArrayBuffer> {
 const presentation = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'opacity', 'font-family', 'font-size', 'font-weight', 'text-anchor', 'dominant-baseline'];
 
 /** An SVG element as a file of its own: the page's styles written into it. */
-export function toSvg(drawn: SVGSVGElement): string {
+function toSvg(drawn: SVGSVGElement): string {
   const copy = drawn.cloneNode(true) as SVGSVGElement;
   const originals = [drawn, ...drawn.querySelectorAll<SVGElement>('*')];
   const copies = [copy, ...copy.querySelectorAll<SVGElement>('*')];
@@ -50,13 +51,18 @@ export function toSvg(drawn: SVGSVGElement): string {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** An SVG as a PNG at twice its size. */
-export async function svgToPng(drawn: SVGSVGElement): Promise<Blob> {
+/** An element that is shown, as a drawing. */
+export function drawingOf(drawn: SVGSVGElement): Drawing {
+  const { width, height } = drawn.getBoundingClientRect();
+  return { text: toSvg(drawn), width, height };
+}
+
+/** A drawing as a PNG at twice its size. */
+export async function drawingToPng({ text, width, height }: Drawing): Promise<Blob> {
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(toSvg(drawn))}`;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
   const canvas = document.createElement('canvas');
-  const { width, height } = drawn.getBoundingClientRect();
   canvas.width = 2 * width;
   canvas.height = 2 * height;
   canvas.getContext('2d')!.drawImage(image, 0, 0, canvas.width, canvas.height);

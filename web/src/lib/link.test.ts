@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultView, formatLink, parseLink } from './link';
+import { defaultView, formatLink, parseLink, withChanges } from './link';
 
 describe('the link of a view', () => {
   it('is bare for the default view', () => {
@@ -10,19 +10,20 @@ describe('the link of a view', () => {
     const view = defaultView();
     Object.assign(view, { mode: 'change', text: 'a fox & a “hare”?\n100 %', layer: 2, head: 5, position: 7 });
     Object.assign(view.sampling, { temperature: 0.7, top_k: 0, top_p: 0.5 });
-    view.interventions = [{ kind: 'ablate', place: 'L2H3' }, { kind: 'cut', layer: 1, head: 0, edges: [[4, 2]] }];
     view.extra = { step: '500' };
     expect(parseLink(formatLink(view))).toEqual(view);
   });
 
   it('keeps the defaults for what cannot be read', () => {
-    const view = parseLink('#/follow?layer=two&head=-5&position=1.5&temperature=hot&interventions=%7B');
+    const view = parseLink('#/follow?layer=two&head=-5&position=1.5&temperature=hot');
     expect(view).toEqual(defaultView());
   });
 
-  it('passes over interventions without a kind', () => {
-    expect(parseLink(`#/change?interventions=${encodeURIComponent('[1,{"kind":"mean","place":"L0"},{}]')}`).interventions).toEqual([
-      { kind: 'mean', place: 'L0' },
-    ]);
+  it('takes changes along to where they act, and nowhere else', () => {
+    const view = parseLink('#/change?changes=L2H3&cuts=renormalise&what=neurons');
+    expect(withChanges('generate', view)).toEqual({ changes: 'L2H3', cuts: 'renormalise' });
+    expect(withChanges('follow', view)).toEqual({});
+    expect(withChanges('change', parseLink('#/follow?changes=L2H3'))).toEqual({});
+    expect(withChanges('generate', parseLink('#/change?cuts=renormalise'))).toEqual({});
   });
 });

@@ -1,6 +1,6 @@
 // Every view is a link: what is shown stands behind the # of the address, and only what differs from the default.
 
-import type { Intervention, Sampling } from './types';
+import type { Sampling } from './types';
 
 export interface View {
   mode: string;
@@ -10,7 +10,6 @@ export interface View {
   /** −1: the last token. */
   position: number;
   sampling: Sampling;
-  interventions: Intervention[];
   /** What only one mode knows, such as Count's shape; names must not clash with those below. */
   extra: Record<string, string>;
 }
@@ -18,7 +17,7 @@ export interface View {
 export const defaultSampling: Sampling = { temperature: 1, top_k: 40, top_p: 0.95, min_p: 0, repeat_penalty: 1 };
 
 export function defaultView(): View {
-  return { mode: 'follow', text: '', layer: 0, head: 0, position: -1, sampling: { ...defaultSampling }, interventions: [], extra: {} };
+  return { mode: 'follow', text: '', layer: 0, head: 0, position: -1, sampling: { ...defaultSampling }, extra: {} };
 }
 
 const samplingNames: [keyof Sampling, string][] = [
@@ -28,7 +27,7 @@ const samplingNames: [keyof Sampling, string][] = [
   ['min_p', 'min-p'],
   ['repeat_penalty', 'repeat-penalty'],
 ];
-const known = new Set(['text', 'layer', 'head', 'position', 'interventions', ...samplingNames.map(([, name]) => name)]);
+const known = new Set(['text', 'layer', 'head', 'position', ...samplingNames.map(([, name]) => name)]);
 
 export function formatLink(view: View): string {
   const query = new URLSearchParams();
@@ -40,7 +39,6 @@ export function formatLink(view: View): string {
   for (const [field, name] of samplingNames) {
     if (view.sampling[field] !== normal.sampling[field]) query.set(name, String(view.sampling[field]));
   }
-  if (view.interventions.length > 0) query.set('interventions', JSON.stringify(view.interventions));
   for (const [name, value] of Object.entries(view.extra)) if (value !== '') query.set(name, value);
   const text = query.toString();
   return `#/${view.mode}${text ? `?${text}` : ''}`;
@@ -61,18 +59,17 @@ export function parseLink(hash: string): View {
     const number = Number(given.get(name) ?? NaN);
     if (Number.isFinite(number) && number >= 0) view.sampling[field] = number;
   }
-  view.interventions = readInterventions(given.get('interventions'));
   for (const [name, value] of given) if (!known.has(name)) view.extra[name] = value;
   return view;
 }
 
-function readInterventions(text: string | null): Intervention[] {
-  try {
-    const list = JSON.parse(text ?? '[]');
-    return Array.isArray(list) ? list.filter((item) => typeof item?.kind === 'string') : [];
-  } catch {
-    return [];
-  }
+/** Modes that run the model with the changes made to it. */
+const changing = ['change', 'generate'];
+
+/** What a link from `view` to another mode carries of its extras: the changes, where both know them. */
+export function withChanges(mode: string, view: View): Record<string, string> {
+  const { changes = '', cuts = '' } = view.extra;
+  return changes !== '' && changing.includes(mode) && changing.includes(view.mode) ? { changes, cuts } : {};
 }
 
 function splitOnce(text: string, separator: string): [string, string?] {

@@ -1,5 +1,6 @@
 // The page's state: the view (which the address mirrors), the model, and the trace of the prompt.
 
+import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
 import { formatLink, parseLink, type View } from './link';
 import type { Example, ModelCard, NumberArray, TraceMeta } from './types';
@@ -32,8 +33,11 @@ class Page {
   async start(): Promise<void> {
     addEventListener('hashchange', () => this.#follow());
     const darkness = matchMedia('(prefers-color-scheme: dark)');
-    const setDark = () => (this.dark = (localStorage.getItem('heed-theme') ?? (darkness.matches ? 'dark' : 'light')) === 'dark');
+    const paper = matchMedia('print');
+    const setDark = () => this.#show(!paper.matches && (localStorage.getItem('heed-theme') ?? (darkness.matches ? 'dark' : 'light')) === 'dark');
     darkness.addEventListener('change', setDark);
+    // Pictures are drawn in light colours before they are printed, and back after it.
+    paper.addEventListener('change', () => flushSync(setDark));
     setDark();
     try {
       this.model = await api.model();
@@ -43,8 +47,14 @@ class Page {
     }
   }
 
+  /** The document has its colours before pictures are drawn with them. */
+  #show(dark: boolean): void {
+    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+    this.dark = dark;
+  }
+
   toggleTheme(): void {
-    this.dark = !this.dark;
+    this.#show(!this.dark);
     localStorage.setItem('heed-theme', this.dark ? 'dark' : 'light');
   }
 
@@ -58,7 +68,6 @@ class Page {
     this.view.layer = example.layer ?? this.view.layer;
     this.view.head = example.head ?? this.view.head;
     this.view.position = example.position ?? -1;
-    this.view.interventions = [];
   }
 
   #follow(): void {

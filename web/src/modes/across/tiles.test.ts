@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fittingZoom, isVisible, TileCache, tilePart } from './tiles';
+import { fittingZoom, isVisible, TileCache, tilePart, zoomStep } from './tiles';
 
 describe('tilePart', () => {
   it('is a whole tile of a coarser level below zoom 0', () =>
@@ -28,7 +28,7 @@ describe('isVisible', () => {
 
 it('fits a text into the pixels there are', () => {
   expect(2 ** fittingZoom(1000, 600) * 1000).toBeLessThanOrEqual(600);
-  expect(2 ** (fittingZoom(1000, 600) + 0.25) * 1000).toBeGreaterThan(600);
+  expect(2 ** (fittingZoom(1000, 600) + zoomStep) * 1000).toBeGreaterThan(600);
   expect(fittingZoom(2, 600)).toBe(6);
 });
 

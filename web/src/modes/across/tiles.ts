@@ -33,10 +33,13 @@ export function isVisible(zoom: number, x: number, y: number, positions: number)
   return x * span < Math.min(positions, (y + 1) * span);
 }
 
-/** The zoom at which `positions` fit into `pixels`, at most `most`, in steps of a quarter. */
+/** Small enough that a whole text nearly fills its place. */
+export const zoomStep = 1 / 16;
+
+/** The zoom at which `positions` fit into `pixels`, at most `most`, in steps of `zoomStep`. */
 export function fittingZoom(positions: number, pixels: number, most = 6): number {
   const zoom = Math.log2(Math.max(1, pixels) / Math.max(1, positions));
-  return Math.min(most, Math.floor(zoom * 4) / 4);
+  return Math.min(most, Math.floor(zoom / zoomStep) * zoomStep);
 }
 
 /** Keeps what was used last; asking for something twice at once asks the server once. */

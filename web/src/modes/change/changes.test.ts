@@ -1,54 +1,90 @@
 import { describe, expect, it } from 'vitest';
-import { describeChange, editedTokens, formatChanges, parseChanges, textsOfSwaps, toInterventions, withChange, withoutChange, type Change } from './changes';
+import { formatChanges, parseChanges } from './change_link';
+import { describeChange } from './change_words';
+import { findPlace, isCut, withChange, withoutChange, type Change } from './changes';
+import { editedTokens, steerPlace, textsOf, toInterventions, type Sources } from './interventions';
 
+const swapText = 'a; b: 50 % <c> é';
 const all: Change[] = [
-  { kind: 'place', place: 'L2H3', method: 'zero', factor: 0 },
-  { kind: 'place', place: 'L2N17', method: 'mean', factor: 1 },
-  { kind: 'place', place: 'L1.attn', method: 'scale', factor: -0.5 },
-  { kind: 'place', place: 'L0', method: 'zero', factor: 0 },
+  { kind: 'place', place: 'L2H3', method: 'zero', factor: 0, positions: '' },
+  { kind: 'place', place: 'L2N17', method: 'mean', factor: 1, positions: '4-' },
+  { kind: 'place', place: 'L1.attn', method: 'scale', factor: -0.5, positions: '5' },
+  { kind: 'place', place: 'L0', method: 'zero', factor: 0, positions: '3-7' },
   { kind: 'cut', layer: 1, head: 4, query: 7, key: 2 },
   { kind: 'token', position: 5, id: 823 },
-  { kind: 'swap', point: 'blocks.2.hook_resid_post', positions: '3-4,6', fromPositions: '1-2,4', text: 'a; b: 50 % <c> é' },
+  { kind: 'freeze', place: '', text: '' },
+  { kind: 'freeze', place: 'L2H3', text: 'x: y; 100 %!' },
+  { kind: 'swap', point: 'blocks.2.hook_resid_post', positions: '3-4,6', fromPositions: '1-2,4', text: swapText },
+  { kind: 'steer', point: 'blocks.1.hook_resid_post', factor: -1.5, towards: { text: 'a: b; c', position: 3 }, away: { text: '+1!', position: 0 }, positions: '2-' },
+  { kind: 'steer', point: 'blocks.0.hook_resid_post', factor: 4, towards: { text: 'joy', position: 0 }, away: null, positions: '' },
 ];
 
 describe('the link', () => {
   it('reads what it wrote', () => expect(parseChanges(formatChanges(all))).toEqual(all));
-  it('is short', () => expect(formatChanges(all.slice(0, 6))).toBe('L2H3;L2N17~;L1.attn*-0.5;L0;L1H4:7>2;@5=823'));
-  it('leaves out what it cannot read', () => expect(parseChanges('L2H3;nonsense;@x=2;p:1<2:%E0%A4%A;L1.norm')).toEqual([all[0]]));
+  it('is short', () => expect(formatChanges(all.slice(0, 7))).toBe('L2H3;L2N17@4-~;L1.attn@5*-0.5;L0@3-7;L1H4:7>2;@5=823;*!'));
+  it('leaves out what it cannot read', () => expect(parseChanges('L2H3;nonsense;@x=2;p:1<2:%E0%A4%A;L1.norm;L2N3!;b.1+x:1:a;b.1+2:1:%E0%A4%A')).toEqual([all[0]]));
 });
 
 describe('the list', () => {
   it('replaces a change of the same place where it stands', () => {
-    const scaled: Change = { kind: 'place', place: 'L2H3', method: 'scale', factor: 2 };
+    const scaled: Change = { kind: 'place', place: 'L2H3', method: 'scale', factor: 2, positions: '1' };
     expect(withChange(all, scaled).map((change) => change.kind)).toEqual(all.map((change) => change.kind));
     expect(withChange(all, scaled)[0]).toBe(scaled);
   });
-  it('holds several cuts of one head', () => expect(withChange(all, { ...all[4], key: 3 } as Change)).toHaveLength(8));
-  it('takes a change out', () => expect(withoutChange(all, all[5])).toEqual([...all.slice(0, 5), all[6]]));
+  it('holds a frozen head beside the same head scaled', () => expect(findPlace(withoutChange(all, all[7]), 'L2H3')).toBe(all[0]));
+  it('holds several cuts of one head', () => {
+    const cuts = withChange(all, { ...all[4], key: 3 } as Change);
+    expect(cuts).toHaveLength(all.length + 1);
+    expect([isCut(cuts, 1, 4, 7, 3), isCut(all, 1, 4, 7, 3)]).toEqual([true, false]);
+  });
+  it('takes a change out', () => expect(withoutChange(all, all[5])).toEqual([...all.slice(0, 5), ...all.slice(6)]));
+  it('changes the strength of a direction that is there', () => expect(withChange(all, { ...all[10], factor: 9 } as Change)).toHaveLength(all.length));
 });
+
+const sources: Sources = {
+  base: 't1', tokens: 9, layers: 3, renormalise: 'keep',
+  traces: new Map([[swapText, 't9'], ['x: y; 100 %!', 't8']]),
+  vectors: new Map([
+    [steerPlace('blocks.1.hook_resid_post', { text: 'a: b; c', position: 3 }), Float32Array.of(1, 2)],
+    [steerPlace('blocks.1.hook_resid_post', { text: '+1!', position: 0 }), Float32Array.of(0, 4)],
+    [steerPlace('blocks.0.hook_resid_post', { text: 'joy', position: 0 }), Float32Array.of(0.5, 1)],
+  ]),
+};
 
 describe('what the server is asked', () => {
   it('gathers the cuts of a head', () => {
     const cuts = parseChanges('L1H4:7>2;L1H4:6>2;L0H0:3>1');
-    expect(toInterventions(cuts, new Map(), 'renormalise')).toEqual([
+    expect(toInterventions(cuts, { ...sources, renormalise: 'renormalise' })).toEqual([
       { kind: 'cut', layer: 1, head: 4, edges: [[7, 2], [6, 2]], renormalise: true },
       { kind: 'cut', layer: 0, head: 0, edges: [[3, 1]], renormalise: true },
     ]);
   });
-  it('names places and traces', () => {
-    const asked = toInterventions(all, new Map([[(all[6] as { text: string }).text, 't9']]), 'keep');
+  it('names places, positions and traces', () => {
+    const asked = toInterventions(all.slice(0, 9), sources);
     expect(asked[0]).toEqual({ kind: 'ablate', place: 'L2H3' });
-    expect(asked[1]).toEqual({ kind: 'mean', place: 'L2N17' });
-    expect(asked[2]).toEqual({ kind: 'scale', place: 'L1.attn', factor: -0.5 });
-    expect(asked[5]).toEqual({ kind: 'swap', place: 'blocks.2.hook_resid_post', positions: '3-4,6', from: 't9', from_positions: '1-2,4' });
-    expect(asked).toHaveLength(6);
+    expect(asked[1]).toEqual({ kind: 'mean', place: 'L2N17', positions: '4-', from: 't1' });
+    expect(asked[2]).toEqual({ kind: 'scale', place: 'L1.attn', positions: '5', factor: -0.5 });
+    expect(asked.slice(5, 8)).toEqual([0, 1, 2].map((layer) => ({ kind: 'freeze', place: `L${layer}`, positions: '0-8', from: 't1' })));
+    expect(asked[8]).toEqual({ kind: 'freeze', place: 'L2H3', positions: '0-8', from: 't8' });
+    expect(asked[9]).toEqual({ kind: 'swap', place: 'blocks.2.hook_resid_post', positions: '3-4,6', from: 't9', from_positions: '1-2,4' });
+    expect(asked).toHaveLength(10);
   });
+  it('adds a direction: one word less another', () => expect(toInterventions(all.slice(9), sources)).toEqual([
+    { kind: 'add', place: 'blocks.1.hook_resid_post', positions: '2-', vector: [-1.5, 3] },
+    { kind: 'add', place: 'blocks.0.hook_resid_post', vector: [2, 4] },
+  ]));
   it('edits tokens', () => expect(editedTokens([1, 2, 3], parseChanges('@1=9;@7=4'))).toEqual([1, 9, 3]));
-  it('lists the texts to trace once', () => expect(textsOfSwaps([all[6], { ...all[6], positions: '1' } as Change])).toHaveLength(1));
+  it('lists the texts to read, once each', () => expect(textsOf([...all, { ...all[8], positions: '1' } as Change])).toEqual(['x: y; 100 %!', swapText, 'a: b; c', '+1!', 'joy']));
 });
 
 it('says changes in words', () => {
   const tokens = Array.from({ length: 8 }, (_, id) => ({ id, text: ` w${id}` }));
-  expect(describeChange(all[0], tokens, [])).toBe('head 3 of block 2: off');
-  expect(describeChange(all[4], tokens, [])).toBe('head 4 of block 1: “␣w7” (7) no longer sees “␣w2” (2)');
+  const words = all.map((change) => describeChange(change, tokens, []));
+  expect(words[0]).toBe('head 3 of block 2: off');
+  expect(words[1]).toBe('neuron 17 of block 2: its mean from “␣w4” (4) on');
+  expect(words[2]).toBe('attention of block 1: × -0.5 at “␣w5” (5)');
+  expect(words[3]).toBe('block 0: off at 3 to 7');
+  expect(words[4]).toBe('head 4 of block 1: “␣w7” (7) no longer sees “␣w2” (2)');
+  expect(words[6]).toBe('every head looks where it did before the changes');
+  expect(words[10]).toBe('after block 0: 4 × towards “joy” (0)');
 });

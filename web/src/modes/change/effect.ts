@@ -1,19 +1,44 @@
 // The changed trace, and what changed in attention.
 
 import { api } from '../../lib/api';
-import type { NumberArray, TraceMeta } from '../../lib/types';
-import { editedTokens, textsOfSwaps, toInterventions, type Change } from './changes';
+import type { Intervention, NumberArray, TraceMeta } from '../../lib/types';
+import type { Change } from './changes';
+import { editedTokens, endsOf, steerPlace, textsOf, toInterventions } from './interventions';
 import { movedWeight } from './slope';
 
-/** Runs the prompt again with the changes; the traces that swaps take from are made first. */
-export async function runChanged(base: TraceMeta, changes: Change[], renormalise: 'keep' | 'renormalise', signal?: AbortSignal): Promise<TraceMeta> {
-  const texts = textsOfSwaps(changes);
+export interface Prepared {
+  /** The prompt's ids, edited. */
+  ids: number[];
+  edited: boolean;
+  interventions: Intervention[];
+}
+
+/** Reads the other texts that changes take from, and says what the server is to do. */
+export async function prepare(base: TraceMeta, changes: Change[], renormalise: 'keep' | 'renormalise', signal?: AbortSignal): Promise<Prepared> {
+  const texts = textsOf(changes);
   const made = await Promise.all(texts.map((text) => api.makeTrace({ text }, signal)));
-  const interventions = toInterventions(changes, new Map(texts.map((text, index) => [text, made[index].id])), renormalise);
+  const traces = new Map(texts.map((text, index) => [text, made[index].id]));
+  const vectors = new Map<string, Float32Array>();
+  for (const change of changes) {
+    if (change.kind !== 'steer') continue;
+    for (const place of endsOf(change)) {
+      const { data } = await api.array(traces.get(place.text)!, change.point, { positions: String(place.position) }, signal);
+      vectors.set(steerPlace(change.point, place), data);
+    }
+  }
   const ids = base.tokens.map((token) => token.id);
   const edited = editedTokens(ids, changes);
-  const isEdited = edited.some((id, position) => id !== ids[position]);
-  return api.makeTrace(isEdited ? { tokens: edited, interventions } : { base: base.id, interventions }, signal);
+  return {
+    ids: edited,
+    edited: edited.some((id, position) => id !== ids[position]),
+    interventions: toInterventions(changes, { base: base.id, tokens: ids.length, layers: base.layers, traces, vectors, renormalise }),
+  };
+}
+
+/** Runs the prompt again with the changes. */
+export async function runChanged(base: TraceMeta, changes: Change[], renormalise: 'keep' | 'renormalise', signal?: AbortSignal): Promise<TraceMeta> {
+  const { ids, edited, interventions } = await prepare(base, changes, renormalise, signal);
+  return api.makeTrace(edited ? { tokens: ids, interventions } : { base: base.id, interventions }, signal);
 }
 
 /** One query's row out of a layer's pattern (1, H, T or 1, T), head by head. */

@@ -1,0 +1,83 @@
+// How changes are written in the link, and read from it.
+
+import type { Change, FreezeChange, PlaceChange, SteerChange, TextPlace } from './changes';
+
+const at = (positions: string) => (positions ? `@${positions}` : '');
+
+function formatPlace({ place, method, factor, positions }: PlaceChange): string {
+  const how = method === 'zero' ? '' : method === 'mean' ? '~' : `*${factor}`;
+  return `${place}${at(positions)}${how}`;
+}
+
+function formatSteer({ point, positions, factor, towards, away }: SteerChange): string {
+  const texts = [towards, away].flatMap((place) => (place ? [place.position, encodeURIComponent(place.text)] : []));
+  return `${point}${at(positions)}+${[factor, ...texts].join(':')}`;
+}
+
+export function formatChange(change: Change): string {
+  switch (change.kind) {
+    case 'place':
+      return formatPlace(change);
+    case 'cut':
+      return `L${change.layer}H${change.head}:${change.query}>${change.key}`;
+    case 'token':
+      return `@${change.position}=${change.id}`;
+    case 'swap':
+      return `${change.point}:${change.positions}<${change.fromPositions}:${encodeURIComponent(change.text)}`;
+    case 'freeze':
+      return `${change.place || '*'}!${change.text ? `:${encodeURIComponent(change.text)}` : ''}`;
+    case 'steer':
+      return formatSteer(change);
+  }
+}
+
+export const formatChanges = (changes: Change[]): string => changes.map(formatChange).join(';');
+
+const place = String.raw`L\d+(?:H\d+|N\d+|\.attn|\.mlp)?`;
+const positions = String.raw`\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*`;
+const where = String.raw`(?:@(\d+(?:-\d*)?))?`;
+const number = String.raw`-?\d+(?:\.\d+)?`;
+
+function readFreeze(name: string, text?: string): FreezeChange {
+  return { kind: 'freeze', place: name === '*' ? '' : name, text: decodeURIComponent(text ?? '') };
+}
+
+function readSteer(point: string, at: string | undefined, factor: string, ...texts: (string | undefined)[]): SteerChange {
+  const textPlace = (position: string | undefined, text: string | undefined): TextPlace | null =>
+    position === undefined || text === undefined ? null : { text: decodeURIComponent(text), position: Number(position) };
+  return { kind: 'steer', point, positions: at ?? '', factor: Number(factor), towards: textPlace(texts[0], texts[1])!, away: textPlace(texts[2], texts[3]) };
+}
+
+const readers: [RegExp, (found: string[]) => Change][] = [
+  [new RegExp(`^(${place})${where}$`), ([name, at]) => ({ kind: 'place', place: name, method: 'zero', factor: 0, positions: at ?? '' })],
+  [new RegExp(`^(${place})${where}~$`), ([name, at]) => ({ kind: 'place', place: name, method: 'mean', factor: 1, positions: at ?? '' })],
+  [new RegExp(`^(${place})${where}\\*(${number})$`), ([name, at, factor]) => ({ kind: 'place', place: name, method: 'scale', factor: Number(factor), positions: at ?? '' })],
+  [/^L(\d+)H(\d+):(\d+)>(\d+)$/, (found) => {
+    const [layer, head, query, key] = found.map(Number);
+    return { kind: 'cut', layer, head, query, key };
+  }],
+  [/^@(\d+)=(\d+)$/, ([position, id]) => ({ kind: 'token', position: Number(position), id: Number(id) })],
+  [new RegExp(`^([\\w.]+):(${positions})<(${positions}):(.+)$`), ([point, to, from, text]) => ({
+    kind: 'swap', point, positions: to, fromPositions: from, text: decodeURIComponent(text),
+  })],
+  [/^(\*|L\d+(?:H\d+)?)!(?::([^:]+))?$/, ([name, text]) => readFreeze(name, text)],
+  [new RegExp(`^([\\w.]+)${where}\\+(${number}):(\\d+):([^:]+)(?::(\\d+):([^:]+))?$`), ([point, at, factor, ...texts]) => readSteer(point, at, factor, ...texts)],
+];
+
+function parseChange(text: string): Change | null {
+  for (const [pattern, read] of readers) {
+    const found = pattern.exec(text);
+    if (!found) continue;
+    try {
+      return read(found.slice(1));
+    } catch {
+      return null; // a broken percent sign
+    }
+  }
+  return null;
+}
+
+/** Reads what formatChanges wrote; what is unreadable is left out. */
+export function parseChanges(text: string): Change[] {
+  return text.split(';').flatMap((part) => parseChange(part) ?? []);
+}

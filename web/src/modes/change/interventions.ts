@@ -1,0 +1,75 @@
+// What the server is asked for by a list of changes.
+
+import type { Intervention } from '../../lib/types';
+import type { Change, CutChange, FreezeChange, PlaceChange, SteerChange, TextPlace } from './changes';
+
+export interface Sources {
+  /** The trace of this text without changes, and its number of tokens and of blocks. */
+  base: string;
+  tokens: number;
+  layers: number;
+  /** Traces of the other texts, by text. */
+  traces: Map<string, string>;
+  /** The vectors of steering changes, by what `steerPlace` calls them. */
+  vectors: Map<string, Float32Array>;
+  renormalise: 'keep' | 'renormalise';
+}
+
+/** The prompt's ids with the edited tokens in their places. */
+export function editedTokens(ids: number[], changes: Change[]): number[] {
+  const edited = [...ids];
+  for (const change of changes) if (change.kind === 'token' && change.position < ids.length) edited[change.position] = change.id;
+  return edited;
+}
+
+/** Other texts whose traces the changes need. */
+export function textsOf(changes: Change[]): string[] {
+  const texts = changes.flatMap((change) => {
+    if (change.kind === 'swap' || change.kind === 'freeze') return [change.text];
+    return change.kind === 'steer' ? endsOf(change).map(({ text }) => text) : [];
+  });
+  return [...new Set(texts)].filter((text) => text !== '');
+}
+
+export const endsOf = ({ towards, away }: SteerChange): TextPlace[] => (away ? [towards, away] : [towards]);
+export const steerPlace = (point: string, { text, position }: TextPlace): string => `${point} ${position} ${text}`;
+
+function placeIntervention({ place, method, factor, positions }: PlaceChange, { base }: Sources): Intervention {
+  const where = { place, ...(positions ? { positions } : {}) };
+  if (method === 'zero') return { kind: 'ablate', ...where };
+  return method === 'scale' ? { kind: 'scale', ...where, factor } : { kind: 'mean', ...where, from: base };
+}
+
+/** With positions, so that the text can be written on under it. */
+function freezeInterventions({ place, text }: FreezeChange, { base, tokens, layers, traces }: Sources): Intervention[] {
+  const places = place ? [place] : Array.from({ length: layers }, (_, layer) => `L${layer}`);
+  return places.map((one) => ({ kind: 'freeze', place: one, positions: `0-${tokens - 1}`, from: text ? traces.get(text) : base }));
+}
+
+function steerIntervention(change: SteerChange, { vectors }: Sources): Intervention {
+  const [towards, away] = endsOf(change).map((place) => vectors.get(steerPlace(change.point, place))!);
+  const vector = Array.from(towards, (number, index) => change.factor * (number - (away?.[index] ?? 0)));
+  return { kind: 'add', place: change.point, ...(change.positions ? { positions: change.positions } : {}), vector };
+}
+
+/** All of them in their order; cuts of one head go together, where the first of them stands. */
+export function toInterventions(changes: Change[], sources: Sources): Intervention[] {
+  const list: Intervention[] = [];
+  const cuts = new Map<string, [number, number][]>();
+  const cut = ({ layer, head, query, key }: CutChange) => {
+    const name = `${layer} ${head}`;
+    if (!cuts.has(name)) {
+      cuts.set(name, []);
+      list.push({ kind: 'cut', layer, head, edges: cuts.get(name)!, renormalise: sources.renormalise === 'renormalise' });
+    }
+    cuts.get(name)!.push([query, key]);
+  };
+  for (const change of changes) {
+    if (change.kind === 'place') list.push(placeIntervention(change, sources));
+    if (change.kind === 'cut') cut(change);
+    if (change.kind === 'swap') list.push({ kind: 'swap', place: change.point, positions: change.positions, from: sources.traces.get(change.text), from_positions: change.fromPositions });
+    if (change.kind === 'freeze') list.push(...freezeInterventions(change, sources));
+    if (change.kind === 'steer') list.push(steerIntervention(change, sources));
+  }
+  return list;
+}
