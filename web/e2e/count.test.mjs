@@ -13,7 +13,7 @@ test('every preset’s total and parts are the API’s, and the parts add up', a
     const expected = await session.get(`/api/parameters?config=${encodeURIComponent(name)}`);
     await page.getByRole('group', { name: 'Known shapes' }).locator('button').filter({ hasText: new RegExp(`^${name.replace('.', '\\.')} `) }).click();
     await page.waitForFunction((total) => document.querySelector('.total')?.textContent === total, expected.total.toLocaleString('en-US'));
-    const parts = await page.locator('.table tbody tr').evaluateAll((rows) => rows.map((row) => ({ factors: [...row.querySelectorAll('.factor .number')].map((one) => one.textContent), count: row.cells[2].textContent })));
+    const parts = await page.locator('.table tbody tr').evaluateAll((rows) => rows.map((row) => ({ factors: [...row.querySelectorAll('td.factors .number')].map((one) => one.textContent), count: row.cells[2].textContent })));
     assert.equal(parts.reduce((sum, { count }) => sum + plain(count), 0), expected.total, name);
     for (const { factors, count } of parts) {
       if (factors.length > 0) assert.equal(factors.reduce((product, factor) => product * plain(factor), 1), plain(count), name);

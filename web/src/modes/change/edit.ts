@@ -1,3 +1,4 @@
+import type { TraceMeta } from '../../lib/types';
 import type { Change } from './changes';
 
 /** What the views of the list of changes can do to it. */
@@ -7,4 +8,12 @@ export interface Edit {
   clear: () => void;
   undo: () => void;
   redo: () => void;
+}
+
+/** What each kind of change is given. */
+export interface ChangeProps {
+  changes: Change[];
+  /** The prompt as the model reads it without changes. */
+  base: TraceMeta;
+  edit: Edit;
 }
