@@ -171,7 +171,7 @@ test('a neuron’s words, activity and contexts are the API’s', async () => {
   await list.first().waitFor({ timeout: 60_000 });
   assert.equal(await list.count(), contexts.length);
   assertShows(await list.first().locator('.number').textContent(), contexts[0].activation, 'the strongest context');
-  assert.equal(await list.first().locator('mark').textContent(), contexts[0].tokens[contexts[0].position].text);
+  assert.equal(await list.first().locator('mark').textContent(), contexts[0].tokens[contexts[0].position].text.trim());
   await page.getByRole('link', { name: 'Switch it off' }).click();
   await page.getByTestId('changes').getByText('neuron 30 of block 2: off').waitFor();
   assert.deepEqual(page.problems, []);

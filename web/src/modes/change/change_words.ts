@@ -32,8 +32,8 @@ function placeInWords({ place, method, factor, positions }: PlaceChange, tokens:
 }
 
 function freezeInWords({ place, text }: FreezeChange): string {
-  const whose = place === '' ? 'every head looks' : place.includes('H') ? `${placeName(place)} looks` : `all heads of ${placeName(place)} look`;
-  return `${whose} where ${text ? `“${text}” has it` : 'it did before the changes'}`;
+  const whose = place === '' ? 'every head' : place.includes('H') ? placeName(place) : `each head of ${placeName(place)}`;
+  return `${whose} looks where ${text ? `it does in “${text}”` : 'it did before the changes'}`;
 }
 
 function steerInWords({ point, factor, towards, away, positions }: SteerChange, tokens: Token[]): string {
