@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { kept, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -122,5 +122,19 @@ test('the settings change the distribution before anything is drawn, and a token
   await page.getByTestId('distribution').locator('tbody tr').nth(1).getByRole('button').click();
   await written(page, 1);
   assert.deepEqual(await drawn(page), [shownText(candidates[1].token)]);
+  await page.context().close();
+});
+
+test('the text and its distribution are kept as pictures', async () => {
+  const page = await session.open(link());
+  await page.getByTestId('distribution').waitFor();
+  const [first] = await page.getByTestId('distribution').locator('tbody th').allTextContents();
+  for (const [region, holds] of [['The text as it grows', '␣fox'], ['Distribution', first.trim()]]) {
+    const menu = page.getByRole('region', { name: region }).locator('details.keep');
+    const svg = (await kept(page, menu, 'SVG')).toString();
+    assert.match(svg, /^<svg [^>]*width="\d+"/);
+    assert.ok(svg.includes(`>${holds}</text>`), `${region} holds ${holds}`);
+    assert.equal((await kept(page, menu, 'PNG')).toString('latin1', 1, 4), 'PNG');
+  }
   await page.context().close();
 });

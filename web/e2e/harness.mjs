@@ -6,7 +6,7 @@
 //   SCREENSHOTS   a folder for pictures of every view that is looked at [none]
 import axe from 'axe-core';
 import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -116,4 +116,12 @@ export async function picture(page, name) {
   if (!process.env.SCREENSHOTS) return;
   mkdirSync(process.env.SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${name}.png`), fullPage: true });
+}
+
+/** What a Keep menu saves as `kind` ("SVG", "npy"), as bytes. */
+export async function kept(page, menu, kind) {
+  await menu.locator('summary').click();
+  const waiting = page.waitForEvent('download');
+  await menu.getByRole('button', { name: kind, exact: true }).click();
+  return readFileSync(await (await waiting).path());
 }

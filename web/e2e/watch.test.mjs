@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { kept, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -75,6 +75,9 @@ test('curves and samples are those that the run wrote', async () => {
   measured.forEach(({ val_loss }, index) => assertShows(shown[index][2], val_loss, `validation ${index}`));
   const sample = rows.filter((row) => row.sample !== undefined).at(-1).sample;
   assert.equal((await page.getByTestId('sample').textContent()).trim(), sample.trim());
+  const svg = (await kept(page, page.getByRole('region', { name: 'Run', exact: true }).locator('details.keep'), 'SVG')).toString();
+  const curve = [...svg.matchAll(/<polyline [^>]*points="([^"]+)"/g)].map(([, points]) => points.split(' ').length);
+  assert.deepEqual([curve[0], curve[2]], [rows.filter(({ loss }) => loss !== undefined).length, measured.length]);
   await page.context().close();
 });
 
