@@ -50,9 +50,8 @@ bench: install-test-deps
 	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
 
 fuzz: install-test-deps
-	cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-	  -DCMAKE_CXX_COMPILER=clang++ -DHEED_BUILD_FUZZERS=ON -DHEED_BUILD_TESTS=OFF $(cmake_flags)
-	cmake --build build/fuzz --target fuzzers -j $(jobs)
+	cmake --preset fuzz $(cmake_flags)
+	cmake --build --preset fuzz --target fuzzers -j $(jobs)
 	for program in build/fuzz/bin/*_fuzz; do \
 	  echo "$$program"; \
 	  OMP_NUM_THREADS=1 "$$program" -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \

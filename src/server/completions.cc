@@ -29,7 +29,7 @@ std::int64_t unix_time() {
 class Completion {
  public:
   Completion(CompletionRequest request, Context& context)
-      : request_(std::move(request)), context_(context), count_(context.metrics) {
+      : request_(std::move(request)), count_(context.metrics) {
     header_ = {{"id", random_id()},
                {"object", "text_completion"},
                {"created", unix_time()},
@@ -147,7 +147,6 @@ class Completion {
   }
 
   const CompletionRequest request_;
-  Context& context_;
   RequestCount count_;
   OrderedJson header_;
   std::vector<std::shared_ptr<Sequence>> sequences_;  // of the first prompt first

@@ -1,0 +1,112 @@
+// Models from any weights: a fixed small config, in each of the formats that a file may hold. What
+// is loaded is finite where its file says so, and nothing but an Error comes of the rest.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "model/gpt_files.h"
+
+namespace {
+
+constexpr const char* formats[] = {"", R"(,"heed":{"dtype":"bf16"})", R"(,"heed":{"dtype":"int8"})",
+                                   R"(,"heed":{"dtype":"int4"})"};
+
+std::string config_with(const char* format) {
+  return std::string(
+             R"({"model_type":"gpt2","vocab_size":3,"n_positions":2,"n_embd":2,"n_layer":1,)"
+             R"("n_head":1,"n_inner":3)") +
+         format + "}";
+}
+
+// What save_gpt writes of such a model, but with `data` again and again in the place of its
+// elements.
+std::string file_with(const std::string& header, std::span<const std::uint8_t> data,
+                      std::size_t elements) {
+  const std::uint64_t length = header.size();
+  std::string file(sizeof(length), '\0');
+  std::memcpy(file.data(), &length, sizeof(length));
+  file += header;
+  for (std::size_t i = 0; i < elements; ++i) {
+    file += data.empty() ? '\0' : static_cast<char>(data[i % data.size()]);
+  }
+  return file;
+}
+
+// The header of the model's tensors in `format`, and how many bytes they take.
+class Header {
+ public:
+  explicit Header(std::string format) : format_(std::move(format)) {
+    plain("wte.weight", 3, 2);
+    plain("wpe.weight", 2, 2);
+    for (const std::string norm : {"h.0.ln_1", "h.0.ln_2", "ln_f"}) {
+      add(norm + ".weight", "F32", "2", 8);
+      add(norm + ".bias", "F32", "2", 8);
+    }
+    matrix("h.0.attn.c_attn", 6, 2);
+    matrix("h.0.attn.c_proj", 2, 2);
+    matrix("h.0.mlp.c_fc", 3, 2);
+    matrix("h.0.mlp.c_proj", 2, 3);
+  }
+  std::string text() const { return "{" + text_ + "}"; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void add(const std::string& name, const char* dtype, const std::string& shape,
+           std::size_t bytes) {
+    text_ += (text_.empty() ? "" : ",") + ("\"" + name) + R"(":{"dtype":")" + dtype +
+             R"(","shape":[)" + shape + R"(],"data_offsets":[)" + std::to_string(bytes_) + "," +
+             std::to_string(bytes_ + bytes) + "]}";
+    bytes_ += bytes;
+  }
+  void plain(const std::string& name, std::size_t rows, std::size_t columns) {
+    add(name, "F32", std::to_string(rows) + "," + std::to_string(columns), rows * columns * 4);
+  }
+  void matrix(const std::string& stem, std::size_t outputs, std::size_t inputs) {
+    const std::string name = stem + ".weight", rows = std::to_string(outputs) + ",";
+    if (format_ == "int8" || format_ == "int4") {
+      const std::size_t row = format_ == "int8" ? inputs : (inputs + 1) / 2;
+      add(name + "." + format_, format_ == "int8" ? "I8" : "U8", rows + std::to_string(row),
+          outputs * row);
+      add(name + ".scales", "BF16", rows + "1", outputs * 2);
+    } else {
+      const std::size_t size = format_ == "bf16" ? 2 : 4;
+      add(name, format_ == "bf16" ? "BF16" : "F32",
+          std::to_string(inputs) + "," + std::to_string(outputs), outputs * inputs * size);
+    }
+    add(stem + ".bias", "F32", std::to_string(outputs), outputs * 4);
+  }
+
+  std::string format_;
+  std::string text_;
+  std::size_t bytes_ = 0;
+};
+
+void load(const std::string& config, std::span<const std::byte> weights) {
+  try {
+    heed::load_gpt(heed::GptBytes{"input", config, weights});
+  } catch (const heed::Error& error) {
+    const bool expected = error.code() == heed::ErrorCode::corrupt_data ||
+                          error.code() == heed::ErrorCode::unsupported ||
+                          error.code() == heed::ErrorCode::invalid_argument;  // not finite
+    if (!expected) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span input(data, size);
+  constexpr const char* names[] = {"f32", "bf16", "int8", "int4"};
+  for (std::size_t format = 0; format < 4; ++format) {
+    const std::string config = config_with(formats[format]);
+    load(config, std::as_bytes(input));
+    const Header header(names[format]);
+    const std::string file = file_with(header.text(), input, header.bytes());
+    load(config, std::as_bytes(std::span(file)));
+  }
+  return 0;
+}
