@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/result_file.h"
 #include "cli/terminal/heat_map.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
@@ -36,8 +37,10 @@ constexpr std::array<Statistic, 9> all_statistics{
      {"first", &HeadStatistics::first, true, "weight on the first token"},
      {"self", &HeadStatistics::self, true, "weight on the token itself"},
      {"previous", &HeadStatistics::previous, true, "weight on the token just before"},
-     {"duplicate", &HeadStatistics::duplicate, true, "weight on earlier copies of the token"},
-     {"induction", &HeadStatistics::induction, true, "weight on what followed earlier copies"},
+     {"duplicate", &HeadStatistics::duplicate, true,
+      "weight on earlier copies of the token, where it has some"},
+     {"induction", &HeadStatistics::induction, true,
+      "weight on what followed earlier copies of the token, where it has some"},
      {"telling", &HeadStatistics::telling, true, "largest weight on a token further back"}}};
 
 // A head that gives this share to copies, or to what followed them, is about that.
@@ -54,6 +57,7 @@ struct HeadsOptions {
   bool exclude_own = false;
   std::string sort;
   std::size_t top = 0;
+  std::string out;
   bool json = false;
 };
 
@@ -110,8 +114,14 @@ std::vector<std::int32_t> tokens_to_read(const HeadsOptions& options, const Load
   return model.encode(MappedFile(options.file).text());
 }
 
-std::vector<HeadRow> scan(const HeadsOptions& options, const LoadedModel& model,
-                          const std::vector<std::int32_t>& tokens) {
+struct Scanned {
+  std::vector<HeadRow> rows;
+  std::size_t tokens = 0;
+  std::int64_t repeated = 0;  // of them, that came before
+};
+
+Scanned scan(const HeadsOptions& options, const LoadedModel& model,
+             const std::vector<std::int32_t>& tokens) {
   HeadScanOptions scanning{.stop = interrupt_flag()};
   if (!options.detect.empty()) {
     scanning.detectors.push_back(
@@ -124,15 +134,15 @@ std::vector<HeadRow> scan(const HeadsOptions& options, const LoadedModel& model,
   if (!options.file.empty()) scanning.progress = line.callback();
   const HeadScan result = scan_heads(model.gpt, tokens, scanning);
   line.clear();
-  std::vector<HeadRow> rows;
+  Scanned scanned{.rows = {}, .tokens = tokens.size(), .repeated = result.repeated_queries()};
   for (std::int64_t layer = 0; layer < result.layers(); ++layer) {
     for (std::int64_t head = 0; head < result.heads(); ++head) {
       HeadRow row{.layer = layer, .head = head, .statistics = result.statistics(layer, head)};
       if (!options.detect.empty()) row.detected = result.detection(layer, head, 0);
-      rows.push_back(row);
+      scanned.rows.push_back(row);
     }
   }
-  return rows;
+  return scanned;
 }
 
 std::vector<HeadRow> sorted(const HeadsOptions& options, std::vector<HeadRow> rows) {
@@ -188,27 +198,26 @@ void print_map(const HeadsOptions& options, const GptConfig& config,
   }
 }
 
-void print_heads(const HeadsOptions& options, const LoadedModel& model,
-                 const std::vector<HeadRow>& rows, std::size_t tokens) {
+void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
   const GptConfig& config = model.gpt.config();
   const Statistic* by = find_statistic(options.sort);
   print("\n" + screen.ink.title("What every head does") +
-        screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads\n",
-                                     grouped(static_cast<long long>(tokens)), config.layers,
-                                     config.heads)));
+        screen.ink.quiet(fmt::format("  {} tokens, {} of them seen before; {} layers of {} heads\n",
+                                     grouped(static_cast<long long>(scanned.tokens)),
+                                     grouped(scanned.repeated), config.layers, config.heads)));
   print("  " + screen.ink.quiet(fmt::format(
                    "{}: {}. Layers down, heads across.\n\n", options.sort,
                    by != nullptr ? std::string(by->meaning)
                                  : fmt::format("how well the head fits the {} pattern ({})",
                                                options.detect, options.measure))));
-  print_map(options, config, rows, screen);
+  print_map(options, config, scanned.rows, screen);
 
   std::vector<Table::Column> columns{{"head", Align::left}, {"mostly", Align::left}};
   for (const std::string& name : options.statistics) columns.push_back({name, Align::right});
   if (!options.detect.empty()) columns.push_back({options.detect + " fit", Align::right});
   Table table(columns);
-  for (const HeadRow& row : sorted(options, rows)) {
+  for (const HeadRow& row : sorted(options, scanned.rows)) {
     std::vector<std::string> cells{
         screen.ink.paint(fmt::format("{}.{}", row.layer, row.head), colour::orange),
         what_it_does(row.statistics)};
@@ -222,12 +231,15 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model,
 }
 
 void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
-                      const std::vector<HeadRow>& rows, std::size_t tokens) {
-  OrderedJson document{{"model", model.name}, {"tokens", tokens}, {"heads", OrderedJson::array()}};
+                      const Scanned& scanned) {
+  OrderedJson document{{"model", model.name},
+                       {"tokens", scanned.tokens},
+                       {"repeated_tokens", scanned.repeated},
+                       {"heads", OrderedJson::array()}};
   if (!options.detect.empty()) {
     document["detect"] = {{"pattern", options.detect}, {"measure", options.measure}};
   }
-  for (const HeadRow& row : sorted(options, rows)) {
+  for (const HeadRow& row : sorted(options, scanned.rows)) {
     OrderedJson head{{"layer", row.layer}, {"head", row.head}};
     for (const Statistic& statistic : all_statistics) {
       head[std::string(statistic.name)] = json_number(row.statistics.*statistic.value);
@@ -238,13 +250,54 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
   print_json(document);
 }
 
+// Layers by heads of what they are sorted by; all statistics as arrays.
+void write_heads(const HeadsOptions& options, const LoadedModel& model,
+                 const std::vector<std::int32_t>& tokens, const Scanned& scanned) {
+  const GptConfig& config = model.gpt.config();
+  const Shape shape{config.layers, config.heads};
+  std::vector<std::pair<std::string, Tensor<float>>> arrays;
+  const auto array_of = [&](std::string_view name) {
+    Tensor<float> values(shape);
+    for (std::int64_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(scanned.rows[static_cast<std::size_t>(i)].value(name));
+    }
+    return values;
+  };
+  for (const Statistic& statistic : all_statistics) {
+    arrays.emplace_back(statistic.name, array_of(statistic.name));
+  }
+  if (!options.detect.empty()) arrays.emplace_back("detected", array_of("detected"));
+  const Tensor<float> shown = array_of(options.sort);
+  const Statistic* by = find_statistic(options.sort);
+  Result result{
+      .text = {.title = "What every head does: " + options.sort,
+               .caption = figure_caption(model, tokens) +
+                          fmt::format(" {}, as a mean over the queries of {} tokens.",
+                                      by != nullptr ? std::string(by->meaning)
+                                                    : "Fit to the " + options.detect + " pattern",
+                                      scanned.tokens)},
+      .draw = [&](const FigureText& text) {
+        return draw_heat_map({.values = shown.view(),
+                              .row_labels = numbered("L", config.layers),
+                              .column_labels = numbered("H", config.heads),
+                              .row_axis = "layer",
+                              .column_axis = "head",
+                              .value_name = options.sort},
+                             text);
+      }};
+  for (const auto& [name, values] : arrays) result.arrays.push_back({name, values.view()});
+  write_result(options.out, result);
+}
+
 void heads(HeadsOptions& options) {
+  check_out(options.out);
   check_options(options);
   const LoadedModel model = load_model(options.model);
   const std::vector<std::int32_t> tokens = tokens_to_read(options, model);
-  const std::vector<HeadRow> rows = scan(options, model, tokens);
-  if (options.json) return print_heads_json(options, model, rows, tokens.size());
-  print_heads(options, model, rows, tokens.size());
+  const Scanned scanned = scan(options, model, tokens);
+  write_heads(options, model, tokens, scanned);
+  if (options.json) return print_heads_json(options, model, scanned);
+  print_heads(options, model, scanned);
 }
 
 }  // namespace
@@ -287,6 +340,7 @@ void add_heads_command(CLI::App& app) {
   command->add_option("--top", options->top, "List K heads alone [all]")
       ->check(CLI::PositiveNumber)
       ->type_name("K");
+  add_out_option(*command, options->out);
   add_json_option(*command, options->json);
   command->callback([options] { heads(*options); });
 }

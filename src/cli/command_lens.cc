@@ -24,6 +24,7 @@ struct LensCommandOptions {
   std::int64_t steps = 64;
   std::size_t top = 0;  // 0: 5 in the lens, 24 in an attribution
   bool without_norm = false;
+  bool residual = false;
   std::string out;
   bool json = false;
 };
@@ -33,8 +34,13 @@ void check_options(const LensCommandOptions& options) {
   if (options.attribute.empty() && !options.against.empty()) {
     fail_usage("--against is what an --attribute is compared with; give one");
   }
-  if (!options.attribute.empty() && !options.token.empty()) {
-    fail_usage("give either --token, to follow it through the layers, or --attribute");
+  const int views = (options.attribute.empty() ? 0 : 1) + (options.token.empty() ? 0 : 1) +
+                    (options.residual ? 1 : 0);
+  if (views > 1) {
+    fail_usage("give one of --token, to follow it through the layers, --attribute and --residual");
+  }
+  if (options.residual && options.by != "component" && options.by != "head") {
+    fail_usage("the stream is taken apart by component or by head, not by " + options.by);
   }
 }
 
@@ -90,10 +96,23 @@ void show_attribution(const LensCommandOptions& options, const ExplainedText& te
   print_json(document);
 }
 
+void show_residual(const LensCommandOptions& options, const ExplainedText& text) {
+  const ResidualUnit unit = options.by == "head" ? ResidualUnit::head : ResidualUnit::component;
+  const ResidualParts residual =
+      take_residual_apart(text.model.gpt, text.tokens, unit, options.position);
+  const std::size_t top = options.top == 0 ? 24 : options.top;
+  write_residual(options.out, text, residual, top);
+  if (!options.json) return print_residual(text, residual, top);
+  OrderedJson document = document_of(text);
+  document["residual"] = residual_json(residual);
+  print_json(document);
+}
+
 void lens(const LensCommandOptions& options) {
   check_options(options);
   const LoadedModel model = load_model(options.model);
   const ExplainedText text{.model = model, .tokens = read_tokens(options.text, model)};
+  if (options.residual) return show_residual(options, text);
   if (options.attribute.empty()) return show_lens(options, text);
   show_attribution(options, text);
 }
@@ -102,25 +121,6 @@ void lens(const LensCommandOptions& options) {
 
 std::string ExplainedText::name(std::int32_t token) const {
   return "“" + visible(model.token_bytes(token)) + "”";
-}
-
-std::int32_t single_token(const LoadedModel& model, const std::string& text,
-                          const std::string& option) {
-  const std::int64_t size = model.gpt.config().vocabulary_size;
-  if (text.size() > 1 && text[0] == '#' &&
-      text.find_first_not_of("0123456789", 1) == std::string::npos) {
-    const std::int32_t id = parse_token_ids(text.substr(1)).front();
-    if (id >= size) fail_usage(fmt::format("{} {}: ids are 0 to {}", option, text, size - 1));
-    return id;
-  }
-  const std::vector<std::int32_t> ids = model.encode(text);
-  if (ids.size() == 1) return ids.front();
-  std::string pieces;
-  for (const std::string& bytes : model.token_bytes(ids)) {
-    pieces += (pieces.empty() ? "" : " | ") + visible(bytes);
-  }
-  fail_usage(
-      fmt::format("{} {} is {} tokens, not one: {}", option, in_quotes(text), ids.size(), pieces));
 }
 
 void add_lens_command(CLI::App& app) {
@@ -140,6 +140,10 @@ void add_lens_command(CLI::App& app) {
       ->type_name("WORD");
   command->add_option("--against", options->against, "With --attribute: above this token's logit")
       ->type_name("WORD");
+  command->add_flag(
+      "--residual", options->residual,
+      "What the last stream is made of: what each layer, or with --by head each head, "
+      "wrote to it");
   command
       ->add_option("--by", options->by,
                    "With --attribute: component, head, neuron, source (what each head reads where) "
@@ -149,7 +153,7 @@ void add_lens_command(CLI::App& app) {
       ->type_name("PART");
   command
       ->add_option("--position", options->position,
-                   "With --attribute: the position that predicts, from 0; -1 is the last")
+                   "With --attribute and --residual: the position, from 0; -1 is the last")
       ->capture_default_str()
       ->type_name("T");
   command->add_option("--steps", options->steps, "Of --by input: points of the integral")
@@ -157,8 +161,9 @@ void add_lens_command(CLI::App& app) {
       ->capture_default_str()
       ->type_name("N");
   command
-      ->add_option("--top", options->top,
-                   "Tokens in each cell of the lens [5], or terms of an attribution [24]")
+      ->add_option(
+          "--top", options->top,
+          "Tokens in each cell of the lens [5], or terms of an attribution or of the stream [24]")
       ->check(CLI::PositiveNumber)
       ->type_name("K");
   add_out_option(*command, options->out);

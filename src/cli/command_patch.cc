@@ -14,18 +14,21 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/patch_map.h"
+#include "cli/result_file.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "microscope/intervention_text.h"
 #include "microscope/patch.h"
+#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {
 
 struct PatchOptions {
   std::string model = "starter";
+  std::string dtype;
   std::string clean;
   std::string corrupted;
   std::string clean_tokens;
@@ -34,6 +37,7 @@ struct PatchOptions {
   std::string wrong;
   std::string metric = "logit-difference";
   std::string grid = "resid_pre";
+  std::string method = "exact";
   std::string head;
   std::string out;
   std::int64_t memory_mebibytes = 256;
@@ -57,20 +61,9 @@ std::vector<std::int32_t> prompt(const std::string& text, const std::string& tok
   return tokens.empty() ? model.encode(text) : parse_token_ids(tokens);
 }
 
-// The one token of an answer; "#17" is the token of that id.
-std::int32_t single_token(const std::string& text, const char* option, const LoadedModel& model) {
+std::int32_t answer_token(const LoadedModel& model, const std::string& text, const char* option) {
   if (text.empty()) fail_usage(fmt::format("this metric needs {}", option));
-  if (text.starts_with('#')) return parse_token_ids(text.substr(1)).front();
-  const std::vector<std::int32_t> tokens = model.encode(text);
-  if (tokens.size() != 1) {
-    std::string pieces;
-    for (const std::int32_t token : tokens) pieces += " " + visible(model.token_bytes(token));
-    fail_usage(
-        fmt::format("{} '{}' is {} tokens ({}), and a metric compares single ones; a word "
-                    "after a space is often one: ' {}'",
-                    option, text, tokens.size(), pieces.substr(1), text));
-  }
-  return tokens.front();
+  return single_token(model, text, option);
 }
 
 PatchRequest make_request(const PatchOptions& options, const LoadedModel& model) {
@@ -79,11 +72,12 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
       .corrupted = prompt(options.corrupted, options.corrupted_tokens, "corrupted", model),
       .grid = patch_grid_from_name(options.grid)};
   request.metric.kind = metric_kind(options.metric);
+  if (options.method == "attribution") request.method = PatchMethod::attribution;
   if (request.metric.kind != PatchMetric::Kind::kl) {
-    request.metric.answer = single_token(options.answer, "--answer", model);
+    request.metric.answer = answer_token(model, options.answer, "--answer");
   }
   if (request.metric.kind == PatchMetric::Kind::logit_difference) {
-    request.metric.wrong = single_token(options.wrong, "--wrong", model);
+    request.metric.wrong = answer_token(model, options.wrong, "--wrong");
   }
   if (!options.head.empty()) {
     const auto places = parse_places(model.gpt.config(), options.head);
@@ -93,7 +87,9 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
     request.layer = places[0].site.layer;
     request.head = places[0].where.heads[0];
   }
-  if (!options.out.empty()) request.results = options.out + ".cells";
+  if (!options.out.empty() && request.method == PatchMethod::exact) {
+    request.results = options.out + ".cells";
+  }
   request.memory = options.memory_mebibytes << 20;
   return request;
 }
@@ -130,6 +126,17 @@ std::vector<std::string> column_names(const PatchResult& result,
   return names;
 }
 
+std::string column_axis(const PatchResult& result, const std::vector<std::string>& tokens) {
+  if (result.grid >= PatchGrid::head_out && result.grid <= PatchGrid::head_pattern) return "head";
+  return result.columns > std::ssize(tokens) ? "head and position" : "token";
+}
+
+std::string joined(const LoadedModel& model, const std::vector<std::int32_t>& tokens) {
+  std::string text;
+  for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
+  return printable(text);
+}
+
 OrderedJson result_json(const PatchOptions& options, const LoadedModel& model,
                         const PatchRequest& request, const PatchResult& result) {
   OrderedJson values = OrderedJson::array();
@@ -148,6 +155,7 @@ OrderedJson result_json(const PatchOptions& options, const LoadedModel& model,
   return {{"model", model.name},
           {"grid", options.grid},
           {"metric", options.metric},
+          {"method", options.method},
           {"clean_tokens", tokens_json(model, request.clean)},
           {"corrupted_tokens", tokens_json(model, request.corrupted)},
           {"clean", json_number(result.clean)},
@@ -168,7 +176,9 @@ void print_result(const PatchOptions& options, const LoadedModel& model,
   print("\n" + ink.title("Patching " + options.grid) +
         ink.quiet(fmt::format("  {}: clean {:.4g}, corrupted {:.4g}\n", options.metric,
                               result.clean, result.corrupted)));
-  print(ink.quiet("  How much of the clean prompt's metric a cell brings back, in %.\n\n"));
+  print(ink.quiet(
+      fmt::format("  How much of the clean prompt's metric a cell brings back, in %{}.\n\n",
+                  request.method == PatchMethod::exact ? "" : ", estimated from gradients")));
   const auto rows = row_names(result, tokens);
   const auto columns = column_names(result, tokens);
   print_patch_map(result, rows, columns, terminal);
@@ -191,21 +201,61 @@ void print_result(const PatchOptions& options, const LoadedModel& model,
   print("\n" + table.text(ink));
 }
 
+void write_grid(const PatchOptions& options, const LoadedModel& model, const PatchRequest& request,
+                const PatchResult& result) {
+  if (options.out.ends_with(".json")) {
+    const OrderedJson document = result_json(options, model, request, result);
+    return write_text_file(
+        options.out, document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+  }
+  Tensor<float> values(Shape{result.rows, result.columns});
+  Tensor<float> recovered(values.shape());
+  for (std::int64_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(result.values[static_cast<std::size_t>(i)]);
+    recovered[i] = static_cast<float>(result.recovered(i / result.columns, i % result.columns));
+  }
+  const std::vector<std::string> labels = axis_labels(model, request.clean);
+  const bool edges = is_edge_grid(result.grid);
+  write_result(
+      options.out,
+      {.text = {.title = "What brings the answer back: " + options.grid,
+                .caption =
+                    figure_caption(model, request.clean) +
+                    fmt::format(
+                        " Each cell puts one {} of it into the pass over “{}”{}. "
+                        "0 is that pass ({} {:.4g}), 1 the pass over the text "
+                        "above ({:.4g}).",
+                        options.grid, joined(model, request.corrupted),
+                        request.method == PatchMethod::exact ? "" : ", estimated to first order",
+                        options.metric, result.corrupted, result.clean)},
+       .draw =
+           [&](const FigureText& text) {
+             return draw_heat_map({.values = std::as_const(recovered).view(),
+                                   .row_labels = row_names(result, labels),
+                                   .column_labels = column_names(result, labels),
+                                   .row_axis = edges ? "query" : "layer",
+                                   .column_axis = edges ? "key" : column_axis(result, labels),
+                                   .value_name = "recovered",
+                                   .scale = FigureScale::diverging},
+                                  text);
+           },
+       .arrays = {{"values", std::as_const(values).view()},
+                  {"recovered", std::as_const(recovered).view()}}});
+}
+
 void patch(const PatchOptions& options) {
-  const LoadedModel model = load_model(options.model);
+  check_out(options.out);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
   PatchRequest request = make_request(options, model);
   ProgressLine line;
-  request.progress = line.callback();
-  request.stop = interrupt_flag();
+  request.progress = [&line](std::int64_t done, std::int64_t cells) {
+    line.update({"patching cells", done, cells});
+    return !stop_requested(interrupt_flag());
+  };
   const PatchResult result = patch_sweep(model.gpt, request);
   line.clear();
-  if (!options.out.empty()) {
-    write_text_file(options.out,
-                    result_json(options, model, request, result)
-                            .dump(-1, ' ', false, OrderedJson::error_handler_t::replace) +
-                        "\n");
-    remove_file(request.results);
-  }
+  write_grid(options, model, request, result);
+  if (!request.results.empty()) remove_file(request.results);
   if (options.json) return print_json(result_json(options, model, request, result));
   print_result(options, model, request, result);
 }
@@ -217,6 +267,7 @@ void add_patch_command(CLI::App& app) {
       add_command(app, "patch", "Put parts of one prompt's pass into another's, cell by cell");
   auto options = std::make_shared<PatchOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   const auto add = [&](const char* name, std::string& text, const char* type,
                        const char* description) {
     return command->add_option(name, text, description)->type_name(type);
@@ -235,10 +286,17 @@ void add_patch_command(CLI::App& app) {
   command->add_option("--grid", options->grid, "What a cell puts back: " + grids)
       ->type_name("GRID")
       ->capture_default_str();
+  command
+      ->add_option("--method", options->method,
+                   "exact, or attribution: every cell estimated from gradients, to first order, in "
+                   "the time of a few passes")
+      ->check(CLI::IsMember({"exact", "attribution"}))
+      ->capture_default_str()
+      ->type_name("METHOD");
   add("--head", options->head, "HEAD", "Whose edges an edge grid patches, such as L2H3");
   add("-o,--out", options->out, "FILE",
-      "Write the JSON here; cells are kept in FILE.cells, so that the same call goes on after an "
-      "interruption");
+      "Also write the grid: .json, a figure (.svg, .png, .html) or arrays (.npz, .safetensors, "
+      ".csv); cells are kept in FILE.cells, so that the same call goes on after an interruption");
   command
       ->add_option("--memory", options->memory_mebibytes,
                    "MiB that cells computed together may take")

@@ -8,6 +8,7 @@
 #include "base/index_list.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
@@ -28,18 +29,10 @@ struct TraceOptions {
   std::string budget = "1GiB";
   std::int64_t new_tokens = 0;
   std::string logit, against;
+  InterventionOptions interventions;
   std::string out;
   bool json = false;
 };
-
-std::int32_t single_token(const LoadedModel& model, const std::string& text) {
-  const std::vector<std::int32_t> ids = model.require_tokenizer().encode(text);
-  if (ids.size() != 1) {
-    fail_usage(fmt::format("'{}' is {} tokens, and a logit is one token's: mind the space in front",
-                           text, ids.size()));
-  }
-  return ids.front();
-}
 
 GradientTarget gradient_target(const TraceOptions& options, const LoadedModel& model) {
   GradientTarget target;
@@ -47,11 +40,12 @@ GradientTarget gradient_target(const TraceOptions& options, const LoadedModel& m
     fail_usage("--against is what a --logit is compared with; give one");
   }
   if (!options.logit.empty()) {
-    target.logits.push_back({.position = -1, .token = single_token(model, options.logit)});
+    target.logits.push_back(
+        {.position = -1, .token = single_token(model, options.logit, "--logit")});
   }
   if (!options.against.empty()) {
     target.logits.push_back(
-        {.position = -1, .token = single_token(model, options.against), .weight = -1});
+        {.position = -1, .token = single_token(model, options.against, "--against"), .weight = -1});
   }
   return target;
 }
@@ -144,9 +138,11 @@ void trace_text(const TraceOptions& options) {
   if (!target.logits.empty() && !asks_for_gradients(request)) {
     fail_usage("--logit says what gradients are of, and no point asks for one: add _grad to it");
   }
-  const Trace trace = options.new_tokens > 0
-                          ? trace_generation(model.gpt, tokens, options.new_tokens, request)
-                          : trace_prompt(model.gpt, tokens, request, target);
+  const auto editor = make_interventions(options.interventions, model, tokens);
+  const Trace trace =
+      options.new_tokens > 0
+          ? trace_generation(model.gpt, tokens, options.new_tokens, request, editor.get())
+          : trace_prompt(model.gpt, tokens, request, target, editor.get());
   if (!options.out.empty()) write_trace(options, trace);
   if (options.json) return print_trace_json(options, trace, model);
   print_trace(options, trace);
@@ -193,6 +189,7 @@ void add_trace_command(CLI::App& app) {
       ->add_option("--out", options->out, "Write the arrays: FILE.npz, .safetensors, .json or .csv")
       ->type_name("FILE");
   add_json_option(*command, options->json);
+  add_intervention_options(*command, options->interventions);
   command->callback([options] { trace_text(*options); });
 }
 

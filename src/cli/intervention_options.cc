@@ -1,11 +1,118 @@
 #include "cli/intervention_options.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
+#include "engine/edits.h"
 #include "microscope/intervention_text.h"
 
 namespace heed::cli {
+namespace {
+
+std::vector<float> read_vector(const std::string& file) {
+  const Json document = parse_json(read_text_file(file), file);
+  const auto is_number = [](const Json& value) { return value.is_number(); };
+  require(document.is_array() && !document.empty() && std::ranges::all_of(document, is_number),
+          ErrorCode::invalid_argument, "{} holds no list of numbers such as [0.5, -1.25]", file);
+  return document.get<std::vector<float>>();
+}
+
+// The options as the library knows them.
+class EditList {
+ public:
+  EditList(const InterventionOptions& options, const LoadedModel& model,
+           std::span<const std::int32_t> tokens, std::int64_t first_position)
+      : options_(options),
+        model_(model),
+        tokens_(tokens.begin(), tokens.end()),
+        first_position_(first_position) {}
+
+  std::vector<Edit> make() {
+    for (const std::string& where : options_.ablate) add(where, SetZero{});
+    for (const std::string& where : options_.mean) add(where, SetMean{{text(options_.mean_text)}});
+    for (const std::string& option : options_.scale) {
+      const auto [where, factor] = parse_assignment(option, "--scale L2H3=0.5");
+      add(where, ScaleBy{parse_factor(factor)});
+    }
+    for (const std::string& option : options_.add) {
+      const auto [where, file] = parse_assignment(option, "--add L2.mlp=FILE");
+      add(where, AddVector{read_vector(file)});
+    }
+    add_steering();
+    for (const std::string& where : options_.replace) replace(where);
+    for (const std::string& where : options_.freeze) {
+      add(where, FreezePattern{text(options_.freeze_text)});
+    }
+    for (const std::string& option : options_.cut) {
+      HeadEdges cut = parse_edges(option);
+      add(cut.head,
+          CutEdges{std::move(cut.edges),
+                   options_.renormalise ? CutEdges::Rest::renormalised : CutEdges::Rest::kept});
+    }
+    return std::move(edits_);
+  }
+
+ private:
+  template <class Change>
+  void add(std::string where, Change change) {
+    edits_.push_back({std::move(where), std::move(change), first_position_});
+  }
+
+  std::vector<std::int32_t> text(const std::string& given) const {
+    return given.empty() ? tokens_ : model_.encode(given);
+  }
+
+  void add_steering() {
+    if (options_.steer.empty()) return;
+    if (options_.steer_to.empty()) fail_usage("--steer needs a --steer-to TEXT to move towards");
+    for (const std::string& option : options_.steer) {
+      const auto [where, factor] = parse_assignment(option, "--steer resid_pre2=4");
+      SteerBy steer{.factor = parse_factor(factor), .toward = model_.encode(options_.steer_to)};
+      if (!options_.steer_from.empty()) steer.away = model_.encode(options_.steer_from);
+      add(where, std::move(steer));
+    }
+  }
+
+  // Values go to the position that they come from, so that both texts must have it.
+  void replace(const std::string& where) {
+    if (options_.replace_text.empty()) fail_usage("--replace needs a --replace-text TEXT");
+    const std::vector<std::int32_t> other = model_.encode(options_.replace_text);
+    for (const InterventionPlace& place : parse_places(model_.gpt.config(), where)) {
+      const bool all = where.find('@') == std::string::npos;
+      const bool open = place.where.last_position == Selection{}.last_position;
+      const bool fits = all || open ? other.size() == tokens_.size()
+                                    : place.where.last_position < std::ssize(other);
+      if (!fits) {
+        fail_usage(
+            fmt::format("--replace-text has {} tokens and the text {}: choose positions "
+                        "that both have, such as {}@{}",
+                        other.size(), tokens_.size(), where.substr(0, where.find('@')),
+                        std::min(other.size(), tokens_.size()) - 1));
+      }
+    }
+    add(where, TakeFromText{other});
+  }
+
+  const InterventionOptions& options_;
+  const LoadedModel& model_;
+  std::vector<std::int32_t> tokens_;
+  std::int64_t first_position_;
+  std::vector<Edit> edits_;
+};
+
+}  // namespace
+
+bool InterventionOptions::any() const {
+  return std::ranges::any_of(
+      std::array{&ablate, &mean, &scale, &add, &steer, &replace, &freeze, &cut},
+      [](const auto* texts) { return !texts->empty(); });
+}
 
 void add_intervention_options(CLI::App& command, InterventionOptions& options) {
   const auto add = [&command](const char* name, std::vector<std::string>& texts, const char* type,
@@ -16,17 +123,31 @@ void add_intervention_options(CLI::App& command, InterventionOptions& options) {
         ->group("Interventions");
   };
   add("--ablate", options.ablate, "WHERE",
-      "Set to zero: L2H3 a head, L2N17 a neuron, L2, L2.attn, L2.mlp, or a point by name; "
-      "@5, @3-7 or @4- chooses positions; may be repeated");
+      "Set to zero: L2H3 a head (L2H3.q, .k, .v, .pattern its points), L2N17 a neuron, L2, "
+      "L2.attn, L2.mlp, or a point by name; @5, @3-7 or @4- chooses positions; this and the "
+      "others may be repeated");
   add("--mean", options.mean, "WHERE", "Set to the mean over --mean-text");
   add("--scale", options.scale, "WHERE=X", "Multiply, such as L2H3=0.5");
+  add("--add", options.add, "WHERE=FILE",
+      "Add the vector in a JSON file, such as resid_post2=vector.json");
+  add("--steer", options.steer, "WHERE=X",
+      "Add X times what --steer-to means above --steer-from, such as resid_pre2=4");
+  add("--replace", options.replace, "WHERE",
+      "Put in what is there in --replace-text, position by position");
+  add("--freeze", options.freeze, "WHERE",
+      "Keep the pattern of a head or a block, such as L2H3 or L2, as it is in --freeze-text");
   add("--cut", options.cut, "EDGES",
       "Cut a head's edges from query to key positions, such as 'L1H0:7>3'");
-  command
-      .add_option("--mean-text", options.mean_text,
-                  "The text whose mean --mean takes [the text that is read]")
-      ->type_name("TEXT")
-      ->group("Interventions");
+  const auto add_text = [&command](const char* name, std::string& text, const char* description) {
+    command.add_option(name, text, description)->type_name("TEXT")->group("Interventions");
+  };
+  add_text("--mean-text", options.mean_text,
+           "The text whose mean --mean takes [the text that is read]");
+  add_text("--steer-to", options.steer_to, "The text that --steer moves towards");
+  add_text("--steer-from", options.steer_from, "And the one that it moves away from [none]");
+  add_text("--replace-text", options.replace_text, "The text whose values --replace puts in");
+  add_text("--freeze-text", options.freeze_text,
+           "The text whose patterns --freeze keeps [the text that is read]");
   command
       .add_flag("--renormalise", options.renormalise,
                 "What is left of a row after --cut sums to one again")
@@ -38,38 +159,8 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
                                                   std::span<const std::int32_t> tokens,
                                                   std::int64_t first_position) {
   if (!options.any()) return nullptr;
-  const GptConfig& config = model.gpt.config();
-  std::vector<Intervention> all;
-  const auto add = [&](InterventionPlace place, Change change) {
-    Intervention& added = all.emplace_back();
-    added.site = place.site;
-    added.where = std::move(place.where);
-    added.change = std::move(change);
-  };
-  for (const std::string& text : options.ablate) {
-    for (InterventionPlace& place : parse_places(config, text)) add(std::move(place), SetZero{});
-  }
-  std::vector<std::vector<std::int32_t>> set{{tokens.begin(), tokens.end()}};
-  if (!options.mean_text.empty()) set[0] = model.encode(options.mean_text);
-  for (const std::string& text : options.mean) {
-    for (InterventionPlace& place : parse_places(config, text)) {
-      const Site site = place.site;
-      add(std::move(place), SetRow{mean_row(model.gpt, site, set)});
-    }
-  }
-  for (const std::string& text : options.scale) {
-    for (Intervention& scale : parse_scale(config, text)) all.push_back(std::move(scale));
-  }
-  for (const std::string& text : options.cut) {
-    all.push_back(parse_cut(
-        config, text, options.renormalise ? CutEdges::Rest::renormalised : CutEdges::Rest::kept));
-  }
-  for (Intervention& intervention : all) {
-    Selection& where = intervention.where;
-    where.first_position = std::max(where.first_position, first_position);
-    where.last_position = std::max(where.last_position, where.first_position);
-  }
-  return std::make_unique<Interventions>(config, std::move(all));
+  const std::vector<Edit> edits = EditList(options, model, tokens, first_position).make();
+  return std::make_unique<Interventions>(model.gpt.config(), resolve_edits(model.gpt, edits));
 }
 
 }  // namespace heed::cli

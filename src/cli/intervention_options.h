@@ -14,20 +14,31 @@
 namespace heed::cli {
 
 struct InterventionOptions {
-  std::vector<std::string> ablate;  // places, see microscope/intervention_text.h
+  // Places (see microscope/intervention_text.h), some with a value or edges behind them.
+  std::vector<std::string> ablate;
   std::vector<std::string> mean;
   std::vector<std::string> scale;
+  std::vector<std::string> add;
+  std::vector<std::string> steer;
+  std::vector<std::string> replace;
+  std::vector<std::string> freeze;
   std::vector<std::string> cut;
-  std::string mean_text;  // empty: the text that is read
+  // Texts that they take values of; empty: the text that is read.
+  std::string mean_text;
+  std::string steer_to;
+  std::string steer_from;
+  std::string replace_text;
+  std::string freeze_text;
   bool renormalise = false;
 
-  bool any() const { return !(ablate.empty() && mean.empty() && scale.empty() && cut.empty()); }
+  bool any() const;
 };
 
 void add_intervention_options(CLI::App& command, InterventionOptions& options);
 
 // What they ask for, first changing positions from `first_position` on; null when they ask for
-// nothing. Throws Error{invalid_argument} for a place that there is not.
+// nothing. Throws what EditedModel throws, and Error{invalid_argument} for
+// options that lack something.
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,

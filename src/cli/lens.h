@@ -1,4 +1,4 @@
-// The views of `heed lens`: the logit lens, and what a logit is made of.
+// The views of `heed lens`: the logit lens, what a logit is made of, and the last stream.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,7 @@
 #include "microscope/attribution.h"
 #include "microscope/logit_gradients.h"
 #include "microscope/logit_lens.h"
+#include "microscope/residual_parts.h"
 
 namespace heed::cli {
 
@@ -20,11 +21,6 @@ struct ExplainedText {
 
   std::string name(std::int32_t token) const;  // as people see it: “␣mole”
 };
-
-// The one token that `text` is, or the id 17 written as #17. Throws Error{invalid_argument} naming
-// `option` and the tokens where there are several.
-std::int32_t single_token(const LoadedModel& model, const std::string& text,
-                          const std::string& option);
 
 struct LensRequest {
   LensOptions options;
@@ -46,6 +42,11 @@ OrderedJson integrated_json(const ExplainedText& text, const LogitQuestion& ques
                             const IntegratedGradients& integrated);
 void write_integrated(const std::string& path, const ExplainedText& text,
                       const LogitQuestion& question, const IntegratedGradients& integrated);
+
+void print_residual(const ExplainedText& text, const ResidualParts& residual, std::size_t top);
+OrderedJson residual_json(const ResidualParts& residual);
+void write_residual(const std::string& path, const ExplainedText& text,
+                    const ResidualParts& residual, std::size_t top);
 
 // "the logit of “␣mole” over “␣bank”".
 std::string question_text(const ExplainedText& text, const LogitQuestion& question);

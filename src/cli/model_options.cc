@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/terminal/text.h"
+#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 
@@ -75,6 +77,26 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text) {
   }
   if (ids.empty()) fail_usage("there are no token ids in '" + text + "'; write them like 5,17,4");
   return ids;
+}
+
+std::int32_t single_token(const LoadedModel& model, const std::string& text,
+                          const std::string& option) {
+  const std::int64_t size = model.gpt.config().vocabulary_size;
+  if (text.size() > 1 && text[0] == '#' &&
+      text.find_first_not_of("0123456789", 1) == std::string::npos) {
+    const std::int32_t id = parse_token_ids(text.substr(1)).front();
+    if (id >= size) fail_usage(fmt::format("{} {}: ids are 0 to {}", option, text, size - 1));
+    return id;
+  }
+  const std::vector<std::int32_t> ids = model.encode(text);
+  if (ids.size() == 1) return ids.front();
+  std::string pieces;
+  for (const std::string& bytes : model.token_bytes(ids)) {
+    pieces += (pieces.empty() ? "" : " | ") + visible(bytes);
+  }
+  fail_usage(fmt::format(
+      "{} {} is {} tokens, not one: {}{}", option, in_quotes(text), ids.size(), pieces,
+      text.starts_with(' ') ? "" : "; a word after a space is often one, such as ' " + text + "'"));
 }
 
 std::string read_standard_input(const std::string& wanted) {

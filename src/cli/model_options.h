@@ -42,6 +42,11 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
 // "5,17, 4" as ids.
 std::vector<std::int32_t> parse_token_ids(const std::string& text);
 
+// The one token that `text` is, or the id 17 written as #17. Throws Error{invalid_argument} naming
+// `option` and the tokens where there are several.
+std::int32_t single_token(const LoadedModel& model, const std::string& text,
+                          const std::string& option);
+
 // All of standard input; for a terminal, Error{invalid_argument} with `wanted`: nobody would know
 // that the command waits.
 std::string read_standard_input(const std::string& wanted);

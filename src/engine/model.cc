@@ -1,14 +1,10 @@
 // The public facade: heed's own types in, standard types out.
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/threads.h"
 #include "engine/model_parts.h"
+#include "engine/model_passes.h"
 #include "engine/read_attention.h"
 #include "engine/traced_generation.h"
-#include "generate/generator.h"
-#include "generate/sampler.h"
-#include "generate/session.h"
 #include "heed/heed.h"
 #include "microscope/activation_trace.h"
 #include "microscope/trace.h"
@@ -16,16 +12,6 @@
 
 namespace heed {
 namespace {
-
-SamplingOptions sampling_options(const Model::Sampling& sampling) {
-  return {.temperature = sampling.temperature,
-          .top_k = sampling.top_k,
-          .top_p = sampling.top_p,
-          .min_p = sampling.min_p,
-          .repeat_penalty = sampling.repeat_penalty,
-          .repeat_last_n = sampling.repeat_last_n,
-          .seed = sampling.seed};
-}
 
 std::vector<float> to_vector(std::span<const float> values) {
   return {values.begin(), values.end()};
@@ -65,27 +51,12 @@ std::string Model::decode(std::span<const std::int32_t> tokens) const {
 }
 
 std::vector<float> Model::logits(std::span<const std::int32_t> tokens) const {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  Session session(parts_->model.gpt, std::ssize(tokens));
-  return to_vector(session.feed(tokens));
+  return next_logits(parts_->model, tokens, nullptr);
 }
 
 std::vector<Model::Next> Model::predict(std::span<const std::int32_t> tokens,
                                         const Sampling& sampling, std::size_t most) const {
-  const std::vector<Candidate> candidates =
-      trace_candidates(logits(tokens), sampling_options(sampling), tokens);
-  const std::size_t count = most == 0 ? candidates.size() : std::min(most, candidates.size());
-  std::vector<Next> next;
-  for (const Candidate& candidate : std::span(candidates).first(count)) {
-    next.push_back({.token = candidate.token,
-                    .text = parts_->model.token_bytes(candidate.token),
-                    .logit = candidate.logit,
-                    .probability = candidate.probability(SamplingStage::model),
-                    .drawn = candidate.probability(SamplingStage::temperature),
-                    .filtered = candidate.kept() ? std::string_view{}
-                                                 : sampling_stage_name(candidate.removed_by)});
-  }
-  return next;
+  return next_tokens(parts_->model, logits(tokens), tokens, {sampling, most});
 }
 
 Model::Generation Model::generate(std::string_view prompt, const GenerateOptions& options,
@@ -96,20 +67,7 @@ Model::Generation Model::generate(std::string_view prompt, const GenerateOptions
 Model::Generation Model::generate(std::span<const std::int32_t> prompt,
                                   const GenerateOptions& options,
                                   const TextCallback& callback) const {
-  std::atomic<bool> enough{false};
-  heed::GenerateOptions inner{.max_new_tokens = options.max_new_tokens,
-                              .sampling = sampling_options(options.sampling),
-                              .stop_strings = options.stop,
-                              .stop = &enough};
-  if (options.shift_context) inner.overflow = ContextOverflow::shift_window;
-  const GenerationResult result =
-      heed::generate(parts_->model.gpt, parts_->model.tokenizer.get(), prompt, inner,
-                     [&](const GenerationEvent& event) {
-                       if (callback && !event.text.empty() && !callback(event.text)) enough = true;
-                     });
-  return {.tokens = result.tokens,
-          .text = result.text,
-          .finish_reason = finish_reason_name(result.finish_reason)};
+  return continue_prompt(parts_->model, prompt, options, callback, nullptr);
 }
 
 Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {

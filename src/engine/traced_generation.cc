@@ -9,7 +9,7 @@
 namespace heed {
 
 Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
-                       std::int64_t new_tokens, const TraceRequest& request) {
+                       std::int64_t new_tokens, const TraceRequest& request, Editor* editor) {
   require(!prompt.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
   require(new_tokens >= 0, ErrorCode::invalid_argument, "{} new tokens are fewer than none",
           new_tokens);
@@ -21,6 +21,7 @@ Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
           new_tokens, gpt.config().context);
   ActivationTrace trace(gpt.config(), request, 1, positions);
   Session session(gpt, positions);
+  session.set_editor(editor);
   std::span<const float> logits = session.feed(prompt, &trace);
   for (std::int64_t i = 0; i < new_tokens; ++i) {
     const auto likeliest =

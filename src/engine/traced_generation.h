@@ -5,12 +5,14 @@
 #include <span>
 
 #include "heed/trace.h"
+#include "model/editor.h"
 #include "model/gpt.h"
 
 namespace heed {
 
-// As Model::trace_generation.
+// As Model::trace_generation; `editor` (null: nobody) changes the passes.
 Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
-                       std::int64_t new_tokens, const TraceRequest& request);
+                       std::int64_t new_tokens, const TraceRequest& request,
+                       Editor* editor = nullptr);
 
 }  // namespace heed

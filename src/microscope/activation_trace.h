@@ -54,9 +54,10 @@ class ActivationTrace final : public Probe {
 // Whether any point of the request is a gradient.
 bool asks_for_gradients(const TraceRequest& request);
 
-// As in heed/trace.h.
+// As in heed/trace.h; `editor` (null: nobody) changes the pass.
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                   const TraceRequest& request, const GradientTarget& target = {});
+                   const TraceRequest& request, const GradientTarget& target = {},
+                   Editor* editor = nullptr);
 
 // A training step of tokens (B, T) and their targets, without an update: what it sees on its way,
 // and the gradients of its mean loss.

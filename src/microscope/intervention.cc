@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "microscope/capture.h"
+#include "microscope/reading.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -57,7 +58,10 @@ class Examiner {
     require(std::isfinite(scale.factor), ErrorCode::invalid_argument,
             "{} is scaled by {}, which is no finite number", name_, scale.factor);
   }
-  void fits(const AddVector& add) const { check_row(std::ssize(add.vector), shape_.width, "adds"); }
+  void fits(const AddVector& add) const {
+    const bool by_head = shape_.has_heads && std::ssize(add.vector) == shape_.width * config_.heads;
+    if (!by_head) check_row(std::ssize(add.vector), shape_.width, "adds");
+  }
   void fits(const SetRow& set) const {
     check_row(std::ssize(set.row), shape_.width * (shape_.has_heads ? config_.heads : 1), "sets");
   }
@@ -115,7 +119,11 @@ class RowChanger {
     each([&](float& value, auto...) { value *= scale.factor; });
   }
   void operator()(const AddVector& add) const {
-    each([&](float& value, std::int64_t, std::int64_t i) { value += add.vector[i]; });
+    const std::int64_t width = row_.extent(row_.rank() - 1);
+    const bool by_head = std::ssize(add.vector) > width;
+    each([&](float& value, std::int64_t head, std::int64_t i) {
+      value += add.vector[by_head ? head * width + i : i];
+    });
   }
   void operator()(const SetRow& set) const {
     const std::int64_t width = row_.extent(row_.rank() - 1);
@@ -264,22 +272,23 @@ std::vector<float> mean_row(const Gpt& gpt, const Site& site,
   std::vector<double> sums(static_cast<std::size_t>(width), 0.0);
   std::int64_t rows = 0;
   for (const std::vector<std::int32_t>& tokens : sequences) {
-    const auto positions = static_cast<std::int64_t>(tokens.size());
-    require(positions >= 1 && positions <= gpt.config().context, ErrorCode::invalid_argument,
-            "a sequence of {} tokens cannot be read: the model's context is {}", positions,
-            gpt.config().context);
-    Capture capture(std::vector<Site>{site});
-    const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
-    gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &capture},
-                activations);
-    const std::span<const float> values = capture.at(site).span();
-    for (std::size_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
-    rows += positions;
+    const Tensor<float> values = values_at(gpt, site, tokens);
+    for (std::int64_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
+    rows += std::ssize(tokens);
   }
   std::vector<float> mean(sums.size());
   std::ranges::transform(sums, mean.begin(),
                          [&](double sum) { return static_cast<float>(sum / rows); });
   return mean;
+}
+
+Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens) {
+  Capture capture(std::vector<Site>{site});
+  read_text(gpt, tokens, capture);
+  const Tensor<float>& seen = capture.at(site);
+  Tensor<float> values(seen.shape());
+  std::ranges::copy(seen.span(), values.data());
+  return values;
 }
 
 }  // namespace heed

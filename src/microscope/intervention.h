@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "heed/intervention.h"
 #include "model/config.h"
 #include "model/editor.h"
 #include "tensor/tensor.h"
@@ -18,18 +19,6 @@ namespace heed {
 
 class Gpt;
 
-struct SetZero {};
-struct ScaleBy {
-  float factor = 1.0F;
-};
-// The same vector at every position: (width), or (D) at points that have heads.
-struct AddVector {
-  std::vector<float> vector;
-};
-// One row at every position, such as a mean: (width), or (H·D) at points that have heads.
-struct SetRow {
-  std::vector<float> row;
-};
 // The values of the same point in another trace, B = 1; positions that the trace does not have stay
 // as they are. A pattern traced before and put back is frozen.
 struct ReplaceWith {
@@ -37,17 +26,6 @@ struct ReplaceWith {
       : values(std::make_shared<const Tensor<float>>(std::move(trace))) {}
 
   std::shared_ptr<const Tensor<float>> values;
-};
-// Shares of the pattern become zero; what is left of a row keeps its size, or is scaled so that it
-// sums to one again (a row of which nothing is left stays zero).
-struct CutEdges {
-  struct Edge {
-    std::int64_t query = 0;
-    std::int64_t key = 0;
-  };
-  enum class Rest { kept, renormalised };
-  std::vector<Edge> edges;
-  Rest rest = Rest::kept;
 };
 using Change = std::variant<SetZero, ScaleBy, AddVector, SetRow, ReplaceWith, CutEdges>;
 
@@ -86,6 +64,10 @@ class Interventions final : public Editor {
 // patterns. Throws Error{invalid_argument} for those and for no sequences.
 std::vector<float> mean_row(const Gpt& gpt, const Site& site,
                             std::span<const std::vector<std::int32_t>> sequences);
+
+// A point of one text, as ReplaceWith takes it. Throws Error{invalid_argument} for a text that the
+// model cannot read.
+Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens);
 
 // (width) of a point's last dimension, and whether it has heads before it.
 struct PointShape {

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "microscope/point_names.h"
@@ -46,7 +47,20 @@ void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
           layer, config.heads - 1);
 }
 
-// L2H3, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.
+// The point of a head that ".q" and the like behind it mean; its mixed values without one.
+Point head_point(Scanner& scanner, std::string_view text) {
+  if (scanner.at_end()) return Point::mixed_values;
+  constexpr std::pair<std::string_view, Point> parts[] = {
+      {".q", Point::query},        {".k", Point::key},         {".v", Point::value},
+      {".z", Point::mixed_values}, {".scores", Point::scores}, {".pattern", Point::pattern}};
+  for (const auto& [name, point] : parts) {
+    if (scanner.take(name) && scanner.at_end()) return point;
+  }
+  fail(ErrorCode::invalid_argument,
+       "'{}': a head's points are .q, .k, .v, .z, .scores and .pattern", text);
+}
+
+// L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.
 std::vector<InterventionPlace> short_places(const GptConfig& config, std::string_view text) {
   Scanner scanner(text);
   if (!scanner.take("L")) return {};
@@ -68,12 +82,13 @@ std::vector<InterventionPlace> short_places(const GptConfig& config, std::string
   const bool is_head = scanner.take("H");
   if (!is_head && !scanner.take("N")) return {};
   const auto index = scanner.number();
-  if (!index || !scanner.at_end()) return {};
-  check_layer(config, *layer, text);
+  if (!index) return {};
   if (is_head) {
     check_head(config, *layer, *index, text);
-    return {{.site = {Point::mixed_values, *layer}, .where = {.heads = {*index}}}};
+    return {{.site = {head_point(scanner, text), *layer}, .where = {.heads = {*index}}}};
   }
+  if (!scanner.at_end()) return {};
+  check_layer(config, *layer, text);
   require(*index < config.feed_forward, ErrorCode::invalid_argument,
           "'{}': layer {} has neurons 0 to {}", text, *layer, config.feed_forward - 1);
   return {{.site = {Point::neurons_post, *layer}, .where = {.neurons = {*index}}}};
@@ -110,51 +125,41 @@ std::vector<InterventionPlace> parse_places(const GptConfig& config, std::string
   return places;
 }
 
-Intervention parse_cut(const GptConfig& config, std::string_view text, CutEdges::Rest rest) {
+HeadEdges parse_edges(std::string_view text) {
   const auto expect = [&](bool right) {
     require(right, ErrorCode::invalid_argument,
             "'{}' names no edges; write a head and, for each, query > key: L1H0:7>3 or "
             "L1H0:7>3,7>4",
             text);
   };
-  Scanner scanner(text);
-  expect(scanner.take("L"));
-  const auto layer = scanner.number();
-  expect(layer && scanner.take("H"));
-  const auto head = scanner.number();
-  expect(head && scanner.take(":"));
-  check_head(config, *layer, *head, text);
-  CutEdges cut{.edges = {}, .rest = rest};
+  const std::size_t colon = text.find(':');
+  expect(colon != std::string_view::npos && colon > 0);
+  HeadEdges found{.head = std::string(text.substr(0, colon)), .edges = {}};
+  Scanner scanner(text.substr(colon + 1));
   do {
     const auto query = scanner.number();
     expect(query && scanner.take(">"));
     const auto key = scanner.number();
     expect(key.has_value());
-    cut.edges.push_back({*query, *key});
+    found.edges.push_back({*query, *key});
   } while (scanner.take(","));
   expect(scanner.at_end());
-  return {.site = {Point::pattern, *layer}, .where = {.heads = {*head}}, .change = std::move(cut)};
+  return found;
 }
 
-std::vector<Intervention> parse_scale(const GptConfig& config, std::string_view text) {
+PlaceAndValue parse_assignment(std::string_view text, std::string_view example) {
   const std::size_t equals = text.rfind('=');
+  require(equals != std::string_view::npos && equals > 0 && equals + 1 < text.size(),
+          ErrorCode::invalid_argument, "'{}' is not a place and a value; write {}", text, example);
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+float parse_factor(std::string_view text) {
   float factor = 0;
-  bool right = equals != std::string_view::npos;
-  if (right) {
-    const std::string_view number = text.substr(equals + 1);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
-    right = error == std::errc{} && end == number.data() + number.size();
-  }
-  require(right, ErrorCode::invalid_argument,
-          "'{}' does not say by how much; write a place and a number: L2H3=0.5", text);
-  std::vector<Intervention> interventions;
-  for (InterventionPlace& place : parse_places(config, text.substr(0, equals))) {
-    Intervention& added = interventions.emplace_back();
-    added.site = place.site;
-    added.where = std::move(place.where);
-    added.change = ScaleBy{factor};
-  }
-  return interventions;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  require(error == std::errc{} && end == text.data() + text.size(), ErrorCode::invalid_argument,
+          "'{}' does not say by how much; write a number, such as 0.5 or -1", text);
+  return factor;
 }
 
 }  // namespace heed

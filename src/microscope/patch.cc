@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "microscope/patch_cells.h"
+#include "microscope/patch_estimate.h"
 #include "microscope/patch_file.h"
 #include "microscope/point_names.h"
 
@@ -61,6 +62,13 @@ void check_request(const Gpt& gpt, const PatchRequest& request) {
     check_token(gpt, request.metric.wrong, "the wrong answer");
     require(request.metric.answer != request.metric.wrong, ErrorCode::invalid_argument,
             "the answer and the wrong answer are the same token, {}", request.metric.answer);
+  }
+  if (request.method == PatchMethod::attribution) {
+    require(!is_edge(request.grid), ErrorCode::invalid_argument,
+            "attribution patching has no grid '{}': edges are patched one by one",
+            patch_grid_name(request.grid));
+    require(request.metric.kind == PatchMetric::Kind::logit_difference, ErrorCode::invalid_argument,
+            "attribution patching is to first order, and only a logit difference is that");
   }
   if (!is_edge(request.grid)) return;
   require(
@@ -129,6 +137,7 @@ double patch_metric(const PatchMetric& metric, std::span<const float> logits,
 
 PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
   check_request(gpt, request);
+  if (request.method == PatchMethod::attribution) return estimate_sweep(gpt, request);
   const std::vector<PatchCell> cells = patch_cells(gpt.config(), request);
   const auto positions = static_cast<std::int64_t>(request.clean.size());
   PatchResult result{.grid = request.grid, .cells = std::ssize(cells)};
@@ -146,6 +155,12 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
 
   const auto place = [&](const PatchCell& cell) -> double& {
     return result.values[static_cast<std::size_t>(cell.row * result.columns + cell.column)];
+  };
+  const auto report = [&](std::int64_t finished) {
+    const bool goes_on = !request.progress || request.progress(finished, result.cells);
+    require(goes_on || finished == result.cells, ErrorCode::interrupted,
+            "interrupted after {} of {} cells{}", finished, result.cells,
+            request.results.empty() ? "" : "; the same call goes on from there");
   };
   const std::int64_t most_rows = request.memory / Branches::bytes_per_row(gpt.config());
   std::int64_t done = 0;
@@ -165,17 +180,15 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
       rows += own_rows;
     }
     if (together.empty()) break;
-    require(!stop_requested(request.stop), ErrorCode::interrupted,
-            "interrupted after {} of {} cells{}", done - std::ssize(together), cells.size(),
-            request.results.empty() ? "" : "; the same call goes on from there");
+    report(done - std::ssize(together));
     const Tensor<float> logits = runs.run(together);
     for (std::int64_t i = 0; i < std::ssize(together); ++i) {
       place(together[i]) =
           patch_metric(request.metric, logits.view()[i].span(), runs.clean_logits());
     }
     file.write(result.values);
-    if (request.progress) request.progress({"patching cells", done, result.cells});
   }
+  report(done);
   return result;
 }
 

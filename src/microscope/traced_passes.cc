@@ -51,7 +51,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
 }  // namespace
 
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                   const TraceRequest& request, const GradientTarget& target) {
+                   const TraceRequest& request, const GradientTarget& target, Editor* editor) {
   require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
   const auto positions = std::ssize(tokens);
   const GptConfig& config = gpt.config();
@@ -64,7 +64,7 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                 : 0;
   ActivationTrace trace(config, request, 1, positions, more);
   const View<const std::int32_t> read(tokens.data(), {1, positions});
-  const Pass pass{.positions = positions, .probe = &trace};
+  const Pass pass{.positions = positions, .probe = &trace, .editor = editor};
   const GptActivations activations(config, 1, positions,
                                    gradients ? Keep::residuals : Keep::one_block);
   gpt.forward(read, pass, activations);

@@ -40,6 +40,21 @@ TEST(Lens, EndsAtThePrediction) {
   }
 }
 
+TEST(Lens, TakesTheStreamApart) {
+  for (const char* by : {"component", "head"}) {
+    const std::string call =
+        std::string("lens --residual --by ") + by + " --tokens 5,17,4 " + with_model();
+    const Json residual = json_of(call + " --json")["residual"];
+    EXPECT_EQ(residual["position"], 2);
+    double shares = 0;
+    for (const Json& part : residual["parts"]) shares += part["share"].get<double>();
+    EXPECT_NEAR(shares, 1, 1e-5);
+    EXPECT_THAT(run_heed(call).out, HasSubstr("are 100 %"));
+  }
+  EXPECT_EQ(run_heed("lens --residual --by neuron --tokens 5 " + with_model()).status, 2);
+  EXPECT_EQ(run_heed("lens --residual --token '#9' --tokens 5 " + with_model()).status, 2);
+}
+
 TEST(Lens, FitsTheTerminal) {
   for (const char* columns : {"60", "100"}) {
     const Outcome outcome =

@@ -46,6 +46,13 @@ TEST(TraceCommand, TracesAGenerationToo) {
   EXPECT_EQ(document["tokens"].size(), 9U);
 }
 
+TEST(TraceCommand, SeesInterventions) {
+  const Json document =
+      json_of("trace --tokens 5,17,4 --points mlp_out1,z0 --ablate L1.mlp --json " + with_model());
+  EXPECT_NE(document["arrays"][0]["max"], 0);
+  EXPECT_EQ(document["arrays"][1]["max"], 0);
+}
+
 TEST(TraceCommand, TakesPointsOneByOneAndATextBehindThem) {
   const Json document =
       json_of("trace --points resid_pre0 --points k1,v1 'A mole' --json " + with_model());

@@ -36,6 +36,34 @@ TEST(PatchCommand, PrintsAGridAndWritesIt) {
   EXPECT_THAT(run_heed(call).out, HasSubstr("layer 1"));
 }
 
+TEST(PatchCommand, EstimatesAndDraws) {
+  const testing::ScratchDirectory scratch;
+  const std::string call = "patch " + with_model() + prompts +
+                           "--answer '#7' --wrong '#8' --grid attn_head_out --method attribution";
+  const Json grid = parse_json(run_heed(call + " --json").out, "output");
+  EXPECT_EQ(grid["method"], "attribution");
+  EXPECT_EQ(grid["values"][1].size(), 3U);
+  EXPECT_THAT(run_heed(call).out, HasSubstr("estimated from gradients"));
+  for (const char* name : {"grid.svg", "grid.npz"}) {
+    const auto file = scratch.path() / name;
+    const Outcome outcome = run_heed(call + " -o " + file.string());
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_GT(std::filesystem::file_size(file), 500U);
+  }
+  EXPECT_THAT(read_text_file(scratch.path() / "grid.svg"), HasSubstr("estimated to first order"));
+  EXPECT_EQ(run_heed(call + " -o " + (scratch.path() / "grid").string()).status, 2);
+  EXPECT_THAT(run_heed(call + " --metric kl").err, HasSubstr("first order"));
+}
+
+TEST(PatchCommand, ReadsShortWeights) {
+  const std::string call =
+      "patch " + with_model() + prompts + "--answer '#7' --wrong '#8' --json --dtype ";
+  const Json full = parse_json(run_heed(call + "f32").out, "output");
+  const Json rounded = parse_json(run_heed(call + "bf16").out, "output");
+  EXPECT_NE(full["clean"], rounded["clean"]);
+  EXPECT_NEAR(full["clean"].get<double>(), rounded["clean"].get<double>(), 0.5);
+}
+
 TEST(PatchCommand, SaysWhatIsWrongBeforeItWorks) {
   const std::string call = "patch " + with_model();
   const auto expect = [](const std::string& arguments, const std::string& message) {
@@ -44,7 +72,7 @@ TEST(PatchCommand, SaysWhatIsWrongBeforeItWorks) {
     EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
   };
   expect(call + " --clean-tokens 5,6 --corrupted-tokens 5 --metric kl", "the same number");
-  expect(call + prompts + "--answer Xylophonist --wrong '#8'", "single ones");
+  expect(call + prompts + "--answer Xylophonist --wrong '#8'", "tokens, not one");
   expect(call + prompts + "--wrong '#8'", "needs --answer");
   expect(call + prompts + "--metric kl --grid resid_per", "'resid_pre'");
   expect(call + prompts + "--metric likelihood", "logit-difference");
@@ -65,6 +93,45 @@ TEST(Predict, ShowsBeforeAndAfterAnIntervention) {
   EXPECT_THAT(run_heed(call + " --ablate L1").out, HasSubstr("before and after"));
   EXPECT_THAT(run_heed(call + " --ablate L9H0").err, HasSubstr("layers 0 to 1"));
   EXPECT_THAT(run_heed(call + " --ablate blocks.0.attn.hook_y").err, HasSubstr("did you mean"));
+}
+
+TEST(Predict, TakesEveryKindOfIntervention) {
+  const testing::ScratchDirectory scratch;
+  const std::string call = "predict --tokens 5,17,4,9 --json " + with_model();
+  const auto edited = [&](const std::string& options) {
+    const Outcome outcome = run_heed(call + options);
+    EXPECT_EQ(outcome.status, 0) << options << outcome.err;
+    const Json document = parse_json(outcome.out, options);
+    return document["edited"] != document["candidates"];
+  };
+  const std::string vector = (scratch.path() / "vector.json").string();
+  write_text_file(
+      vector, "[1.5" + [] {
+        std::string rest;
+        for (int i = 1; i < 24; ++i) rest += ", 0";
+        return rest;
+      }() + "]");
+  EXPECT_TRUE(edited(" --add L1.mlp=" + vector));
+  EXPECT_TRUE(edited(" --steer resid_pre1=2 --steer-to 'A mole' --steer-from 'The queen'"));
+  EXPECT_TRUE(edited(" --mean L1H0.q"));
+  EXPECT_TRUE(edited(" --replace L0@1-2 --replace-text 'The queen and the wizard'"));
+  EXPECT_TRUE(edited(" --freeze L1 --freeze-text 'The queen and the wizard'"));
+  EXPECT_FALSE(edited(" --freeze L1"));  // as it is anyway
+  const auto refused = [&](const std::string& options, const std::string& message) {
+    const Outcome outcome = run_heed(call + options);
+    EXPECT_EQ(outcome.status, 2) << options;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << options;
+  };
+  refused(" --add L1H0=" + vector, "expected 8");
+  refused(" --add L1H0", "a place and a value");
+  refused(" --steer resid_pre1=2", "--steer-to");
+  refused(" --steer resid_pre1=x --steer-to A", "how much");
+  refused(" --replace L0", "--replace-text");
+  refused(" --replace L0 --replace-text A", "tokens and the text 4");
+  refused(" --freeze L1N3", "no pattern");
+  refused(" --ablate L1H0.x", ".pattern");
+  write_text_file(vector, "{}");
+  refused(" --add L1.mlp=" + vector, "no list of numbers");
 }
 
 TEST(Generate, IntervenesFromAStepOn) {

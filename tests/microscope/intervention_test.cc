@@ -268,9 +268,14 @@ TEST(InterventionText, NamesPlaces) {
   EXPECT_EQ(parse_places(config, "L1.attn").size(), 1U);
   EXPECT_EQ(parse_places(config, "L0N127")[0].where.neurons, std::vector<std::int64_t>{127});
   EXPECT_EQ(parse_places(config, "blocks.*.hook_mlp_out@2-3").size(), 3U);
-  EXPECT_EQ(parse_scale(config, "L2H3=0.5").size(), 1U);
-  const Intervention cut = parse_cut(config, "L1H0:7>3,7>4", CutEdges::Rest::kept);
-  EXPECT_EQ(std::get<CutEdges>(cut.change).edges.size(), 2U);
+  EXPECT_EQ(parse_places(config, "L2H3.pattern@2-")[0].site, (Site{Point::pattern, 2}));
+  EXPECT_EQ(parse_places(config, "L2H3.k")[0].where.heads, std::vector<std::int64_t>{3});
+  EXPECT_EQ(parse_assignment("blocks.*.hook_z=0.5", "").place, "blocks.*.hook_z");
+  EXPECT_EQ(parse_factor("-0.5"), -0.5F);
+  const HeadEdges cut = parse_edges("L1H0:7>3,7>4");
+  EXPECT_EQ(cut.head, "L1H0");
+  ASSERT_EQ(cut.edges.size(), 2U);
+  EXPECT_EQ(cut.edges[1].key, 4);
 }
 
 TEST(InterventionText, OffersTheNearestNames) {
@@ -282,11 +287,15 @@ TEST(InterventionText, OffersTheNearestNames) {
   for (const char* text : {"", "L", "LxH1", "L1H", "L1H1@", "L1H1@3-2", "L1Hx", "@3"}) {
     EXPECT_NE(message_of([&] { parse_places(config, text); }), "no error") << text;
   }
-  for (const char* text : {"L1H0", "L1H0:", "L1H0:3", "L1H0:3>", "L1H0:3>1;", "H0:3>1"}) {
-    EXPECT_THAT(message_of([&] { parse_cut(config, text, CutEdges::Rest::kept); }),
-                HasSubstr("names no edges"));
+  for (const char* text : {"L1H0", "L1H0:", "L1H0:3", "L1H0:3>", "L1H0:3>1;", ":3>1"}) {
+    EXPECT_THAT(message_of([&] { parse_edges(text); }), HasSubstr("names no edges"));
   }
-  EXPECT_THAT(message_of([&] { parse_scale(config, "L1H0"); }), HasSubstr("how much"));
+  EXPECT_THAT(message_of([&] { parse_places(config, "L1H0.x"); }), HasSubstr(".pattern"));
+  EXPECT_THAT(message_of([&] { parse_factor("half"); }), HasSubstr("how much"));
+  for (const char* text : {"L1H0", "=2", "L1H0="}) {
+    EXPECT_THAT(message_of([&] { parse_assignment(text, "--scale L2H3=0.5"); }),
+                HasSubstr("--scale L2H3=0.5"));
+  }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <fstream>
 
@@ -156,11 +155,11 @@ TEST(PatchSweep, GoesOnWhereItWasInterrupted) {
   const auto whole = patch_sweep(example.gpt, example.request);
   const testing::ScratchDirectory scratch;
   example.request.results = scratch.path() / "cells.json";
-  std::atomic<bool> stop{false};
-  example.request.stop = &stop;
-  example.request.progress = [&](const Progress& progress) { stop = progress.done >= positions; };
+  example.request.progress = [&](std::int64_t done, std::int64_t cells) {
+    EXPECT_EQ(cells, layers * positions);
+    return done < positions;
+  };
   EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
-  stop = false;
   example.request.progress = {};
   const auto resumed = patch_sweep(example.gpt, example.request);
   EXPECT_EQ(resumed.resumed_cells, positions);  // one layer of three
@@ -201,6 +200,51 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
   EXPECT_THAT(message([](auto& request) { request.metric.wrong = 7; }), HasSubstr("same token"));
   EXPECT_THAT(message([](auto& request) { request.grid = PatchGrid::edge; }),
               HasSubstr("edges are those of one head"));
+}
+
+// Two prompts that hardly differ, by a fortieth of an embedding: then the first order is nearly all
+// that there is.
+TEST(PatchEstimate, IsTheSweepToFirstOrder) {
+  Example example;
+  const View<float> embedding = example.gpt.parameters().tensor("wte.weight");
+  example.request.clean = example.request.corrupted;
+  example.request.clean[2] = 59;
+  for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
+    embedding(59, c) =
+        embedding(example.request.corrupted[2], c) + 0.002F * static_cast<float>(c % 5 - 2);
+  }
+  std::size_t grids = 0;
+  for (const std::string& name : patch_grid_names()) {
+    example.request.grid = patch_grid_from_name(name);
+    if (example.request.grid >= PatchGrid::edge) continue;
+    example.request.method = PatchMethod::exact;
+    const PatchResult exact = patch_sweep(example.gpt, example.request);
+    example.request.method = PatchMethod::attribution;
+    const PatchResult estimate = patch_sweep(example.gpt, example.request);
+    EXPECT_NEAR(estimate.clean, exact.clean, tolerance);
+    EXPECT_NEAR(estimate.corrupted, exact.corrupted, tolerance);
+    ASSERT_EQ(estimate.values.size(), exact.values.size());
+    double largest = 0, off = 0;
+    for (std::size_t i = 0; i < exact.values.size(); ++i) {
+      largest = std::max(largest, std::abs(exact.values[i] - exact.corrupted));
+      off = std::max(off, std::abs(estimate.values[i] - exact.values[i]));
+    }
+    EXPECT_GT(largest, 20 * tolerance) << name;
+    EXPECT_LT(off, 0.2 * largest + tolerance) << name;
+    ++grids;
+  }
+  EXPECT_EQ(grids, 14U);
+}
+
+TEST(PatchEstimate, KnowsNeitherEdgesNorOtherMetrics) {
+  Example example;
+  example.request.method = PatchMethod::attribution;
+  example.request.metric.kind = PatchMetric::Kind::kl;
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  example.request.metric.kind = PatchMetric::Kind::logit_difference;
+  example.request.grid = PatchGrid::edge;
+  example.request.layer = example.request.head = 0;
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
 }
 
 TEST(PatchGrid, HasNames) {

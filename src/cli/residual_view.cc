@@ -1,0 +1,97 @@
+// The last stream taken apart, on a terminal, as a document and in files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/lens.h"
+#include "cli/output.h"
+#include "cli/terminal/ink.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/text.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr int longest_bar = 30;
+
+// The `top` parts of the largest shares, in the order of the pass.
+std::vector<std::size_t> strongest(const ResidualParts& residual, std::size_t top) {
+  std::vector<std::size_t> chosen(residual.parts.size());
+  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
+  std::ranges::stable_sort(chosen, std::greater{},
+                           [&](std::size_t i) { return std::abs(residual.parts[i].share); });
+  chosen.resize(std::min(chosen.size(), top));
+  std::ranges::sort(chosen);
+  return chosen;
+}
+
+std::string place_text(const ExplainedText& text, const ResidualParts& residual) {
+  return fmt::format("after {} {}", residual.position,
+                     text.name(text.tokens[static_cast<std::size_t>(residual.position)]));
+}
+
+}  // namespace
+
+void print_residual(const ExplainedText& text, const ResidualParts& residual, std::size_t top) {
+  const Ink ink(standard_output());
+  const std::vector<std::size_t> shown = strongest(residual, top);
+  double largest = 1e-12;
+  for (const std::size_t i : shown) largest = std::max(largest, std::abs(residual.parts[i].share));
+  Table table({{"part", Align::left},
+               {"length", Align::right},
+               {"cosine", Align::right},
+               {"share", Align::right},
+               {"", Align::left}});
+  for (const std::size_t i : shown) {
+    const ResidualPart& part = residual.parts[i];
+    const std::string bar =
+        repeat("█", static_cast<int>(std::lround(longest_bar * std::abs(part.share) / largest)));
+    table.add({part.name, fmt::format("{:.2f}", part.length), fmt::format("{:+.2f}", part.cosine),
+               fmt::format("{:+.1f} %", 100 * part.share),
+               ink.paint(bar, part.share < 0 ? colour::blue : colour::orange)});
+  }
+  print("\n" + ink.title("What the last stream is made of") +
+        ink.quiet(fmt::format("  {}\n\n", place_text(text, residual))) + table.text(ink));
+  const std::size_t rest = residual.parts.size() - shown.size();
+  print(ink.quiet(fmt::format(
+      "\n  Share: how far a part reaches along the stream; all {} together are 100 %{}.\n",
+      residual.parts.size(), rest > 0 ? fmt::format(", {} are not shown", rest) : "")));
+}
+
+OrderedJson residual_json(const ResidualParts& residual) {
+  OrderedJson parts = OrderedJson::array();
+  for (const ResidualPart& part : residual.parts) {
+    parts.push_back({{"name", part.name},
+                     {"length", json_number(part.length)},
+                     {"cosine", json_number(part.cosine)},
+                     {"share", json_number(part.share)}});
+  }
+  return {{"position", residual.position}, {"parts", std::move(parts)}};
+}
+
+void write_residual(const std::string& path, const ExplainedText& text,
+                    const ResidualParts& residual, std::size_t top) {
+  if (path.empty()) return;
+  const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
+  write_result(
+      path, {.text = {.title = "What the last stream is made of, " + place_text(text, residual),
+                      .caption = figure_caption(text.model, text.tokens) +
+                                 " part · stream / ‖stream‖² of what was written to the last "
+                                 "hook_resid_post; all parts together are 1."},
+             .draw =
+                 [&](const FigureText& figure_text) {
+                   BarFigure bars{.value_name = "share"};
+                   for (const std::size_t i : strongest(residual, top)) {
+                     bars.labels.push_back(residual.parts[i].name);
+                     bars.values.push_back(residual.parts[i].share);
+                   }
+                   return draw_bars(bars, figure_text);
+                 },
+             .arrays = {{"vectors", residual.vectors.view()},
+                        {"stream",
+                         View<const float>(residual.stream.data(), {std::ssize(residual.stream)})},
+                        {"tokens", tokens}}});
+}
+
+}  // namespace heed::cli

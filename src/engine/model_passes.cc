@@ -1,0 +1,74 @@
+#include "engine/model_passes.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.h"
+#include "generate/generator.h"
+#include "generate/sampler.h"
+#include "generate/session.h"
+
+namespace heed {
+namespace {
+
+SamplingOptions sampling_options(const Model::Sampling& sampling) {
+  return {.temperature = sampling.temperature,
+          .top_k = sampling.top_k,
+          .top_p = sampling.top_p,
+          .min_p = sampling.min_p,
+          .repeat_penalty = sampling.repeat_penalty,
+          .repeat_last_n = sampling.repeat_last_n,
+          .seed = sampling.seed};
+}
+
+}  // namespace
+
+std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                               Editor* editor) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  Session session(model.gpt, std::ssize(tokens));
+  session.set_editor(editor);
+  const std::span<const float> logits = session.feed(tokens);
+  return {logits.begin(), logits.end()};
+}
+
+std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
+                                     std::span<const std::int32_t> tokens,
+                                     const NextRequest& request) {
+  const std::vector<Candidate> candidates =
+      trace_candidates(logits, sampling_options(request.sampling), tokens);
+  const std::size_t count =
+      request.most == 0 ? candidates.size() : std::min(request.most, candidates.size());
+  std::vector<Model::Next> next;
+  for (const Candidate& candidate : std::span(candidates).first(count)) {
+    next.push_back({.token = candidate.token,
+                    .text = model.token_bytes(candidate.token),
+                    .logit = candidate.logit,
+                    .probability = candidate.probability(SamplingStage::model),
+                    .drawn = candidate.probability(SamplingStage::temperature),
+                    .filtered = candidate.kept() ? std::string_view{}
+                                                 : sampling_stage_name(candidate.removed_by)});
+  }
+  return next;
+}
+
+Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
+                                  const Model::GenerateOptions& options,
+                                  const Model::TextCallback& callback, Editor* editor) {
+  std::atomic<bool> enough{false};
+  GenerateOptions inner{.max_new_tokens = options.max_new_tokens,
+                        .sampling = sampling_options(options.sampling),
+                        .stop_strings = options.stop,
+                        .stop = &enough,
+                        .editor = editor};
+  if (options.shift_context) inner.overflow = ContextOverflow::shift_window;
+  const GenerationResult result =
+      generate(model.gpt, model.tokenizer.get(), prompt, inner, [&](const GenerationEvent& event) {
+        if (callback && !event.text.empty() && !callback(event.text)) enough = true;
+      });
+  return {.tokens = result.tokens,
+          .text = result.text,
+          .finish_reason = finish_reason_name(result.finish_reason)};
+}
+
+}  // namespace heed

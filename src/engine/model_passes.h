@@ -1,0 +1,32 @@
+// What Model and EditedModel do alike; `editor` (null: nobody) changes the passes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "heed/heed.h"
+#include "model/editor.h"
+
+namespace heed {
+
+// (V) of what follows the tokens.
+std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                               Editor* editor);
+
+// As Model::predict, of logits (V) that follow the tokens.
+struct NextRequest {
+  const Model::Sampling& sampling;
+  std::size_t most = 10;
+};
+std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
+                                     std::span<const std::int32_t> tokens,
+                                     const NextRequest& request);
+
+// As Model::generate.
+Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
+                                  const Model::GenerateOptions& options,
+                                  const Model::TextCallback& callback, Editor* editor);
+
+}  // namespace heed
