@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/files.h"
@@ -102,7 +103,11 @@ TEST(Predict, TakesEveryKindOfIntervention) {
     const Outcome outcome = run_heed(call + options);
     EXPECT_EQ(outcome.status, 0) << options << outcome.err;
     const Json document = parse_json(outcome.out, options);
-    return document["edited"] != document["candidates"];
+    const Json& was = document["candidates"][0];
+    const Json& is = document["edited"][0];
+    if (was["id"] != is["id"]) return true;
+    // A pattern that is put back is rounded on another path.
+    return std::abs(was["logit"].get<double>() - is["logit"].get<double>()) > 1e-4;
   };
   const std::string vector = (scratch.path() / "vector.json").string();
   write_text_file(
@@ -122,7 +127,8 @@ TEST(Predict, TakesEveryKindOfIntervention) {
     EXPECT_EQ(outcome.status, 2) << options;
     EXPECT_THAT(outcome.err, HasSubstr(message)) << options;
   };
-  refused(" --add L1H0=" + vector, "expected 8");
+  write_text_file(vector, "[1, 2]");
+  refused(" --add L1H0=" + vector, "2 numbers at blocks.1.attn.hook_z, expected 8");
   refused(" --add L1H0", "a place and a value");
   refused(" --steer resid_pre1=2", "--steer-to");
   refused(" --steer resid_pre1=x --steer-to A", "how much");
