@@ -24,6 +24,7 @@ constexpr std::int64_t panel_columns = 32;  // of B; 32 pairs are two cache line
 constexpr std::int64_t lanes = 16;          // f32 of a vector
 constexpr std::int64_t step_inner = 32;     // bf16 along a row of an AMX tile
 constexpr std::int64_t step_pairs = step_inner / 2;
+constexpr std::int64_t line_bytes = 64;  // of a cache
 
 // Operands lie in many short stretches, which are asked for this early.
 constexpr std::int64_t rows_ahead = 16;

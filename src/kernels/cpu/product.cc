@@ -1,6 +1,7 @@
 #include "kernels/cpu/product.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/threads.h"
 #include "kernels/cpu/product_kernels.h"
@@ -20,18 +21,33 @@ struct Rectangle {
   std::int64_t columns;
 };
 
+// Whether panels of B lie in memory as the kernels read them: packed weights, and some prepared
+// ones.
+bool reads_packed(const Product& product, const ProductKernels& kernels) {
+  return product.packed_b != nullptr && product.packed_b->suits(kernels);
+}
+bool reads_in_place(const Product& product, const ProductKernels& kernels) {
+  return reads_packed(product, kernels) || (product.prepared_b != nullptr && kernels.bf16_panels &&
+                                            product.prepared_b->format() == WeightFormat::bf16);
+}
+
 // One thread's share of a product.
 class Worker {
  public:
   Worker(const Product& product, const ProductKernels& kernels, const Rectangle& rectangle)
-      : product_(product), kernels_(kernels), rectangle_(rectangle) {
+      : product_(product),
+        kernels_(kernels),
+        rectangle_(rectangle),
+        in_place_(reads_in_place(product, kernels)) {
     depth_ = kernels.block_depth(
         inner(), product.prepared_b == nullptr ? kernels.inner_unit : PreparedWeight::input_unit);
-    const std::int64_t blocks = divide_up(rectangle.rows, kernels.row_block);
+    const std::int64_t blocks =
+        divide_up(rectangle.rows, in_place_ ? kernels.row_block_in_place : kernels.row_block);
     block_rows_ = round_up(divide_up(rectangle.rows, blocks), kernels.rows);
     packed_a_ = buffer(Scratch::item, round_up(block_rows_, kernels.row_unit) * depth_);
-    const std::int64_t widest = std::min(rectangle.columns, kernels.column_block);
-    if (reads_panels_in_place()) return;
+    block_columns_ = in_place_ ? kernels.columns : kernels.column_block;
+    if (in_place_) return;
+    const std::int64_t widest = std::min(rectangle.columns, block_columns_);
     packed_b_ = buffer(Scratch::memory, round_up(widest, kernels.columns) * depth_);
   }
 
@@ -40,9 +56,15 @@ class Worker {
     std::int64_t k = 0;
     do {
       const std::int64_t depth = std::min(depth_, inner() - k);
-      const std::int64_t end = rectangle_.row + rectangle_.rows;
-      for (std::int64_t row = rectangle_.row; row < end; row += block_rows_) {
-        multiply_rows(row, std::min(block_rows_, end - row), k, depth);
+      for (std::int64_t row = rectangle_.row; row < end_row(); row += block_rows_) {
+        const std::int64_t rows = std::min(block_rows_, end_row() - row);
+        kernels_.pack_a(product_.a, {.first = row, .count = rows, .k = k, .inner = depth},
+                        packed_a_);
+        if (in_place_ && rows <= kernels_.few_rows) {
+          multiply_few_rows(row, rows, k, depth);
+        } else {
+          multiply_rows(row, rows, k, depth);
+        }
       }
       k += depth_;
     } while (k < inner());
@@ -51,20 +73,13 @@ class Worker {
 
  private:
   std::int64_t inner() const { return product_.inner; }
+  std::int64_t end_row() const { return rectangle_.row + rectangle_.rows; }
+  std::int64_t end_column() const { return rectangle_.column + rectangle_.columns; }
 
   std::byte* buffer(Scratch use, std::int64_t elements) const {
     const std::int64_t bytes = elements * kernels_.element;
     return reinterpret_cast<std::byte*>(
         scratch(use, static_cast<std::size_t>(divide_up(bytes, sizeof(float)))));
-  }
-
-  // Packed weights, and some prepared ones, are already what the kernels read.
-  bool reads_packed() const {
-    return product_.packed_b != nullptr && product_.packed_b->suits(kernels_);
-  }
-  bool reads_panels_in_place() const {
-    return reads_packed() || (product_.prepared_b != nullptr && kernels_.bf16_panels &&
-                              product_.prepared_b->format() == WeightFormat::bf16);
   }
 
   void pack_b(const PanelRange& range, std::byte* panel) const {
@@ -78,71 +93,111 @@ class Worker {
         {.first = range.first % width, .count = range.count, .k = 0, .inner = range.inner}, panel);
   }
 
-  const std::byte* panel_of_b(std::int64_t block_column, std::int64_t c, std::int64_t k,
-                              std::int64_t depth) const {
-    if (reads_packed()) return product_.packed_b->panel(block_column + c, k);
-    if (!reads_panels_in_place()) return packed_b_ + kernels_.panel_bytes(c, depth);
-    return product_.prepared_b->panel((block_column + c) / PreparedWeight::panel_outputs) +
+  const std::byte* panel_in_place(std::int64_t column, std::int64_t k) const {
+    if (reads_packed(product_, kernels_)) return product_.packed_b->panel(column, k);
+    return product_.prepared_b->panel(column / PreparedWeight::panel_outputs) +
            kernels_.panel_bytes(kernels_.columns, k);
   }
 
+  // What is read in place behind the panel of these rows and `column`.
+  std::span<const std::byte> panel_behind(std::int64_t row, std::int64_t column,
+                                          std::int64_t k) const {
+    column += kernels_.columns;
+    if (column >= end_column()) {
+      column = rectangle_.column;
+      if (row + block_rows_ >= end_row()) k += depth_;
+    }
+    if (k >= inner()) return {};
+    const std::int64_t depth = std::min(depth_, inner() - k);
+    return {panel_in_place(column, k),
+            static_cast<std::size_t>(kernels_.panel_bytes(kernels_.columns, depth))};
+  }
+
+  void multiply_few_rows(std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth) {
+    const std::int64_t step = 2 * kernels_.columns;
+    for (std::int64_t column = rectangle_.column; column < end_column(); column += step) {
+      const ProductTile tile = tile_at({.row = row,
+                                        .rows = rows,
+                                        .column = column,
+                                        .columns = std::min(step, end_column() - column)},
+                                       packed_a_, panel_in_place(column, k), k, depth);
+      if (tile.columns > kernels_.columns) {
+        kernels_.multiply_beside(tile, panel_in_place(column + kernels_.columns, k));
+      } else {
+        kernels_.multiply_tile(tile);
+      }
+    }
+  }
+
   void multiply_rows(std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth) {
-    kernels_.pack_a(product_.a, {.first = row, .count = rows, .k = k, .inner = depth}, packed_a_);
-    const std::int64_t end = rectangle_.column + rectangle_.columns;
-    for (std::int64_t column = rectangle_.column; column < end; column += kernels_.column_block) {
-      const std::int64_t columns = std::min(kernels_.column_block, end - column);
-      for (std::int64_t c = 0; c < columns && !reads_panels_in_place(); c += kernels_.columns) {
+    for (std::int64_t column = rectangle_.column; column < end_column(); column += block_columns_) {
+      const Rectangle block{.row = row,
+                            .rows = rows,
+                            .column = column,
+                            .columns = std::min(block_columns_, end_column() - column)};
+      if (in_place_) {
+        multiply_block(block, panel_in_place(column, k), panel_behind(row, column, k), k, depth);
+        continue;
+      }
+      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
         pack_b({.first = column + c,
-                .count = std::min(kernels_.columns, columns - c),
+                .count = std::min(kernels_.columns, block.columns - c),
                 .k = k,
                 .inner = depth},
                packed_b_ + kernels_.panel_bytes(c, depth));
       }
-      multiply_block({.row = row, .rows = rows, .column = column, .columns = columns}, k, depth);
+      multiply_block(block, packed_b_, {}, k, depth);
     }
   }
 
-  void multiply_block(const Rectangle& block, std::int64_t k, std::int64_t depth) const {
-    const bool beside = reads_panels_in_place() && block.rows <= kernels_.few_rows;
-    const std::int64_t width = beside ? 2 * kernels_.columns : kernels_.columns;
-    for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
-      for (std::int64_t c = 0; c < block.columns; c += width) {
-        const ProductTile tile = tile_at(block, r, c, std::min(width, block.columns - c), k, depth);
-        if (tile.columns > kernels_.columns) {
-          kernels_.multiply_beside(tile, panel_of_b(block.column, c + kernels_.columns, k, depth));
-        } else {
-          kernels_.multiply_tile(tile);
-        }
-      }
-    }
-  }
-
-  ProductTile tile_at(const Rectangle& block, std::int64_t r, std::int64_t c, std::int64_t columns,
+  // `next` is asked for bit by bit, with every row of tiles a part.
+  void multiply_block(const Rectangle& block, const std::byte* b, std::span<const std::byte> next,
                       std::int64_t k, std::int64_t depth) const {
-    const std::int64_t row = block.row + r, column = block.column + c;
-    float* const result = product_.c + row * product_.columns + column;
-    ProductTile tile{.a = packed_a_ + kernels_.panel_bytes(r, depth),
-                     .b = panel_of_b(block.column, c, k, depth),
+    const std::size_t part =
+        next.size() / static_cast<std::size_t>(divide_up(block.rows, kernels_.rows));
+    for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
+      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
+        ProductTile tile = tile_at({.row = block.row + r,
+                                    .rows = std::min(kernels_.rows, block.rows - r),
+                                    .column = block.column + c,
+                                    .columns = std::min(kernels_.columns, block.columns - c)},
+                                   packed_a_ + kernels_.panel_bytes(r, depth),
+                                   b + kernels_.panel_bytes(c, depth), k, depth);
+        tile.next = next.first(part);
+        kernels_.multiply_tile(tile);
+      }
+      next = next.subspan(part);
+    }
+  }
+
+  ProductTile tile_at(const Rectangle& square, const std::byte* a, const std::byte* b,
+                      std::int64_t k, std::int64_t depth) const {
+    float* const result = product_.c + square.row * product_.columns + square.column;
+    ProductTile tile{.a = a,
+                     .b = b,
                      .c = result,
                      .c_stride = product_.columns,
                      .initial = result,
                      .initial_stride = product_.columns,
-                     .rows = std::min(kernels_.rows, block.rows - r),
-                     .columns = columns,
-                     .inner = depth};
+                     .rows = square.rows,
+                     .columns = square.columns,
+                     .inner = depth,
+                     .next = {}};
     if (k > 0) return tile;
     tile.initial_stride = product_.initial_stride;
     tile.initial = product_.initial == nullptr
                        ? nullptr
-                       : product_.initial + row * product_.initial_stride + column;
+                       : product_.initial + square.row * product_.initial_stride + square.column;
     return tile;
   }
 
   const Product& product_;
   const ProductKernels& kernels_;
   Rectangle rectangle_;
+  bool in_place_;
   std::int64_t depth_ = 0;
   std::int64_t block_rows_ = 0;
+  std::int64_t block_columns_ = 0;
   std::byte* packed_a_ = nullptr;
   std::byte* packed_b_ = nullptr;
 };
@@ -153,16 +208,24 @@ struct Grid {
   std::int64_t columns = 1;
 };
 
-// The grid whose slowest thread has least to do: its tiles, and the panels that it packs.
+// What a panel of B costs a thread, in tiles multiplied meanwhile.
+struct PanelTimes {
+  double from_memory;  // while tiles are multiplied
+  double to_pack;      // before
+};
+
+// The grid whose slowest thread is done first.
 Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column_tiles,
-               double panel_of_b) {
+               const PanelTimes& panel_of_b) {
+  constexpr double to_pack_a = 0.15;
   Grid best;
   double least = 0;
   for (std::int64_t rows = 1; rows <= threads; ++rows) {
     const Grid grid{.rows = rows, .columns = threads / rows};
     const double tall = static_cast<double>(divide_up(row_tiles, grid.rows));
     const double wide = static_cast<double>(divide_up(column_tiles, grid.columns));
-    const double time = tall * wide + 0.15 * (tall + panel_of_b * wide);
+    const double panel = std::max(tall, panel_of_b.from_memory) + panel_of_b.to_pack;
+    const double time = wide * panel + to_pack_a * tall;
     if (rows > 1 && time >= least) continue;
     least = time;
     best = grid;
@@ -179,8 +242,11 @@ void multiply(const Product& product) {
   const std::int64_t column_tiles = divide_up(product.columns, kernels.columns);
   const std::int64_t work =
       product.rows * product.columns * std::max<std::int64_t>(product.inner, 1);
+  const PanelTimes times = reads_in_place(product, kernels)
+                               ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
+                               : PanelTimes{.from_memory = 0, .to_pack = 0.3};
   const Grid grid = best_grid(std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count()),
-                              row_tiles, column_tiles, product.packed_b == nullptr ? 2.0 : 0.0);
+                              row_tiles, column_tiles, times);
   parallel_ranges(grid.rows * grid.columns, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t i = item / grid.columns, j = item % grid.columns;

@@ -23,6 +23,7 @@ namespace {
 constexpr std::int64_t tile_rows = 16;
 constexpr std::int64_t tile_words = tile_rows * step_pairs;  // 1 KiB
 constexpr std::int64_t side = 2 * tile_rows;                 // of the four tiles of C
+constexpr std::int64_t part_of_b = 2 * tile_words;           // of a panel, for 32 of `inner`
 
 // Panels of A are blocks of 16 rows, each (inner/32, parts, 16, 32).
 template <int parts>
@@ -74,50 +75,79 @@ void begin_tiles() {
 void end_tiles() { _tile_release(); }
 
 // Tiles 0 to 3 hold a square of C, two by two; 4 and 5 its rows of A; 6 and 7 its columns of B.
+// Where a product is not of a whole square, tiles 2, 3 and 5 stay out of it. Every operand is
+// loaded as soon as the last product that reads its tile has been issued, two products before it is
+// wanted.
 template <bool lower>
-HEED_INLINE void load_a(const std::uint32_t* a, std::int64_t to_lower) {
-  _tile_loadd(4, a, 64);
-  if constexpr (lower) _tile_loadd(5, a + to_lower, 64);
-}
+struct Square {
+  std::int64_t to_lower;  // words from a row of A's tiles to the one below
 
-HEED_INLINE void load_b(const std::uint32_t* b) {
-  _tile_loadd(6, b, panel_columns * 4);
-  _tile_loadd(7, b + lanes, panel_columns * 4);
-}
+  HEED_INLINE void load_upper_a(const std::uint32_t* a) const { _tile_loadd(4, a, 64); }
+  HEED_INLINE void load_lower_a(const std::uint32_t* a) const {
+    if constexpr (lower) _tile_loadd(5, a + to_lower, 64);
+  }
+  HEED_INLINE void load_left_b(const std::uint32_t* b) const {
+    _tile_loadd(6, b, panel_columns * 4);
+  }
+  HEED_INLINE void load_right_b(const std::uint32_t* b) const {
+    _tile_loadd(7, b + lanes, panel_columns * 4);
+  }
 
-template <bool lower>
-HEED_INLINE void multiply_add() {
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  if constexpr (lower) {
+  HEED_INLINE void load(const std::uint32_t* a, const std::uint32_t* b) const {
+    load_upper_a(a);
+    load_left_b(b);
+    load_right_b(b);
+    load_lower_a(a);
+  }
+
+  // C += A·B, then A is another, or B, or both.
+  HEED_INLINE void multiply_and_load_a(const std::uint32_t* a) const {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    load_upper_a(a);
+    multiply_lower_row();
+    load_lower_a(a);
+  }
+  HEED_INLINE void multiply_and_load_b(const std::uint32_t* b) const {
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (lower) _tile_dpbf16ps(2, 5, 6);
+    load_left_b(b);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (lower) _tile_dpbf16ps(3, 5, 7);
+    load_right_b(b);
+  }
+  HEED_INLINE void multiply_and_load(const std::uint32_t* a, const std::uint32_t* b) const {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    load_upper_a(a);
+    if constexpr (lower) _tile_dpbf16ps(2, 5, 6);
+    load_left_b(b);
+    if constexpr (lower) _tile_dpbf16ps(3, 5, 7);
+    load_right_b(b);
+    load_lower_a(a);
+  }
+
+ private:
+  HEED_INLINE void multiply_lower_row() const {
+    if constexpr (!lower) return;
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-}
+};
 
-// 32 of `inner`. Of three parts the small products come first: h·l, h·m, m·m, m·h, l·h, h·h.
+// 32 of `inner` from operands of which the first are loaded; in the end those of the next step are.
+// Of three parts the small products come first: h·l, h·m, m·m, m·h, l·h, h·h.
 template <int parts, bool lower>
-HEED_INLINE void multiply_step(const std::uint32_t* a, std::int64_t to_lower,
-                               const std::uint32_t* b) {
-  constexpr std::int64_t next_a = tile_words, next_b = 2 * tile_words;
-  load_a<lower>(a, to_lower);
-  if constexpr (parts == 3) {
-    load_b(b + 2 * next_b);
-    multiply_add<lower>();
-    load_b(b + next_b);
-    multiply_add<lower>();
-    load_a<lower>(a + next_a, to_lower);
-    multiply_add<lower>();
-    load_b(b);
-    multiply_add<lower>();
-    load_a<lower>(a + 2 * next_a, to_lower);
-    multiply_add<lower>();
-    load_a<lower>(a, to_lower);
-    multiply_add<lower>();
-    return;
-  }
-  load_b(b);
-  multiply_add<lower>();
+HEED_INLINE void multiply_step(const Square<lower>& square, const std::uint32_t* a,
+                               const std::uint32_t* b, const std::uint32_t* next_a,
+                               const std::uint32_t* next_b) {
+  if constexpr (parts == 1) return square.multiply_and_load(next_a, next_b);
+  square.multiply_and_load_b(b + part_of_b);
+  square.multiply_and_load_a(a + tile_words);
+  square.multiply_and_load_b(b);
+  square.multiply_and_load_a(a + 2 * tile_words);
+  square.multiply_and_load_a(a);
+  square.multiply_and_load(next_a, next_b + 2 * part_of_b);
 }
 
 // C (rows, 32) from sums that begin with `initial`.
@@ -139,14 +169,24 @@ HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
       _tile_loadd(3, initial + tile_rows * initial_stride + lanes, bytes);
     }
   }
-  const std::int64_t steps = (tile.inner + step_inner - 1) / step_inner;
-  const std::int64_t to_lower = steps * parts * tile_words;
+  const std::int64_t steps = divide_up(tile.inner, step_inner);
+  const std::int64_t lines_a_step =
+      steps > 0 ? divide_up(static_cast<std::int64_t>(tile.next.size()), steps * line_bytes) : 0;
+  const std::byte* next = tile.next.data();
   const auto* a = static_cast<const std::uint32_t*>(tile.a);
   const auto* b = static_cast<const std::uint32_t*>(tile.b);
+  const Square<lower> square{.to_lower = steps * parts * tile_words};
+  if (steps > 0) square.load(a, b + (parts - 1) * part_of_b);
   for (std::int64_t step = 0; step < steps; ++step) {
-    multiply_step<parts, lower>(a, to_lower, b);
-    a += parts * tile_words;
-    b += parts * 2 * tile_words;
+    for (std::int64_t line = 0; line < lines_a_step; ++line, next += line_bytes) {
+      __builtin_prefetch(next, 0, 2);
+    }
+    const bool last = step + 1 == steps;  // loads once more what it has, and does not use it
+    const std::uint32_t* const next_a = last ? a : a + parts * tile_words;
+    const std::uint32_t* const next_b = last ? b : b + parts * part_of_b;
+    multiply_step<parts, lower>(square, a, b, next_a, next_b);
+    a = next_a;
+    b = next_b;
   }
   const std::int64_t bytes = c_stride * 4;
   _tile_stored(0, c, bytes);
@@ -224,10 +264,12 @@ void multiply_beside(const ProductTile& tile, const void* right_b) {
     fetch_ahead(left);
     fetch_ahead(right);
     _tile_loadd(4, a, 64);
-    load_b(left);
+    _tile_loadd(6, left, panel_columns * 4);
+    _tile_loadd(7, left + lanes, panel_columns * 4);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
-    load_b(right);
+    _tile_loadd(6, right, panel_columns * 4);
+    _tile_loadd(7, right + lanes, panel_columns * 4);
     _tile_dpbf16ps(2, 4, 6);
     _tile_dpbf16ps(3, 4, 7);
     a += tile_words;
@@ -252,9 +294,11 @@ ProductKernels amx_kernels() {
           .row_unit = tile_rows,
           .inner_unit = step_inner,
           .element = 2 * parts,
-          .inner_block = parts == 3 ? 512 : 1024,
+          .inner_block = parts == 3 ? 768 : 1024,
           .row_block = 2048,
           .column_block = 256,
+          .row_block_in_place = parts == 3 ? 256 : 512,
+          .panel_from_memory = parts == 3 ? 2.4 : 5,
           .bf16_panels = parts == 1,
           .pack_a = &pack_tile_a<parts>,
           .pack_b = &pack_b<parts>,

@@ -55,11 +55,17 @@ __attribute__((noinline)) void vector_tile(const ProductTile& tile) {
   const auto* a = static_cast<const std::uint32_t*>(tile.a);
   const auto* b = static_cast<const std::uint32_t*>(tile.b);
   const float* c = tile.c;  // fetched, row by row, while the products are summed
+  const std::byte* next = tile.next.data();
+  const std::byte* const next_end = next + tile.next.size();
   for (std::int64_t pair = 0; pair < pairs_of(tile.inner); ++pair) {
     if (pair < rows) {
       __builtin_prefetch(c, 1);
       __builtin_prefetch(c + panel_columns - 1, 1);
       c += tile.c_stride;
+    }
+    if (next < next_end) {
+      __builtin_prefetch(next, 0, 2);
+      next += line_bytes;
     }
     const auto b_left = (__m512bh)_mm512_loadu_si512(b);
     const auto b_right = (__m512bh)_mm512_loadu_si512(b + lanes);
@@ -97,6 +103,8 @@ ProductKernels avx512_bf16_product_kernels() {
           .inner_block = 1024,
           .row_block = 2016,
           .column_block = 256,
+          .row_block_in_place = 504,
+          .panel_from_memory = 2.4,
           .bf16_panels = true,
           .pack_a = &pack_vector_a,
           .pack_b = &pack_b<1>,

@@ -23,6 +23,7 @@ constexpr int kTileRows = 14;
 constexpr int kTileRows = 6;
 #endif
 constexpr int kTileVectors = 2;
+constexpr std::size_t kLineBytes = 64;  // of a cache
 
 std::int64_t TileColumns() { return kTileVectors * static_cast<std::int64_t>(hn::Lanes(Floats())); }
 
@@ -187,7 +188,13 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
       });
     });
   };
+  const std::byte* next = tile.next.data();
+  const std::byte* const next_end = next + tile.next.size();
   const auto four_steps = [&]() HEED_INLINE_LAMBDA {
+    if (next < next_end) {
+      __builtin_prefetch(next, 0, 2);
+      next += kLineBytes;
+    }
     Unroll<4>(step);
     a += 4 * rows;
     b += 4 * vectors * lanes;
@@ -257,7 +264,8 @@ void MultiplyTile(const ProductTile& tile) {
 }
 
 ProductKernels Kernels() {
-  // With AVX-512 a panel of A is 42 KiB, a block of B 480 KiB.
+  // With AVX-512 a panel of A is 42 KiB, a block of B 480 KiB, one of A beside panels in place 1
+  // MiB.
   return {.rows = kTileRows,
           .columns = TileColumns(),
           .row_unit = 1,
@@ -266,6 +274,8 @@ ProductKernels Kernels() {
           .inner_block = 768,
           .row_block = 2016,
           .column_block = 160,
+          .row_block_in_place = 336,
+          .panel_from_memory = 2.4,
           .pack_a = &PackA,
           .pack_b = &PackB,
           .multiply_tile = &MultiplyTile};

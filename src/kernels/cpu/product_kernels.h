@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/rounding.h"
@@ -29,6 +31,7 @@ struct ProductTile {
   std::int64_t rows;     // 1 to ProductKernels::rows
   std::int64_t columns;  // 1 to ProductKernels::columns
   std::int64_t inner;
+  std::span<const std::byte> next;  // what is read soon: asked for along with the work
 };
 
 struct ProductKernels {
@@ -43,7 +46,11 @@ struct ProductKernels {
   std::int64_t inner_block;  // a multiple of inner_unit
   std::int64_t row_block;
   std::int64_t column_block;  // a multiple of `columns`
-  bool bf16_panels = false;   // panels of B are those of weights prepared in bf16
+  // Where panels of B are read in place: the block of A lies in the second level, beside a panel of
+  // B and the one behind it, which comes from memory meanwhile.
+  std::int64_t row_block_in_place;
+  double panel_from_memory;  // the time to read a panel, in tiles multiplied meanwhile
+  bool bf16_panels = false;  // panels of B are those of weights prepared in bf16
   // Panels of `rows` rows, the last one of what is left, one behind the other.
   void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panels);
   // One panel.
