@@ -217,7 +217,7 @@ struct PanelTimes {
 // The grid whose slowest thread is done first.
 Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column_tiles,
                const PanelTimes& panel_of_b) {
-  constexpr double to_pack_a = 0.15;
+  constexpr double to_pack_a = 1.2;  // a row of tiles
   Grid best;
   double least = 0;
   for (std::int64_t rows = 1; rows <= threads; ++rows) {
@@ -244,7 +244,7 @@ void multiply(const Product& product) {
       product.rows * product.columns * std::max<std::int64_t>(product.inner, 1);
   const PanelTimes times = reads_in_place(product, kernels)
                                ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
-                               : PanelTimes{.from_memory = 0, .to_pack = 0.3};
+                               : PanelTimes{.from_memory = 0, .to_pack = 1.5};
   const Grid grid = best_grid(std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count()),
                               row_tiles, column_tiles, times);
   parallel_ranges(grid.rows * grid.columns, 1, [&](std::int64_t begin, std::int64_t end) {

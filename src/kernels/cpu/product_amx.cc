@@ -36,6 +36,9 @@ void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panel) 
       if (!a.transposed) {
         const float* from = a.data + (range.first + r) * a.stride + range.k + k;
         for (std::int64_t i = 0; i < tile_rows; ++i) {
+          const float* const ahead = from + i * a.stride + steps_ahead * step_inner;
+          __builtin_prefetch(ahead);
+          __builtin_prefetch(ahead + lanes);
           const TwoVectors two = i < rows ? load_two(from + i * a.stride, depth)
                                           : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
           const auto low = split<parts>(two.low), high = split<parts>(two.high);
@@ -48,6 +51,7 @@ void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panel) 
       }
       const float* from = a.data + (range.k + k) * a.stride + range.first + r;
       const auto row = [&](std::int64_t index) __attribute__((always_inline)) {
+        __builtin_prefetch(from + (index + step_inner) * a.stride);
         return split<parts>(index < depth
                                 ? _mm512_maskz_loadu_ps(first(rows), from + index * a.stride)
                                 : _mm512_setzero_ps());
