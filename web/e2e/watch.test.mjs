@@ -38,6 +38,7 @@ const live = path.join(folder, 'live');
 const lines = readFileSync(path.join(run, 'metrics.jsonl'), 'utf8').trim().split('\n');
 const isEarly = (line) => JSON.parse(line).step <= 15;
 cpSync(run, live, { recursive: true });
+cpSync(path.join(folder, '10', 'last'), path.join(live, 'last'), { recursive: true });
 writeFileSync(path.join(live, 'metrics.jsonl'), lines.filter(isEarly).map((line) => `${line}\n`).join(''));
 
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -112,6 +113,7 @@ test('a run that goes on is drawn as it is written', async () => {
   assert.equal(await last.locator('th').textContent(), '15');
   const later = lines.filter((line) => !isEarly(line));
   for (const line of later) appendFileSync(path.join(live, 'metrics.jsonl'), `${line}\n`);
+  cpSync(path.join(run, 'last'), path.join(live, 'last'), { recursive: true });
   await page.waitForFunction(() => document.querySelector('[data-testid=curves] tbody tr:last-child th')?.textContent === '20');
   assertShows(await last.locator('td').last().textContent(), later.map((line) => JSON.parse(line)).findLast(({ val_loss }) => val_loss !== undefined).val_loss, 'the last validation');
   await region.getByText('finished', { exact: true }).waitFor();
