@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -55,16 +58,29 @@ class Server {
   std::thread thread_;
 };
 
-// All that comes back for these bytes.
-std::string exchange(int port, std::string_view bytes) {
-  const int client = ::socket(AF_INET, SOCK_STREAM, 0);
+// A connection. The system keeps the numbers of closed ones for a while, and may run out of them.
+int connect_to(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (client < 0 || ::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    std::abort();
+  for (int attempt = 0; attempt < 80; ++attempt) {
+    const int client = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (client < 0) break;
+    if (::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+      return client;
+    const int reason = errno;
+    ::close(client);
+    if (reason != EADDRNOTAVAIL) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+  std::perror("connect");
+  std::abort();
+}
+
+// All that comes back for these bytes.
+std::string exchange(int port, std::string_view bytes) {
+  const int client = connect_to(port);
   ::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   ::shutdown(client, SHUT_WR);
   std::string reply;
