@@ -166,7 +166,8 @@ TEST_F(ExplorerNumbers, FiguresAreFiles) {
 
 TEST_F(ExplorerNumbers, CountsAsHeedParamsDoes) {
   const Json counted = explorer_.get("/api/parameters?config=gpt3");
-  EXPECT_EQ(counted["total"], parameter_count_json("gpt3", gpt_preset("gpt3").config)["total"]);
+  EXPECT_EQ(counted["total"].get<std::int64_t>(),
+            parameter_count_json("gpt3", gpt_preset("gpt3").config)["total"].get<std::int64_t>());
   std::int64_t sum = 0;
   for (const Json& part : counted["parts"]) sum += part["parameters"].get<std::int64_t>();
   EXPECT_EQ(sum, counted["total"]);
