@@ -172,16 +172,19 @@ TEST(Http, ARequestIsStoppedWhenItsClientLeavesOrTimeIsUp) {
     ++stopped;
     throw Error(ErrorCode::interrupted, "stopped");
   });
-  HttpOptions options;
-  options.request_time = HttpOptions::Seconds(0.3);
-  TestHttpServer server(router, options);
+  HttpOptions patient;
+  patient.request_time = HttpOptions::Seconds(600);
+  TestHttpServer patient_server(router, patient);
   {
-    Socket client(server.port());
+    Socket client(patient_server.port());
     client.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  EXPECT_TRUE(eventually([&] { return stopped == 1; }, 0.25));
-  Socket client(server.port());
+  EXPECT_TRUE(eventually([&] { return stopped == 1; }));
+  HttpOptions hasty;
+  hasty.request_time = HttpOptions::Seconds(0.3);
+  TestHttpServer hasty_server(router, hasty);
+  Socket client(hasty_server.port());
   client.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(client.receive_all().starts_with("HTTP/1.1 408 "));
 }
