@@ -232,10 +232,10 @@ void multiply_amx_tile(const ProductTile& tile) {
 
 // Asks for the two tiles of B that are read some steps later. Behind a panel lies another one.
 HEED_INLINE void fetch_ahead(const std::uint32_t* b) {
-  constexpr std::int64_t ahead = 8 * 2 * tile_words;
+  constexpr std::int64_t ahead = 4 * 2 * tile_words;
 #pragma GCC unroll 32
   for (std::int64_t line = 0; line < 2 * tile_words; line += lanes) {
-    __builtin_prefetch(b + ahead + line, 0, 2);
+    __builtin_prefetch(b + ahead + line, 0, 3);
   }
 }
 

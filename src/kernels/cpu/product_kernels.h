@@ -40,9 +40,9 @@ struct ProductKernels {
   std::int64_t row_unit;    // panels of A hold whole units of rows,
   std::int64_t inner_unit;  // and all panels whole units of `inner`: zeros fill up
   std::int64_t element;     // bytes of an element in a panel
-  // Blocks that stay in caches: a panel of A, inner_block deep, in the first level while panels of
-  // B pass by it; a block of B, inner_block x column_block, in the second; a block of A in the
-  // last. Deep panels pass over C seldom, which matters most where C lies in memory.
+  // Blocks that stay in caches: a panel of A, inner_block deep, in the nearest that holds it while
+  // panels of B pass by it; a block of B, inner_block x column_block, in the second level; a block
+  // of A in the last. Deep panels pass over C seldom, which matters most where C lies in memory.
   std::int64_t inner_block;  // a multiple of inner_unit
   std::int64_t row_block;
   std::int64_t column_block;  // a multiple of `columns`
