@@ -10,6 +10,7 @@
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
 #include "microscope/score_precision.h"
+#include "model/places.h"
 
 namespace heed {
 namespace {
@@ -80,8 +81,7 @@ LazyAttention::LazyAttention(const GptConfig& config, std::vector<std::int64_t> 
     std::iota(layers_.begin(), layers_.end(), 0);
   }
   for (const std::int64_t layer : layers_) {
-    require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,
-            "layer {} does not exist: the model has layers 0 to {}", layer, config.layers - 1);
+    checked_layer(layer, config);
     Layer& kept = kept_.emplace_back();
     kept.query = Tensor<float>(Shape{heads_, capacity_, head_size_});
     kept.log_sum_exp = Tensor<float>(Shape{heads_, capacity_});

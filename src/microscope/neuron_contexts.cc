@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "microscope/neuron_outputs.h"
+#include "model/places.h"
 
 namespace heed {
 namespace {
@@ -111,11 +112,8 @@ void read_windows(const Gpt& gpt, std::span<const std::int32_t> corpus, std::int
 
 void require_neurons(const GptConfig& config, std::span<const NeuronId> neurons) {
   for (const NeuronId& id : neurons) {
-    require(id.layer >= 0 && id.layer < config.layers && id.neuron >= 0 &&
-                id.neuron < config.feed_forward,
-            ErrorCode::invalid_argument,
-            "neuron {} of layer {} does not exist: layers are 0 to {}, neurons 0 to {}", id.neuron,
-            id.layer, config.layers - 1, config.feed_forward - 1);
+    checked_layer(id.layer, config);
+    checked_neuron(id.neuron, config);
   }
 }
 

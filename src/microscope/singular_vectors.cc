@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "microscope/head_weights.h"
+#include "model/places.h"
 
 namespace heed {
 namespace {
@@ -47,10 +48,8 @@ Tensor<float> rows_of(const Eigen::MatrixXd& columns) {
 SingularVectors singular_vectors(const Gpt& gpt, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head) {
   const GptConfig& config = gpt.config();
-  require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,
-          "layer {} does not exist: the model has layers 0 to {}", layer, config.layers - 1);
-  require(head >= 0 && head < config.heads, ErrorCode::invalid_argument,
-          "head {} does not exist: a layer has heads 0 to {}", head, config.heads - 1);
+  checked_layer(layer, config);
+  checked_head(head, config);
   const LayerHeads heads(gpt, layer);
   const bool asks = circuit == HeadCircuit::query_key;
   const Factored left = factor(columns_of(asks ? heads.query(head) : heads.value(head)));

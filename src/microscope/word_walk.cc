@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "model/places.h"
 
 namespace heed {
 namespace {
@@ -79,10 +80,8 @@ std::vector<Site> word_walk_sites(std::int64_t layer) {
 WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
                    std::int64_t position, std::span<const float> shares) {
   const GptConfig& config = gpt.config();
-  require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,
-          "layer {} does not exist: the model has layers 0 to {}", layer, config.layers - 1);
-  require(head >= 0 && head < config.heads, ErrorCode::invalid_argument,
-          "head {} does not exist: a layer has heads 0 to {}", head, config.heads - 1);
+  checked_layer(layer, config);
+  checked_head(head, config);
   const Tensor<float>& keys = capture.at({Point::key, layer});
   const Tensor<float>& values = capture.at({Point::value, layer});
   const std::int64_t positions = keys.shape()[1];

@@ -109,7 +109,8 @@ struct Square {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     load_upper_a(a);
-    multiply_lower_row();
+    if constexpr (lower) _tile_dpbf16ps(2, 5, 6);
+    if constexpr (lower) _tile_dpbf16ps(3, 5, 7);
     load_lower_a(a);
   }
   HEED_INLINE void multiply_and_load_b(const std::uint32_t* b) const {
@@ -129,13 +130,6 @@ struct Square {
     if constexpr (lower) _tile_dpbf16ps(3, 5, 7);
     load_right_b(b);
     load_lower_a(a);
-  }
-
- private:
-  HEED_INLINE void multiply_lower_row() const {
-    if constexpr (!lower) return;
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
   }
 };
 

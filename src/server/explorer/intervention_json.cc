@@ -7,6 +7,7 @@
 #include "microscope/capture.h"
 #include "microscope/intervention_text.h"
 #include "microscope/point_names.h"
+#include "model/places.h"
 #include "server/fields.h"
 
 namespace heed::server {
@@ -215,12 +216,8 @@ class Reader {
 
   void cut() {
     fields_.expect_only({"kind", "layer", "head", "edges", "renormalise"});
-    const std::int64_t layer = fields_.required_integer("layer");
-    const std::int64_t head = fields_.required_integer("head");
-    require(layer >= 0 && layer < config_.layers, ErrorCode::invalid_argument,
-            "layer {} does not exist: the model has layers 0 to {}", layer, config_.layers - 1);
-    require(head >= 0 && head < config_.heads, ErrorCode::invalid_argument,
-            "head {} does not exist: a layer has heads 0 to {}", head, config_.heads - 1);
+    const std::int64_t layer = checked_layer(fields_.required_integer("layer"), config_);
+    const std::int64_t head = checked_head(fields_.required_integer("head"), config_);
     CutEdges cut{.edges = {},
                  .rest = fields_.boolean("renormalise").value_or(false)
                              ? CutEdges::Rest::renormalised
