@@ -272,9 +272,9 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model,
   Result result{
       .text = {.title = "What every head does: " + options.sort,
                .caption = figure_caption(model, tokens) +
-                          fmt::format(" {}, as a mean over the queries of {} tokens.",
+                          fmt::format(" Each cell: {}, as a mean over the queries of {} tokens.",
                                       by != nullptr ? std::string(by->meaning)
-                                                    : "Fit to the " + options.detect + " pattern",
+                                                    : "fit to the " + options.detect + " pattern",
                                       scanned.tokens)},
       .draw = [&](const FigureText& text) {
         return draw_heat_map({.values = shown.view(),
