@@ -23,15 +23,27 @@ void copy(View<const float> from, float*& to) {
 }  // namespace
 
 bool matches_glob(std::string_view name, std::string_view pattern) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return name == pattern;
-  if (!name.starts_with(pattern.substr(0, star))) return false;
-  name.remove_prefix(star);
-  pattern.remove_prefix(star + 1);
-  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped) {
-    if (matches_glob(name.substr(skipped), pattern)) return true;
+  // Where the last star stands, and how far of the name it takes: only that one is ever tried
+  // again, for whatever an earlier one could take, it can take too.
+  std::size_t star = std::string_view::npos;
+  std::size_t taken = 0;
+  std::size_t at = 0;
+  std::size_t in_name = 0;
+  while (in_name < name.size()) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      taken = in_name;
+    } else if (at < pattern.size() && pattern[at] == name[in_name]) {
+      ++at;
+      ++in_name;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      in_name = ++taken;
+    } else {
+      return false;
+    }
   }
-  return false;
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
 Capture::Capture(const std::vector<std::string>& patterns, std::int64_t layers) {

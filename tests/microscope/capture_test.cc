@@ -18,6 +18,20 @@ TEST(Glob, StarStandsForAnything) {
   EXPECT_FALSE(matches_glob("blocks.3.attn.hook_q", "blocks.*.hook_k"));
   EXPECT_FALSE(matches_glob("blocks.3.attn.hook_q", "blocks.3"));
   EXPECT_FALSE(matches_glob("", "blocks"));
+  EXPECT_TRUE(matches_glob("", "**"));
+  EXPECT_TRUE(matches_glob("abcabd", "*ab*d"));
+  EXPECT_FALSE(matches_glob("abcabd", "*d*ab"));
+}
+
+// Tried every way, 24 stars in a name of 72 letters are more than 10^19 ways.
+TEST(Glob, ManyStarsTakeNoTime) {
+  std::string pattern, name;
+  for (int i = 0; i < 24; ++i) {
+    pattern += "*a";
+    name += "aaa";
+  }
+  EXPECT_TRUE(matches_glob(name, pattern));
+  EXPECT_FALSE(matches_glob(name, pattern + "b"));
 }
 
 TEST(Capture, KeepsWhatWasAskedForAndNothingElse) {

@@ -1,0 +1,133 @@
+// What people write to the microscope: points and globs of them, lists of layers, heads and
+// positions, sizes, places of interventions with their values and edges. Each is refused with
+// Error{invalid_argument} or means something that a model can do. The model is a tiny one.
+//
+// A byte in front chooses what the rest is read as; parts of a request end with a zero byte.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/index_list.h"
+#include "engine/edits.h"
+#include "microscope/activation_trace.h"
+#include "microscope/intervention_text.h"
+#include "microscope/patch.h"
+#include "microscope/point_names.h"
+
+namespace heed {
+namespace {
+
+const std::vector<std::int32_t> tokens{3, 1, 4, 1, 5};
+
+const Gpt& tiny_gpt() {
+  static const Gpt gpt = [] {
+    Gpt made(make_gpt_config(2, 2, 8, 16, 9));
+    made.parameters().initialize(1);
+    return made;
+  }();
+  return gpt;
+}
+
+void expect(bool holds) {
+  if (!holds) std::abort();
+}
+
+std::string next_part(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('\0'), rest.size());
+  const std::string part(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+// Numbers of other passes are never asked for.
+std::vector<std::int64_t> few_indices(std::string_view& rest) {
+  std::vector<std::int64_t> indices = parse_indices(next_part(rest));
+  indices.resize(std::min<std::size_t>(indices.size(), 64));
+  return indices;
+}
+
+void read_points(std::string_view text) {
+  const std::vector<Site> sites = sites_named(text, tiny_gpt().config().layers);
+  expect(!sites.empty());
+  for (const Site& site : sites) expect(site_from_name(site_name(site)) == site);
+}
+
+void trace_request(std::string_view rest) {
+  TraceRequest request;
+  for (std::string part = next_part(rest); !part.empty(); part = next_part(rest)) {
+    request.points.push_back(part);
+  }
+  request.layers = few_indices(rest);
+  request.heads = few_indices(rest);
+  request.positions = few_indices(rest);
+  request.budget = parse_bytes(next_part(rest));
+  const Trace trace = trace_prompt(tiny_gpt(), tokens, request);
+  std::int64_t bytes = 0;
+  for (const TracedArray& array : trace.arrays) {
+    std::int64_t size = 1;
+    for (const std::int64_t extent : array.shape) size *= extent;
+    expect(size == std::ssize(array.values));
+    bytes += size * std::int64_t{sizeof(float)};
+  }
+  expect(bytes <= request.budget);
+}
+
+// A pass with the edit: whatever could be read can be done.
+void edit(std::string where, decltype(Edit::change) change) {
+  const std::vector<Edit> edits{{std::move(where), std::move(change)}};
+  Interventions editor(tiny_gpt().config(), resolve_edits(tiny_gpt(), edits));
+  trace_prompt(tiny_gpt(), tokens, {.points = {"ln_final", "pattern"}}, {}, &editor);
+}
+
+void cut_edges(std::string_view text) {
+  HeadEdges cut = parse_edges(text);
+  expect(!cut.edges.empty());
+  edit(std::move(cut.head), CutEdges{std::move(cut.edges), CutEdges::Rest::renormalised});
+}
+
+void scale(std::string_view text) {
+  const auto [where, factor] = parse_assignment(text, "L2H3=0.5");
+  edit(where, ScaleBy{parse_factor(factor)});
+}
+
+void steer(std::string_view text) {
+  const auto [where, factor] = parse_assignment(text, "L2H3=0.5");
+  edit(where, SteerBy{.factor = parse_factor(factor), .toward = {1, 2}, .away = {3}});
+}
+
+void name_grid(std::string_view text) {
+  expect(patch_grid_name(patch_grid_from_name(std::string(text))) == text);
+}
+
+void read(std::size_t choice, std::string_view rest) {
+  switch (choice % 9) {
+    case 0: return read_points(rest);
+    case 1: return trace_request(rest);
+    case 2: return edit(std::string(rest), SetZero{});
+    case 3: return edit(std::string(rest), FreezePattern{{2, 7, 1}});
+    case 4: return edit(std::string(rest), SetMean{{{2, 7, 1}}});
+    case 5: return cut_edges(rest);
+    case 6: return scale(rest);
+    case 7: return steer(rest);
+    default: return name_grid(rest);
+  }
+}
+
+}  // namespace
+}  // namespace heed
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  try {
+    heed::read(data[0], rest);
+  } catch (const heed::Error& error) {
+    if (error.code() != heed::ErrorCode::invalid_argument) std::abort();
+  }
+  return 0;
+}
