@@ -21,6 +21,7 @@
 #include "cli/terminal/text.h"
 #include "microscope/intervention_text.h"
 #include "microscope/patch.h"
+#include "microscope/patch_grid.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {
@@ -94,13 +95,11 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
   return request;
 }
 
-bool is_edge_grid(PatchGrid grid) { return grid >= PatchGrid::edge; }
-
 std::vector<std::string> row_names(const PatchResult& result,
                                    const std::vector<std::string>& tokens) {
   std::vector<std::string> names;
   for (std::int64_t row = 0; row < result.rows; ++row) {
-    names.push_back(is_edge_grid(result.grid)
+    names.push_back(patch_grid_kind(result.grid).is_edge()
                         ? fmt::format("{} {}", row, tokens[static_cast<std::size_t>(row)])
                         : fmt::format("layer {}", row));
   }
@@ -110,14 +109,13 @@ std::vector<std::string> row_names(const PatchResult& result,
 std::vector<std::string> column_names(const PatchResult& result,
                                       const std::vector<std::string>& tokens) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
-  const bool heads_alone =
-      result.grid >= PatchGrid::head_out && result.grid <= PatchGrid::head_pattern;
+  const PatchColumns columns = patch_grid_kind(result.grid).columns;
   std::vector<std::string> names;
   for (std::int64_t column = 0; column < result.columns; ++column) {
     const std::string& token = tokens[static_cast<std::size_t>(column % positions)];
-    if (heads_alone) {
+    if (columns == PatchColumns::heads) {
       names.push_back(fmt::format("H{}", column));
-    } else if (result.columns > positions) {
+    } else if (columns == PatchColumns::heads_by_position) {
       names.push_back(fmt::format("H{} {}", column / positions, token));
     } else {
       names.push_back(token);
@@ -126,9 +124,14 @@ std::vector<std::string> column_names(const PatchResult& result,
   return names;
 }
 
-std::string column_axis(const PatchResult& result, const std::vector<std::string>& tokens) {
-  if (result.grid >= PatchGrid::head_out && result.grid <= PatchGrid::head_pattern) return "head";
-  return result.columns > std::ssize(tokens) ? "head and position" : "token";
+const char* column_axis(PatchGrid grid) {
+  switch (patch_grid_kind(grid).columns) {
+    case PatchColumns::positions: return "token";
+    case PatchColumns::heads: return "head";
+    case PatchColumns::heads_by_position: return "head and position";
+    case PatchColumns::keys: return "key";
+  }
+  return "";
 }
 
 std::string joined(const LoadedModel& model, const std::vector<std::int32_t>& tokens) {
@@ -215,7 +218,7 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
     recovered[i] = static_cast<float>(result.recovered(i / result.columns, i % result.columns));
   }
   const std::vector<std::string> labels = axis_labels(model, request.clean);
-  const bool edges = is_edge_grid(result.grid);
+  const bool edges = patch_grid_kind(result.grid).is_edge();
   write_result(
       options.out,
       {.text = {.title = "What brings the answer back: " + options.grid,
@@ -234,7 +237,7 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
                                    .row_labels = row_names(result, labels),
                                    .column_labels = column_names(result, labels),
                                    .row_axis = edges ? "query" : "layer",
-                                   .column_axis = edges ? "key" : column_axis(result, labels),
+                                   .column_axis = column_axis(result.grid),
                                    .value_name = "recovered",
                                    .scale = FigureScale::diverging},
                                   text);

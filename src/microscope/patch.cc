@@ -1,9 +1,6 @@
 #include "microscope/patch.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -11,30 +8,10 @@
 #include "microscope/patch_cells.h"
 #include "microscope/patch_estimate.h"
 #include "microscope/patch_file.h"
-#include "microscope/point_names.h"
+#include "microscope/patch_grid.h"
 
 namespace heed {
 namespace {
-
-constexpr std::array<const char*, 17> grid_names{"resid_pre",
-                                                 "resid_mid",
-                                                 "attn_out",
-                                                 "mlp_out",
-                                                 "attn_head_out",
-                                                 "attn_head_q",
-                                                 "attn_head_k",
-                                                 "attn_head_v",
-                                                 "attn_head_pattern",
-                                                 "attn_head_out_by_pos",
-                                                 "attn_head_q_by_pos",
-                                                 "attn_head_k_by_pos",
-                                                 "attn_head_v_by_pos",
-                                                 "attn_head_pattern_by_pos",
-                                                 "edge",
-                                                 "edge_cut",
-                                                 "edge_cut_renormalised"};
-
-bool is_edge(PatchGrid grid) { return grid >= PatchGrid::edge; }
 
 void check_token(const Gpt& gpt, std::int32_t token, const char* what) {
   require(token >= 0 && token < gpt.config().vocabulary_size, ErrorCode::invalid_argument,
@@ -64,13 +41,13 @@ void check_request(const Gpt& gpt, const PatchRequest& request) {
             "the answer and the wrong answer are the same token, {}", request.metric.answer);
   }
   if (request.method == PatchMethod::attribution) {
-    require(!is_edge(request.grid), ErrorCode::invalid_argument,
+    require(!patch_grid_kind(request.grid).is_edge(), ErrorCode::invalid_argument,
             "attribution patching has no grid '{}': edges are patched one by one",
             patch_grid_name(request.grid));
     require(request.metric.kind == PatchMetric::Kind::logit_difference, ErrorCode::invalid_argument,
             "attribution patching is to first order, and only a logit difference is that");
   }
-  if (!is_edge(request.grid)) return;
+  if (!patch_grid_kind(request.grid).is_edge()) return;
   require(
       request.layer >= 0 && request.layer < config.layers && request.head >= 0 &&
           request.head < config.heads,
@@ -90,10 +67,11 @@ double log_sum_exp(std::span<const float> logits) {
 // Names everything that cell values depend on.
 std::string request_key(const Gpt& gpt, const PatchRequest& request) {
   std::string key =
-      fmt::format("{} metric {} answer {} wrong {} head {}.{} weights {:a} clean",
+      fmt::format("{} metric {} answer {} wrong {} head {}.{} weights {:a} {} clean",
                   patch_grid_name(request.grid), static_cast<int>(request.metric.kind),
                   request.metric.answer, request.metric.wrong, request.layer, request.head,
-                  kernels::squared_norm(gpt.parameters().all()));
+                  kernels::squared_norm(gpt.parameters().all()),
+                  kernels::weight_format_name(gpt.parameters().prepared_format()));
   for (const std::int32_t token : request.clean) key += fmt::format(" {}", token);
   key += " corrupted";
   for (const std::int32_t token : request.corrupted) key += fmt::format(" {}", token);
@@ -101,18 +79,6 @@ std::string request_key(const Gpt& gpt, const PatchRequest& request) {
 }
 
 }  // namespace
-
-const char* patch_grid_name(PatchGrid grid) { return grid_names[static_cast<std::size_t>(grid)]; }
-
-std::vector<std::string> patch_grid_names() { return {grid_names.begin(), grid_names.end()}; }
-
-PatchGrid patch_grid_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < grid_names.size(); ++i) {
-    if (name == grid_names[i]) return static_cast<PatchGrid>(i);
-  }
-  fail(ErrorCode::invalid_argument, "there is no patching grid '{}'; did you mean '{}'?", name,
-       fmt::join(nearest_names(name, patch_grid_names(), 3), "', '"));
-}
 
 double patch_metric(const PatchMetric& metric, std::span<const float> logits,
                     std::span<const float> clean) {
@@ -141,8 +107,9 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
   const std::vector<PatchCell> cells = patch_cells(gpt.config(), request);
   const auto positions = static_cast<std::int64_t>(request.clean.size());
   PatchResult result{.grid = request.grid, .cells = std::ssize(cells)};
-  result.rows = is_edge(request.grid) ? positions : gpt.config().layers;
-  result.columns = is_edge(request.grid) ? positions : std::ssize(cells) / gpt.config().layers;
+  result.rows = patch_grid_kind(request.grid).is_edge() ? positions : gpt.config().layers;
+  result.columns =
+      patch_grid_kind(request.grid).is_edge() ? positions : std::ssize(cells) / gpt.config().layers;
   result.values.assign(static_cast<std::size_t>(result.rows * result.columns),
                        std::numeric_limits<double>::quiet_NaN());
   PatchFile file(request.results,

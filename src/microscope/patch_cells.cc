@@ -2,44 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
 
 namespace heed {
 namespace {
-
-enum class Part { out, query, key, value, pattern };
-
-// Which part of a head a grid patches; nothing for grids of the stream.
-std::optional<Part> part_of(PatchGrid grid) {
-  switch (grid) {
-    case PatchGrid::head_out:
-    case PatchGrid::head_out_by_position: return Part::out;
-    case PatchGrid::head_query:
-    case PatchGrid::head_query_by_position: return Part::query;
-    case PatchGrid::head_key:
-    case PatchGrid::head_key_by_position: return Part::key;
-    case PatchGrid::head_value:
-    case PatchGrid::head_value_by_position: return Part::value;
-    case PatchGrid::head_pattern:
-    case PatchGrid::head_pattern_by_position:
-    case PatchGrid::edge:
-    case PatchGrid::edge_cut:
-    case PatchGrid::edge_cut_renormalised: return Part::pattern;
-    default: return std::nullopt;
-  }
-}
-
-bool is_edge(PatchGrid grid) {
-  return grid == PatchGrid::edge || grid == PatchGrid::edge_cut ||
-         grid == PatchGrid::edge_cut_renormalised;
-}
-
-bool is_by_position(PatchGrid grid) {
-  return grid >= PatchGrid::head_out_by_position && grid <= PatchGrid::head_pattern_by_position;
-}
 
 Tensor<float> read(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
                    const GptActivations& activations) {
@@ -68,7 +36,8 @@ void replace_term(View<const float> base, View<const float> with, View<const flo
 std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& request) {
   const auto positions = static_cast<std::int64_t>(request.clean.size());
   std::vector<PatchCell> cells;
-  if (is_edge(request.grid)) {
+  const PatchGridKind& kind = patch_grid_kind(request.grid);
+  if (kind.is_edge()) {
     for (std::int64_t t = 0; t < positions; ++t) {
       for (std::int64_t s = 0; s <= t; ++s) {
         cells.push_back({t, s, request.layer, request.head, t, s});
@@ -77,12 +46,12 @@ std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& 
     return cells;
   }
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (!part_of(request.grid)) {
+    if (kind.columns == PatchColumns::positions) {
       for (std::int64_t t = 0; t < positions; ++t) cells.push_back({layer, t, layer, -1, t});
       continue;
     }
     for (std::int64_t head = 0; head < config.heads; ++head) {
-      if (!is_by_position(request.grid)) {
+      if (kind.columns == PatchColumns::heads) {
         cells.push_back({layer, head, layer, head});
         continue;
       }
@@ -97,6 +66,7 @@ std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& 
 PatchRuns::PatchRuns(const Gpt& gpt, const PatchRequest& request)
     : gpt_(gpt),
       grid_(request.grid),
+      kind_(patch_grid_kind(request.grid)),
       clean_(gpt.config(), 1, std::ssize(request.clean), Keep::every_block),
       corrupted_(gpt.config(), 1, std::ssize(request.corrupted), Keep::every_block),
       clean_logits_(read(gpt, request.clean, clean_)),
@@ -115,23 +85,22 @@ struct PatchRuns::Changed {
 
 PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   const std::int64_t first = first_position(cell);
-  const auto part = part_of(grid_);
   // A key or a value is seen by all positions from its own on.
-  const bool spreads = cell.position < 0 || part == Part::key || part == Part::value;
+  const bool spreads =
+      cell.position < 0 || kind_.point == Point::key || kind_.point == Point::value;
   return {first, spreads ? clean_.positions() : first + 1};
 }
 
 // mixed (R, D) of the patched head at the changed rows.
 void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
-  if (is_edge(grid_)) return mix_edge(cell, mixed);
+  if (kind_.is_edge()) return mix_edge(cell, mixed);
   const GptConfig& config = gpt_.config();
   const std::int64_t a = config.attention_width(), d = config.head_size;
   const std::int64_t column = cell.head * d, positions = clean_.positions();
-  const Part part = *part_of(grid_);
   const Changed changed = changed_rows(cell);
   const auto& clean = clean_.block(cell.layer).attention;
   const auto& corrupted = corrupted_.block(cell.layer).attention;
-  if (part == Part::out) {
+  if (kind_.point == Point::mixed_values) {
     for (std::int64_t t = changed.begin; t < changed.end; ++t) {
       std::copy_n(&clean.mixed_values(t, column), d, &mixed(t - changed.begin, 0));
     }
@@ -147,16 +116,16 @@ void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
     }
     return rows;
   };
-  const bool whole_pattern = part == Part::pattern;
-  const Tensor<float> query = gathered(0, part == Part::query || whole_pattern);
+  const bool whole_pattern = kind_.point == Point::pattern;
+  const Tensor<float> query = gathered(0, kind_.point == Point::query || whole_pattern);
   // A row of the clean pattern is the clean query's, among all clean keys.
-  Tensor<float> key = gathered(a, part == Part::key || whole_pattern);
+  Tensor<float> key = gathered(a, kind_.point == Point::key || whole_pattern);
   if (whole_pattern) {
     for (std::int64_t t = 0; t < positions; ++t) {
       std::copy_n(&clean.query_key_value(t, a + column), d, key.data() + t * d);
     }
   }
-  const Tensor<float> value = gathered(2 * a, part == Part::value);
+  const Tensor<float> value = gathered(2 * a, kind_.point == Point::value);
   Tensor<float> out(Shape{1, positions, 1, d});
   Tensor<float> log_sum_exp(Shape{1, 1, positions});
   kernels::attention_forward({.query = query,
@@ -213,7 +182,7 @@ void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
 void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Branches& branches) const {
   const BlockActivations& clean = clean_.block(cells.front().layer);
   const BlockActivations& corrupted = corrupted_.block(cells.front().layer);
-  const bool enters_before = grid_ == PatchGrid::residual_pre;
+  const bool enters_before = kind_.point == Point::residual_pre;
   const View<const float> stem = enters_before ? corrupted.residual_pre : corrupted.residual_post;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
     const std::int64_t first = branches.first(i);
@@ -223,8 +192,8 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Branches& b
     }
     if (enters_before) copy_row(clean.residual_pre, first, stream, 0);
     // What feed-forward made of a clean middle of the stream is clean.
-    if (grid_ == PatchGrid::residual_mid) copy_row(clean.residual_post, first, stream, 0);
-    if (grid_ == PatchGrid::feed_forward_out) {
+    if (kind_.point == Point::residual_mid) copy_row(clean.residual_post, first, stream, 0);
+    if (kind_.point == Point::feed_forward_out) {
       replace_term(corrupted.residual_mid, clean.residual_post, clean.residual_mid, first,
                    stream[0].span());
     }
@@ -243,7 +212,7 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells) const
   }
   const std::int64_t rows = std::ssize(positions);
   Tensor<float> middles(Shape{rows, gpt_.config().channels});
-  if (!part_of(grid_)) {
+  if (kind_.point == Point::attention_out) {
     for (std::int64_t row = 0; row < rows; ++row) {
       replace_term(corrupted.residual_pre, clean.residual_mid, clean.residual_pre, positions[row],
                    middles.view()[row].span());
@@ -275,8 +244,9 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
   Branches branches(gpt_, corrupted_, std::move(firsts));
   fill_streams(cells, branches);
   const std::int64_t layer = cells.front().layer;
-  if (grid_ == PatchGrid::residual_pre) return branches.run(layer);
-  if (!part_of(grid_) && grid_ != PatchGrid::attention_out) return branches.run(layer + 1);
+  if (kind_.point == Point::residual_pre) return branches.run(layer);
+  if (kind_.point == Point::residual_mid || kind_.point == Point::feed_forward_out)
+    return branches.run(layer + 1);
 
   Tensor<float> changed_rows_after = patched_middles(cells);
   branches.feed_forward(layer, changed_rows_after);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "microscope/patch.h"
+#include "microscope/patch_grid.h"
 #include "model/branches.h"
 
 namespace heed {
@@ -44,6 +45,7 @@ class PatchRuns {
 
   const Gpt& gpt_;
   PatchGrid grid_;
+  PatchGridKind kind_;
   GptActivations clean_;
   GptActivations corrupted_;
   Tensor<float> clean_logits_;

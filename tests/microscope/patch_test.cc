@@ -174,6 +174,9 @@ TEST(PatchSweep, RefusesResultsThatAreNotItsOwn) {
   patch_sweep(example.gpt, example.request);
   example.request.metric.answer = 8;
   EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  example.request.metric.answer = 7;
+  example.gpt.parameters().prepare(kernels::WeightFormat::bf16);
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
   for (const char* text : {"", "[]", "{}", R"({"patch": 3, "cells": []})"}) {
     std::ofstream(example.request.results) << text;
     EXPECT_THROW(patch_sweep(example.gpt, example.request), Error) << text;
