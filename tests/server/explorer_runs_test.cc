@@ -160,5 +160,27 @@ TEST_F(ExplorerRuns, ACheckpointIsNamedByItsRun) {
   EXPECT_EQ(trace.dump().find(directory_.path().string()), std::string::npos);
 }
 
+TEST_F(ExplorerRuns, DamagedFilesAreNamedWithoutWhereTheyLie) {
+  const std::filesystem::path run = directory_ / "small";
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {run}, .corpus = directory_ / "corpus.txt"});
+  const auto refused = [&](const std::string& method, const std::string& path, int status,
+                           const std::string& body, const std::string& file) {
+    const std::string message = explorer.refusal(method, path, status, body);
+    EXPECT_NE(message.find(file), std::string::npos) << message;
+    EXPECT_EQ(message.find(directory_.path().string()), std::string::npos) << message;
+  };
+  const std::filesystem::path kept = run / "checkpoints" / "00000003";
+  const std::string ask = R"({"text":"the","model":{"run":"small","step":3}})";
+  write_text_file(kept / "model.safetensors", "no tensors here");
+  refused("POST", "/api/traces", 422, ask, "checkpoints/00000003/model.safetensors");
+  write_text_file(kept / "config.json", "{");
+  refused("POST", "/api/traces", 422, ask, "checkpoints/00000003/config.json");
+  write_text_file(run / "run.json", "[]");
+  refused("GET", "/api/runs", 422, "", "run.json");
+  refused("GET", "/api/neurons/0/0/contexts", 404, "", "corpus.txt");
+}
+
 }  // namespace
 }  // namespace heed::server

@@ -35,7 +35,7 @@ async function assertPredictions(page, changed) {
 }
 
 test('each kind of change opens from its link, without serious findings or sideways scrolling', async () => {
-  for (const what of ['heads', 'edges', 'neurons', 'words', 'swap', 'freeze', 'steer']) {
+  for (const what of ['heads', 'edges', 'neurons', 'words', 'swap', 'freeze', 'steer', 'points']) {
     for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
       const page = await session.open(link(`&what=${what}&changes=${encodeURIComponent('L2H3;L1H2*1.5;L1H2:7>2;L3N30@4-~;L0!')}`), { width, dark });
       await page.getByTestId('kl').waitFor();
@@ -203,6 +203,95 @@ test('a direction between two words is added, stronger or weaker', async () => {
   await openPredictions(page);
   await assertPredictions(page, { interventions: [{ kind: 'add', place: 'blocks.2.hook_resid_post', vector: plus.map((number, index) => 8 * (number - minus[index])) }] });
   assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('any point is changed by its name, by keyboard; a wrong one is refused in the server’s words', async () => {
+  const page = await session.open(link('&what=points'));
+  const region = page.getByRole('region', { name: 'Make a change' });
+  const name = region.getByRole('combobox', { name: 'Point' });
+  const offered = await region.locator('datalist option').evaluateAll((all) => all.map((one) => one.value));
+  const base = await post('/api/traces', { text });
+  for (const point of offered) await post('/api/traces', { base: base.id, interventions: [{ kind: 'scale', place: point, factor: 0.5 }] });
+
+  await name.fill('hook_rezid_mid');
+  await page.keyboard.press('Enter');
+  const refused = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ base: base.id, interventions: [{ kind: 'ablate', place: 'hook_rezid_mid' }] }) });
+  await region.getByRole('alert').getByText((await refused.json()).error.message, { exact: true }).waitFor();
+  assert.equal(await page.getByTestId('changes').count(), 0);
+  page.problems = page.problems.filter((problem) => !problem.includes('400'));
+
+  await name.fill('blocks.1.hook_resid_mid');
+  await region.getByRole('textbox', { name: 'at', exact: true }).fill('3-');
+  await region.getByRole('combobox', { name: 'What' }).selectOption('scale');
+  await region.getByRole('spinbutton', { name: 'Factor' }).fill('0.5');
+  await page.keyboard.press('Enter');
+  await page.getByTestId('changes').getByText('blocks.1.hook_resid_mid: × 0.5 from').waitFor();
+  await name.fill('L2H3.q');
+  await region.getByRole('textbox', { name: 'at', exact: true }).fill('');
+  await region.getByRole('combobox', { name: 'What' }).selectOption('zero');
+  await region.getByRole('button', { name: 'Change it' }).click();
+  await page.getByTestId('changes').getByText('L2H3.q: off').waitFor();
+  await name.fill('blocks.2.attn.hook_v');
+  await region.getByRole('textbox', { name: 'at', exact: true }).fill('1-2');
+  await region.getByRole('combobox', { name: 'What' }).selectOption('swap');
+  await region.getByRole('textbox', { name: 'The other text' }).fill('The owl waited');
+  await region.getByRole('toolbar', { name: 'Word of: The other text' }).getByRole('button').nth(1).click();
+  await region.getByRole('button', { name: 'Change it' }).click();
+  await page.getByTestId('changes').getByText('blocks.2.attn.hook_v at 1-2').waitFor();
+  const from = await post('/api/traces', { text: 'The owl waited' });
+  const again = await session.open(new URL(page.url()).hash);
+  for (const one of [page, again]) {
+    await openPredictions(one);
+    await assertPredictions(one, { interventions: [
+      { kind: 'scale', place: 'blocks.1.hook_resid_mid', positions: '3-', factor: 0.5 },
+      { kind: 'ablate', place: 'L2H3.q' },
+      { kind: 'swap', place: 'blocks.2.attn.hook_v', positions: '1-2', from: from.id, from_positions: '1-2' },
+    ] });
+    assert.deepEqual(one.problems, []);
+    await one.context().close();
+  }
+});
+
+test('changes that lie beyond a shorter text are marked and not sent', async () => {
+  const page = await session.open(link(`&changes=${encodeURIComponent('L2H3;L1H2:7>2;L1.attn@9*2')}`));
+  await page.getByTestId('kl').waitFor();
+  assert.equal(await page.getByTestId('changes').getByText('not used').count(), 0);
+  const sent = [];
+  page.on('request', (request) => request.url().endsWith('/api/traces') && sent.push(request.postData()));
+  const prompt = page.getByRole('textbox').first();
+  await prompt.fill('The fox waited');
+  await page.getByRole('button', { name: 'Read it' }).click();
+  await page.getByTestId('changes').getByText('not used').nth(1).waitFor();
+  await page.waitForFunction(() => document.querySelector('[data-testid=kl]'));
+  await page.waitForLoadState('networkidle');
+  assert.deepEqual(sent.filter((body) => body.includes('interventions')).map((body) => JSON.parse(body).interventions), [[{ kind: 'ablate', place: 'L2H3' }]]);
+  await prompt.fill(text);
+  await page.getByRole('button', { name: 'Read it' }).click();
+  await page.getByTestId('changes').getByText('not used').first().waitFor({ state: 'detached' });
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('on a narrow window the effect of a change is seen beside its switch', async () => {
+  const page = await session.open(link(), { width: 360, height: 740 });
+  const brief = page.getByRole('region', { name: 'What comes next, in short' });
+  const one = page.getByRole('switch', { name: 'head 0 of block 2', exact: true });
+  await one.scrollIntoViewIfNeeded();
+  await one.click();
+  await brief.getByText('KL').waitFor();
+  const [box, control] = [await brief.boundingBox(), await page.getByRole('switch', { name: 'head 0 of block 2, off' }).boundingBox()];
+  assert.ok(box.y >= 0 && box.y + box.height <= 740, 'in sight');
+  assert.ok(control.y >= 0 && control.y + control.height <= box.y, 'not over its switch');
+  const base = await post('/api/traces', { text });
+  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', place: 'L2H0' }] });
+  const { rows } = await session.get(`/api/traces/${base.id}/compare/${after.id}?position=-1&top=10`);
+  const [first] = rows.sort((a, b) => Math.max(b.before.probability, b.after.probability) - Math.max(a.before.probability, a.after.probability));
+  const [was, is] = (await brief.locator('li').first().locator('.number').textContent()).split('→');
+  assertShows(was, first.before.probability, 'before');
+  assertShows(is, first.after.probability, 'after');
+  await brief.getByRole('button', { name: /More/ }).click();
+  await page.waitForFunction(() => document.querySelector('[data-testid=kl]').getBoundingClientRect().top < 400);
   await page.context().close();
 });
 

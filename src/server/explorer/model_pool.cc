@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/explorer/shown_files.h"
+
 namespace heed::server {
 namespace {
 
@@ -19,7 +21,10 @@ ChosenModel ModelPool::checkpoint(const std::string& run, std::int64_t step) {
     loaded_.splice(loaded_.begin(), loaded_, found);
     return loaded_.front();
   }
-  LoadedModel model = load_model(runs_.checkpoint(run, step).string());
+  const std::filesystem::path directory = runs_.checkpoint(run, step);
+  // Named from the run on: checkpoints/00000250/model.safetensors.
+  LoadedModel model = naming_files_from(directory.parent_path().parent_path(),
+                                        [&] { return load_model(directory.string()); });
   model.name = run;  // not where it lies
   loaded_.push_front({std::make_shared<const LoadedModel>(std::move(model)), run, step});
   if (loaded_.size() > most_loaded) loaded_.pop_back();

@@ -9,6 +9,7 @@
 #include "microscope/neuron_contexts.h"
 #include "microscope/neuron_outputs.h"
 #include "microworld/microworld.h"
+#include "server/explorer/shown_files.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {
@@ -91,9 +92,10 @@ struct Corpus {
 
 Corpus corpus_of(const State& state) {
   const LoadedModel& model = state.context.model;
-  if (!state.options.corpus.empty()) {
-    return {state.options.corpus.filename().string(),
-            model.encode(read_text_file(state.options.corpus, most_corpus_bytes))};
+  if (const std::filesystem::path& file = state.options.corpus; !file.empty()) {
+    const std::string text = naming_files_from(
+        file.parent_path(), [&] { return read_text_file(file, most_corpus_bytes); });
+    return {file.filename().string(), model.encode(text)};
   }
   require(model.is_starter, ErrorCode::conflict,
           "contexts need a text to search: start with --corpus FILE");

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "model/gpt_files.h"
 #include "model/parameter_count.h"
+#include "server/explorer/shown_files.h"
 #include "train/run_directory.h"
 
 namespace heed::server {
@@ -106,7 +107,8 @@ fs::path Runs::checkpoint(const std::string& name, std::int64_t step) const {
 }
 
 bool Runs::is_finished(const std::string& run) const {
-  return RunDirectory(find(run).directory).is_finished();
+  const fs::path& directory = find(run).directory;
+  return naming_files_from(directory, [&] { return RunDirectory(directory).is_finished(); });
 }
 
 fs::path Runs::metrics_file(const std::string& run) const {
@@ -137,7 +139,9 @@ OrderedJson Runs::describe(const Run& run) const {
 
 OrderedJson Runs::describe() const {
   OrderedJson list = OrderedJson::array();
-  for (const Run& run : runs_) list.push_back(describe(run));
+  for (const Run& run : runs_) {
+    list.push_back(naming_files_from(run.directory, [&] { return describe(run); }));
+  }
   return {{"runs", std::move(list)}};
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fittingZoom, isVisible, TileCache, tilePart, zoomStep } from './tiles';
+import { fittingZoom, isVisible, mostZoom, TileCache, tilePart, zoomStep } from './tiles';
 
 describe('tilePart', () => {
   it('is a whole tile of a coarser level below zoom 0', () =>
@@ -29,7 +29,8 @@ describe('isVisible', () => {
 it('fits a text into the pixels there are', () => {
   expect(2 ** fittingZoom(1000, 600) * 1000).toBeLessThanOrEqual(600);
   expect(2 ** (fittingZoom(1000, 600) + zoomStep) * 1000).toBeGreaterThan(600);
-  expect(fittingZoom(2, 600)).toBe(6);
+  expect(2 ** fittingZoom(9, 735) * 9).toBeGreaterThan(0.95 * 735);
+  expect(fittingZoom(1, 600)).toBe(mostZoom - 0.5);
 });
 
 describe('TileCache', () => {

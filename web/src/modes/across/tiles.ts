@@ -36,8 +36,11 @@ export function isVisible(zoom: number, x: number, y: number, positions: number)
 /** Small enough that a whole text nearly fills its place. */
 export const zoomStep = 1 / 16;
 
+/** A cell is never larger than a tile: 256 pixels. */
+export const mostZoom = Math.log2(tileSize);
+
 /** The zoom at which `positions` fit into `pixels`, at most `most`, in steps of `zoomStep`. */
-export function fittingZoom(positions: number, pixels: number, most = 6): number {
+export function fittingZoom(positions: number, pixels: number, most = mostZoom - 0.5): number {
   const zoom = Math.log2(Math.max(1, pixels) / Math.max(1, positions));
   return Math.min(most, Math.floor(zoom / zoomStep) * zoomStep);
 }

@@ -33,8 +33,8 @@ export function formatChange(change: Change): string {
 
 export const formatChanges = (changes: Change[]): string => changes.map(formatChange).join(';');
 
-const place = String.raw`L\d+(?:H\d+|N\d+|\.attn|\.mlp)?`;
-const positions = String.raw`\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*`;
+const name = String.raw`[A-Za-z*][\w.*]*`; // of a part or a point; * stands for any
+const positions = String.raw`(?:\d+(?:-\d*)?(?:,\d+(?:-\d+)?)*)?`;
 const where = String.raw`(?:@(\d+(?:-\d*)?))?`;
 const number = String.raw`-?\d+(?:\.\d+)?`;
 
@@ -49,19 +49,19 @@ function readSteer(point: string, at: string | undefined, factor: string, ...tex
 }
 
 const readers: [RegExp, (found: string[]) => Change][] = [
-  [new RegExp(`^(${place})${where}$`), ([name, at]) => ({ kind: 'place', place: name, method: 'zero', factor: 0, positions: at ?? '' })],
-  [new RegExp(`^(${place})${where}~$`), ([name, at]) => ({ kind: 'place', place: name, method: 'mean', factor: 1, positions: at ?? '' })],
-  [new RegExp(`^(${place})${where}\\*(${number})$`), ([name, at, factor]) => ({ kind: 'place', place: name, method: 'scale', factor: Number(factor), positions: at ?? '' })],
+  [new RegExp(`^(${name})${where}\\*(${number})$`), ([name, at, factor]) => ({ kind: 'place', place: name, method: 'scale', factor: Number(factor), positions: at ?? '' })],
+  [new RegExp(`^(${name})${where}$`), ([name, at]) => ({ kind: 'place', place: name, method: 'zero', factor: 0, positions: at ?? '' })],
+  [new RegExp(`^(${name})${where}~$`), ([name, at]) => ({ kind: 'place', place: name, method: 'mean', factor: 1, positions: at ?? '' })],
   [/^L(\d+)H(\d+):(\d+)>(\d+)$/, (found) => {
     const [layer, head, query, key] = found.map(Number);
     return { kind: 'cut', layer, head, query, key };
   }],
   [/^@(\d+)=(\d+)$/, ([position, id]) => ({ kind: 'token', position: Number(position), id: Number(id) })],
-  [new RegExp(`^([\\w.]+):(${positions})<(${positions}):(.+)$`), ([point, to, from, text]) => ({
+  [new RegExp(`^(${name}):(${positions})<(${positions}):(.+)$`), ([point, to, from, text]) => ({
     kind: 'swap', point, positions: to, fromPositions: from, text: decodeURIComponent(text),
   })],
   [/^(\*|L\d+(?:H\d+)?)!(?::([^:]+))?$/, ([name, text]) => readFreeze(name, text)],
-  [new RegExp(`^([\\w.]+)${where}\\+(${number}):(\\d+):([^:]+)(?::(\\d+):([^:]+))?$`), ([point, at, factor, ...texts]) => readSteer(point, at, factor, ...texts)],
+  [new RegExp(`^(${name})${where}\\+(${number}):(\\d+):([^:]+)(?::(\\d+):([^:]+))?$`), ([point, at, factor, ...texts]) => readSteer(point, at, factor, ...texts)],
 ];
 
 function parseChange(text: string): Change | null {

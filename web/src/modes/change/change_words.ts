@@ -15,13 +15,14 @@ export function placeName(name: string): string {
   return half === 'mlp' ? `feed-forward of block ${layer}` : `block ${layer}`;
 }
 
-const textOf = (token: Token | undefined) => tokenText(token?.text ?? '?');
+/** “hare” (8); only the place where the text has none. */
+const wordAt = (tokens: Token[], position: number) => (tokens[position] ? `“${tokenText(tokens[position].text)}” (${position})` : `position ${position}`);
 
 /** At which words: " at “hare” (8)", " from “hare” (8) on"; nothing for every word. */
 function whereInWords(positions: string, tokens: Token[]): string {
   const [, first, range, last] = /^(\d+)(-?)(\d*)$/.exec(positions) ?? [];
   if (first === undefined) return '';
-  const word = `“${textOf(tokens[Number(first)])}” (${first})`;
+  const word = wordAt(tokens, Number(first));
   if (!range) return ` at ${word}`;
   return last ? ` at ${first} to ${last}` : ` from ${word} on`;
 }
@@ -36,15 +37,21 @@ function freezeInWords({ place, text }: FreezeChange): string {
   return `${whose} looks where ${text ? `it does in “${text}”` : 'it did before the changes'}`;
 }
 
+/** blocks.2.hook_resid_post → 2; null for any other point. */
+export function streamAfter(point: string): number | null {
+  const found = /^blocks\.(\d+)\.hook_resid_post$/.exec(point);
+  return found ? Number(found[1]) : null;
+}
+
 function steerInWords({ point, factor, towards, away, positions }: SteerChange, tokens: Token[]): string {
-  const layer = /^blocks\.(\d+)/.exec(point)?.[1] ?? point;
+  const layer = streamAfter(point);
   const end = ({ text, position }: { text: string; position: number }) => `“${text.length > 40 ? `${text.slice(0, 39)}…` : text}” (${position})`;
-  return `after block ${layer}${whereInWords(positions, tokens)}: ${factor} × towards ${end(towards)}${away ? `, away from ${end(away)}` : ''}`;
+  return `${layer === null ? point : `after block ${layer}`}${whereInWords(positions, tokens)}: ${factor} × towards ${end(towards)}${away ? `, away from ${end(away)}` : ''}`;
 }
 
 /** A change in words; `vocabulary` holds the texts of ids once a token was edited. */
 export function describeChange(change: Change, tokens: Token[], vocabulary: string[]): string {
-  const word = (position: number) => `“${textOf(tokens[position])}” (${position})`;
+  const word = (position: number) => wordAt(tokens, position);
   switch (change.kind) {
     case 'place':
       return placeInWords(change, tokens);
@@ -53,7 +60,7 @@ export function describeChange(change: Change, tokens: Token[], vocabulary: stri
     case 'token':
       return `${word(change.position)} becomes “${tokenText(vocabulary[change.id] ?? `#${change.id}`)}”`;
     case 'swap':
-      return `${change.point} at ${change.positions}: from “${change.text}” at ${change.fromPositions}`;
+      return change.positions ? `${change.point} at ${change.positions}: from “${change.text}” at ${change.fromPositions}` : `${change.point}: from “${change.text}”`;
     case 'freeze':
       return freezeInWords(change);
     case 'steer':

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { formatChanges, parseChanges } from './change_link';
+import { formatChange, formatChanges, parseChanges } from './change_link';
 import { describeChange } from './change_words';
 import { findPlace, isCut, withChange, withoutChange, type Change } from './changes';
+import { lastPositionOf, withinText } from './reach';
 import { editedTokens, steerPlace, textsOf, toInterventions, type Sources } from './interventions';
 
 const swapText = 'a; b: 50 % <c> é';
@@ -17,12 +18,16 @@ const all: Change[] = [
   { kind: 'swap', point: 'blocks.2.hook_resid_post', positions: '3-4,6', fromPositions: '1-2,4', text: swapText },
   { kind: 'steer', point: 'blocks.1.hook_resid_post', factor: -1.5, towards: { text: 'a: b; c', position: 3 }, away: { text: '+1!', position: 0 }, positions: '2-' },
   { kind: 'steer', point: 'blocks.0.hook_resid_post', factor: 4, towards: { text: 'joy', position: 0 }, away: null, positions: '' },
+  { kind: 'place', place: 'blocks.*.hook_resid_mid', method: 'scale', factor: 0.5, positions: '3-' },
+  { kind: 'place', place: 'L2H3.q', method: 'zero', factor: 0, positions: '' },
+  { kind: 'swap', point: 'hook_embed', positions: '', fromPositions: '', text: 'a' },
+  { kind: 'steer', point: 'blocks.1.attn.hook_q', factor: 2, towards: { text: 'fox', position: 0 }, away: null, positions: '4' },
 ];
 
 describe('the link', () => {
   it('reads what it wrote', () => expect(parseChanges(formatChanges(all))).toEqual(all));
   it('is short', () => expect(formatChanges(all.slice(0, 7))).toBe('L2H3;L2N17@4-~;L1.attn@5*-0.5;L0@3-7;L1H4:7>2;@5=823;*!'));
-  it('leaves out what it cannot read', () => expect(parseChanges('L2H3;nonsense;@x=2;p:1<2:%E0%A4%A;L1.norm;L2N3!;b.1+x:1:a;b.1+2:1:%E0%A4%A')).toEqual([all[0]]));
+  it('leaves out what it cannot read', () => expect(parseChanges('L2H3;no sense;@x=2;p:1<2:%E0%A4%A;.norm;L2N3!;b.1+x:1:a;b.1+2:1:%E0%A4%A')).toEqual([all[0]]));
 });
 
 describe('the list', () => {
@@ -51,6 +56,16 @@ const sources: Sources = {
   ]),
 };
 
+describe('a text that became shorter', () => {
+  it('has no use for changes beyond its end', () => {
+    const within = (tokens: number) => withinText(all, tokens).map(formatChange);
+    expect(within(8)).toEqual(all.map(formatChange));
+    expect(within(6)).toEqual(all.filter((_, index) => ![3, 4, 8].includes(index)).map(formatChange));
+    expect(within(1)).toEqual(['L2H3', '*!', formatChange(all[7]), formatChange(all[10]), 'L2H3.q', formatChange(all[13])]);
+  });
+  it('knows the last position that is named', () => expect(all.map(lastPositionOf)).toEqual([-1, 4, 5, 7, 7, 5, -1, -1, 6, 2, -1, 3, -1, -1, 4]));
+});
+
 describe('what the server is asked', () => {
   it('gathers the cuts of a head', () => {
     const cuts = parseChanges('L1H4:7>2;L1H4:6>2;L0H0:3>1');
@@ -69,12 +84,20 @@ describe('what the server is asked', () => {
     expect(asked[9]).toEqual({ kind: 'swap', place: 'blocks.2.hook_resid_post', positions: '3-4,6', from: 't9', from_positions: '1-2,4' });
     expect(asked).toHaveLength(10);
   });
-  it('adds a direction: one word less another', () => expect(toInterventions(all.slice(9), sources)).toEqual([
+  it('adds a direction: one word less another', () => expect(toInterventions(all.slice(9, 11), sources)).toEqual([
     { kind: 'add', place: 'blocks.1.hook_resid_post', positions: '2-', vector: [-1.5, 3] },
     { kind: 'add', place: 'blocks.0.hook_resid_post', vector: [2, 4] },
   ]));
+  it('names points of any kind', () => {
+    const traces = new Map([['a', 't5']]);
+    expect(toInterventions(all.slice(11, 14), { ...sources, traces })).toEqual([
+      { kind: 'scale', place: 'blocks.*.hook_resid_mid', positions: '3-', factor: 0.5 },
+      { kind: 'ablate', place: 'L2H3.q' },
+      { kind: 'swap', place: 'hook_embed', from: 't5' },
+    ]);
+  });
   it('edits tokens', () => expect(editedTokens([1, 2, 3], parseChanges('@1=9;@7=4'))).toEqual([1, 9, 3]));
-  it('lists the texts to read, once each', () => expect(textsOf([...all, { ...all[8], positions: '1' } as Change])).toEqual(['x: y; 100 %!', swapText, 'a: b; c', '+1!', 'joy']));
+  it('lists the texts to read, once each', () => expect(textsOf([...all, { ...all[8], positions: '1' } as Change])).toEqual(['x: y; 100 %!', swapText, 'a: b; c', '+1!', 'joy', 'a', 'fox']));
 });
 
 it('says changes in words', () => {
@@ -86,5 +109,8 @@ it('says changes in words', () => {
   expect(words[3]).toBe('block 0: off at 3 to 7');
   expect(words[4]).toBe('head 4 of block 1: “␣w7” (7) no longer sees “␣w2” (2)');
   expect(words[6]).toBe('every head looks where it did before the changes');
+  expect(words[14]).toBe('blocks.1.attn.hook_q at “␣w4” (4): 2 × towards “fox” (0)');
+  expect(words[13]).toBe('hook_embed: from “a”');
+  expect(describeChange(all[4], tokens.slice(0, 5), [])).toBe('head 4 of block 1: position 7 no longer sees “␣w2” (2)');
   expect(words[10]).toBe('after block 0: 4 × towards “joy” (0)');
 });

@@ -1,10 +1,11 @@
 // The list of changes: what each is, and what a later one about the same does to an earlier one.
 
 import type { Token } from '../../lib/types';
+import { isPart } from './points';
 
 export type Method = 'zero' | 'mean' | 'scale';
 
-/** A head, neuron, block or half of one (L2H3, L2N17, L2, L2.attn, L2.mlp) set to zero, to its mean, or scaled. */
+/** A part (L2H3, L2N17, L2, L2.attn, L2.mlp), or a point by its name, set to zero, to its mean, or scaled. */
 export interface PlaceChange {
   kind: 'place';
   place: string;
@@ -33,9 +34,10 @@ export interface TokenChange {
 export interface SwapChange {
   kind: 'swap';
   point: string;
+  /** Both empty: all of a text of as many tokens. */
   positions: string;
-  text: string;
   fromPositions: string;
+  text: string;
 }
 
 /** Where heads look is held: as it is in this text without changes, or in another of as many tokens. */
@@ -75,7 +77,7 @@ export type Change = PlaceChange | CutChange | TokenChange | SwapChange | Freeze
 function subject(change: Change): string {
   switch (change.kind) {
     case 'place':
-      return change.place;
+      return isPart(change.place) ? change.place : `${change.place}@${change.positions}`;
     case 'cut':
       return `L${change.layer}H${change.head}:${change.query}>${change.key}`;
     case 'token':

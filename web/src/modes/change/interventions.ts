@@ -1,7 +1,7 @@
 // What the server is asked for by a list of changes.
 
 import type { Intervention } from '../../lib/types';
-import type { Change, CutChange, FreezeChange, PlaceChange, SteerChange, TextPlace } from './changes';
+import type { Change, CutChange, FreezeChange, PlaceChange, SteerChange, SwapChange, TextPlace } from './changes';
 
 export interface Sources {
   /** The trace of this text without changes, and its number of tokens and of blocks. */
@@ -52,6 +52,11 @@ function steerIntervention(change: SteerChange, { vectors }: Sources): Intervent
   return { kind: 'add', place: change.point, ...(change.positions ? { positions: change.positions } : {}), vector };
 }
 
+function swapIntervention({ point, positions, fromPositions, text }: SwapChange, { traces }: Sources): Intervention {
+  const where = positions ? { positions, from_positions: fromPositions } : {};
+  return { kind: 'swap', place: point, from: traces.get(text), ...where };
+}
+
 /** All of them in their order; cuts of one head go together, where the first of them stands. */
 export function toInterventions(changes: Change[], sources: Sources): Intervention[] {
   const list: Intervention[] = [];
@@ -67,7 +72,7 @@ export function toInterventions(changes: Change[], sources: Sources): Interventi
   for (const change of changes) {
     if (change.kind === 'place') list.push(placeIntervention(change, sources));
     if (change.kind === 'cut') cut(change);
-    if (change.kind === 'swap') list.push({ kind: 'swap', place: change.point, positions: change.positions, from: sources.traces.get(change.text), from_positions: change.fromPositions });
+    if (change.kind === 'swap') list.push(swapIntervention(change, sources));
     if (change.kind === 'freeze') list.push(...freezeInterventions(change, sources));
     if (change.kind === 'steer') list.push(steerIntervention(change, sources));
   }

@@ -1,0 +1,30 @@
+// Which cells of the map have room for their number.
+
+/** What is seen of the plane: its corner in positions, pixels per position, and its size in pixels. */
+export interface Sight {
+  left: number;
+  top: number;
+  scale: number;
+  width: number;
+  height: number;
+}
+
+export interface Cell {
+  query: number;
+  key: number;
+}
+
+const roomForNumber = 42; // pixels
+
+/** The cells in sight that are not masked; none where they are too small to be written in. */
+export function writtenCells(sight: Sight, positions: number): Cell[] {
+  if (sight.scale < roomForNumber) return [];
+  const range = (begin: number, pixels: number) => [Math.max(0, Math.floor(begin)), Math.min(positions, Math.ceil(begin + pixels / sight.scale))];
+  const [firstQuery, endQuery] = range(sight.top, sight.height);
+  const [firstKey, endKey] = range(sight.left, sight.width);
+  const cells: Cell[] = [];
+  for (let query = firstQuery; query < endQuery; query++) {
+    for (let key = firstKey; key < Math.min(endKey, query + 1); key++) cells.push({ query, key });
+  }
+  return cells;
+}

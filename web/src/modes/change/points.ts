@@ -1,0 +1,22 @@
+// Names of what a pass computes, to choose from; the server knows them, and says what is wrong with others.
+
+const inBlock = [
+  'hook_resid_pre', 'ln1.hook_scale', 'ln1.hook_normalized', 'attn.hook_q', 'attn.hook_k', 'attn.hook_v', 'attn.hook_attn_scores', 'attn.hook_pattern', 'attn.hook_z',
+  'hook_attn_out', 'hook_resid_mid', 'ln2.hook_scale', 'ln2.hook_normalized', 'mlp.hook_pre', 'mlp.hook_post', 'hook_mlp_out', 'hook_resid_post',
+];
+
+/** In the order of a pass. */
+export function pointNames(layers: number): string[] {
+  const blocks = Array.from({ length: layers }, (_, layer) => inBlock.map((name) => `blocks.${layer}.${name}`));
+  return ['hook_embed', 'hook_pos_embed', ...blocks.flat(), 'ln_final.hook_scale', 'ln_final.hook_normalized'];
+}
+
+/** Head, neuron, block or half of one: what has a switch. */
+export const isPart = (name: string): boolean => /^L\d+(?:H\d+|N\d+|\.attn|\.mlp)?$/.test(name);
+
+/** As many positions from `first` on as "5" or "3-7" names; the same text where it names none or has no end. */
+export function sameLength(positions: string, first: number): string {
+  const [, from, to] = /^(\d+)(?:-(\d+))?$/.exec(positions) ?? [];
+  if (from === undefined) return positions;
+  return to === undefined ? String(first) : `${first}-${first + Number(to) - Number(from)}`;
+}
