@@ -100,6 +100,16 @@ test('the slider moves between checkpoints by keyboard, with each one’s attent
   await page.getByRole('button', { name: 'Compare two' }).focus();
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelectorAll('.pair h3').length === 2);
+
+  const menu = page.getByRole('region', { name: 'Checkpoints' }).locator('details.keep').first();
+  const pictures = await kept(page, menu, 'npy');
+  assert.match(pictures.toString('latin1', 0, 128), /\(2, 2, \d+, \d+\)/);
+  await menu.locator('summary').click();
+  for (const name of ['SVG', 'SVG of L1H0']) {
+    const waiting = page.waitForEvent('download');
+    await menu.getByRole('link', { name, exact: true }).click();
+    assert.match(readFileSync(await (await waiting).path()).toString(), /<svg [^]*<\/svg>/);
+  }
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

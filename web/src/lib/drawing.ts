@@ -31,12 +31,12 @@ const monoWidth = 0.602; // of a letter, in its size
 
 export const escaped = (text: string): string => text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 
-function wholePicture(width: number, height: number, palette: Palette, parts: string[]): Drawing {
+export function wholePicture(width: number, height: number, palette: Palette, parts: string[]): Drawing {
   const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${sans}" font-size="12"><rect width="${width}" height="${height}" fill="${palette.paper}"/>${parts.join('')}</svg>`;
   return { text, width, height };
 }
 
-function letters(x: number, y: number, content: string, fill: string, more = ''): string {
+export function letters(x: number, y: number, content: string, fill: string, more = ''): string {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${fill}" xml:space="preserve" ${more}>${escaped(content)}</text>`;
 }
 

@@ -31,6 +31,7 @@ describe('numbers as text', () => {
 
   it('shows spaces, and reads them as words', () => {
     expect(tokenText(' fox\n')).toBe('␣fox↵');
+    expect(tokenText('\u0001\u007f')).toBe('␁␡');
     expect(tokenWord(' fox')).toBe('fox');
     expect(tokenWord(' ')).toBe('space');
   });

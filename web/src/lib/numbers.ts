@@ -61,9 +61,10 @@ function significant(number: number): string {
   return number >= 10 ? number.toFixed(1) : number.toFixed(2);
 }
 
-/** A token's text with its spaces and line ends made visible. */
+/** A token's text with its spaces, line ends and control characters made visible. */
 export function tokenText(text: string): string {
-  return text.replace(/ /g, '␣').replace(/\n/g, '↵').replace(/\t/g, '⇥');
+  return text.replace(/ /g, '␣').replace(/\n/g, '↵').replace(/\t/g, '⇥')
+    .replace(/[\u0000-\u001f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0))).replace(/\u007f/g, '␡');
 }
 
 /** A token's text as it is read aloud. */

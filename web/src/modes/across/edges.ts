@@ -34,7 +34,7 @@ export function arcPath(from: Box, to: Box): string {
   const x2 = to.left + to.width / 2;
   const number = (value: number) => Number(value.toFixed(1));
   if (Math.abs(from.top - to.top) < from.height / 2) {
-    const rise = Math.min(from.height * 0.95, 6 + Math.abs(x1 - x2) * 0.12);
+    const rise = Math.min(from.height * 1.3, 6 + Math.abs(x1 - x2) * 0.12);
     const y = from.top;
     return `M${number(x1)} ${number(y)}C${number(x1)} ${number(y - rise)} ${number(x2)} ${number(y - rise)} ${number(x2)} ${number(y)}`;
   }
