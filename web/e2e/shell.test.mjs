@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
@@ -55,4 +57,33 @@ test('a lost server is said, and the page goes on when it is back', async () => 
   await alert.waitFor({ state: 'detached' });
   await page.waitForFunction(() => document.querySelector('[role=status]')?.textContent?.includes('tokens'));
   await page.context().close();
+});
+
+/** A file of the page: its text, and as many bytes as the server sends for it. */
+function sent(file) {
+  return new Promise((resolve, reject) => {
+    http.get(`${session.address}/${file}`, { headers: { 'Accept-Encoding': 'gzip' } }, (response) => {
+      const parts = [];
+      response.on('data', (part) => parts.push(part)).on('end', () => {
+        const bytes = Buffer.concat(parts);
+        if (response.statusCode !== 200 || response.headers['content-encoding'] !== 'gzip') return reject(new Error(`${file}: ${response.statusCode}, ${response.headers['content-encoding']}`));
+        resolve({ text: gunzipSync(bytes).toString('latin1'), size: bytes.length });
+      });
+    }).on('error', reject);
+  });
+}
+
+test('the whole page takes less than 1.5 MB', async () => {
+  const sizes = new Map();
+  const waiting = [''];
+  while (waiting.length > 0) {
+    const file = waiting.pop();
+    if (sizes.has(file)) continue;
+    const { text, size } = await sent(file);
+    sizes.set(file, size);
+    for (const [name] of text.matchAll(/(?<![\w-])[A-Za-z][\w-]*-[\w-]{8}\.(?:js|css|woff2?|ttf)\b/g)) waiting.push(`assets/${name}`);
+  }
+  assert.ok([...sizes.keys()].some((file) => file.includes('katex')), 'files that are fetched later are counted');
+  const whole = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  assert.ok(whole < 1.5e6, `${whole} bytes in ${sizes.size} files`);
 });
