@@ -1,4 +1,4 @@
-// Files in errors as a reader of the page sees them: by name, without where on this computer they lie.
+// Files in errors as a reader of the page sees them: by name, without where they lie.
 #pragma once
 
 #include <filesystem>
