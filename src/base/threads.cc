@@ -1,17 +1,27 @@
 #include "base/threads.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/error.h"
 
 namespace heed {
 namespace {
 
+constexpr int most_threads = 4096;
+
 int initial_thread_count() {
-  const char* wanted = std::getenv("HEED_THREADS");
-  const int count = wanted != nullptr ? std::atoi(wanted) : 0;
-  if (count > 0) omp_set_num_threads(count);
-  return count > 0 ? count : omp_get_max_threads();
+  const char* const wanted = std::getenv("HEED_THREADS");
+  if (wanted == nullptr || *wanted == '\0') return omp_get_max_threads();
+  int count = 0;
+  const char* const end = wanted + std::strlen(wanted);
+  const auto [next, error] = std::from_chars(wanted, end, count);
+  require(error == std::errc{} && next == end && count >= 1 && count <= most_threads,
+          ErrorCode::invalid_argument, "HEED_THREADS must be a whole number from 1 to {}, not '{}'",
+          most_threads, wanted);
+  omp_set_num_threads(count);
+  return count;
 }
 
 int& count_in_use() {
@@ -24,8 +34,8 @@ int& count_in_use() {
 int thread_count() { return count_in_use(); }
 
 void set_thread_count(int count) {
-  require(count >= 1 && count <= 4096, ErrorCode::invalid_argument,
-          "the number of threads must be between 1 and 4096, not {}", count);
+  require(count >= 1 && count <= most_threads, ErrorCode::invalid_argument,
+          "the number of threads must be between 1 and {}, not {}", most_threads, count);
   count_in_use() = count;
   omp_set_num_threads(count);
 }

@@ -12,6 +12,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/whole_number.h"
 #include "train/evaluation.h"
 
 namespace heed::cli {
@@ -128,12 +129,17 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--text", options->text, "Text file")->type_name("FILE");
   command->add_option("--tokens", options->tokens, "Token ids instead of a text, such as 5,17,4")
       ->type_name("IDS");
-  command->add_option("-c,--context", options->evaluation.sequence_length,
-                      "Tokens read at once [default: the model's context]");
-  command->add_option("--stride", options->evaluation.stride,
-                      "Tokens between windows; smaller gives more context [default: --context]");
+  command
+      ->add_option("-c,--context", options->evaluation.sequence_length,
+                   "Tokens read at once [default: the model's context]")
+      ->check(at_least(1));
+  command
+      ->add_option("--stride", options->evaluation.stride,
+                   "Tokens between windows; smaller gives more context [default: --context]")
+      ->check(at_least(1));
   command->add_option("-b,--batch", options->evaluation.batch_size, "Windows read together")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(at_least(1));
   command->add_flag("--per-token", options->per_token,
                     "With --json: every token's log-probability");
   add_json_option(*command, options->json);

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/sampling_options.h"
 #include "cli/terminal/ink.h"
+#include "cli/whole_number.h"
 #include "generate/generator.h"
 
 namespace heed::cli {
@@ -78,6 +79,18 @@ void log_timings(const GenerationResult& result) {
       finish_reason_name(result.finish_reason));
 }
 
+// Does `work`; where it fails, ends the line that was begun, so that the message has its own.
+template <class Work>
+auto ending_the_line(const bool& begun, Work work) {
+  try {
+    return work();
+  } catch (const Error&) {
+    if (begun) print("\n");
+    flush_output();
+    throw;
+  }
+}
+
 void generate_text(const GenerateCommandOptions& options) {
   GenerateOptions generation = options.generation;
   generation.sampling.validate();
@@ -93,17 +106,22 @@ void generate_text(const GenerateCommandOptions& options) {
 
   const Ink ink(standard_output());
   const bool streams = !options.json;
+  bool line_begun = false;
   if (streams && !options.quiet_prompt && model.tokenizer != nullptr) {
     print(ink.quiet(model.tokenizer->decode(prompt)));
     flush_output();
+    line_begun = true;
   }
-  const GenerationResult result =
-      generate(model.gpt, model.tokenizer.get(), prompt, generation, [&](const auto& event) {
-        if (!streams) return;
-        if (model.tokenizer == nullptr && event.token) print(std::to_string(*event.token) + " ");
-        print(event.text);
-        flush_output();
-      });
+  const auto show = [&](const GenerationEvent& event) {
+    if (!streams) return;
+    if (model.tokenizer == nullptr && event.token) print(std::to_string(*event.token) + " ");
+    print(event.text);
+    flush_output();
+    line_begun = true;
+  };
+  const GenerationResult result = ending_the_line(line_begun, [&] {
+    return generate(model.gpt, model.tokenizer.get(), prompt, generation, show);
+  });
   if (options.json) {
     print_json(result_json(model, prompt, result));
   } else {
@@ -134,7 +152,7 @@ void add_generate_command(CLI::App& app) {
   GenerateOptions& generation = options->generation;
   command->add_option("-n,--max-tokens", generation.max_new_tokens, "Tokens to write at most")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--stop", generation.stop_strings, "End at this string; may be repeated")
       ->type_name("TEXT");
   command->add_flag("--ignore-eos", generation.ignore_end_of_text, "Never end the text by itself");
@@ -151,6 +169,7 @@ void add_generate_command(CLI::App& app) {
       ->type_name("N")
       ->group("Interventions");
   command->add_option("-s,--seed", generation.sampling.seed, "The same seed writes the same text")
+      ->check(at_least(0))
       ->capture_default_str()
       ->group("Sampling");
   command->callback([options] { generate_text(*options); });

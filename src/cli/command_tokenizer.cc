@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/whole_number.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed::cli {
@@ -37,7 +38,12 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
     return print_json(
         {{"tokenizer", file.string()}, {"vocabulary_size", tokenizer->vocabulary_size()}});
   }
-  print(fmt::format("{} tokens, saved in {}\n", tokenizer->vocabulary_size(), file.string()));
+  const std::int64_t learned = tokenizer->vocabulary_size();
+  if (learned < options.training.vocabulary_size) {
+    print(fmt::format("fewer than the {} asked for: no other pair of tokens occurs {} times\n",
+                      options.training.vocabulary_size, options.training.min_frequency));
+  }
+  print(fmt::format("{} tokens, saved in {}\n", learned, file.string()));
 }
 
 }  // namespace
@@ -56,11 +62,13 @@ void add_tokenizer_command(CLI::App& app) {
   command
       ->add_option("--vocabulary-size", options->training.vocabulary_size,
                    "Tokens in all, the 256 bytes among them")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(at_least(1));
   command
       ->add_option("--min-frequency", options->training.min_frequency,
                    "Pairs that occur less often are not merged")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(at_least(0));
   command->add_option("--special", options->training.special_tokens, "Special tokens, kept whole")
       ->capture_default_str()
       ->type_name("TOKEN…");

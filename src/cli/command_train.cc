@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,8 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "cli/whole_number.h"
+#include "engine/starter.h"
 #include "generate/generator.h"
 #include "kernels/machine_peak.h"
 #include "microscope/induction.h"
@@ -158,6 +161,17 @@ void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
   if (options.seed) settings.seed = *options.seed;
 }
 
+// What is fine-tuned is read from files, so a name does not do.
+void require_model_directory(const std::string& from) {
+  if (from == starter_name) {
+    fail_usage(
+        "--from takes a model directory; write the built-in model to one with: heed convert "
+        "starter --dtype f32 --out DIR");
+  }
+  require(std::filesystem::is_directory(from), ErrorCode::not_found,
+          "there is no model directory '{}' to fine-tune", from);
+}
+
 // Where the settings come from, the later over the earlier: a resumed run's own record, or a preset
 // or file and, when fine-tuning, the model's shape; then --set.
 TrainRequest make_request(const TrainOptions& options) {
@@ -184,6 +198,7 @@ TrainRequest make_request(const TrainOptions& options) {
     }
   }
   if (!options.from.empty() && !options.resume) {
+    require_model_directory(options.from);
     request.settings.model =
         read_gpt_config(std::filesystem::path(options.from) / config_file_name);
     request.settings.model.embedding_dropout = request.settings.model.attention_dropout =
@@ -212,10 +227,15 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     print_json(json);
     return;
   }
-  print(fmt::format("{} steps in {}, {} tokens/s, training loss {:.4f}\n", grouped(summary.steps),
-                    duration(summary.seconds),
-                    grouped(static_cast<std::int64_t>(summary.tokens_per_second)),
-                    summary.train_loss));
+  if (std::isnan(summary.train_loss)) {
+    print(fmt::format("no step was made; {} steps in {} before\n", grouped(summary.steps),
+                      duration(summary.seconds)));
+  } else {
+    print(fmt::format("{} steps in {}, {} tokens/s, training loss {:.4f}\n", grouped(summary.steps),
+                      duration(summary.seconds),
+                      grouped(static_cast<std::int64_t>(summary.tokens_per_second)),
+                      summary.train_loss));
+  }
   if (summary.validation) {
     print(fmt::format("validation loss {:.4f} ± {:.4f} over {} tokens\n",
                       summary.validation->nats_per_token, summary.validation->standard_error,
@@ -282,7 +302,8 @@ void add_train_command(CLI::App& app) {
       ->add_option("--config", options->config,
                    "Preset (gpt2, shakespeare-char-cpu, starter, ...) or JSON file of settings")
       ->type_name("NAME|FILE");
-  command->add_option("--from", options->from, "Model directory to fine-tune")->type_name("DIR");
+  command->add_option("--from", options->from, "Directory of the model to fine-tune")
+      ->type_name("DIR");
   command
       ->add_option("--tokenizer", options->tokenizer,
                    "char or bpe (learned from the data), or a tokenizer's path")
@@ -291,7 +312,8 @@ void add_train_command(CLI::App& app) {
       ->type_name("SETTING")
       ->expected(1)
       ->take_all();
-  command->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout");
+  command->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout")
+      ->check(at_least(0));
   command
       ->add_option("--measure", options->measure,
                    "Besides the loss, at every evaluation: induction, see heed induction")

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -69,6 +70,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return wrong_call;
   }
   try {
+    thread_count();  // reads HEED_THREADS, and says so where it makes no sense
     app.parse(argc, argv);
     flush_output();
     return done;

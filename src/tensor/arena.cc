@@ -8,6 +8,11 @@ std::size_t ArenaLayout::add(std::string name, const Shape& shape) {
   require(index_.emplace(name, entries_.size()).second, ErrorCode::invalid_argument,
           "the arena already has a tensor named '{}'", name);
   constexpr std::int64_t cache_line = 16;
+  // Far beyond any memory, and far enough below 2^63 that bytes of several arenas can be added.
+  constexpr std::int64_t most_elements = std::int64_t{1} << 56;
+  require(shape.size() <= most_elements && size_ <= most_elements - shape.size(),
+          ErrorCode::invalid_argument, "'{}' of shape {} makes an arena of more than 2^56 elements",
+          name, shape.text());
   entries_.push_back({std::move(name), shape, size_});
   size_ += (shape.size() + cache_line - 1) / cache_line * cache_line;
   return entries_.size() - 1;

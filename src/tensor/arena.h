@@ -20,7 +20,7 @@ class ArenaLayout {
     std::int64_t offset = 0;  // a multiple of 16 elements: each f32 tensor starts a cache line
   };
 
-  // Appends a tensor and returns its index. Throws Error{invalid_argument} for a name already used.
+  // Returns its index. Throws Error{invalid_argument}: a name used already, over 2^56 elements.
   std::size_t add(std::string name, const Shape& shape);
 
   const std::vector<Entry>& entries() const { return entries_; }

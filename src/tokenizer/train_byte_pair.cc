@@ -95,6 +95,9 @@ std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
   for (const std::filesystem::path& file : files) {
     texts.push_back(mapped.emplace_back(file).text());
   }
+  require(std::ranges::any_of(texts, [](std::string_view text) { return !text.empty(); }),
+          ErrorCode::invalid_argument, "there is no text to learn from in '{}'",
+          files.empty() ? "" : files.front().string());
   return train_byte_pair_tokenizer(texts, options, progress, stop);
 }
 

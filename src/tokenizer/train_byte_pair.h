@@ -30,7 +30,7 @@ std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
     std::span<const std::string_view> texts, const BytePairTrainingOptions& options = {},
     const ProgressCallback& progress = {}, StopFlag stop = nullptr);
 
-// The same from files, each read as one text.
+// The same from files, each read as one text. Throws Error{invalid_argument} where all are empty.
 std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
     std::span<const std::filesystem::path> files, const BytePairTrainingOptions& options = {},
     const ProgressCallback& progress = {}, StopFlag stop = nullptr);

@@ -20,12 +20,20 @@ Corpus::Corpus(const TrainRequest& request) {
     split_ = split_texts(training, request.settings.validation_fraction);
   } else {
     files_.emplace_back(request.validation);
+    require(!files_.back().text().empty(), ErrorCode::invalid_argument,
+            "the validation text '{}' is empty", request.validation.string());
     split_ = {.training = training, .validation = {files_.back().text()}};
   }
-  const bool has_text =
-      std::ranges::any_of(split_.training, [](auto text) { return !text.empty(); });
-  require(has_text, ErrorCode::invalid_argument, "the training data is empty ('{}')",
-          request.data.front().string());
+  const auto has_text = [](const Texts& texts) {
+    return std::ranges::any_of(texts, [](std::string_view text) { return !text.empty(); });
+  };
+  const std::string first = request.data.front().string();
+  require(has_text(training), ErrorCode::invalid_argument, "the training data is empty ('{}')",
+          first);
+  require(has_text(split_.training), ErrorCode::invalid_argument,
+          "'{}' is too short a text to split {} of it off for validation: give more text, or "
+          "--validation FILE",
+          first, request.settings.validation_fraction);
 }
 
 Texts Corpus::all() const {

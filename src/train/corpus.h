@@ -14,7 +14,8 @@ namespace heed {
 // The files of a request, mapped, and split into training and validation text.
 class Corpus {
  public:
-  // Throws Error{not_found} for a missing file, Error{invalid_argument} for no text at all.
+  // Throws Error{not_found} for a missing file, Error{invalid_argument} where there is no text
+  // to train on, or none in a validation file that was named.
   explicit Corpus(const TrainRequest& request);
 
   const Texts& training() const { return split_.training; }

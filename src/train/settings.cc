@@ -23,12 +23,23 @@ struct Setting {
        value.dump());
 }
 
+// Digits that a JSON integer may have and the setting's type has not are refused, not wrapped.
 template <class Access>
 Setting integer(const char* name, Access access) {
   return {name,
           [=](TrainSettings& settings, const Json& value) {
             if (!value.is_number_integer()) refuse(name, "a whole number", value);
-            access(settings) = value.get<std::int64_t>();
+            using Integer = std::remove_reference_t<decltype(access(settings))>;
+            const bool fits = value.is_number_unsigned()
+                                  ? std::in_range<Integer>(value.get<std::uint64_t>())
+                                  : std::in_range<Integer>(value.get<std::int64_t>());
+            if (!fits) {
+              refuse(name,
+                     std::is_unsigned_v<Integer> ? "a whole number between 0 and 2^64 - 1"
+                                                 : "a whole number below 2^63",
+                     value);
+            }
+            access(settings) = value.get<Integer>();
           },
           [=](const TrainSettings& settings) {
             return Json(access(const_cast<TrainSettings&>(settings)));
@@ -206,6 +217,15 @@ void derive_sizes(TrainSettings& settings, std::string_view changed) {
   if (changed == "channels") model.feed_forward = 4 * model.channels;
 }
 
+// With these, no count of a step's tokens or of a run's passes can pass 2^63.
+constexpr std::int64_t most_steps = std::int64_t{1} << 32;
+constexpr std::int64_t most_sequences = std::int64_t{1} << 16;
+
+void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const char* name) {
+  require(value >= least && value <= most, ErrorCode::invalid_argument,
+          "the setting '{}' must be between {} and {}, not {}", name, least, most, value);
+}
+
 void require_at_least(std::int64_t value, std::int64_t least, const char* name) {
   require(value >= least, ErrorCode::invalid_argument,
           "the setting '{}' must be at least {}, not {}", name, least, value);
@@ -219,6 +239,12 @@ void require_number(double value, bool holds, const char* name, const char* expe
 }  // namespace
 
 void TrainSettings::validate() const {
+  // Under the names that settings have: the model's own are those of config.json.
+  for (const auto& [name, rate] : {std::pair("embedding_dropout", model.embedding_dropout),
+                                   std::pair("attention_dropout", model.attention_dropout),
+                                   std::pair("residual_dropout", model.residual_dropout)}) {
+    require_number(rate, rate >= 0 && rate < 1, name, "at least 0 and below 1");
+  }
   model.validate();
   require(model.channels % model.heads == 0 || model.head_size != model.channels / model.heads,
           ErrorCode::invalid_argument,
@@ -227,9 +253,9 @@ void TrainSettings::validate() const {
   require(!tokenizer.empty(), ErrorCode::invalid_argument, "the setting 'tokenizer' is empty");
   require_number(validation_fraction, validation_fraction >= 0 && validation_fraction < 1,
                  "validation_fraction", "at least 0 and below 1");
-  require_at_least(steps, 1, "steps");
-  require_at_least(batch_size, 1, "batch_size");
-  require_at_least(accumulation, 1, "accumulation");
+  require_between(steps, 1, most_steps, "steps");
+  require_between(batch_size, 1, most_sequences, "batch_size");
+  require_between(accumulation, 1, most_sequences, "accumulation");
   require(sequence_length >= 0 && sequence_length <= model.context, ErrorCode::invalid_argument,
           "the setting 'sequence_length' must be between 0 and the context of {}, not {}",
           model.context, sequence_length);

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include <fmt/ranges.h>
 
+#include "base/directory_lock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "kernels/kernels.h"
 #include "model/gpt_files.h"
@@ -35,11 +38,11 @@ class Average {
     value_ = empty_ ? value : value_ + weight_ * (value - value_);
     empty_ = false;
   }
-  double value() const { return value_; }
+  double value() const { return value_; }  // not a number before the first
 
  private:
   double weight_;
-  double value_ = 0;
+  double value_ = std::numeric_limits<double>::quiet_NaN();
   bool empty_ = true;
 };
 
@@ -65,17 +68,18 @@ class Run {
     double gradient_norm = 0;
   };
 
-  void check_directory() const;
+  void check_directory();
   void prepare_text(bool has_checkpoint);
   void prepare_model(bool has_checkpoint);
   void check_same_text() const;
   RunRecord record() const;
-  StepResult step();
+  std::optional<StepResult> step();
   void require_finite(double value, const char* what) const;
   void read_batch();
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
   void evaluate();
+  std::optional<Evaluation> evaluate_whole() const;
   void measure();
   void sample();
   void save();
@@ -84,6 +88,7 @@ class Run {
   const TrainRequest& request_;
   TrainObserver& observer_;
   RunDirectory directory_;
+  std::optional<DirectoryLock> lock_;  // of directory_, once it is known to be this run's
   TrainSettings settings_;
   Corpus corpus_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -117,8 +122,13 @@ Run::Run(const TrainRequest& request)
 
   prepare_text(has_checkpoint);
   prepare_model(has_checkpoint);
-  if (request.start == RunStart::fresh) directory_.create(record());
-  if (request.start == RunStart::resume) check_same_text();
+  if (request.start == RunStart::fresh) {
+    make_directory(directory_.root());
+    lock_.emplace(directory_.root());
+    directory_.create(record());
+  } else {
+    check_same_text();
+  }
   if (has_checkpoint) {
     position_ = load_training_state(directory_.state_file(), gpt_->parameters(), *optimizer_);
     saved_step_ = position_.step;
@@ -129,14 +139,16 @@ Run::Run(const TrainRequest& request)
 }
 
 // Before any work: is this directory what the request says it is?
-void Run::check_directory() const {
+void Run::check_directory() {
   if (request_.start == RunStart::fresh) {
     require(!directory_.holds_a_run(), ErrorCode::conflict,
             "'{}' already holds a run: continue it with --resume, or choose another --out",
             directory_.root().string());
     return;
   }
-  const auto differences = settings_differences(directory_.read_record().settings, settings_);
+  const RunRecord record = directory_.read_record();
+  lock_.emplace(directory_.root());
+  const auto differences = settings_differences(record.settings, settings_);
   require(differences.empty(), ErrorCode::conflict,
           "'{}' was started with other settings ({}): resume it without changes, or start a new "
           "run from it with --from '{}'",
@@ -159,6 +171,9 @@ void Run::prepare_text(bool has_checkpoint) {
   training_ = tokenize_texts(*tokenizer_, corpus_.training(), options);
   if (!corpus_.validation().empty()) {
     validation_ = tokenize_texts(*tokenizer_, corpus_.validation(), options);
+    require(request_.validation.empty() || validation_->size() >= 2, ErrorCode::invalid_argument,
+            "the validation text '{}' holds {} tokens; predicting takes at least 2",
+            request_.validation.string(), validation_->size());
     if (validation_->size() < 2) validation_.reset();
   }
 }
@@ -250,11 +265,18 @@ void Run::require_finite(double value, const char* what) const {
       std::max<std::int64_t>(saved_step_, 0), directory_.last().string());
 }
 
-Run::StepResult Run::step() {
+// Asked to stop between the parts of a step, it leaves parameters and position as they were, and
+// returns nothing.
+std::optional<Run::StepResult> Run::step() {
+  const RunPosition before = position_;
   gradients_->clear();
   LossSum loss;
   const float scale = 1.0F / static_cast<float>(settings_.tokens_per_step());
   for (std::int64_t part = 0; part < settings_.accumulation; ++part) {
+    if (part > 0 && stop_requested(request_.stop)) {
+      position_ = before;
+      return std::nullopt;
+    }
     read_batch();
     const auto pass = static_cast<std::uint64_t>(position_.step * settings_.accumulation + part);
     loss += gpt_->loss_and_gradients(
@@ -366,11 +388,12 @@ TrainSummary Run::train() {
   if (position_.step == 0) keep();
   while (position_.step < settings_.steps && !stop_requested(request_.stop)) {
     const Clock::time_point step_start = Clock::now();
-    const StepResult result = step();
+    const std::optional<StepResult> result = step();
+    if (!result) break;
     const double step_seconds = seconds_since(step_start);
     stepping += step_seconds;
     position_.seconds += step_seconds;
-    report(result, step_seconds);
+    report(*result, step_seconds);
     if (due(settings_.evaluate_every) || position_.step == settings_.steps) {
       evaluate();
       measure();
@@ -390,12 +413,25 @@ TrainSummary Run::train() {
       static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());
   summary.tokens_per_second = stepping > 0 ? trained / stepping : 0;
   if (validation_ && !summary.interrupted) {
-    Evaluator whole(settings_.model, {.batch_size = settings_.batch_size,
-                                      .sequence_length = settings_.sequence(),
-                                      .windows = settings_.windows});
-    summary.validation = whole.evaluate(*gpt_, *validation_);
+    summary.validation = evaluate_whole();
+    summary.interrupted = !summary.validation;
   }
   return summary;
+}
+
+// Over the whole validation text, which may take long and comes after everything is saved: nothing
+// when it is asked to stop.
+std::optional<Evaluation> Run::evaluate_whole() const {
+  Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
+                                        .sequence_length = settings_.sequence(),
+                                        .windows = settings_.windows,
+                                        .stop = request_.stop});
+  try {
+    return evaluator.evaluate(*gpt_, *validation_);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::interrupted) return std::nullopt;
+    throw;
+  }
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ struct TrainRequest {
 
 struct TrainSummary {
   std::int64_t steps = 0;                // finished, over all sessions of the run
-  double train_loss = 0;                 // mean of the last steps
+  double train_loss = 0;                 // mean of the last steps; not a number without steps
   std::optional<Evaluation> validation;  // over the whole validation data, at the end
   double tokens_per_second = 0;
   double seconds = 0;  // spent training, over all sessions of the run
@@ -83,9 +83,11 @@ struct TrainSummary {
   bool interrupted = false;  // stopped on request: everything is saved
 };
 
-// Runs until settings.steps are done or a stop is requested; then finishes the step and saves.
-// Throws Error{conflict} for a directory with another run, or a resumed run whose settings, data or
-// tokenizer changed; Error{diverged} when the loss is no longer finite. What was saved stays whole.
+// Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect after
+// a step, or after a part of one that accumulates several, which is done again when the run goes
+// on. Throws Error{conflict} for a directory with another run, or that another process trains in,
+// or a resumed run whose settings, data or tokenizer changed; Error{diverged} when the loss is no
+// longer finite. What was saved stays whole.
 TrainSummary train(const TrainRequest& request);
 
 }  // namespace heed

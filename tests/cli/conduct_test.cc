@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/temporary_directory.h"
 #include "cli/run_heed.h"
 #include "support/small_model.h"
 #include "tokenizer/utf8.h"
@@ -55,6 +56,9 @@ TEST(Mistakes, GiveOneClearLine) {
       {"generate -p x -f y " + model, 2, "once"},
       {"generate -f /nowhere " + model, 1, "/nowhere"},
       {"generate -p x --top-p 2 " + model, 2, "top"},
+      {"generate -p x -n -1 " + model, 2, "at least 0, not '-1'"},
+      {"generate -p x -s -5 " + model, 2, "at least 0, not '-5'"},
+      {"eval --tokens 5,6 --stride 0 " + model, 2, "at least 1, not '0'"},
       {"params nonsense", 1, "gpt2"},
       {"params /", 1, "config.json"},
       {"tokenize x --tokenizer /nowhere", 1, "/nowhere"},
@@ -70,6 +74,34 @@ TEST(Mistakes, GiveOneClearLine) {
     EXPECT_THAT(outcome.err, HasSubstr(mistake.message)) << mistake.arguments;
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
   }
+}
+
+TEST(Mistakes, ThreadsThatAreNoNumberAreRefused) {
+  for (const std::string count : {"abc", "-3", "0", "4x", "5000"}) {
+    const Outcome outcome = run_heed("tokenize x", "HEED_THREADS=" + count);
+    EXPECT_EQ(outcome.status, 2) << count;
+    EXPECT_THAT(outcome.err, HasSubstr("HEED_THREADS")) << count;
+    EXPECT_THAT(outcome.err, HasSubstr("'" + count + "'")) << count;
+  }
+  EXPECT_EQ(run_heed("tokenize x", "HEED_THREADS=2").status, 0);
+}
+
+TEST(Mistakes, ATextThatWasBegunEndsItsLine) {
+  const Outcome outcome = run_heed("generate -p x --stop '' " + with_model());
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "x\n");
+  EXPECT_THAT(outcome.err, StartsWith("heed: "));
+}
+
+TEST(Mistakes, NoTextTeachesNoTokenizer) {
+  const testing::TemporaryDirectory directory;
+  write_text_file(directory / "empty.txt", "");
+  const std::string call = "tokenizer train --data '" + (directory / "empty.txt").string() +
+                           "' --out '" + (directory / "out").string() + "'";
+  const Outcome outcome = run_heed(call);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("no text to learn from in"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "out"));
 }
 
 TEST(Mistakes, AFullDiskIsReported) {

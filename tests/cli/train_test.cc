@@ -153,6 +153,9 @@ TEST_F(TrainCommand, SaysWhatIsWrong) {
   expect(data + out + "--set steps", 2, "name=value");
   expect(data + out + "--set stepps=3", 2, "'steps'");
   expect(data + out + "--set heads=5 --set channels=12", 2, "heads");
+  expect(data + out + "--set batch_size=99999999999", 2, "batch_size");
+  expect(data + out + "--seed -1", 2, "at least 0");
+  expect(data + out + "--from starter", 2, "heed convert");
   expect(out + "--resume", 1, "no run to resume");
   expect(data + out + "--from '" + path("absent") + "'", 1, "absent");
 }

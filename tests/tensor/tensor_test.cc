@@ -154,6 +154,14 @@ TEST(Arena, LaysOutTensorsOnCacheLines) {
   EXPECT_EQ(layout.size(), 48);
 }
 
+TEST(Arena, RefusesSizesThatNoMemoryHas) {
+  ArenaLayout layout;
+  layout.add("large", Shape{std::int64_t{1} << 55});
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { layout.add("more", Shape{(std::int64_t{1} << 55) + 1}); },
+      "'more'", "2^56");
+}
+
 TEST(Arena, ViewsOneAllocation) {
   ArenaLayout layout;
   layout.add("a", Shape{3});

@@ -68,6 +68,31 @@ TEST(Settings, RefuseWhatCannotBe) {
       ErrorCode::invalid_argument, [&] { settings.validate(); }, "batch_size", "0");
 }
 
+TEST(Settings, RefuseNumbersThatDoNotFit) {
+  const auto refused = [](const std::string& name, const std::string& value, const char* expected) {
+    TrainSettings settings;
+    expect_error(
+        ErrorCode::invalid_argument,
+        [&] {
+          set_setting(settings, name, value);
+          settings.validate();
+        },
+        name, value, expected);
+  };
+  refused("batch_size", "99999999999", "between 1 and 65536");
+  refused("accumulation", "99999999999", "between 1 and 65536");
+  refused("steps", "4294967297", "between 1 and 4294967296");
+  refused("steps", "9223372036854775808", "below 2^63");
+  refused("seed", "-1", "between 0 and 2^64 - 1");
+  refused("attention_dropout", "1", "below 1");
+  TrainSettings settings;
+  set_setting(settings, "seed", "18446744073709551615");
+  EXPECT_EQ(settings.seed, 18446744073709551615U);
+  TrainSettings read;
+  apply_settings(read, Json::parse(settings_to_json(settings).dump()), "test");
+  EXPECT_EQ(read.seed, settings.seed);
+}
+
 TEST(Schedule, WarmsUpAndFallsToTheMinimum) {
   TrainSettings settings;
   settings.steps = 1100;

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <future>
+#include <thread>
 
+#include "base/directory_lock.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
@@ -169,6 +173,79 @@ TEST_F(Training, ResumesToTheBitFromAnyStep) {
   }
 }
 
+// Asks to stop a moment after the first step, while the second gathers its many gradients.
+class StopInTheSecondStep : public TrainObserver {
+ public:
+  void stepped(const StepReport& report) override {
+    if (report.step != 1) return;
+    late_ = std::async(std::launch::async, [this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      flag = true;
+    });
+  }
+  std::atomic<bool> flag = false;
+
+ private:
+  std::future<void> late_;
+};
+
+TEST_F(Training, StopsWithinAStepThatAccumulatesAndResumesToTheBit) {
+  TrainRequest whole = request("whole");
+  whole.settings.steps = 2;
+  whole.settings.accumulation = 1000;
+  whole.settings.evaluate_every = 0;
+  train(whole);
+
+  TrainRequest cut = whole;
+  cut.out = directory_ / "cut";
+  StopInTheSecondStep observer;
+  cut.observer = &observer;
+  cut.stop = &observer.flag;
+  const TrainSummary summary = train(cut);
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_EQ(summary.steps, 1);
+
+  TrainRequest resumed = whole;
+  resumed.out = cut.out;
+  resumed.start = RunStart::resume;
+  resumed.settings = RunDirectory(resumed.out).read_record().settings;
+  train(resumed);
+  EXPECT_EQ(weights("cut"), weights("whole"));
+}
+
+// Everything is saved by then, and the evaluation may take long.
+TEST_F(Training, MayBeStoppedInTheLastEvaluation) {
+  TrainRequest last = request("last");
+  StopAfter observer(last.settings.steps);
+  last.observer = &observer;
+  last.stop = &observer.flag;
+  const TrainSummary stopped = train(last);
+  EXPECT_TRUE(stopped.interrupted);
+  EXPECT_EQ(stopped.steps, last.settings.steps);
+  EXPECT_FALSE(stopped.validation.has_value());
+
+  last.start = RunStart::resume;
+  last.settings = RunDirectory(last.out).read_record().settings;
+  last.observer = nullptr;
+  last.stop = nullptr;
+  const TrainSummary resumed = train(last);
+  EXPECT_FALSE(resumed.interrupted);
+  EXPECT_TRUE(resumed.validation.has_value());
+  EXPECT_TRUE(std::isnan(resumed.train_loss));  // no step was left to have one
+}
+
+TEST_F(Training, LeavesADirectoryThatAnotherTrainsInAlone) {
+  TrainRequest run = request("run");
+  train(run);
+  const std::string before = read_text_file(directory_ / "run" / "metrics.jsonl");
+  const DirectoryLock other(run.out);
+  run.start = RunStart::resume;
+  run.settings = RunDirectory(run.out).read_record().settings;
+  expect_error(
+      ErrorCode::conflict, [&] { train(run); }, run.out.string(), "another process");
+  EXPECT_EQ(read_text_file(directory_ / "run" / "metrics.jsonl"), before);
+}
+
 TEST_F(Training, MicroBatchesAddUpToTheBatch) {
   // The same sequences in one batch or in two: equal up to the order of summation.
   TrainRequest one = request("one");
@@ -258,6 +335,14 @@ TEST_F(Training, SaysWhatIsMissing) {
   none.data = {directory_ / "empty.txt"};
   expect_error(
       ErrorCode::invalid_argument, [&] { train(none); }, "empty");
+  write_text_file(directory_ / "short.txt", "a");
+  none.data = {directory_ / "short.txt"};
+  expect_error(
+      ErrorCode::invalid_argument, [&] { train(none); }, "short.txt", "0.1");
+  TrainRequest unmeasured = request("unmeasured");
+  unmeasured.validation = directory_ / "empty.txt";
+  expect_error(
+      ErrorCode::invalid_argument, [&] { train(unmeasured); }, "validation", "empty.txt");
   write_text_file(directory_ / "short.txt", "abc");
   none.data = {directory_ / "short.txt"};
   expect_error(
