@@ -122,8 +122,9 @@ class Deriver {
   // y_o = Σ_i x_i W[o,i] + b_o, terms named by their input.
   void linear(View<const float> x, const LinearWeights& matrix, std::int64_t output,
               const char* input = "channel") {
+    const std::vector<float> weights = kernels::multiplied_row(matrix, output);
     for (std::int64_t i = 0; i < x.extent(0); ++i) {
-      add(fmt::format("{} {}", input, i), x(i), matrix.weight(output, i));
+      add(fmt::format("{} {}", input, i), x(i), weights[i]);
     }
     if (matrix.bias.present()) derivation_.bias = matrix.bias(output);
   }
@@ -272,10 +273,11 @@ class Deriver {
   // Σ_j z_j W_O[j,c] of one head; its terms are added.
   double add_head_result(std::int64_t head, std::int64_t c) {
     double sum = 0;
+    const std::vector<float> row = kernels::multiplied_row(weights().projection, c);
     for (std::int64_t j = 0; j < config_.head_size; ++j) {
       const std::int64_t column = head * config_.head_size + j;
       add(fmt::format("number {}", j), block().attention.mixed_values(place_.position, column),
-          weights().projection.weight(c, column));
+          row[static_cast<std::size_t>(column)]);
       sum += derivation_.terms.back().value;
     }
     return sum;

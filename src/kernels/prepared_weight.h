@@ -15,7 +15,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "kernels/operands.h"
 #include "tensor/tensor.h"
 
 namespace heed::kernels {
@@ -45,8 +47,9 @@ class PreparedWeight {
   std::int64_t bytes() const { return panels() * panel_bytes_; }
   const std::byte* panel(std::int64_t index) const { return data_.data() + index * panel_bytes_; }
 
-  // The weights (O, I) as they multiply, for tests and measurements of what shortening costs.
+  // The weights (O, I) as they multiply, and one row (I) of them.
   Tensor<float> restored() const;
+  std::vector<float> restored_row(std::int64_t output) const;
 
  private:
   WeightFormat format_;
@@ -63,5 +66,22 @@ class PreparedWeight {
 // `few_rows` of them.
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out);
+
+// The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves, borrowed,
+// or what prepared ones stand for. Whoever explains a pass, or goes back through it, reads this
+// one.
+class MultipliedWeight {
+ public:
+  explicit MultipliedWeight(const LinearParameters<float>& linear);
+
+  View<const float> view() const { return linear_.prepared ? restored_.view() : linear_.weight; }
+
+ private:
+  const LinearParameters<float>& linear_;
+  Tensor<float> restored_;
+};
+
+// One row (I) of it, without the others.
+std::vector<float> multiplied_row(const LinearParameters<float>& linear, std::int64_t output);
 
 }  // namespace heed::kernels

@@ -122,8 +122,9 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   walk.concatenation = copy_row(&mixed(0, position, 0, 0), config.attention_width());
 
   // 5. projected, and added to the stream
-  walk.head_projection = project_head(gpt.parameters().block(layer).projection.weight, walk.output,
-                                      head * config.head_size);
+  walk.head_projection =
+      project_head(kernels::MultipliedWeight(gpt.parameters().block(layer).projection).view(),
+                   walk.output, head * config.head_size);
   walk.attention_out = stream_row(capture.at({Point::attention_out, layer}), position);
   walk.residual_before = stream_row(capture.at({Point::residual_pre, layer}), position);
   walk.residual_after = stream_row(capture.at({Point::residual_mid, layer}), position);

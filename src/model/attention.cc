@@ -174,7 +174,8 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
                              const GptActivationGradients& buffers,
                              const SelfAttentionBackward& operands) {
   // 3. out = mixed_values · projectionᵀ + bias
-  kernels::linear_backward_input(parameters.projection.weight, operands.d_out, buffers.mixed_values,
+  kernels::linear_backward_input(kernels::MultipliedWeight(parameters.projection).view(),
+                                 operands.d_out, buffers.mixed_values,
                                  parameters.projection.precision);
   kernels::linear_backward_parameters(saved.mixed_values, operands.d_out, gradients.projection,
                                       parameters.projection.precision);
@@ -194,8 +195,9 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
   pass.observe_gradient(Point::value, layer, d_heads.value);
 
   // 1. query_key_value = x · weightᵀ + bias
-  kernels::linear_backward_input(parameters.query_key_value.weight, buffers.query_key_value,
-                                 operands.d_x, parameters.query_key_value.precision);
+  kernels::linear_backward_input(kernels::MultipliedWeight(parameters.query_key_value).view(),
+                                 buffers.query_key_value, operands.d_x,
+                                 parameters.query_key_value.precision);
   kernels::linear_backward_parameters(operands.x, buffers.query_key_value,
                                       gradients.query_key_value,
                                       parameters.query_key_value.precision);

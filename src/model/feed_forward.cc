@@ -22,8 +22,8 @@ void feed_forward_backward(const GptConfig& config, const BlockParameters& param
                            const FeedForwardActivations& saved,
                            const FeedForwardBackward& operands) {
   // 3. out = post · downᵀ + bias
-  kernels::linear_backward_input(parameters.down.weight, operands.d_out, operands.d_neurons,
-                                 parameters.down.precision);
+  kernels::linear_backward_input(kernels::MultipliedWeight(parameters.down).view(), operands.d_out,
+                                 operands.d_neurons, parameters.down.precision);
   kernels::linear_backward_parameters(saved.post, operands.d_out, gradients.down,
                                       parameters.down.precision);
   pass.observe_gradient_rows(Point::neurons_post, layer, operands.d_neurons);
@@ -32,8 +32,8 @@ void feed_forward_backward(const GptConfig& config, const BlockParameters& param
                                operands.d_neurons);
   pass.observe_gradient_rows(Point::neurons_pre, layer, operands.d_neurons);
   // 1. pre = x · upᵀ + bias
-  kernels::linear_backward_input(parameters.up.weight, operands.d_neurons, operands.d_x,
-                                 parameters.up.precision);
+  kernels::linear_backward_input(kernels::MultipliedWeight(parameters.up).view(),
+                                 operands.d_neurons, operands.d_x, parameters.up.precision);
   kernels::linear_backward_parameters(operands.x, operands.d_neurons, gradients.up,
                                       parameters.up.precision);
 }

@@ -135,8 +135,8 @@ void Gpt::project(View<const float> x, View<float> logits) const {
 }
 
 void Gpt::project_backward(View<const float> d_logits, View<float> d_x) const {
-  kernels::linear_backward_input(parameters_.head().weight, d_logits, d_x,
-                                 parameters_.head().precision);
+  kernels::linear_backward_input(kernels::MultipliedWeight(parameters_.head()).view(), d_logits,
+                                 d_x, parameters_.head().precision);
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,

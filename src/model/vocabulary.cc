@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/kernels.h"
+#include "kernels/prepared_weight.h"
 
 namespace heed {
 namespace {
@@ -64,6 +65,7 @@ LossSum VocabularyLoss::forward(View<const float> x, const Head& head,
 LossSum VocabularyLoss::forward_backward(View<const float> x, const Head& head,
                                          View<const std::int32_t> targets, View<float> losses,
                                          const Backward& backward) {
+  const kernels::MultipliedWeight weight(head);
   return in_chunks(x, targets, losses, [&](auto begin, auto end, auto logits, auto chunk_losses) {
     // 1. logits = x · headᵀ
     const View<const float> chunk_x = x.slice(0, begin, end);
@@ -72,7 +74,7 @@ LossSum VocabularyLoss::forward_backward(View<const float> x, const Head& head,
     kernels::cross_entropy_forward_backward(logits, targets.slice(0, begin, end), backward.scale,
                                             chunk_losses);
     // 1. backwards
-    kernels::linear_backward_input(head.weight, logits, backward.d_x.slice(0, begin, end),
+    kernels::linear_backward_input(weight.view(), logits, backward.d_x.slice(0, begin, end),
                                    head.precision);
     kernels::linear_backward_parameters(
         chunk_x, logits, {.weight = backward.d_head, .bias = backward.d_bias}, head.precision);

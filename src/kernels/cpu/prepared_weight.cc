@@ -100,17 +100,40 @@ Tensor<float> PreparedWeight::restored() const {
   const PreparedFormat functions = format_of(format_);
   const PanelShape shape = shape_of(*this);
   Tensor<float> weight(Shape{outputs_, inputs_});
-  Tensor<float> panel_values(Shape{padded_inputs_, panel_outputs});
-  for (std::int64_t index = 0; index < panels(); ++index) {
-    functions.read_panel(panel(index), shape, 0, padded_inputs_, panel_values.data());
-    const std::int64_t first = index * panel_outputs;
-    for (std::int64_t o = 0; o < std::min(panel_outputs, outputs_ - first); ++o) {
-      for (std::int64_t i = 0; i < inputs_; ++i) {
-        weight.data()[(first + o) * inputs_ + i] = panel_values.data()[i * panel_outputs + o];
+  parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
+    for (std::int64_t index = begin; index < end; ++index) {
+      functions.read_panel(panel(index), shape, 0, padded_inputs_, panel_values.data());
+      const std::int64_t first = index * panel_outputs;
+      for (std::int64_t o = 0; o < std::min(panel_outputs, outputs_ - first); ++o) {
+        for (std::int64_t i = 0; i < inputs_; ++i) {
+          weight.data()[(first + o) * inputs_ + i] = panel_values[i * panel_outputs + o];
+        }
       }
     }
-  }
+  });
   return weight;
+}
+
+std::vector<float> PreparedWeight::restored_row(std::int64_t output) const {
+  std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
+  format_of(format_).read_panel(panel(output / panel_outputs), shape_of(*this), 0, padded_inputs_,
+                                panel_values.data());
+  std::vector<float> row(static_cast<std::size_t>(inputs_));
+  for (std::int64_t i = 0; i < inputs_; ++i) {
+    row[i] = panel_values[i * panel_outputs + output % panel_outputs];
+  }
+  return row;
+}
+
+MultipliedWeight::MultipliedWeight(const LinearParameters<float>& linear) : linear_(linear) {
+  if (linear.prepared != nullptr) restored_ = linear.prepared->restored();
+}
+
+std::vector<float> multiplied_row(const LinearParameters<float>& linear, std::int64_t output) {
+  if (linear.prepared != nullptr) return linear.prepared->restored_row(output);
+  const std::span<const float> row = linear.weight[output].span();
+  return {row.begin(), row.end()};
 }
 
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
