@@ -100,7 +100,8 @@ class EditedModel {
   EditedModel& operator=(EditedModel&&) noexcept;
   ~EditedModel();
 
-  // As those of Model. Edges beyond the end of a text are not there to be cut.
+  // As those of Model. Edges beyond the end of a text are not there to be cut. A trace's gradients
+  // pass where vectors are added; for one before any other edit it throws Error{unsupported}.
   std::vector<float> logits(std::span<const std::int32_t> tokens) const;
   std::vector<Model::Next> predict(std::span<const std::int32_t> tokens,
                                    const Model::Sampling& sampling, std::size_t most = 10) const;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "microscope/intervention.h"
 #include "microscope/point_names.h"
 
 namespace heed {
@@ -39,29 +40,6 @@ std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::i
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
   return indices;
 }
-
-// (B, T, width) for points that are rows, (B, T, H, D) for those that are heads.
-std::int64_t width_of(const GptConfig& config, Point point) {
-  switch (point) {
-    case Point::norm_1_scale:
-    case Point::norm_2_scale:
-    case Point::final_scale: return 1;
-    case Point::query:
-    case Point::key:
-    case Point::value:
-    case Point::mixed_values: return config.head_size;
-    case Point::neurons_pre:
-    case Point::neurons_post: return config.feed_forward;
-    default: return config.channels;
-  }
-}
-
-bool is_of_heads(Point point) {
-  return point == Point::query || point == Point::key || point == Point::value ||
-         point == Point::mixed_values;
-}
-
-bool is_of_planes(Point point) { return point == Point::scores || point == Point::pattern; }
 
 bool is_gradient(std::string_view name) { return name.ends_with(gradient_suffix); }
 
@@ -156,18 +134,19 @@ ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& re
 }
 
 ActivationTrace::Kept ActivationTrace::make(const Site& site, bool gradient) const {
+  const PointShape point = point_shape(config_, site.point);
   Kept kept{.site = site,
-            .of_heads = is_of_heads(site.point),
-            .of_planes = is_of_planes(site.point),
+            .of_heads = point.has_heads,
+            .of_planes = point.is_plane,
             .array = {.name = site_name(site)}};
   if (gradient) kept.array.name += gradient_suffix;
   const std::int64_t heads = std::ssize(heads_), positions = std::ssize(positions_);
   if (kept.of_planes) {
     kept.array.shape = {batch_, heads, positions, all_positions_};
   } else if (kept.of_heads) {
-    kept.array.shape = {batch_, positions, heads, width_of(config_, site.point)};
+    kept.array.shape = {batch_, positions, heads, point.width};
   } else {
-    kept.array.shape = {batch_, positions, width_of(config_, site.point)};
+    kept.array.shape = {batch_, positions, point.width};
   }
   return kept;
 }

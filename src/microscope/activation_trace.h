@@ -54,7 +54,8 @@ class ActivationTrace final : public Probe {
 // Whether any point of the request is a gradient.
 bool asks_for_gradients(const TraceRequest& request);
 
-// As in heed/trace.h; `editor` (null: nobody) changes the pass.
+// As in heed/trace.h; `editor` (null: nobody) changes the pass. Throws Error{unsupported} for a
+// gradient before a point where the editor does more than add.
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target = {},
                    Editor* editor = nullptr);

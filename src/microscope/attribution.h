@@ -22,15 +22,26 @@ enum class AttributionUnit {
 };
 
 struct AttributionTerm {
-  enum class Part { embedding, position, attention, head, feed_forward, neuron, bias };
+  enum class Part {
+    embedding,
+    position,
+    attention,
+    head,
+    feed_forward,
+    neuron,
+    edit,  // what an intervention at `point` adds that no other part has
+    bias,
+    rounding,  // what products in less than f32 lose, where weights are prepared in such a format
+  };
   Part part = Part::embedding;
   std::int64_t layer = -1;
   std::int64_t index = -1;   // of the head or the neuron
-  std::int64_t source = -1;  // the position that the head reads
+  std::int64_t source = -1;  // the position that the head reads; −1: all that there are
   double value = 0;          // logits
+  Point point{};             // of an edit
 
   // As TransformerLens labels them: "embed", "pos_embed", "0_attn_out", "L0H1", "0_mlp_out",
-  // "L0N17", "bias"; a head's source as "L0H1<4".
+  // "L0N17", "bias"; a head's source as "L0H1<4", an edit as "0_resid_mid_edit".
   std::string name() const;
 };
 
@@ -38,8 +49,9 @@ struct Attribution {
   LogitQuestion question;
   AttributionUnit unit = AttributionUnit::component;
   std::int64_t position = 0;
-  std::vector<AttributionTerm> terms;  // in the order of the pass; the biases last, in one term
-  double logit = 0;                    // what the model itself says
+  // In the order of the pass; at the end the biases, in one term, and rounding, in another.
+  std::vector<AttributionTerm> terms;
+  double logit = 0;  // what the model itself says
 
   double sum() const;  // of the terms: the logit, up to rounding
 };
@@ -54,7 +66,9 @@ Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position = -1);
 
-// The same of a pass that was kept, with what changed it.
+// The same of a pass that was kept, with what changed it: values that an intervention made are
+// those of their part, and what it adds to the stream, or to a sum of finer parts, is a part of its
+// own. A head whose mixed values were changed is one term, for they no longer come from sources.
 Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
                             AttributionUnit unit, std::int64_t position = -1);
 

@@ -11,6 +11,7 @@
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
 #include "microscope/score_precision.h"
+#include "model/edited_points.h"
 
 namespace heed {
 namespace {
@@ -42,28 +43,96 @@ std::optional<HeadPattern> head_pattern_from_name(std::string_view name) {
 
 // The numbers of every row of a layer, (B, H, T) each.
 struct HeadScan::Rows {
+  std::int64_t layer;
   const kernels::AttentionInput<float>& input;
   View<const float> log_sum_exp;
-  Tensor<float> numbers;  // (8, B·H·T)
+  Pass pass;              // with whoever changes it
+  Tensor<float> numbers;  // (9, B·H·T)
   kernels::AttentionRowStatistics<float> rows;
+  View<float> total;  // Σ p: one, but where somebody changed the row
 
-  Rows(const kernels::AttentionInput<float>& attention, View<const float> lse,
-       View<const std::int32_t> tokens)
-      : input(attention), log_sum_exp(lse), numbers(Shape{8, lse.size()}) {
+  Rows(std::int64_t of_layer, const kernels::AttentionInput<float>& attention,
+       View<const float> lse, View<const std::int32_t> tokens, Editor* editor)
+      : layer(of_layer),
+        input(attention),
+        log_sum_exp(lse),
+        pass({.batch = lse.extent(0), .positions = lse.extent(2), .editor = editor}),
+        numbers(Shape{9, lse.size()}) {
     const auto part = [&](std::int64_t index) {
       return View<float>(numbers.data() + index * lse.size(), lse.shape());
     };
     rows = {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)};
+    total = part(8);
+    std::ranges::fill(total.span(), 1.0F);
     if (score_precision(input) == kernels::Precision::f32) {
       kernels::attention_row_statistics(input, log_sum_exp, tokens, rows);
+    } else {
+      for (std::int64_t plane = 0; plane < lse.extent(0) * lse.extent(1); ++plane) {
+        add_rounded_plane(plane, tokens);
+      }
+    }
+    for (std::int64_t b = 0; b < lse.extent(0); ++b) {
+      for (std::int64_t h = 0; h < lse.extent(1); ++h) {
+        if (is_edited(h)) add_edited_plane(b, h, tokens);
+      }
+    }
+  }
+
+  bool is_edited(std::int64_t head) const {
+    const auto edits = [&](const Site& site) {
+      return pass.edits(site) && pass.editor->edits_head(site, head);
+    };
+    return edits({Point::scores, layer}) || edits({Point::pattern, layer});
+  }
+
+  // Rows [begin, end) of a head's pattern, up to column `end`, as the pass used them.
+  void pattern(std::int64_t b, std::int64_t head, std::int64_t begin, std::int64_t end,
+               View<float> out) const {
+    if (!is_edited(head)) {
+      kernels::attention_pattern_tile(input, log_sum_exp, {b, head, begin, end, 0, end}, out);
       return;
     }
-    for (std::int64_t plane = 0; plane < lse.extent(0) * lse.extent(1); ++plane) {
-      add_rounded_plane(plane, tokens);
+    const Tensor<float> plane = edited_plane(b, head);
+    for (std::int64_t t = begin; t < end; ++t) {
+      std::copy_n(&plane.view()(t, 0), end, &out(t - begin, 0));
     }
   }
 
  private:
+  Tensor<float> edited_plane(std::int64_t b, std::int64_t head) const {
+    Tensor<float> plane(Shape{pass.positions, pass.positions});
+    pattern_plane(pass, layer, input, log_sum_exp, b, head, plane);
+    return plane;
+  }
+
+  // As attention_row_statistics() has them, of rows that need not sum to one.
+  void add_edited_plane(std::int64_t b, std::int64_t h, View<const std::int32_t> tokens) {
+    const Tensor<float> plane = edited_plane(b, h);
+    for (std::int64_t t = 0; t < pass.positions; ++t) {
+      const std::span<const float> p = plane.view()[t].span();
+      double sum = 0, entropy = 0, distance = 0, duplicate = 0, induction = 0;
+      float largest = 0;
+      for (std::int64_t s = 0; s <= t; ++s) {
+        sum += p[s];
+        if (p[s] > 0) entropy -= p[s] * std::log(p[s]);
+        distance += p[s] * static_cast<double>(t - s);
+        if (s >= 1 && s < t - 1) largest = std::max(largest, p[s]);
+        if (!tokens.present()) continue;
+        if (s < t && tokens(b, s) == tokens(b, t)) duplicate += p[s];
+        if (s >= 1 && tokens(b, s - 1) == tokens(b, t)) induction += p[s];
+      }
+      total(b, h, t) = static_cast<float>(sum);
+      rows.entropy(b, h, t) = static_cast<float>(entropy);
+      rows.distance(b, h, t) = static_cast<float>(distance);
+      rows.first(b, h, t) = p[0];
+      rows.self(b, h, t) = p[t];
+      rows.previous(b, h, t) = t >= 1 ? p[t - 1] : 0.0F;
+      rows.duplicate(b, h, t) = static_cast<float>(duplicate);
+      rows.induction(b, h, t) = static_cast<float>(induction);
+      rows.largest(b, h, t) = largest;
+    }
+  }
+
   // One head of one sequence, from queries and keys as the pass rounded them.
   void add_rounded_plane(std::int64_t plane, View<const std::int32_t> tokens) {
     const Shape& shape = input.query.shape();
@@ -91,8 +160,11 @@ struct HeadScan::Rows {
   }
 };
 
-HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors)
-    : layers_(config.layers), heads_(config.heads), detectors_(std::move(detectors)) {
+HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors, Editor* editor)
+    : layers_(config.layers),
+      heads_(config.heads),
+      detectors_(std::move(detectors)),
+      editor_(editor) {
   for (const HeadDetector& detector : detectors_) {
     require((detector.pattern == HeadPattern::custom) == static_cast<bool>(detector.custom),
             ErrorCode::invalid_argument, "a custom pattern, and no other, needs a function");
@@ -107,7 +179,7 @@ void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInp
           "heads are scanned in passes over whole texts, not in cached decoding");
   const std::int64_t batch = input.query.extent(0);
   if (tokens_.present()) require_shape(tokens_, {batch, input.key.extent(1)}, "expected tokens");
-  const Rows rows(input, log_sum_exp, tokens_);
+  const Rows rows(layer, input, log_sum_exp, tokens_, editor_);
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < heads_; ++h) {
       Sums& sums = sums_[static_cast<std::size_t>(layer * heads_ + h)];
@@ -158,7 +230,7 @@ HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::
     for (std::int64_t begin = 0; begin < positions; begin += custom_block) {
       const std::int64_t end = std::min(begin + custom_block, positions);
       const View<float> tile(pattern.data(), {end - begin, end});
-      kernels::attention_pattern_tile(all.input, all.log_sum_exp, {b, h, begin, end, 0, end}, tile);
+      all.pattern(b, h, begin, end, tile);
       for (std::int64_t t = begin; t < end; ++t) {
         const std::span<float> row(wanted.data(), static_cast<std::size_t>(t + 1));
         detector.custom(t, row);
@@ -202,7 +274,7 @@ HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::
         ones = static_cast<double>(copies[t]);
         own_is = t > 0 && tokens(t - 1) == tokens(t);
     }
-    double weight = 1;
+    double weight = all.total(b, h, t);
     const auto leave_out = [&](double p, bool is_one) {
       weight -= p;
       if (!is_one) return;
@@ -247,7 +319,7 @@ double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t de
 HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options) {
   require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  HeadScan scan(gpt.config(), options.detectors);
+  HeadScan scan(gpt.config(), options.detectors, options.editor);
   const std::int64_t window = std::min(gpt.config().context, std::ssize(tokens));
   std::unique_ptr<const GptActivations> activations;
   for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += window) {
@@ -260,7 +332,8 @@ HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
     }
     const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
     scan.expect(read);
-    gpt.forward(read, {.positions = positions, .probe = &scan}, *activations);
+    gpt.forward(read, {.positions = positions, .probe = &scan, .editor = options.editor},
+                *activations);
     if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
   }
   scan.expect({});

@@ -44,7 +44,10 @@ struct HeadDetector {
 
 class HeadScan final : public Probe {
  public:
-  explicit HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors = {});
+  // `editor` (null: nobody) is the one that changes the passes that are scanned. Only of a head
+  // whose scores or pattern it changes a (T, T) plane is in memory, one at a time.
+  explicit HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors = {},
+                    Editor* editor = nullptr);
 
   // Tokens (B, T) of the pass that comes next, from an empty cache. Without them duplicate and
   // induction are not known and stay zero.
@@ -90,12 +93,14 @@ class HeadScan final : public Probe {
   std::int64_t layers_;
   std::int64_t heads_;
   std::vector<HeadDetector> detectors_;
+  Editor* editor_;
   View<const std::int32_t> tokens_;
   std::vector<Sums> sums_;  // (L, H)
 };
 
 struct HeadScanOptions {
   std::vector<HeadDetector> detectors{};
+  Editor* editor = nullptr;  // changes the pass over each window; null: nobody
   ProgressCallback progress{};
   StopFlag stop = nullptr;
 };

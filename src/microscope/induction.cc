@@ -100,6 +100,8 @@ InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& optio
   require(length >= 2 && 2 * length <= config.context, ErrorCode::invalid_argument,
           "a sequence of {} tokens, twice, does not fit the model's context of {}", length,
           config.context);
+  require(config.vocabulary_size >= 2, ErrorCode::invalid_argument,
+          "a vocabulary of {} token has nothing to repeat", config.vocabulary_size);
   require(options.sequences >= 1, ErrorCode::invalid_argument, "{} sequences are too few",
           options.sequences);
   const std::int64_t positions = 2 * length;

@@ -241,6 +241,14 @@ bool Interventions::edits_head(const Site& site, std::int64_t head) const {
   });
 }
 
+// A norm's scale divides: what is added to it does not pass by.
+bool Interventions::only_adds(const Site& site) const {
+  return point_shape(config_, site.point).width != 1 &&
+         std::ranges::all_of(interventions_, [&](const Intervention& each) {
+           return each.site != site || std::holds_alternative<AddVector>(each.change);
+         });
+}
+
 void Interventions::edit(const EditPlace& place, View<float> values) {
   const bool is_plane = place.head >= 0;
   for (const Intervention& intervention : interventions_) {

@@ -53,6 +53,7 @@ class Interventions final : public Editor {
 
   bool edits(const Site& site) const override;
   bool edits_head(const Site& site, std::int64_t head) const override;
+  bool only_adds(const Site& site) const override;
   void edit(const EditPlace& place, View<float> values) override;
 
  private:

@@ -121,8 +121,7 @@ Tensor<float> KeptPass::logits(std::int64_t begin, std::int64_t end) const {
 
 bool KeptPass::edits_pattern(std::int64_t layer, std::int64_t head) const {
   for (const Point point : {Point::scores, Point::pattern}) {
-    const Site site{point, layer};
-    if (edits(site) && editor_->edits_head(site, head)) return true;
+    if (edits_head({point, layer}, head)) return true;
   }
   return false;
 }

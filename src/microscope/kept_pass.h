@@ -58,8 +58,11 @@ class KeptPass {
   // query, key and log-sum-exp alone.
   bool edits_pattern(std::int64_t layer, std::int64_t head) const;
 
-  // Whether an editor changed this point.
+  // Whether an editor changed this point; and there, this head.
   bool edits(const Site& site) const { return editor_ != nullptr && editor_->edits(site); }
+  bool edits_head(const Site& site, std::int64_t head) const {
+    return edits(site) && editor_->edits_head(site, head);
+  }
 
   // One head's pattern or its scores, (T, T), as the pass used them.
   Tensor<float> plane(const Site& site, std::int64_t head) const;

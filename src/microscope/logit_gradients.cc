@@ -40,13 +40,6 @@ Tensor<float> copy_of(const Tensor<float>& tensor) {
   return copy;
 }
 
-std::int64_t position_of(const LogitMetric& metric, std::int64_t positions) {
-  const std::int64_t position = metric.position == -1 ? positions - 1 : metric.position;
-  require(position >= 0 && position < positions, ErrorCode::invalid_argument,
-          "position {} is not in a text of {} tokens", position, positions);
-  return position;
-}
-
 // The gradient (C) of the metric by its row of the final norm's output, and the metric itself.
 struct HeadRow {
   std::vector<float> gradient;
@@ -66,9 +59,8 @@ HeadRow head_row(const Gpt& gpt, const LogitQuestion& question) {
   const LinearWeights& head = gpt.parameters().head();
   HeadRow row{.gradient = std::vector<float>(gpt.config().channels)};
   const auto add = [&](std::int32_t token, float sign) {
-    for (std::size_t c = 0; c < row.gradient.size(); ++c) {
-      row.gradient[c] += sign * head.weight(token, c);
-    }
+    const std::vector<float> weights = kernels::multiplied_row(head, token);
+    for (std::size_t c = 0; c < weights.size(); ++c) row.gradient[c] += sign * weights[c];
     if (head.bias.present()) row.bias += sign * head.bias(token);
   };
   add(question.token, 1.0F);
@@ -146,8 +138,11 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   const GptConfig& config = gpt.config();
   require_readable(config, tokens);
   const auto positions = std::ssize(tokens);
-  const std::int64_t position = position_of(metric, positions);
+  const std::int64_t position = position_in_text(metric.position, positions);
   const HeadRow row = head_row(gpt, metric.question);
+  require_gradients_past(editor, config, [&](const Site& site) {
+    return std::ranges::find(sites, site) != sites.end();
+  });
 
   GradientProbe probe(sites);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
@@ -181,7 +176,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
   const LogitGradients from = differentiate_logit(gpt, corrupted, metric, sites);
   Capture to(sites);
   const GptActivations activations = read_text(gpt, clean, to);
-  const std::int64_t position = position_of(metric, std::ssize(clean));
+  const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
   AttributionPatching result{
       .clean_metric = head_row(gpt, metric.question)
                           .metric(View<const float>(activations.final_norm())[position].span()),

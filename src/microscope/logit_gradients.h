@@ -27,9 +27,10 @@ struct LogitGradients {
   std::vector<Tensor<float>> gradients;  // ∂metric/∂values
 };
 
-// One forward and one backward pass; `editor` (null: none) changes the forward one. Throws
-// Error{invalid_argument} for a text that the model cannot read, a token or position that is not
-// there.
+// One forward and one backward pass; `editor` (null: none) changes the forward one. Where weights
+// are shortened, backward multiplies by the shortened ones, in f32. Throws Error{invalid_argument}
+// for a text that the model cannot read, a token or position that is not there, and
+// Error{unsupported} for a site before one where the editor does more than add.
 LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                    const LogitMetric& metric, std::vector<Site> sites,
                                    Editor* editor = nullptr);

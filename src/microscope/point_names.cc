@@ -91,6 +91,13 @@ std::string list_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::string edit_label(const Site& site) {
+  constexpr std::string_view before = "hook_";
+  const std::string name = site_name(site);
+  const std::string point = name.substr(name.rfind(before) + before.size());
+  return site.layer < 0 ? point + "_edit" : fmt::format("{}_{}_edit", site.layer, point);
+}
+
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates,
                                        std::size_t count) {

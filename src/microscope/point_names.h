@@ -21,6 +21,9 @@ inline constexpr std::string_view gradient_suffix = "_grad";
 // Throws Error{invalid_argument} for any other, with the nearest names.
 std::vector<Site> sites_named(std::string_view name, std::int64_t layers);
 
+// "2_resid_mid_edit": what an intervention at a site adds to the stream, in a list of its parts.
+std::string edit_label(const Site& site);
+
 // The up to `count` candidates that take the fewest letters to change.
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "microscope/kept_pass.h"
 #include "model/gpt.h"
 #include "tensor/tensor.h"
 
@@ -25,6 +26,7 @@ struct ResidualPart {
 
 struct ResidualParts {
   std::int64_t position = 0;
+  // In the order of the pass; where products are in less than f32, "rounding" last.
   std::vector<ResidualPart> parts;
   Tensor<float> vectors;      // (parts, C), in the same order; their sum is the stream
   std::vector<float> stream;  // (C): blocks.L-1.hook_resid_post at the position
@@ -34,5 +36,10 @@ struct ResidualParts {
 // Throws what trace() throws, and Error{invalid_argument} for a position that is not there.
 ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                   ResidualUnit unit, std::int64_t position = -1);
+
+// The same of a pass that was kept, with what changed it: what an intervention adds to the stream,
+// or to a sum of heads, is a part of its own, such as "2_resid_mid_edit".
+ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit,
+                                  std::int64_t position = -1);
 
 }  // namespace heed

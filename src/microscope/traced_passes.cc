@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "microscope/activation_trace.h"
+#include "microscope/reading.h"
 #include "model/vocabulary.h"
 
 namespace heed {
@@ -35,15 +36,15 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
   }
   // A logit is a row of the head times the final norm.
   std::ranges::fill(d_final_norm.span(), 0.0F);
-  const View<const float> head = gpt.parameters().head().weight;
   for (const GradientTarget::Logit& logit : target.logits) {
     require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,
             ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", logit.token,
             gpt.config().vocabulary_size);
     const std::int64_t row = position_of(logit.position, positions);
-    for (std::int64_t channel = 0; channel < head.extent(1); ++channel) {
-      d_final_norm(row, channel) +=
-          static_cast<float>(logit.weight * static_cast<double>(head(logit.token, channel)));
+    const std::vector<float> weights =
+        kernels::multiplied_row(gpt.parameters().head(), logit.token);
+    for (std::size_t channel = 0; channel < weights.size(); ++channel) {
+      d_final_norm(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
     }
   }
 }
@@ -63,6 +64,8 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                       GptActivationGradients::bytes_needed(config, positions)
                 : 0;
   ActivationTrace trace(config, request, 1, positions, more);
+  require_gradients_past(editor, config,
+                         [&](const Site& site) { return trace.wants_gradient(site); });
   const View<const std::int32_t> read(tokens.data(), {1, positions});
   const Pass pass{.positions = positions, .probe = &trace, .editor = editor};
   const GptActivations activations(config, 1, positions,

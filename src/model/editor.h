@@ -41,6 +41,13 @@ class Editor {
     return edits(site);
   }
 
+  // Whether all that it does there is to add what does not depend on the pass, so that a gradient
+  // by the values before is the one by those after.
+  virtual bool only_adds(const Site& site) const {
+    static_cast<void>(site);
+    return false;
+  }
+
   // Changes `values` in place. They are shaped as listed at Point and may be strided, save for
   // scores and pattern, which come one head of one sequence at a time, (1, 1, T, S), from several
   // threads at once where sequences have caches of their own. A pass reads scores, then makes the

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/kernels.h"
+#include "microscope/intervention.h"
 #include "microscope/trace.h"
 #include "support/small_model.h"
 
@@ -51,11 +52,9 @@ double detected(View<const float> pattern, const HeadDetector& detector,
              : 1.0 - distance / static_cast<double>(positions);
 }
 
-TEST(HeadScan, AgreesWithTheWholePattern) {
-  const Gpt gpt = testing::small_gpt(20, 96);
-  const auto tokens = some_tokens(90);
-  const Capture capture = trace_patterns(gpt, tokens);
-  const HeadScan scan = scan_heads(gpt, tokens);
+void expect_statistics(const HeadScan& scan, const Capture& capture,
+                       const std::vector<std::int32_t>& tokens) {
+  const auto positions = std::ssize(tokens);
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
       const View<const float> pattern = capture.at({Point::pattern, layer}).view()[0][head];
@@ -66,11 +65,11 @@ TEST(HeadScan, AgreesWithTheWholePattern) {
       EXPECT_NEAR(actual.first, expected.first, tolerance);
       EXPECT_NEAR(actual.self, expected.self, tolerance);
       EXPECT_NEAR(actual.previous, expected.previous, tolerance);
-      EXPECT_NEAR(actual.distance, expected.distance, 90 * tolerance);
+      EXPECT_NEAR(actual.distance, expected.distance, positions * tolerance);
       EXPECT_NEAR(actual.telling, expected.telling, tolerance);
       double duplicate = 0, induction = 0;
       std::int64_t repeated = 0;
-      for (std::int64_t t = 1; t < 90; ++t) {
+      for (std::int64_t t = 1; t < positions; ++t) {
         bool came_before = false;
         for (std::int64_t s = 0; s <= t; ++s) {
           if (s < t && tokens[s] == tokens[t]) {
@@ -86,6 +85,12 @@ TEST(HeadScan, AgreesWithTheWholePattern) {
       EXPECT_NEAR(actual.induction, induction / static_cast<double>(repeated), tolerance);
     }
   }
+}
+
+TEST(HeadScan, AgreesWithTheWholePattern) {
+  const Gpt gpt = testing::small_gpt(20, 96);
+  const auto tokens = some_tokens(90);
+  expect_statistics(scan_heads(gpt, tokens), trace_patterns(gpt, tokens), tokens);
 }
 
 // A head whose pattern is that of perfect induction: every query of the second half of a sequence
@@ -131,10 +136,7 @@ TEST(HeadScan, CountsTheWeightsThatAPassInBf16Had) {
   }
 }
 
-TEST(HeadScan, DetectsAsWholeMatricesDo) {
-  const Gpt gpt = testing::small_gpt(20, 96);
-  const auto tokens = some_tokens(70);
-  const Capture capture = trace_patterns(gpt, tokens);
+std::vector<HeadDetector> every_detector() {
   std::vector<HeadDetector> detectors;
   for (const HeadPattern pattern : {HeadPattern::previous, HeadPattern::duplicate,
                                     HeadPattern::induction, HeadPattern::custom}) {
@@ -155,7 +157,12 @@ TEST(HeadScan, DetectsAsWholeMatricesDo) {
       }
     }
   }
-  const HeadScan scan = scan_heads(gpt, tokens, {.detectors = detectors});
+  return detectors;
+}
+
+void expect_detections(const HeadScan& scan, const Capture& capture,
+                       const std::vector<std::int32_t>& tokens) {
+  const std::vector<HeadDetector> detectors = every_detector();
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
       for (std::size_t i = 0; i < detectors.size(); ++i) {
@@ -166,6 +173,35 @@ TEST(HeadScan, DetectsAsWholeMatricesDo) {
       }
     }
   }
+}
+
+TEST(HeadScan, DetectsAsWholeMatricesDo) {
+  const Gpt gpt = testing::small_gpt(20, 96);
+  const auto tokens = some_tokens(70);
+  expect_detections(scan_heads(gpt, tokens, {.detectors = every_detector()}),
+                    trace_patterns(gpt, tokens), tokens);
+}
+
+// What interventions change is what is counted, in heads whose rows they change and in those
+// behind.
+TEST(HeadScan, SeesInterventions) {
+  const Gpt gpt = testing::small_gpt(20, 96);
+  const auto tokens = some_tokens(70);
+  Interventions editor(gpt.config(),
+                       {{{Point::pattern, 0}, {.heads = {1}}, ScaleBy{0.5F}},
+                        {{Point::pattern, 1}, {.heads = {0}}, CutEdges{{{9, 9}, {9, 3}, {60, 2}}}},
+                        {{Point::scores, 1}, {.heads = {2}}, ScaleBy{-1.0F}},
+                        {{Point::residual_mid, 0}, {}, ScaleBy{0.25F}}});
+  Capture capture({Site{Point::pattern, 0}, Site{Point::pattern, 1}});
+  const GptActivations activations(gpt.config(), 1, 70, Keep::one_block);
+  gpt.forward({tokens.data(), {1, 70}}, {.positions = 70, .probe = &capture, .editor = &editor},
+              activations);
+  const HeadScan scan = scan_heads(gpt, tokens, {.detectors = every_detector(), .editor = &editor});
+  expect_statistics(scan, capture, tokens);
+  expect_detections(scan, capture, tokens);
+  EXPECT_GT(
+      std::abs(scan.statistics(1, 1).entropy - scan_heads(gpt, tokens).statistics(1, 1).entropy),
+      1e-3);
 }
 
 TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
