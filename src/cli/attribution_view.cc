@@ -139,7 +139,8 @@ Figure draw_sources(const ExplainedText& text, const Attribution& attribution,
     }
   }
   for (const AttributionTerm& term : attribution.terms) {
-    if (term.part == Part::head) {
+    // A head that was changed has no sources.
+    if (term.part == Part::head && term.source >= 0) {
       values.view()(term.layer * config.heads + term.index, term.source) =
           static_cast<float>(term.value);
     }
@@ -177,8 +178,9 @@ std::string question_text(const ExplainedText& text, const LogitQuestion& questi
 void print_attribution(const ExplainedText& text, const Attribution& attribution, std::size_t top) {
   const Ink ink(standard_output());
   print("\n" + ink.title("What makes " + question_text(text, attribution.question)) +
-        ink.quiet(fmt::format("  after {} tokens, by {}\n\n", attribution.position + 1,
-                              unit_name(attribution.unit))));
+        ink.quiet(fmt::format("  after {} tokens, by {}\n", attribution.position + 1,
+                              unit_name(attribution.unit))) +
+        text.changes_line(ink) + "\n");
   print_signed_bars(strongest(text, attribution, top));
   print(fmt::format("\n  together {:+.4f}, the model says {:+.4f}\n", attribution.sum(),
                     attribution.logit));
@@ -218,7 +220,7 @@ void write_attribution(const std::string& path, const ExplainedText& text,
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   Result result{
       .text = {.title = "What makes " + question_text(text, attribution.question),
-               .caption = figure_caption(text.model, text.tokens) +
+               .caption = text.caption() +
                           fmt::format(" Direct logit attribution by {} at position {}, the final "
                                       "norm's scale held; the logit is {:.4f}.",
                                       unit_name(attribution.unit), attribution.position,
@@ -286,7 +288,7 @@ void write_integrated(const std::string& path, const ExplainedText& text,
   write_result(
       path,
       {.text = {.title = "What each word adds to " + question_text(text, question),
-                .caption = figure_caption(text.model, text.tokens) +
+                .caption = text.caption() +
                            fmt::format(" Integrated gradients from embeddings of zero ({:.4f}) to "
                                        "the text ({:.4f}); the sum is {:.1e} off the difference.",
                                        integrated.baseline, integrated.metric,

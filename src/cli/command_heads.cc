@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/result_file.h"
@@ -19,6 +20,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "microscope/head_scan.h"
+#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {
@@ -48,6 +50,7 @@ constexpr double dominant_share = 0.3;
 
 struct HeadsOptions {
   std::string model = "starter";
+  std::string dtype;
   TextOptions text;
   std::string file;
   std::vector<std::string> statistics;
@@ -57,6 +60,7 @@ struct HeadsOptions {
   bool exclude_own = false;
   std::string sort;
   std::size_t top = 0;
+  InterventionOptions interventions;
   std::string out;
   bool json = false;
 };
@@ -107,6 +111,13 @@ void check_options(HeadsOptions& options) {
   if (!options.file.empty() && !(options.text.words.empty() && options.text.tokens.empty())) {
     fail_usage("give a text or a --text FILE, not both");
   }
+  const InterventionOptions& edits = options.interventions;
+  if (!options.file.empty() && !edits.mean.empty() && edits.mean_text.empty()) {
+    fail_usage("with --text FILE, --mean needs a --mean-text to take the mean over");
+  }
+  if (!options.file.empty() && !edits.freeze.empty() && edits.freeze_text.empty()) {
+    fail_usage("with --text FILE, --freeze needs a --freeze-text whose patterns are kept");
+  }
 }
 
 std::vector<std::int32_t> tokens_to_read(const HeadsOptions& options, const LoadedModel& model) {
@@ -122,7 +133,8 @@ struct Scanned {
 
 Scanned scan(const HeadsOptions& options, const LoadedModel& model,
              const std::vector<std::int32_t>& tokens) {
-  HeadScanOptions scanning{.stop = interrupt_flag()};
+  const auto editor = make_interventions(options.interventions, model, tokens);
+  HeadScanOptions scanning{.editor = editor.get(), .stop = interrupt_flag()};
   if (!options.detect.empty()) {
     scanning.detectors.push_back(
         {.pattern = *head_pattern_from_name(options.detect),
@@ -206,6 +218,8 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
         screen.ink.quiet(fmt::format("  {} tokens, {} of them seen before; {} layers of {} heads\n",
                                      grouped(static_cast<long long>(scanned.tokens)),
                                      grouped(scanned.repeated), config.layers, config.heads)));
+  const std::string changes = options.interventions.summary();
+  if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
   print("  " + screen.ink.quiet(fmt::format(
                    "{}: {}. Layers down, heads across.\n\n", options.sort,
                    by != nullptr ? std::string(by->meaning)
@@ -219,7 +233,7 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   Table table(columns);
   for (const HeadRow& row : sorted(options, scanned.rows)) {
     std::vector<std::string> cells{
-        screen.ink.paint(fmt::format("{}.{}", row.layer, row.head), colour::orange),
+        screen.ink.paint(fmt::format("L{}H{}", row.layer, row.head), colour::orange),
         what_it_does(row.statistics)};
     for (const std::string& name : options.statistics) {
       cells.push_back(number_text(name, row.value(name)));
@@ -236,6 +250,7 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
                        {"tokens", scanned.tokens},
                        {"repeated_tokens", scanned.repeated},
                        {"heads", OrderedJson::array()}};
+  if (options.interventions.any()) document["interventions"] = options.interventions.summary();
   if (!options.detect.empty()) {
     document["detect"] = {{"pattern", options.detect}, {"measure", options.measure}};
   }
@@ -271,7 +286,7 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model,
   const Statistic* by = find_statistic(options.sort);
   Result result{
       .text = {.title = "What every head does: " + options.sort,
-               .caption = figure_caption(model, tokens) +
+               .caption = figure_caption(model, tokens, options.interventions.summary()) +
                           fmt::format(" Each cell: {}, as a mean over the queries of {} tokens.",
                                       by != nullptr ? std::string(by->meaning)
                                                     : "fit to the " + options.detect + " pattern",
@@ -292,7 +307,7 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model,
 void heads(HeadsOptions& options) {
   check_out(options.out);
   check_options(options);
-  const LoadedModel model = load_model(options.model);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = tokens_to_read(options, model);
   const Scanned scanned = scan(options, model, tokens);
   write_heads(options, model, tokens, scanned);
@@ -306,6 +321,7 @@ void add_heads_command(CLI::App& app) {
   CLI::App* command = add_command(app, "heads", "What every attention head does, in numbers");
   auto options = std::make_shared<HeadsOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
   command
       ->add_option("--text", options->file, "A file of any length, read in windows of the context")
@@ -342,6 +358,7 @@ void add_heads_command(CLI::App& app) {
       ->type_name("K");
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);
+  add_intervention_options(*command, options->interventions);
   command->callback([options] { heads(*options); });
 }
 

@@ -5,9 +5,11 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/intervention_options.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
+#include "microscope/kept_pass.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {
@@ -15,6 +17,7 @@ namespace {
 
 struct LensCommandOptions {
   std::string model = "starter";
+  std::string dtype;
   TextOptions text;
   std::string token;
   std::string attribute;
@@ -25,6 +28,7 @@ struct LensCommandOptions {
   std::size_t top = 0;  // 0: 5 in the lens, 24 in an attribution
   bool without_norm = false;
   bool residual = false;
+  InterventionOptions interventions;
   std::string out;
   bool json = false;
 };
@@ -42,6 +46,11 @@ void check_options(const LensCommandOptions& options) {
   if (options.residual && options.by != "component" && options.by != "head") {
     fail_usage("the stream is taken apart by component or by head, not by " + options.by);
   }
+  if (options.by == "input" && options.interventions.any()) {
+    fail_usage(
+        "--by input integrates over the pass as it is, without interventions; "
+        "--by component, head, neuron and source take them");
+  }
 }
 
 AttributionUnit unit_of(const std::string& name) {
@@ -51,11 +60,21 @@ AttributionUnit unit_of(const std::string& name) {
   return AttributionUnit::component;
 }
 
+// A text and how it is read: `pass` is there when somebody changes it.
+struct Reading {
+  ExplainedText text;
+  std::unique_ptr<KeptPass> pass;
+};
+
 OrderedJson document_of(const ExplainedText& text) {
-  return {{"model", text.model.name}, {"tokens", tokens_json(text.model, text.tokens)}};
+  OrderedJson document{{"model", text.model.name},
+                       {"tokens", tokens_json(text.model, text.tokens)}};
+  if (!text.changes.empty()) document["interventions"] = text.changes;
+  return document;
 }
 
-void show_lens(const LensCommandOptions& options, const ExplainedText& text) {
+void show_lens(const LensCommandOptions& options, const Reading& reading) {
+  const ExplainedText& text = reading.text;
   LensRequest request;
   if (options.top > 0) request.options.top = static_cast<std::int64_t>(options.top);
   if (options.without_norm) request.options.norm = LensNorm::none;
@@ -63,7 +82,9 @@ void show_lens(const LensCommandOptions& options, const ExplainedText& text) {
     request.token = single_token(text.model, options.token, "--token");
     request.options.followed = {*request.token};
   }
-  const LogitLens lens = look_through_layers(text.model.gpt, text.tokens, request.options);
+  const LogitLens lens = reading.pass != nullptr
+                             ? look_through_layers(*reading.pass, request.options)
+                             : look_through_layers(text.model.gpt, text.tokens, request.options);
   write_lens(options.out, text, request, lens);
   if (!options.json) return print_lens(text, request, lens);
   OrderedJson document = document_of(text);
@@ -72,7 +93,8 @@ void show_lens(const LensCommandOptions& options, const ExplainedText& text) {
   print_json(document);
 }
 
-void show_attribution(const LensCommandOptions& options, const ExplainedText& text) {
+void show_attribution(const LensCommandOptions& options, const Reading& reading) {
+  const ExplainedText& text = reading.text;
   LogitQuestion question{.token = single_token(text.model, options.attribute, "--attribute")};
   if (!options.against.empty()) {
     question.against = single_token(text.model, options.against, "--against");
@@ -86,8 +108,11 @@ void show_attribution(const LensCommandOptions& options, const ExplainedText& te
     document["attribution"] = integrated_json(text, question, integrated);
     return print_json(document);
   }
+  const AttributionUnit unit = unit_of(options.by);
   const Attribution attribution =
-      attribute_logit(text.model.gpt, text.tokens, question, unit_of(options.by), options.position);
+      reading.pass != nullptr
+          ? attribute_logit(*reading.pass, question, unit, options.position)
+          : attribute_logit(text.model.gpt, text.tokens, question, unit, options.position);
   write_attribution(options.out, text, attribution);
   if (!options.json) {
     return print_attribution(text, attribution, options.top == 0 ? 24 : options.top);
@@ -96,10 +121,13 @@ void show_attribution(const LensCommandOptions& options, const ExplainedText& te
   print_json(document);
 }
 
-void show_residual(const LensCommandOptions& options, const ExplainedText& text) {
+void show_residual(const LensCommandOptions& options, const Reading& reading) {
+  const ExplainedText& text = reading.text;
   const ResidualUnit unit = options.by == "head" ? ResidualUnit::head : ResidualUnit::component;
   const ResidualParts residual =
-      take_residual_apart(text.model.gpt, text.tokens, unit, options.position);
+      reading.pass != nullptr
+          ? take_residual_apart(*reading.pass, unit, options.position)
+          : take_residual_apart(text.model.gpt, text.tokens, unit, options.position);
   const std::size_t top = options.top == 0 ? 24 : options.top;
   write_residual(options.out, text, residual, top);
   if (!options.json) return print_residual(text, residual, top);
@@ -110,11 +138,18 @@ void show_residual(const LensCommandOptions& options, const ExplainedText& text)
 
 void lens(const LensCommandOptions& options) {
   check_options(options);
-  const LoadedModel model = load_model(options.model);
-  const ExplainedText text{.model = model, .tokens = read_tokens(options.text, model)};
-  if (options.residual) return show_residual(options, text);
-  if (options.attribute.empty()) return show_lens(options, text);
-  show_attribution(options, text);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
+  Reading reading{{.model = model,
+                   .tokens = read_tokens(options.text, model),
+                   .changes = options.interventions.summary()},
+                  nullptr};
+  const std::vector<std::int32_t>& tokens = reading.text.tokens;
+  if (auto editor = make_interventions(options.interventions, model, tokens)) {
+    reading.pass = std::make_unique<KeptPass>(model.gpt, tokens, std::move(editor));
+  }
+  if (options.residual) return show_residual(options, reading);
+  if (options.attribute.empty()) return show_lens(options, reading);
+  show_attribution(options, reading);
 }
 
 }  // namespace
@@ -123,11 +158,16 @@ std::string ExplainedText::name(std::int32_t token) const {
   return "“" + visible(model.token_bytes(token)) + "”";
 }
 
+std::string ExplainedText::changes_line(const Ink& ink) const {
+  return changes.empty() ? "" : ink.quiet("  changed: " + printable(changes) + "\n");
+}
+
 void add_lens_command(CLI::App& app) {
   CLI::App* command =
       add_command(app, "lens", "Show what each layer would predict, and what made a prediction");
   auto options = std::make_shared<LensCommandOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
   command
       ->add_option("--token", options->token,
@@ -168,6 +208,7 @@ void add_lens_command(CLI::App& app) {
       ->type_name("K");
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);
+  add_intervention_options(*command, options->interventions);
   command->callback([options] { lens(*options); });
 }
 

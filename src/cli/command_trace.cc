@@ -23,6 +23,7 @@ namespace {
 
 struct TraceOptions {
   std::string model = "starter";
+  std::string dtype;
   TextOptions text;
   std::vector<std::string> points;
   std::string layers, heads, positions;
@@ -132,7 +133,7 @@ void trace_text(const TraceOptions& options) {
                              .heads = parse_indices(options.heads),
                              .positions = parse_indices(options.positions),
                              .budget = parse_bytes(options.budget)};
-  const LoadedModel model = load_model(options.model);
+  const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   const GradientTarget target = gradient_target(options, model);
   if (!target.logits.empty() && !asks_for_gradients(request)) {
@@ -154,6 +155,7 @@ void add_trace_command(CLI::App& app) {
   CLI::App* command = add_command(app, "trace", "Take out any numbers on the way through a model");
   auto options = std::make_shared<TraceOptions>();
   add_model_option(*command, options->model);
+  add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
   command
       ->add_option("--points", options->points,

@@ -114,6 +114,28 @@ bool InterventionOptions::any() const {
       [](const auto* texts) { return !texts->empty(); });
 }
 
+std::string InterventionOptions::summary() const {
+  std::string text;
+  const auto tell = [&text](const char* verb, const std::vector<std::string>& places,
+                            const std::string& behind = "") {
+    for (const std::string& place : places) {
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", verb, place, behind);
+    }
+  };
+  const auto quoted = [](const char* word, const std::string& given) {
+    return given.empty() ? "" : fmt::format(" {} “{}”", word, given);
+  };
+  tell("ablate", ablate);
+  tell("mean", mean, quoted("over", mean_text));
+  tell("scale", scale);
+  tell("add", add);
+  tell("steer", steer, quoted("to", steer_to) + quoted("from", steer_from));
+  tell("replace", replace, quoted("from", replace_text));
+  tell("freeze", freeze, quoted("at", freeze_text));
+  tell("cut", cut, renormalise ? " renormalised" : "");
+  return text;
+}
+
 void add_intervention_options(CLI::App& command, InterventionOptions& options) {
   const auto add = [&command](const char* name, std::vector<std::string>& texts, const char* type,
                               const char* description) {

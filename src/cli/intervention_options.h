@@ -32,6 +32,8 @@ struct InterventionOptions {
   bool renormalise = false;
 
   bool any() const;
+  // "ablate L2H3, cut L1H0:7>3", as captions and documents say it; empty for none.
+  std::string summary() const;
 };
 
 void add_intervention_options(CLI::App& command, InterventionOptions& options);

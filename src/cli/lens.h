@@ -7,6 +7,7 @@
 
 #include "cli/model_options.h"
 #include "cli/result_file.h"
+#include "cli/terminal/ink.h"
 #include "microscope/attribution.h"
 #include "microscope/logit_gradients.h"
 #include "microscope/logit_lens.h"
@@ -18,8 +19,12 @@ namespace heed::cli {
 struct ExplainedText {
   const LoadedModel& model;
   std::vector<std::int32_t> tokens;
+  std::string changes{};  // of the pass over it, as InterventionOptions::summary() says them
 
   std::string name(std::int32_t token) const;  // as people see it: “␣mole”
+  std::string caption() const { return figure_caption(model, tokens, changes); }
+  // "changed: ablate L2H3" on a line of its own, behind a title; empty for none.
+  std::string changes_line(const Ink& ink) const;
 };
 
 struct LensRequest {

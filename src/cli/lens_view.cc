@@ -71,7 +71,8 @@ void print_lens(const ExplainedText& text, const LensRequest& request, const Log
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   print("\n" + ink.title(title(text, request)) +
-        ink.quiet("  the stream of each layer through the vocabulary\n\n"));
+        ink.quiet("  the stream of each layer through the vocabulary\n") + text.changes_line(ink) +
+        "\n");
   const int room = std::max(narrowest_cell, terminal.width - label_columns);
   const auto positions = static_cast<int>(lens.positions);
   const int narrowest = request.token ? narrowest_followed : narrowest_cell;
@@ -139,7 +140,7 @@ void write_lens(const std::string& path, const ExplainedText& text, const LensRe
   }
   const View<const std::int32_t> tokens(text.tokens.data(), {positions});
   Result result{.text = {.title = title(text, request),
-                         .caption = figure_caption(text.model, text.tokens) +
+                         .caption = text.caption() +
                                     " Rows: hook_resid_pre of each layer, then the last "
                                     "hook_resid_post, through the final norm and the vocabulary "
                                     "projection."},

@@ -52,7 +52,8 @@ void print_residual(const ExplainedText& text, const ResidualParts& residual, st
                ink.paint(bar, part.share < 0 ? colour::blue : colour::orange)});
   }
   print("\n" + ink.title("What the last stream is made of") +
-        ink.quiet(fmt::format("  {}\n\n", place_text(text, residual))) + table.text(ink));
+        ink.quiet(fmt::format("  {}\n", place_text(text, residual))) + text.changes_line(ink) +
+        "\n" + table.text(ink));
   const std::size_t rest = residual.parts.size() - shown.size();
   print(ink.quiet(fmt::format(
       "\n  Share: how far a part reaches along the stream; all {} together are 100 %{}.\n",
@@ -76,7 +77,7 @@ void write_residual(const std::string& path, const ExplainedText& text,
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   write_result(
       path, {.text = {.title = "What the last stream is made of, " + place_text(text, residual),
-                      .caption = figure_caption(text.model, text.tokens) +
+                      .caption = text.caption() +
                                  " part · stream / ‖stream‖² of what was written to the last "
                                  "hook_resid_post; all parts together are 1."},
              .draw =

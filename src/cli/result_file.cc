@@ -38,13 +38,20 @@ void write_result(const std::string& path, const Result& result) {
                {{"title", result.text.title}, {"caption", result.text.caption}});
 }
 
-std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens) {
+std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                           const std::string& changes) {
   constexpr std::size_t most_characters = 240;
   std::string text;
   for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
   std::string shown = printable(text);
   if (shown.size() > most_characters) shown = fit(shown, most_characters);
-  return fmt::format("Model {}. Text: “{}”.", model.name, shown);
+  const kernels::WeightFormat format = model.gpt.parameters().prepared_format();
+  return fmt::format("Model {}{}. Text: “{}”.{}", model.name,
+                     format == kernels::WeightFormat::f32
+                         ? ""
+                         : fmt::format(" in {}", kernels::weight_format_name(format)),
+                     shown,
+                     changes.empty() ? "" : fmt::format(" Changed: {}.", printable(changes)));
 }
 
 std::vector<std::string> axis_labels(const LoadedModel& model,

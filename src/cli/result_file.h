@@ -29,8 +29,10 @@ struct Result {
 // By the extension; nothing for an empty path.
 void write_result(const std::string& path, const Result& result);
 
-// "Model starter. Text: “A fluffy blue …”": what a caption begins with.
-std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens);
+// "Model starter. Text: “A fluffy blue …”. Changed: ablate L2H3.": what a caption begins with.
+// `changes` are those of InterventionOptions::summary().
+std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                           const std::string& changes = "");
 
 // Tokens as people see them on an axis, spaces as ␣.
 std::vector<std::string> axis_labels(const LoadedModel& model,

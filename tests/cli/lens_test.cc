@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/files.h"
@@ -81,6 +82,38 @@ TEST(Lens, AttributionsSumToTheLogit) {
   EXPECT_EQ(input["values"].size(), 3U);
 }
 
+TEST(Lens, TakesInterventions) {
+  const std::string text = " --tokens 5,17,4 " + with_model();
+  const std::string changes = " --ablate L0H1 --scale resid_mid1=0.5 --cut 'L1H0:2>1'";
+  const Json next = json_of("predict --json --top 1" + changes + text);
+  const Json lens = json_of("lens --json" + changes + text);
+  EXPECT_EQ(lens["interventions"], "ablate L0H1, scale resid_mid1=0.5, cut L1H0:2>1");
+  EXPECT_EQ(lens["layers"][2]["positions"][2]["top"][0]["id"], next["edited"][0]["id"]);
+  for (const char* by : {"component", "head", "neuron", "source"}) {
+    const Json found = json_of("lens --json --attribute '#7' --against '#9' --by " +
+                               std::string(by) + changes + text)["attribution"];
+    EXPECT_NEAR(found["sum"].get<double>(), found["logit"].get<double>(), 1e-5) << by;
+    const auto is_edit = [](const Json& term) { return term["name"] == "1_resid_mid_edit"; };
+    EXPECT_TRUE(std::ranges::any_of(found["terms"], is_edit)) << by;
+  }
+  const Outcome residual = run_heed("lens --residual" + changes + text);
+  EXPECT_THAT(residual.out, HasSubstr("1_resid_mid_edit"));
+  EXPECT_THAT(residual.out, HasSubstr("changed: ablate L0H1"));
+  const testing::TemporaryDirectory directory;
+  const std::string file = (directory / "sources.svg").string();
+  EXPECT_EQ(run_heed("lens --attribute '#7' --by source --out " + file + changes + text).status, 0);
+  EXPECT_THAT(read_text_file(file), HasSubstr("Changed: ablate L0H1"));
+}
+
+TEST(Lens, AttributionsOfShortWeightsSumToo) {
+  for (const char* dtype : {"bf16", "int8", "int4"}) {
+    const Json found = json_of("lens --json --attribute '#7' --by source --tokens 5,17,4 --dtype " +
+                               (dtype + (" " + with_model())))["attribution"];
+    EXPECT_NEAR(found["sum"].get<double>(), found["logit"].get<double>(), 1e-5) << dtype;
+    EXPECT_EQ(found["terms"].back()["name"], "rounding") << dtype;
+  }
+}
+
 TEST(Lens, WritesFiguresAndArrays) {
   const testing::TemporaryDirectory directory;
   const std::string call = "lens 'A mole dug' " + with_model() + " --out ";
@@ -108,6 +141,8 @@ TEST(Lens, RefusesBeforeItWorks) {
   refused("--against '#3'", "--attribute");
   refused("--attribute '#3' --by layer", "--by");
   refused("--out picture.pdf", "no format");
+  refused("--ablate L7", "layers 0 to 1");
+  refused("--attribute '#3' --by input --ablate L0H1", "without interventions");
   const Outcome head = run_heed("explain head --layer 1 --head 3 " + with_model());
   EXPECT_EQ(head.status, 2);
   EXPECT_THAT(head.err, HasSubstr("head 3"));

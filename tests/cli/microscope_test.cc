@@ -94,6 +94,32 @@ TEST(HeadsCommand, ListsEveryHeadTheStrongestFirst) {
   EXPECT_THAT(table.out, HasSubstr("weight on the first token"));
 }
 
+TEST(HeadsCommand, TakesInterventionsAndAFormat) {
+  const std::string call = "heads --tokens 5,17,4,5,17,4,9 --sort self --json " + with_model();
+  const auto head = [](const Json& document, int layer, int index) {
+    for (const Json& each : document["heads"]) {
+      if (each["layer"] == layer && each["head"] == index) return each;
+    }
+    return Json();
+  };
+  const Json before = json_of(call);
+  const Json cut = json_of(call + " --cut 'L0H1:1>1,2>2,3>3,4>4,5>5,6>6'");
+  EXPECT_EQ(cut["interventions"], "cut L0H1:1>1,2>2,3>3,4>4,5>5,6>6");
+  EXPECT_GT(head(before, 0, 1)["self"], 0.01);
+  EXPECT_EQ(head(cut, 0, 1)["self"], 0);
+  EXPECT_EQ(head(cut, 0, 0), head(before, 0, 0));
+  EXPECT_NE(head(cut, 1, 0), head(before, 1, 0));
+  EXPECT_NE(head(json_of(call + " --dtype bf16"), 0, 0), head(before, 0, 0));
+  const Outcome table = run_heed("heads --tokens 5,17,4 --ablate L0H1 " + with_model());
+  EXPECT_THAT(table.out, HasSubstr("changed: ablate L0H1"));
+}
+
+TEST(TraceCommand, TakesAFormat) {
+  const std::string call = "trace --tokens 5,17,4 --points resid_post1_grad,z0 --json ";
+  EXPECT_NE(json_of(call + "--dtype int8 " + with_model())["arrays"],
+            json_of(call + with_model())["arrays"]);
+}
+
 TEST(HeadsCommand, ReadsAFileLongerThanTheContext) {
   const testing::ScratchDirectory scratch;
   const std::string file = (scratch.path() / "text.txt").string();
@@ -116,6 +142,8 @@ TEST(HeadsCommand, RefusesWhatItDoesNotKnow) {
   expect("--sort detected", "not by 'detected'");
   expect("--detect anything", "--detect");
   expect("--text CMakeLists.txt", "--text");
+  expect("--ablate L9H0", "layers 0 to 1");
+  expect("--dtype f8", "there is no dtype 'f8'");
 }
 
 }  // namespace
