@@ -137,7 +137,11 @@ TEST_F(EditedModels, GradientsAreThoseOfTheChangedPass) {
         .arrays.at(0)
         .values;
   };
-  EXPECT_NE(gradient({{"L1.mlp", ScaleBy{3.0F}}}), gradient({}));
+  AddVector added{std::vector<float>(24)};
+  for (std::size_t c = 0; c < 24; ++c) added.vector[c] = static_cast<float>(c);
+  EXPECT_NE(gradient({{"L1.mlp", added}}), gradient({}));
+  // A scaled half of a block would hand back three times what backward gives it.
+  EXPECT_THROW(gradient({{"L1.mlp", ScaleBy{3.0F}}}), Error);
 }
 
 TEST_F(EditedModels, RefuseWhatCannotBe) {

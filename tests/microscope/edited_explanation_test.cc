@@ -1,12 +1,16 @@
 // What the explanations claim about a pass that interventions change.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "generate/random_gpt.h"
+#include "microscope/activation_trace.h"
 #include "microscope/attribution.h"
 #include "microscope/intervention.h"
+#include "microscope/logit_gradients.h"
 #include "microscope/logit_lens.h"
 #include "microscope/residual_parts.h"
 
@@ -113,6 +117,28 @@ TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
       }
       EXPECT_LT(testing::relative_error(sum, parts.stream), 1e-6) << site_name(site);
     }
+  }
+}
+
+// Backward knows nothing of a change but what is added: it would go back through what is not there.
+TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
+  const Site before{Point::residual_pre, 1}, at{Point::mixed_values, 1},
+      after{Point::residual_mid, 1};
+  const auto ask = [&](const Site& site, Change change) {
+    Interventions editor(gpt.config(), {{at, {}, std::move(change)}});
+    differentiate_logit(gpt, tokens, {question}, {site}, &editor);
+    trace_prompt(gpt, tokens, {.points = {site_name(site) + "_grad"}}, {}, &editor);
+  };
+  const AddVector vector{std::vector<float>(8, 0.5F)};
+  EXPECT_NO_THROW(ask(before, vector));
+  EXPECT_NO_THROW(ask(at, SetZero{}));
+  EXPECT_NO_THROW(ask(after, SetZero{}));
+  try {
+    ask(before, SetZero{});
+    FAIL() << "went back through a change";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("blocks.1.attn.hook_z"));
   }
 }
 
