@@ -12,13 +12,13 @@ template <class T>
 void contiguous(const View<T>& view, const Shape& shape, std::string_view name) {
   require_shape(view, shape, name);
   require(view.contiguous(), ErrorCode::invalid_argument, "{} of shape {} must be contiguous", name,
-          shape.text());
+          shape);
 }
 
 template <class T>
 void rank(const View<T>& view, int expected, std::string_view name) {
   require(view.rank() == expected, ErrorCode::invalid_argument,
-          "{} has shape {}, expected {} dimensions", name, view.shape().text(), expected);
+          "{} has shape {}, expected {} dimensions", name, view.shape(), expected);
 }
 
 inline void dropout(const Dropout& dropout) {
@@ -73,7 +73,7 @@ void layer_norm(const View<const T>& x, const NormParameters<T>& parameters,
   rank(x, 2, "x");
   contiguous(x, x.shape(), "x");
   require(x.extent(1) > 0, ErrorCode::invalid_argument, "x has shape {}: no channels to normalise",
-          x.shape().text());
+          x.shape());
   contiguous(parameters.gain, Shape{x.extent(1)}, "gain");
   if (parameters.bias.present()) contiguous(parameters.bias, Shape{x.extent(1)}, "bias");
   contiguous(statistics.mean, Shape{x.extent(0)}, "mean");
@@ -117,8 +117,8 @@ void attention_input(const AttentionInput<T>& input) {
   heads(input.key, memory, "key");
   heads(input.value, memory, "value");
   require(query[3] > 0 && memory[1] > 0, ErrorCode::invalid_argument,
-          "query has shape {} and key {}: attention needs a memory and a head size", query.text(),
-          memory.text());
+          "query has shape {} and key {}: attention needs a memory and a head size", query,
+          memory);
   require(input.mask == Mask::full || query[1] <= memory[1], ErrorCode::invalid_argument,
           "causal attention of {} queries needs a memory at least as long, not {}", query[1],
           memory[1]);

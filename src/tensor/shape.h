@@ -1,6 +1,8 @@
 // The extents of a tensor: up to five dimensions, outermost first.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -33,3 +35,12 @@ class Shape {
 };
 
 }  // namespace heed
+
+// So that a message takes a shape as it is, and turns it into text only when it is needed.
+template <>
+struct fmt::formatter<heed::Shape> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const heed::Shape& shape, Context& context) const {
+    return fmt::formatter<std::string>::format(shape.text(), context);
+  }
+};

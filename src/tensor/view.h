@@ -114,7 +114,7 @@ class View {
 template <class T>
 void require_shape(const View<T>& view, const Shape& expected, std::string_view name) {
   require(view.shape() == expected, ErrorCode::invalid_argument, "{} has shape {}, expected {}",
-          name, view.shape().text(), expected.text());
+          name, view.shape(), expected);
 }
 
 }  // namespace heed

@@ -181,17 +181,22 @@ TEST(PreparedBf16, MultipliesAsTheReferenceDoes) {
 }
 
 TEST(PreparedBf16, RowsDoNotDependOnEachOther) {
-  const std::int64_t most = 40, inputs = 100, outputs = 137;
+  const std::int64_t most = 40, inputs = 1100, outputs = 137;
   const Twin x = random_twin(Shape{most, inputs}, 1);
   const Twin weight = random_twin(Shape{outputs, inputs}, 2);
+  const Twin bias = random_twin(Shape{outputs}, 3);
   const PreparedWeight prepared(weight.single, WeightFormat::bf16);
   on_every_instruction_set([&] {
-    Tensor<float> together(Shape{most, outputs}), alone(Shape{1, outputs});
-    prepared_linear_forward(x.single, prepared, {}, together);
-    for (std::int64_t row = 0; row < most; ++row) {
-      prepared_linear_forward(x.single.view().slice(0, row, row + 1), prepared, {}, alone);
-      for (std::int64_t o = 0; o < outputs; ++o) {
-        ASSERT_EQ(alone[o], together[row * outputs + o]) << row;
+    Tensor<float> together(Shape{most, outputs});
+    prepared_linear_forward(x.single, prepared, bias.single, together);
+    for (const std::int64_t count : {1, 2, 3, 5}) {
+      Tensor<float> some(Shape{count, outputs});
+      for (std::int64_t row = 0; row + count <= most; row += count) {
+        const auto rows = x.single.view().slice(0, row, row + count);
+        prepared_linear_forward(rows, prepared, bias.single, some);
+        for (std::int64_t i = 0; i < some.size(); ++i) {
+          ASSERT_EQ(some[i], together[row * outputs + i]) << count << " rows from " << row;
+        }
       }
     }
   });

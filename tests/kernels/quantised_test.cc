@@ -81,8 +81,9 @@ struct Case {
     const PreparedFormat now = format.functions();
     std::vector<float> prepared(static_cast<std::size_t>(now.prepared_rows_size(count, shape)));
     now.prepare_rows(x.data() + first * shape.inputs, count, shape, prepared.data());
-    std::vector<float> sums(static_cast<std::size_t>(count * width), -1.0F);
-    now.multiply_panel(prepared.data(), count, panel.data(), shape, sums.data());
+    std::vector<float> sums(static_cast<std::size_t>(count * width), 0.0F);
+    now.multiply_panels(prepared.data(), count, {.first = panel.data(), .count = 1}, shape,
+                        sums.data());
     return sums;
   }
 

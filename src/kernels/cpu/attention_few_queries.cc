@@ -149,7 +149,7 @@ void check_input(const ShortMemoryAttention& input, const RowOutput& output) {
           cache_type_name(input.value.type));
   require(query[3] > 0 && memory > 0, ErrorCode::invalid_argument,
           "query has shape {} and the memory {} rows: attention needs a memory and a head size",
-          query.text(), memory);
+          query, memory);
   require(input.mask == Mask::full || query[1] <= memory, ErrorCode::invalid_argument,
           "causal attention of {} queries needs a memory at least as long, not {}", query[1],
           memory);

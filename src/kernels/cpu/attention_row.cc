@@ -38,13 +38,27 @@ HWY_INLINE void DotFour(const float* x, Rows<const Element> rows, std::int64_t s
   Unroll<4>([&](auto r) HEED_INLINE_LAMBDA { out[r] = hn::GetLane(hn::SumOfLanes(d, sum[r])); });
 }
 
+// Asks for a row that is read some rows later: rows of a head are too short, and too few, for the
+// processor to foresee them.
+constexpr std::int64_t kRowsAhead = 8;
+template <class Element>
+HWY_INLINE void FetchRow(const Element* row, std::int64_t size) {
+  constexpr std::int64_t line = 64 / sizeof(Element);
+  for (std::int64_t k = 0; k < size; k += line) __builtin_prefetch(row + k);
+}
+
 // weights (chunk) = the first `count` keys · x, −∞ behind them.
 template <class Element>
 HWY_INLINE void ScoreChunk(const float* x, Rows<const Element> keys, std::int64_t count,
                            std::int64_t size, float* weights) {
   std::fill_n(weights, chunk, -std::numeric_limits<float>::infinity());
   std::int64_t i = 0;
-  for (; i + 4 <= count; i += 4) DotFour<Element>(x, {keys[i], keys.stride}, size, weights + i);
+  for (; i + 4 <= count; i += 4) {
+    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
+      FetchRow(keys[i + kRowsAhead + static_cast<std::int64_t>(r)], size);
+    });
+    DotFour<Element>(x, {keys[i], keys.stride}, size, weights + i);
+  }
   for (; i < count; ++i) {  // the same row four times: only one of its products is kept
     float products[4];
     DotFour<Element>(x, {keys[i], 0}, size, products);
@@ -78,27 +92,67 @@ HWY_INLINE float SoftmaxChunk(std::int64_t count, float* weights, PartialSoftmax
   return rescale;
 }
 
+// Columns [column, column + whole vectors) of that, all of them read as a row passes by.
+template <int vectors, class Element>
+HWY_INLINE void MixColumns(const float* weights, Rows<const Element> values, std::int64_t count,
+                           std::int64_t column, float rescale, float* out) {
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  constexpr std::size_t chains = 4;
+  Float mixed[chains][vectors];
+  Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+    const float* const from = out + column + static_cast<std::int64_t>(v) * lanes;
+    mixed[0][v] = hn::Mul(hn::LoadU(d, from), hn::Set(d, rescale));
+    for (std::size_t c = 1; c < chains; ++c) mixed[c][v] = hn::Zero(d);
+  });
+  const auto add = [&](std::int64_t row, auto chain) HEED_INLINE_LAMBDA {
+    const Float weight = hn::Set(d, weights[row]);
+    const Element* const from = values[row] + column;
+    Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+      const Float value = LoadElements(d, from + static_cast<std::int64_t>(v) * lanes);
+      mixed[chain][v] = hn::MulAdd(weight, value, mixed[chain][v]);
+    });
+  };
+  std::int64_t row = 0;
+  for (; row + 4 <= count; row += 4) {
+    Unroll<chains>([&](auto c) HEED_INLINE_LAMBDA {
+      const std::int64_t at = row + static_cast<std::int64_t>(c);
+      FetchRow(values[at + kRowsAhead] + column, vectors * lanes);
+      add(at, c);
+    });
+  }
+  for (; row < count; ++row) add(row, std::integral_constant<std::size_t, 0>());
+  Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+    const Float sum = hn::Add(hn::Add(mixed[0][v], mixed[1][v]), hn::Add(mixed[2][v], mixed[3][v]));
+    hn::StoreU(sum, d, out + column + static_cast<std::int64_t>(v) * lanes);
+  });
+}
+
 // out (size) = rescale·out + weights·values
 template <class Element>
 HWY_INLINE void MixChunk(const float* weights, Rows<const Element> values, std::int64_t count,
                          std::int64_t size, float rescale, float* out) {
   const Floats d;
-  ForEachVector(static_cast<std::size_t>(size),
-                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
-                  Float mixed[4] = {hn::Mul(load(out), hn::Set(d, rescale)), hn::Zero(d),
-                                    hn::Zero(d), hn::Zero(d)};
-                  std::int64_t row = 0;
-                  for (; row + 4 <= count; row += 4) {
-                    Unroll<4>([&](auto r) HEED_INLINE_LAMBDA {
-                      const std::int64_t at = row + static_cast<std::int64_t>(r);
-                      mixed[r] = hn::MulAdd(hn::Set(d, weights[at]), load(values[at]), mixed[r]);
-                    });
-                  }
-                  for (; row < count; ++row) {
-                    mixed[0] = hn::MulAdd(hn::Set(d, weights[row]), load(values[row]), mixed[0]);
-                  }
-                  store(hn::Add(hn::Add(mixed[0], mixed[1]), hn::Add(mixed[2], mixed[3])), out);
-                });
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  constexpr int vectors = kMaxVectors;  // times four chains are half of the registers
+  std::int64_t column = 0;
+  for (; column + vectors * lanes <= size; column += vectors * lanes) {
+    MixColumns<vectors, Element>(weights, values, count, column, rescale, out);
+  }
+  for (; column + lanes <= size; column += lanes) {
+    MixColumns<1, Element>(weights, values, count, column, rescale, out);
+  }
+  if (column == size) return;
+  const auto left = static_cast<std::size_t>(size - column);
+  Float mixed[4] = {hn::Mul(LoadPartial(d, out + column, left), hn::Set(d, rescale)), hn::Zero(d),
+                    hn::Zero(d), hn::Zero(d)};
+  for (std::int64_t row = 0; row < count; ++row) {
+    Float& sum = mixed[row < count / 4 * 4 ? row % 4 : 0];
+    const Float value = LoadElementsPartial(d, values[row] + column, left);
+    sum = hn::MulAdd(hn::Set(d, weights[row]), value, sum);
+  }
+  StorePartial(hn::Add(hn::Add(mixed[0], mixed[1]), hn::Add(mixed[2], mixed[3])), d, out + column,
+               left);
 }
 
 // weights (count) *= the scales of rows from `first` on; nothing where rows have none.
@@ -130,6 +184,7 @@ PartialSoftmax AttendRowOf(const Head& head, const HeadMemory& memory, std::int6
     const std::int64_t count = std::min(chunk, range.end - s);
     ScoreChunk<Element>(scaled, {keys[s], keys.stride}, count, size, weights);
     ApplyScales(memory.key, s, count, weights);
+    for (std::int64_t i = 0; i < kRowsAhead; ++i) FetchRow(values[s + i], size);
     const float rescale = SoftmaxChunk(count, weights, state);
     if (head.dropout.rate > 0.0F) {
       for (std::int64_t i = 0; i < count; ++i) {

@@ -202,21 +202,6 @@ HWY_INLINE void CopyPadded(Rows<const float> rows, std::int64_t count, std::int6
   }
 }
 
-// To bf16, halves to even, for f32 arithmetic on operands of that precision.
-HWY_INLINE void RoundToBf16(float* values, std::int64_t count) {
-  const Floats d;
-  const Words dw;
-  const auto round = [&](Float value) HEED_INLINE_LAMBDA {
-    const auto bits = hn::BitCast(dw, value);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(dw, 1));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(dw, 0x7FFF)));
-    return hn::BitCast(d, hn::And(rounded, hn::Set(dw, 0xFFFF0000)));
-  };
-  ForEachVector(static_cast<std::size_t>(count),
-                [&](std::size_t, auto load, auto store)
-                    HEED_INLINE_LAMBDA { store(round(load(values)), values); });
-}
-
 // CopyPadded, in the precision of the head's products.
 HWY_INLINE void CopyOperand(const Head& head, Rows<const float> rows, std::int64_t count,
                             float* to) {

@@ -1,10 +1,153 @@
-// Prepared weights in bf16: panels as the bf16 matrix products read them.
+// Prepared weights in bf16: panels as the bf16 matrix products read them, and, for one token or
+// two, products with a row of x at the speed of memory.
 #include <algorithm>
 
 #include "kernels/cpu/prepared_formats.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/product_kernels.h"
 #include "tensor/dtype.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/bf16_format.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include "kernels/cpu/tile_product-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
+namespace HWY_NAMESPACE {
+
+constexpr std::int64_t kWidth = PreparedWeight::panel_outputs;
+constexpr std::int64_t kStep =
+    PreparedWeight::input_unit;  // inputs summed before they are added up
+
+// Panels lie beside each other in memory. This many streams, each asked for this early, keep it
+// busiest: two threads then read as fast as a plain loop does, and one stream 0.8 of that.
+constexpr int kStreams = kMaxVectors == 4 ? 4 : 2;
+constexpr std::int64_t kAhead = 1536 / sizeof(std::uint16_t);
+
+// Pairs of inputs of as many outputs as there are lanes, as f32.
+struct Pair {
+  Float even, odd;
+};
+HWY_INLINE Pair LoadPair(const std::uint16_t* from) {
+  const Floats d;
+  const hn::RebindToUnsigned<Floats> du;
+  const auto both = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(from));
+  return {hn::BitCast(d, hn::ShiftLeft<16>(both)),
+          hn::BitCast(d, hn::And(both, hn::Set(du, 0xFFFF0000)))};
+}
+
+// Rows of x against panels beside each other.
+struct Rows {
+  const float* x;  // (rows, inputs)
+  std::int64_t inputs;
+  const std::uint16_t* panel;  // (panels, inputs / 2, 32, 2)
+  float* sums;                 // (rows, 32) of each panel, sums_stride apart
+  std::int64_t sums_stride;
+};
+
+// sums += x · panelsᵀ of kStep inputs from `first` on. Even and odd inputs are summed apart from
+// zero on and only then added to the sums: that is the order in which tiles of AMX sum, so that a
+// row's result is the same to the bit whichever of the two computes it.
+template <int rows, int panels>
+HWY_INLINE void MultiplyStep(const Rows& operands, std::int64_t first) {
+  constexpr std::size_t vectors = 2;
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t column = 0; column < kWidth; column += vectors * lanes) {
+    Float even[panels][vectors][rows], odd[panels][vectors][rows];
+    const auto for_each_sum = [&](auto body) HEED_INLINE_LAMBDA {
+      Unroll<panels>([&](auto p) HEED_INLINE_LAMBDA {
+        Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+          Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA { body(p, v, r); });
+        });
+      });
+    };
+    for_each_sum([&](auto p, auto v, auto r)
+                     HEED_INLINE_LAMBDA { even[p][v][r] = odd[p][v][r] = hn::Zero(d); });
+#pragma GCC unroll 2
+    for (std::int64_t i = first; i < first + kStep; i += 2) {
+      Unroll<panels>([&](auto p) HEED_INLINE_LAMBDA {
+        const std::uint16_t* const inputs =
+            operands.panel + (static_cast<std::int64_t>(p) * operands.inputs + i) * kWidth;
+        Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+          const std::uint16_t* const from =
+              inputs + 2 * (column + static_cast<std::int64_t>(v) * lanes);
+          __builtin_prefetch(from + kAhead, 0, 2);
+          const Pair weights = LoadPair(from);
+          Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+            const float* const x = operands.x + static_cast<std::int64_t>(r) * operands.inputs + i;
+            even[p][v][r] = hn::MulAdd(weights.even, hn::Set(d, x[0]), even[p][v][r]);
+            odd[p][v][r] = hn::MulAdd(weights.odd, hn::Set(d, x[1]), odd[p][v][r]);
+          });
+        });
+      });
+    }
+    for_each_sum([&](auto p, auto v, auto r) HEED_INLINE_LAMBDA {
+      float* const to = operands.sums + static_cast<std::int64_t>(p) * operands.sums_stride +
+                        static_cast<std::int64_t>(r) * kWidth + column +
+                        static_cast<std::int64_t>(v) * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::Add(even[p][v][r], odd[p][v][r])), d, to);
+    });
+  }
+}
+
+template <int rows, int panels>
+HWY_NOINLINE void MultiplyPanels(const Rows& operands) {
+  for (std::int64_t i = 0; i < operands.inputs; i += kStep) {
+    MultiplyStep<rows, panels>(operands, i);
+  }
+}
+
+// As many panels at once as there are streams, or accumulators, for one row or two.
+void MultiplyBf16(const float* x, std::int64_t rows, const PanelRun& run, const PanelShape& shape,
+                  float* sums) {
+  Rows operands{.x = x,
+                .inputs = shape.padded_inputs,
+                .panel = reinterpret_cast<const std::uint16_t*>(run.first),
+                .sums = sums,
+                .sums_stride = rows * kWidth};
+  for (std::int64_t left = run.count; left > 0;) {
+    const std::int64_t panels = left >= kStreams ? kStreams : 1;
+    for (std::int64_t row = 0; row < rows;) {
+      Rows some = operands;
+      some.x += row * operands.inputs;
+      some.sums += row * kWidth;
+      const bool two = rows - row >= 2;
+      row += two ? 2 : 1;
+      if (panels == 1) {
+        two ? MultiplyPanels<2, 1>(some) : MultiplyPanels<1, 1>(some);
+        continue;
+      }
+      if (!two) {
+        MultiplyPanels<1, kStreams>(some);
+        continue;
+      }
+      for (int half = 0; half < 2; ++half) {
+        MultiplyPanels<2, kStreams / 2>(some);
+        some.panel += kStreams / 2 * some.inputs * kWidth;
+        some.sums += kStreams / 2 * some.sums_stride;
+      }
+    }
+    operands.panel += panels * operands.inputs * kWidth;
+    operands.sums += panels * operands.sums_stride;
+    left -= panels;
+  }
+}
+
+void RoundRows(float* x, std::int64_t count) { RoundToBf16(x, count); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(MultiplyBf16);
+HWY_EXPORT(RoundRows);
+
 namespace {
 
 constexpr std::int64_t width = PreparedWeight::panel_outputs;
@@ -34,16 +177,45 @@ void read_panel(const std::byte* panel, const PanelShape&, std::int64_t first, s
   }
 }
 
+std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
+  return rows * shape.padded_inputs;
+}
+
+// Rounded where products of many rows round them too.
+void prepare_rows(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* const to = prepared + row * shape.padded_inputs;
+    std::copy_n(x + row * shape.inputs, shape.inputs, to);
+    std::fill(to + shape.inputs, to + shape.padded_inputs, 0.0F);
+  }
+  if (has_bf16_products()) {
+    HWY_DYNAMIC_DISPATCH(RoundRows)(prepared, rows * shape.padded_inputs);
+  }
+}
+
+void multiply_panels(const float* prepared, std::int64_t rows, const PanelRun& run,
+                     const PanelShape& shape, float* sums) {
+  HWY_DYNAMIC_DISPATCH(MultiplyBf16)(prepared, rows, run, shape, sums);
+}
+
+// Tiles of AMX take over from three rows on, with the same results. Dot products of pairs have an
+// order of their own, and are used for any number of rows.
+std::int64_t few_rows() {
+  if (has_tile_products()) return 2;
+  return has_bf16_products() ? 0 : 64;
+}
+
 }  // namespace
 
-// Rows of x need no form of their own: all products go by way of the matrix product.
 PreparedFormat bf16_format() {
   return {.panel_bytes = &panel_bytes,
           .write_panel = &write_panel,
           .read_panel = &read_panel,
-          .prepared_rows_size = nullptr,
-          .prepare_rows = nullptr,
-          .multiply_panel = nullptr};
+          .few_rows = few_rows(),
+          .prepared_rows_size = &prepared_rows_size,
+          .prepare_rows = &prepare_rows,
+          .multiply_panels = &multiply_panels};
 }
 
 }  // namespace heed::kernels
+#endif  // HWY_ONCE

@@ -10,6 +10,12 @@ struct PanelShape {
   std::int64_t padded_inputs;  // the next multiple of PreparedWeight::input_unit
 };
 
+// Panels that lie behind one another.
+struct PanelRun {
+  const std::byte* first;
+  std::int64_t count;
+};
+
 struct PreparedFormat {
   std::int64_t (*panel_bytes)(const PanelShape& shape);
   // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart; the panel is zeroed.
@@ -19,12 +25,15 @@ struct PreparedFormat {
   // (count, 32).
   void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
                      std::int64_t count, float* to);
+  // Up to this many rows of x multiply panels as they are, by what follows; for more, a matrix
+  // product is faster.
+  std::int64_t few_rows;
   // Floats that `rows` rows of x take once they are in the form in which panels are multiplied.
   std::int64_t (*prepared_rows_size)(std::int64_t rows, const PanelShape& shape);
   void (*prepare_rows)(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared);
-  // sums (rows, 32) = prepared rows of x · panelᵀ, for any number of rows.
-  void (*multiply_panel)(const float* prepared, std::int64_t rows, const std::byte* panel,
-                         const PanelShape& shape, float* sums);
+  // sums (panels, rows, 32) += prepared rows of x · panelsᵀ.
+  void (*multiply_panels)(const float* prepared, std::int64_t rows, const PanelRun& run,
+                          const PanelShape& shape, float* sums);
 };
 
 // For the instruction set in use.

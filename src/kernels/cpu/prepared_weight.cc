@@ -15,9 +15,7 @@
 namespace heed::kernels {
 namespace {
 
-// Up to this many rows integers multiply as they are; a matrix product in bf16 is faster from about
-// here on.
-constexpr std::int64_t few_rows = 64;
+constexpr std::int64_t most_few_rows = 64;  // of all formats
 
 constexpr std::string_view format_names[] = {"f32", "bf16", "int8", "int4"};
 
@@ -36,7 +34,7 @@ PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
-// Integers as they are: rows of x to eight bits once, then panel by panel.
+// Panels as they are: rows of x into their form once, then some panels at a time.
 void multiply_few_rows(View<const float> x, const PreparedWeight& weight, const float* bias,
                        View<float> out) {
   const PreparedFormat format = format_of(weight.format());
@@ -45,19 +43,33 @@ void multiply_few_rows(View<const float> x, const PreparedWeight& weight, const 
   float* const prepared =
       scratch(Scratch::shared, static_cast<std::size_t>(format.prepared_rows_size(rows, shape)));
   format.prepare_rows(x.data(), rows, shape, prepared);
-  constexpr std::int64_t width = PreparedWeight::panel_outputs;
+  constexpr std::int64_t width = PreparedWeight::panel_outputs, panels_at_once = 4;
   const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
   parallel_ranges(weight.panels(), grain, [&](std::int64_t begin, std::int64_t end) {
-    alignas(64) float sums[few_rows * width];
-    for (std::int64_t index = begin; index < end; ++index) {
-      format.multiply_panel(prepared, rows, weight.panel(index), shape, sums);
-      const std::int64_t first = index * width, count = std::min(width, outputs - first);
-      for (std::int64_t row = 0; row < rows; ++row) {
-        float* const to = out.data() + row * outputs + first;
-        for (std::int64_t o = 0; o < count; ++o) {
-          to[o] = sums[row * width + o] + (bias == nullptr ? 0.0F : bias[first + o]);
+    alignas(64) float sums[panels_at_once * most_few_rows * width];
+    for (std::int64_t index = begin; index < end; index += panels_at_once) {
+      const PanelRun run{.first = weight.panel(index),
+                         .count = std::min(panels_at_once, end - index)};
+      // sums (panels, rows, 32) of which the last panel's last outputs may not be there
+      const auto for_each_row = [&](auto body) {
+        for (std::int64_t p = 0; p < run.count; ++p) {
+          const std::int64_t first = (index + p) * width;
+          for (std::int64_t row = 0; row < rows; ++row) {
+            body(sums + (p * rows + row) * width, row, first, std::min(width, outputs - first));
+          }
         }
+      };
+      std::fill_n(sums, run.count * rows * width, 0.0F);
+      if (bias != nullptr) {
+        for_each_row([&](float* some, std::int64_t, std::int64_t first, std::int64_t count) {
+          std::copy_n(bias + first, count, some);
+        });
       }
+      format.multiply_panels(prepared, rows, run, shape, sums);
+      for_each_row(
+          [&](const float* some, std::int64_t row, std::int64_t first, std::int64_t count) {
+            std::copy_n(some, count, out.data() + row * outputs + first);
+          });
     }
   });
 }
@@ -143,7 +155,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   require_shape(out, {rows, weight.outputs()}, "out");
   if (bias.present()) require_shape(bias, {weight.outputs()}, "bias");
   if (rows == 0 || weight.outputs() == 0) return;
-  if (weight.format() != WeightFormat::bf16 && rows <= few_rows) {
+  if (rows <= format_of(weight.format()).few_rows) {
     return multiply_few_rows(x, weight, bias.data(), out);
   }
   // f32 where there are no instructions for bf16: rounding x would cost time and gain nothing

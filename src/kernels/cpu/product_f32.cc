@@ -141,21 +141,6 @@ void PackB(const ProductOperand& b, const PanelRange& range, void* panel) {
   }
 }
 
-// Rounds to the nearest bf16, ties to even; NaN stays NaN.
-void RoundToBf16(float* values, std::int64_t count) {
-  const Floats d;
-  const hn::RebindToUnsigned<Floats> du;
-  ForEachVector(static_cast<std::size_t>(count),
-                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
-                  const Float value = load(values);
-                  const auto bits = hn::BitCast(du, value);
-                  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
-                  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
-                  const Float kept = hn::BitCast(d, hn::And(rounded, hn::Set(du, 0xFFFF0000U)));
-                  store(hn::IfThenElse(hn::IsNaN(value), value, kept), values);
-                });
-}
-
 void PackRoundedA(const ProductOperand& a, const PanelRange& range, void* panel) {
   PackA(a, range, panel);
   RoundToBf16(static_cast<float*>(panel), range.count * range.inner);

@@ -193,13 +193,11 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
   }
 }
 
+// sums (rows, 32) += prepared rows of x · panelᵀ.
 template <class Panel>
-HWY_INLINE void MultiplyPanel(const float* prepared, std::int64_t rows, const std::byte* panel,
-                              const PanelShape& shape, float* sums) {
-  std::fill_n(sums, rows * kWidth, 0.0F);
-  const auto* const x = reinterpret_cast<const RowGroup*>(prepared);
+HWY_INLINE void MultiplyPanel(const RowGroup* x, std::int64_t rows, const std::byte* panel,
+                              std::int64_t groups, float* sums) {
   const auto* const integers = reinterpret_cast<const std::uint8_t*>(panel);
-  const std::int64_t groups = shape.padded_inputs / kGroup;
   const auto* const scales =
       reinterpret_cast<const std::uint16_t*>(panel + groups * Panel::group_bytes);
   for (std::int64_t group = 0; group < groups; group += kSliceGroups) {
@@ -220,14 +218,25 @@ HWY_INLINE void MultiplyPanel(const float* prepared, std::int64_t rows, const st
   }
 }
 
-void MultiplyInt8(const float* prepared, std::int64_t rows, const std::byte* panel,
-                  const PanelShape& shape, float* sums) {
-  MultiplyPanel<Int8Panel>(prepared, rows, panel, shape, sums);
+template <class Panel>
+HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const PanelRun& run,
+                               const PanelShape& shape, float* sums) {
+  const std::int64_t groups = shape.padded_inputs / kGroup;
+  const std::int64_t panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes);
+  for (std::int64_t p = 0; p < run.count; ++p) {
+    MultiplyPanel<Panel>(reinterpret_cast<const RowGroup*>(prepared), rows,
+                         run.first + p * panel_bytes, groups, sums + p * rows * kWidth);
+  }
 }
 
-void MultiplyInt4(const float* prepared, std::int64_t rows, const std::byte* panel,
+void MultiplyInt8(const float* prepared, std::int64_t rows, const PanelRun& run,
                   const PanelShape& shape, float* sums) {
-  MultiplyPanel<Int4Panel>(prepared, rows, panel, shape, sums);
+  MultiplyPanels<Int8Panel>(prepared, rows, run, shape, sums);
+}
+
+void MultiplyInt4(const float* prepared, std::int64_t rows, const PanelRun& run,
+                  const PanelShape& shape, float* sums) {
+  MultiplyPanels<Int4Panel>(prepared, rows, run, shape, sums);
 }
 
 // 32 numbers. Where one is not finite, neither is the scale: all products of the group get NaN.
@@ -338,8 +347,7 @@ constexpr std::int64_t width = PreparedWeight::panel_outputs;
 
 template <class Panel>
 std::int64_t panel_bytes(const PanelShape& shape) {
-  constexpr std::int64_t scale_bytes = width * static_cast<std::int64_t>(sizeof(std::uint16_t));
-  return shape.padded_inputs / group * (Panel::group_bytes + scale_bytes);
+  return shape.padded_inputs / group * (Panel::group_bytes + Panel::scale_bytes);
 }
 
 // One output's 32 weights, offset, to `codes`. Returns the scale in bf16. It is rounded before the
@@ -419,14 +427,14 @@ void prepare_rows(const float* x, std::int64_t rows, const PanelShape& shape, fl
   HWY_DYNAMIC_DISPATCH(QuantiseRows)(x, rows, shape, Panel::offset, prepared);
 }
 
-void multiply_int8(const float* prepared, std::int64_t rows, const std::byte* panel,
+void multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
                    const PanelShape& shape, float* sums) {
-  HWY_DYNAMIC_DISPATCH(MultiplyInt8)(prepared, rows, panel, shape, sums);
+  HWY_DYNAMIC_DISPATCH(MultiplyInt8)(prepared, rows, run, shape, sums);
 }
 
-void multiply_int4(const float* prepared, std::int64_t rows, const std::byte* panel,
+void multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
                    const PanelShape& shape, float* sums) {
-  HWY_DYNAMIC_DISPATCH(MultiplyInt4)(prepared, rows, panel, shape, sums);
+  HWY_DYNAMIC_DISPATCH(MultiplyInt4)(prepared, rows, run, shape, sums);
 }
 
 }  // namespace
@@ -435,18 +443,20 @@ PreparedFormat int8_format() {
   return {.panel_bytes = &panel_bytes<Int8Panel>,
           .write_panel = &write_panel<Int8Panel>,
           .read_panel = &read_int8,
+          .few_rows = 64,
           .prepared_rows_size = &prepared_rows_size,
           .prepare_rows = &prepare_rows<Int8Panel>,
-          .multiply_panel = &multiply_int8};
+          .multiply_panels = &multiply_int8};
 }
 
 PreparedFormat int4_format() {
   return {.panel_bytes = &panel_bytes<Int4Panel>,
           .write_panel = &write_panel<Int4Panel>,
           .read_panel = &read_int4,
+          .few_rows = 64,
           .prepared_rows_size = &prepared_rows_size,
           .prepare_rows = &prepare_rows<Int4Panel>,
-          .multiply_panel = &multiply_int4};
+          .multiply_panels = &multiply_int4};
 }
 
 }  // namespace heed::kernels

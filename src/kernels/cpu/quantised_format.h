@@ -9,14 +9,20 @@
 namespace heed::kernels {
 
 // Integers are stored unsigned: offset + quantised, |quantised| <= largest.
-struct Int8Panel {
+struct IntegerPanel {
+  static constexpr std::int64_t scale_bytes =
+      PreparedWeight::panel_outputs *
+      static_cast<std::int64_t>(sizeof(std::uint16_t));  // of a group
+};
+
+struct Int8Panel : IntegerPanel {
   static constexpr int largest = 127;
   static constexpr int offset = 128;
   static constexpr std::int64_t group_bytes =
       PreparedWeight::group * PreparedWeight::panel_outputs;  // 32 inputs of 32 outputs
 };
 
-struct Int4Panel {
+struct Int4Panel : IntegerPanel {
   static constexpr int largest = 7;
   static constexpr int offset = 8;
   static constexpr std::int64_t group_bytes =

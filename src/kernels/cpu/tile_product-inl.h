@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/cpu/vector_math-inl.h"
 
@@ -53,17 +52,6 @@ enum class Start {
   keep,      // C += A·B
   rescaled,  // C = diagonal(row_factors)·C + A·B
 };
-
-// Unrolls at compile time, so that accumulators are registers and not an array in memory.
-template <class Body, std::size_t... index>
-HWY_INLINE void UnrollSequence(Body&& body, std::index_sequence<index...>) {
-  (body(std::integral_constant<std::size_t, index>{}), ...);
-}
-template <std::size_t count, class Body>
-HWY_INLINE void Unroll(Body&& body) {
-  UnrollSequence(body, std::make_index_sequence<count>{});
-}
-#define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
 // The first `rows` rows and `vectors` vectors of columns of a product.
 template <int rows, int vectors, Start start>

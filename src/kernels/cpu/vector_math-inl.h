@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
@@ -20,6 +21,24 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 using Float = hn::Vec<Floats>;
+
+// Unrolls at compile time, so that accumulators are registers and not an array in memory.
+template <class Body, std::size_t... index>
+HWY_INLINE void UnrollSequence(Body&& body, std::index_sequence<index...>) {
+  (body(std::integral_constant<std::size_t, index>{}), ...);
+}
+template <std::size_t count, class Body>
+HWY_INLINE void Unroll(Body&& body) {
+  UnrollSequence(body, std::make_index_sequence<count>{});
+}
+#define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+
+// Keeps the compiler from reading a vector anew for each of its uses.
+HWY_INLINE void KeepInRegister([[maybe_unused]] Float& value) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  asm("" : "+v"(value.raw));
+#endif
+}
 
 // The first count < Lanes(d) elements, the rest zero; touches no memory behind them.
 HWY_INLINE Float LoadPartial(Floats d, const float* from, std::size_t count) {
@@ -85,6 +104,22 @@ HWY_INLINE void ForEachVector(std::size_t count, Body&& body) {
         i, [&](const auto* from) HWY_ATTR { return LoadElementsPartial(d, from + i, count - i); },
         [&](Float value, float* to) HWY_ATTR { StorePartial(value, d, to + i, count - i); });
   }
+}
+
+// To the nearest bf16, halves to even, for f32 arithmetic on operands of that precision; NaN stays
+// NaN.
+HWY_INLINE void RoundToBf16(float* values, std::int64_t count) {
+  const Floats d;
+  const hn::RebindToUnsigned<Floats> du;
+  ForEachVector(static_cast<std::size_t>(count),
+                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+                  const Float value = load(values);
+                  const auto bits = hn::BitCast(du, value);
+                  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
+                  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
+                  const Float kept = hn::BitCast(d, hn::And(rounded, hn::Set(du, 0xFFFF0000U)));
+                  store(hn::IfThenElse(hn::IsNaN(value), value, kept), values);
+                });
 }
 
 // Adding 1.5·2^23 rounds |x| < 2^22 to an integer, which the sum's low bits then hold in two's
