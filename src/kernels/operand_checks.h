@@ -117,8 +117,7 @@ void attention_input(const AttentionInput<T>& input) {
   heads(input.key, memory, "key");
   heads(input.value, memory, "value");
   require(query[3] > 0 && memory[1] > 0, ErrorCode::invalid_argument,
-          "query has shape {} and key {}: attention needs a memory and a head size", query,
-          memory);
+          "query has shape {} and key {}: attention needs a memory and a head size", query, memory);
   require(input.mask == Mask::full || query[1] <= memory[1], ErrorCode::invalid_argument,
           "causal attention of {} queries needs a memory at least as long, not {}", query[1],
           memory[1]);
