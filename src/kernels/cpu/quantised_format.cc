@@ -1,285 +1,24 @@
-// Prepared weights in integers of eight and four bits. x is rounded to eight bits as well, so that
-// a group of 32 inputs is summed in integers, exactly; scales and f32 come in once per group.
+// Prepared weights in integers of eight and four bits: how they are rounded, written and read back.
 #include "kernels/cpu/quantised_format.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "kernels/cpu/prepared_formats.h"
+#include "kernels/cpu/quantised_products.h"
 #include "tensor/dtype.h"
 
-#define HWY_WANT_AVX3_DL  // a target that Highway leaves out unless asked
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/quantised_format.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
-#include "kernels/cpu/vector_math-inl.h"
+#include "kernels/cpu/quantised_panels-inl.h"
 
-// Machines of Highway's AVX3_DL have dot products of bytes (VNNI), but its old releases do not let
-// the compiler use them.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-#define HEED_DOT_PRODUCTS_OF_BYTES 1
-HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
-#else
-#define HEED_DOT_PRODUCTS_OF_BYTES 0
 HWY_BEFORE_NAMESPACE();
-#endif
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
-
-using Ints = hn::RebindToSigned<Floats>;
-using Int = hn::Vec<Ints>;
-using Bytes = hn::Repartition<std::uint8_t, Ints>;
-
-constexpr std::int64_t kGroup = PreparedWeight::group;
-constexpr std::int64_t kWidth = PreparedWeight::panel_outputs;
-constexpr std::int64_t kQuads = kGroup / 4;      // of inputs, in a group
-constexpr std::int64_t kQuadBytes = 4 * kWidth;  // of a panel's four inputs, or eight halves
-
-HWY_INLINE std::int64_t IntLanes() { return static_cast<std::int64_t>(hn::Lanes(Ints())); }
-
-// 32-bit lanes of four weights each, of consecutive outputs.
-HWY_INLINE Int LoadQuads(const std::uint8_t* from) {
-  return hn::BitCast(Ints(), hn::LoadU(Bytes(), from));
-}
-
-HWY_INLINE Int LowHalves(Int bytes) { return hn::And(bytes, hn::Set(Ints(), 0x0F0F0F0F)); }
-HWY_INLINE Int HighHalves(Int bytes) { return LowHalves(hn::ShiftRight<4>(bytes)); }
-
-HWY_INLINE Float LoadScales(Floats d, const std::uint16_t* from) {
-  const hn::RebindToUnsigned<Floats> du;
-  const hn::Rebind<std::uint16_t, Floats> du16;
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(du16, from))));
-}
-
-// Four inputs of x against four unsigned weights in every lane.
-#if HEED_DOT_PRODUCTS_OF_BYTES
-using Weights = Int;
-using Inputs = Int;
-using Sum = Int;
-
-HWY_INLINE Weights WeightsOf(Int quads) { return quads; }
-HWY_INLINE Inputs InputsOf(Int quad) { return quad; }
-HWY_INLINE Sum NoSum() { return hn::Zero(Ints()); }
-HWY_INLINE void AddDot(Weights weights, Inputs x, Sum& sum) {
-  sum = Int{_mm512_dpbusd_epi32(sum.raw, weights.raw, x.raw)};
-}
-HWY_INLINE Int Total(Sum sum) { return sum; }
-#else
-// Without such an instruction: products of pairs of 16 bits, of the even and of the odd bytes.
-using Pairs = hn::Repartition<std::int16_t, Ints>;
-struct Weights {
-  hn::Vec<Pairs> even, odd;
-};
-struct Inputs {
-  hn::Vec<Pairs> even, odd;
-};
-struct Sum {
-  Int first, second;
-};
-
-HWY_INLINE Weights WeightsOf(Int quads) {
-  const hn::RebindToUnsigned<Pairs> du;
-  const auto pairs = hn::BitCast(du, quads);
-  return {hn::BitCast(Pairs(), hn::And(pairs, hn::Set(du, 0xFF))),
-          hn::BitCast(Pairs(), hn::ShiftRight<8>(pairs))};
-}
-HWY_INLINE Inputs InputsOf(Int quad) {
-  const auto pairs = hn::BitCast(Pairs(), quad);
-  return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
-}
-HWY_INLINE Sum NoSum() { return {hn::Zero(Ints()), hn::Zero(Ints())}; }
-HWY_INLINE void AddDot(const Weights& weights, const Inputs& x, Sum& sum) {
-  const Ints d;
-  sum.first = hn::ReorderWidenMulAccumulate(d, weights.even, x.even, sum.first, sum.second);
-  sum.first = hn::ReorderWidenMulAccumulate(d, weights.odd, x.odd, sum.first, sum.second);
-}
-HWY_INLINE Int Total(const Sum& sum) { return hn::RearrangeToOddPlusEven(sum.first, sum.second); }
-#endif
-
-// A part of a panel that stays in the first-level cache (32 KiB) for all rows: groups behind one
-// another of two vectors of outputs.
-constexpr int kVectors = 2;
-constexpr std::int64_t kSliceGroups = 16;
-
-struct Slice {
-  const std::uint8_t* integers;
-  const std::uint16_t* scales;
-  std::int64_t groups;
-};
-
-// Bytes that weights are fetched ahead of their use. With 1 or 2 KiB two threads read one row's
-// weights at 0.84 to 0.97 of the bandwidth of memory, with 4 or 8 KiB at 0.8 to 0.9.
-constexpr std::int64_t kAhead = 2048;
-
-template <int rows>
-HWY_INLINE void AddQuads(const Weights (&weights)[kVectors], const RowGroup* x,
-                         std::int64_t row_groups, std::int64_t quad, Sum (&sum)[rows][kVectors]) {
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) {
-    std::int32_t four;
-    std::memcpy(&four, x[r * row_groups].quantised + 4 * quad, sizeof(four));
-    const Inputs inputs = InputsOf(hn::Set(Ints(), four));
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) AddDot(weights[v], inputs, sum[r][v]);
-  }
-}
-
-// sums (rows, 32) += rows of x, row_groups apart, · sliceᵀ. Each row adds in the same order however
-// many there are.
-template <class Panel, int rows>
-HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                                float* sums) {
-  const Floats d;
-  const std::int64_t lanes = IntLanes();
-  Float total[rows][kVectors];
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) total[r][v] = hn::LoadU(d, sums + r * kWidth + v * lanes);
-  }
-  const std::uint8_t* integers = slice.integers;
-  const std::uint16_t* scales = slice.scales;
-  for (std::int64_t group = 0; group < slice.groups; ++group) {
-    Sum sum[rows][kVectors];
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = NoSum();
-    }
-    constexpr std::int64_t loads = Panel::group_bytes / kQuadBytes;
-#pragma GCC unroll 8
-    for (std::int64_t load = 0; load < loads; ++load) {
-      Int bytes[kVectors];
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        const std::uint8_t* const from = integers + load * kQuadBytes + v * 4 * lanes;
-        __builtin_prefetch(from + kAhead);
-        bytes[v] = LoadQuads(from);
-      }
-      if constexpr (loads == kQuads) {
-        const Weights weights[] = {WeightsOf(bytes[0]), WeightsOf(bytes[1])};
-        AddQuads<rows>(weights, x, row_groups, load, sum);
-      } else {
-        const Weights low[] = {WeightsOf(LowHalves(bytes[0])), WeightsOf(LowHalves(bytes[1]))};
-        AddQuads<rows>(low, x, row_groups, 2 * load, sum);
-        const Weights high[] = {WeightsOf(HighHalves(bytes[0])), WeightsOf(HighHalves(bytes[1]))};
-        AddQuads<rows>(high, x, row_groups, 2 * load + 1, sum);
-      }
-    }
-    const Float weight_scales[] = {LoadScales(d, scales), LoadScales(d, scales + lanes)};
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) {
-      const RowGroup& x_group = x[r * row_groups];
-      const Int correction = hn::Set(Ints(), x_group.correction);
-      const Float x_scale = hn::Set(d, x_group.scale);
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        const Float dot = hn::ConvertTo(d, hn::Add(Total(sum[r][v]), correction));
-        total[r][v] = hn::MulAdd(dot, hn::Mul(weight_scales[v], x_scale), total[r][v]);
-      }
-    }
-    ++x;
-    integers += Panel::group_bytes;
-    scales += kWidth;
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(total[r][v], d, sums + r * kWidth + v * lanes);
-  }
-}
-
-// sums (rows, 32) += prepared rows of x · panelᵀ.
-template <class Panel>
-HWY_INLINE void MultiplyPanel(const RowGroup* x, std::int64_t rows, const std::byte* panel,
-                              std::int64_t groups, float* sums) {
-  const auto* const integers = reinterpret_cast<const std::uint8_t*>(panel);
-  const auto* const scales =
-      reinterpret_cast<const std::uint16_t*>(panel + groups * Panel::group_bytes);
-  for (std::int64_t group = 0; group < groups; group += kSliceGroups) {
-    for (std::int64_t column = 0; column < kWidth; column += kVectors * IntLanes()) {
-      const Slice slice{.integers = integers + group * Panel::group_bytes + 4 * column,
-                        .scales = scales + group * kWidth + column,
-                        .groups = std::min(kSliceGroups, groups - group)};
-      const RowGroup* row = x + group;
-      float* row_sums = sums + column;
-      std::int64_t left = rows;
-      for (; left >= 4; left -= 4, row += 4 * groups, row_sums += 4 * kWidth) {
-        MultiplySlice<Panel, 4>(row, groups, slice, row_sums);
-      }
-      if (left == 3) MultiplySlice<Panel, 3>(row, groups, slice, row_sums);
-      if (left == 2) MultiplySlice<Panel, 2>(row, groups, slice, row_sums);
-      if (left == 1) MultiplySlice<Panel, 1>(row, groups, slice, row_sums);
-    }
-  }
-}
-
-template <class Panel>
-HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const PanelRun& run,
-                               const PanelShape& shape, float* sums) {
-  const std::int64_t groups = shape.padded_inputs / kGroup;
-  const std::int64_t panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes);
-  for (std::int64_t p = 0; p < run.count; ++p) {
-    MultiplyPanel<Panel>(reinterpret_cast<const RowGroup*>(prepared), rows,
-                         run.first + p * panel_bytes, groups, sums + p * rows * kWidth);
-  }
-}
-
-void MultiplyInt8(const float* prepared, std::int64_t rows, const PanelRun& run,
-                  const PanelShape& shape, float* sums) {
-  MultiplyPanels<Int8Panel>(prepared, rows, run, shape, sums);
-}
-
-void MultiplyInt4(const float* prepared, std::int64_t rows, const PanelRun& run,
-                  const PanelShape& shape, float* sums) {
-  MultiplyPanels<Int4Panel>(prepared, rows, run, shape, sums);
-}
-
-// 32 numbers. Where one is not finite, neither is the scale: all products of the group get NaN.
-HWY_INLINE void QuantiseGroup(const float* x, int offset, RowGroup& to) {
-  const Floats d;
-  const Ints di;
-  const std::int64_t lanes = IntLanes();
-  // magnitudes as integers, whose order is the same and has NaN above infinity
-  Int largest_bits = hn::Zero(di);
-  for (std::int64_t i = 0; i < kGroup; i += lanes) {
-    const Int bits = hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i)));
-    largest_bits = hn::Max(largest_bits, bits);
-  }
-  const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, largest_bits)));
-  if (largest == 0.0F || !std::isfinite(largest)) {
-    to = {.scale = largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN()};
-    return;
-  }
-  to.scale = std::max(largest / 127.0F, smallest_scale);
-  const Float inverse = hn::Set(d, 1.0F / to.scale);
-  Int sum = hn::Zero(di);
-  for (std::int64_t i = 0; i < kGroup; i += lanes) {
-    const Int quantised = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
-    sum = hn::Add(sum, quantised);
-    const hn::Rebind<std::int8_t, Ints> di8;
-    hn::StoreU(hn::DemoteTo(di8, quantised), di8, to.quantised + i);
-  }
-  to.correction = -offset * hn::GetLane(hn::SumOfLanes(di, sum));
-}
-
-void QuantiseRows(const float* x, std::int64_t rows, const PanelShape& shape, int offset,
-                  float* prepared) {
-  auto* to = reinterpret_cast<RowGroup*>(prepared);
-  for (std::int64_t row = 0; row < rows; ++row, x += shape.inputs) {
-    std::int64_t i = 0;
-    for (; i + kGroup <= shape.inputs; i += kGroup) QuantiseGroup(x + i, offset, *to++);
-    if (i < shape.inputs) {
-      float last[kGroup] = {};
-      std::copy(x + i, x + shape.inputs, last);
-      QuantiseGroup(last, offset, *to++);
-    }
-  }
-}
 
 // Weights (4, 32) of one vector's outputs from the quads of their integers.
 template <int offset>
@@ -329,14 +68,10 @@ void ReadInt4(const std::byte* panel, const PanelShape& shape, std::int64_t firs
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
-#undef HEED_DOT_PRODUCTS_OF_BYTES
 
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(MultiplyInt8);
-HWY_EXPORT(MultiplyInt4);
-HWY_EXPORT(QuantiseRows);
 HWY_EXPORT(ReadInt8);
 HWY_EXPORT(ReadInt4);
 
@@ -424,17 +159,7 @@ std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
 
 template <class Panel>
 void prepare_rows(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared) {
-  HWY_DYNAMIC_DISPATCH(QuantiseRows)(x, rows, shape, Panel::offset, prepared);
-}
-
-void multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
-                   const PanelShape& shape, float* sums) {
-  HWY_DYNAMIC_DISPATCH(MultiplyInt8)(prepared, rows, run, shape, sums);
-}
-
-void multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
-                   const PanelShape& shape, float* sums) {
-  HWY_DYNAMIC_DISPATCH(MultiplyInt4)(prepared, rows, run, shape, sums);
+  quantise_rows(x, rows, shape, Panel::offset, prepared);
 }
 
 }  // namespace
