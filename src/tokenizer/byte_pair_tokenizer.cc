@@ -1,8 +1,11 @@
 #include "tokenizer/byte_pair_tokenizer.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -46,6 +49,39 @@ std::vector<Piece> cut_into_pieces(std::string_view text,
   }
   return pieces;
 }
+
+// Memory for the tokens of so many bytes; most texts need less.
+std::size_t likely_tokens(std::size_t bytes) { return bytes / 3 + 8; }
+
+// Tokens of pieces that are done in any order. They are put together as soon as all those before
+// them are, so that few lie about at a time and their memory is used again.
+class OrderedTokens {
+ public:
+  OrderedTokens(std::size_t pieces, std::size_t bytes) : waiting_(pieces) {
+    if (pieces > 1) tokens_.reserve(likely_tokens(bytes));
+  }
+
+  void add(std::size_t piece, std::vector<std::int32_t> tokens) {
+    const std::scoped_lock lock(mutex_);
+    waiting_[piece] = std::move(tokens);
+    for (; next_ < waiting_.size() && waiting_[next_]; ++next_) {
+      if (waiting_.size() == 1) {
+        tokens_ = *std::move(waiting_[0]);
+      } else {
+        tokens_.insert(tokens_.end(), waiting_[next_]->begin(), waiting_[next_]->end());
+      }
+      waiting_[next_].emplace();
+    }
+  }
+
+  std::vector<std::int32_t> take() { return std::move(tokens_); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::optional<std::vector<std::int32_t>>> waiting_;
+  std::size_t next_ = 0;  // the first piece that is not in tokens_
+  std::vector<std::int32_t> tokens_;
+};
 
 std::array<std::int32_t, 256> find_byte_tokens(const std::vector<std::string>& tokens,
                                                std::string_view source) {
@@ -170,12 +206,13 @@ std::vector<std::int32_t> BytePairTokenizer::encode(std::string_view text,
                                                     EncodeOptions options) const {
   const std::vector<AddedTokenMatch> matches = find_added(text, options);
   const std::vector<Piece> pieces = cut_into_pieces(text, matches);
-  std::vector<std::vector<std::int32_t>> parts(pieces.size());
+  OrderedTokens joined(pieces.size(), text.size());
   parallel_items(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i) {
     WordCachePool::Lease cache(caches_);
-    const Piece& piece = pieces[i];
-    std::vector<std::int32_t>& tokens = parts[i];
-    tokens.reserve((piece.end - piece.begin) / 3 + 8);
+    const auto index = static_cast<std::size_t>(i);
+    const Piece& piece = pieces[index];
+    std::vector<std::int32_t> tokens;
+    tokens.reserve(likely_tokens(piece.end - piece.begin));
     std::size_t begin = piece.begin;
     for (std::size_t match = piece.first_match; match < piece.last_match; ++match) {
       append_words(text.substr(begin, matches[match].begin - begin), *cache, tokens);
@@ -183,14 +220,9 @@ std::vector<std::int32_t> BytePairTokenizer::encode(std::string_view text,
       begin = matches[match].end;
     }
     append_words(text.substr(begin, piece.end - begin), *cache, tokens);
+    joined.add(index, std::move(tokens));
   });
-  if (parts.size() == 1) return std::move(parts.front());
-  std::size_t count = 0;
-  for (const auto& part : parts) count += part.size();
-  std::vector<std::int32_t> tokens;
-  tokens.reserve(count);
-  for (const auto& part : parts) tokens.insert(tokens.end(), part.begin(), part.end());
-  return tokens;
+  return joined.take();
 }
 
 }  // namespace heed
