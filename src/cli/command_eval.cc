@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/whole_number.h"
+#include "generate/token_scores.h"
 #include "train/evaluation.h"
 
 namespace heed::cli {
@@ -79,6 +80,14 @@ EvalResult evaluate_text(const EvalOptions& options) {
   evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
     std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
   };
+  const auto length = static_cast<std::int64_t>(result.tokens.size());
+  const std::int64_t context = model.gpt.config().context;
+  if (evaluation.sequence_length == 0 && evaluation.stride == 0 && length <= context) {
+    // one window, read as a server reads a prompt whose tokens it scores
+    const ScoringShape shape = scoring_shape(length, context);
+    evaluation.sequence_length = shape.positions;
+    evaluation.batch_size = shape.batch;
+  }
   Evaluator evaluator(model.gpt.config(), evaluation);
   result.evaluation = evaluator.evaluate(model.gpt, TokenList(result.tokens));
   line.clear();

@@ -74,7 +74,7 @@ class TrainReporter : public TrainObserver {
   void stepped(const StepReport& report) override {
     std::string detail = fmt::format("loss {:.4f}", report.loss);
     if (validation_) detail += fmt::format("  val {:.4f}", *validation_);
-    detail += fmt::format("  {} tok/s  {:.0f}% of peak",
+    detail += fmt::format("  {} tok/s  {:.0f}% of the peak in f32",
                           grouped(static_cast<std::int64_t>(report.tokens_per_second)),
                           100 * report.flops_per_second / peak_);
     line_.update({.what = "training", .done = report.step, .total = report.steps}, detail);

@@ -58,12 +58,16 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::i
   return score_row(logits, token, loss, count);
 }
 
+ScoringShape scoring_shape(std::int64_t length, std::int64_t context) {
+  const std::int64_t positions = std::max(length, std::min(round_up(length), context));
+  return {.batch = (2 * row_multiple + positions - 1) / positions, .positions = positions};
+}
+
 ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count) {
   const std::int64_t length = std::ssize(tokens);
   require(length >= 1, ErrorCode::invalid_argument, "there are no tokens to be scored");
   // 1: one pass over the text and what fills it up, which changes nothing before it
-  const std::int64_t positions = std::max(length, std::min(round_up(length), gpt.config().context));
-  const std::int64_t batch = (2 * row_multiple + positions - 1) / positions;
+  const auto [batch, positions] = scoring_shape(length, gpt.config().context);
   Tensor<std::int32_t> padded(Shape{batch, positions});
   std::ranges::copy(tokens, padded.span().begin());
   const GptActivations activations(gpt.config(), batch, positions, Keep::one_block);

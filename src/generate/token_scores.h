@@ -27,9 +27,17 @@ struct ScoredText {
   std::vector<float> next_logits;  // (V), of what follows
 };
 
-// The logarithms are those of the loss that Gpt::loss gives for a batch of whole contexts: rows at
-// the edge of a product are summed in another order, so the pass is made longer than the text, with
-// its edge elsewhere.
+// The batch (B, T) in which a text of `length` tokens, at most `context`, is scored. Rows at the
+// edge of a product, and attention of many queries, are summed in other orders, so that a logarithm
+// is the same to the bit only in passes of one shape: longer than the text, with the edge
+// elsewhere.
+struct ScoringShape {
+  std::int64_t batch;
+  std::int64_t positions;
+};
+ScoringShape scoring_shape(std::int64_t length, std::int64_t context);
+
+// The logarithms are those of the loss that Gpt::loss gives for a batch of that shape.
 ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count);
 
 }  // namespace heed

@@ -98,7 +98,7 @@ test('a number tells the sum it came from, on focus and on hover, and the terms 
     await product.scrollIntoViewIfNeeded();
     await page.waitForTimeout(200);
     await act(product);
-    await tip.filter({ hasText: 'q·k' }).waitFor();
+    await tip.filter({ hasText: 'q·k' }).locator('tr.sum').waitFor();  // the table is asked for
     const terms = await tip.locator('tr:not(.sum) td:last-child').allInnerTexts();
     const sum = terms.reduce((total, cell) => total + readNumber(cell), 0);
     assert.ok(Math.abs(sum - readNumber(await tip.locator('tr.sum td:last-child').innerText())) < 0.01 * terms.length, name);
