@@ -20,7 +20,7 @@ python3 scripts/repeated_sequences.py > "$out-sequences.txt"
   --set weight_decay=0.01 --set evaluate_every=200 --set evaluation_batches=5 \
   --set checkpoint_every=0 --set sample_every=0
 
-# One sequence of 63 letters twice a line, a line a window: what each head does with them.
-python3 scripts/repeated_sequences.py --halves --lines 100 --seed 2 > "$out-halves.txt"
-"$heed" heads -m "$out/last" --text "$out-halves.txt" --detect induction
+# One sequence of 32 letters twice a line, a line a window: what each head does with them.
+python3 scripts/repeated_sequences.py --halves --length 63 --lines 200 --seed 2 > "$out-halves.txt"
+"$heed" heads -m "$out/last" --text "$out-halves.txt" --context 64 --detect induction
 "$heed" induction -m "$out/last" --length 32 --metrics "$out/metrics.jsonl"

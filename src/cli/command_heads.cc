@@ -19,6 +19,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "cli/whole_number.h"
 #include "microscope/head_scan.h"
 #include "tokenizer/utf8.h"
 
@@ -53,6 +54,7 @@ struct HeadsOptions {
   std::string dtype;
   TextOptions text;
   std::string file;
+  std::int64_t window = 0;  // 0: the model's context
   std::vector<std::string> statistics;
   std::string detect;
   std::string measure = "mul";
@@ -134,7 +136,8 @@ struct Scanned {
 Scanned scan(const HeadsOptions& options, const LoadedModel& model,
              const std::vector<std::int32_t>& tokens) {
   const auto editor = make_interventions(options.interventions, model, tokens);
-  HeadScanOptions scanning{.editor = editor.get(), .stop = interrupt_flag()};
+  HeadScanOptions scanning{
+      .editor = editor.get(), .window = options.window, .stop = interrupt_flag()};
   if (!options.detect.empty()) {
     scanning.detectors.push_back(
         {.pattern = *head_pattern_from_name(options.detect),
@@ -323,10 +326,13 @@ void add_heads_command(CLI::App& app) {
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
-  command
-      ->add_option("--text", options->file, "A file of any length, read in windows of the context")
+  command->add_option("--text", options->file, "A file of any length, read window by window")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
+  command
+      ->add_option("-c,--context", options->window,
+                   "Tokens of a window [default: the model's context]")
+      ->check(at_least(1));
   command
       ->add_option("--statistics", options->statistics,
                    "What to show: " + statistic_names() + " [all but evenness and telling]")

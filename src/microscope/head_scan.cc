@@ -319,8 +319,13 @@ double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t de
 HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options) {
   require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  const std::int64_t context = gpt.config().context;
+  require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
+          "windows of {} tokens: the model reads between 1 and {} at once", options.window,
+          context);
   HeadScan scan(gpt.config(), options.detectors, options.editor);
-  const std::int64_t window = std::min(gpt.config().context, std::ssize(tokens));
+  const std::int64_t window =
+      std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
   std::unique_ptr<const GptActivations> activations;
   for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += window) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");

@@ -101,12 +101,13 @@ class HeadScan final : public Probe {
 struct HeadScanOptions {
   std::vector<HeadDetector> detectors{};
   Editor* editor = nullptr;  // changes the pass over each window; null: nobody
+  std::int64_t window = 0;   // tokens read together; 0: the model's context
   ProgressCallback progress{};
   StopFlag stop = nullptr;
 };
 
-// Reads a text of any length in windows of the model's context, each from its own beginning.
-// Throws Error{invalid_argument} for no tokens and for unknown ids.
+// Reads a text of any length in windows, each from its own beginning. Throws
+// Error{invalid_argument} for no tokens, for unknown ids, and for a window beyond the context.
 HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options = {});
 

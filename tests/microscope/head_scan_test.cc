@@ -222,6 +222,18 @@ TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
   EXPECT_NEAR(scan.statistics(1, 2).entropy, sum / 67, 1e-6);
 }
 
+TEST(HeadScan, ReadsInWindowsAsShortAsOneLikes) {
+  const Gpt gpt = testing::small_gpt(20, 32);
+  const auto tokens = some_tokens(24);
+  const HeadScan whole = scan_heads(gpt, tokens, {.window = 12});
+  const HeadScan first = scan_heads(gpt, std::span(tokens).first(12));
+  const HeadScan second = scan_heads(gpt, std::span(tokens).last(12));
+  EXPECT_NEAR(whole.statistics(0, 1).entropy,
+              (first.statistics(0, 1).entropy + second.statistics(0, 1).entropy) / 2, 1e-6);
+  EXPECT_THROW(scan_heads(gpt, tokens, {.window = 33}), Error);
+  EXPECT_THROW(scan_heads(gpt, tokens, {.window = -1}), Error);
+}
+
 TEST(HeadScan, RefusesWhatItCannotRead) {
   const Gpt gpt = testing::small_gpt(20, 32);
   EXPECT_THROW(scan_heads(gpt, {}), Error);
