@@ -62,21 +62,33 @@ def rows_of(paths):
 
 def group_of(row):
     """What the rows under one heading share."""
-    return row["suite"], row["dtype"], row.get("cache_type"), row["peak"], row["instruction_set"]
+    title = "AdamW's update" if row["name"] == "update" else TITLES[row["suite"]]
+    return title, row["dtype"], row.get("cache_type"), row["peak"], row["instruction_set"]
 
 
 def heading(group):
-    suite, dtype, cache_type, peak, instruction_set = group
+    title, dtype, cache_type, peak, instruction_set = group
     cache = f", cache {cache_type}" if cache_type not in (None, "f32") else ""
-    return f"{TITLES[suite]} in {dtype}{cache}", f"of {PEAKS[peak]}, {instruction_set}"
+    return f"{title} in {dtype}{cache}", f"of {PEAKS[peak]}, {instruction_set}"
+
+
+def amount(row):
+    """How much is read or written at once."""
+    batch = row["batch"] or 1
+    if row["name"] == "update":
+        return ""
+    if row["suite"] == "decode":
+        sequences = f", {batch} sequences" if batch > 1 else ""
+        return sequences + (f", behind {row['context']:,}" if row["context"] else "")
+    return f", {batch} × {row['context']:,}" if batch > 1 else f", {row['context']:,}"
 
 
 def label(row):
     name = row["model"].rstrip("/").split("/")[-1]
     parameters = f" ({short_count(row['parameters'])})" if row["parameters"] else ""
     work = f" {row['name']}" if row["suite"] == "attention" else ""
-    batch = f"{row['batch']} × " if (row["batch"] or 1) > 1 else ""
-    return f"{name}{parameters}{work}, {batch}{row['context']:,}"
+    logits = ", all logits" if "all logits" in row["name"] else ""
+    return f"{name}{parameters}{work}{amount(row)}{logits}"
 
 
 def text(x, y, words, kind="", anchor="start"):
