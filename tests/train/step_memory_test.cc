@@ -22,7 +22,12 @@ void* counted(void* memory) {
 
 // All that C++ allocates in this program, and the blocks of tensors.
 void* operator new(std::size_t size) { return counted(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
   ++allocations;
