@@ -245,8 +245,9 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
   fill_streams(cells, branches);
   const std::int64_t layer = cells.front().layer;
   if (kind_.point == Point::residual_pre) return branches.run(layer);
-  if (kind_.point == Point::residual_mid || kind_.point == Point::feed_forward_out)
+  if (kind_.point == Point::residual_mid || kind_.point == Point::feed_forward_out) {
     return branches.run(layer + 1);
+  }
 
   Tensor<float> changed_rows_after = patched_middles(cells);
   branches.feed_forward(layer, changed_rows_after);

@@ -92,7 +92,8 @@ HWY_INLINE float SoftmaxChunk(std::int64_t count, float* weights, PartialSoftmax
   return rescale;
 }
 
-// Columns [column, column + whole vectors) of that, all of them read as a row passes by.
+// Some whole vectors of columns of out = rescale·out + weights·values, from `column` on: all of
+// them are read as a row passes by.
 template <int vectors, class Element>
 HWY_INLINE void MixColumns(const float* weights, Rows<const Element> values, std::int64_t count,
                            std::int64_t column, float rescale, float* out) {
@@ -144,15 +145,12 @@ HWY_INLINE void MixChunk(const float* weights, Rows<const Element> values, std::
   }
   if (column == size) return;
   const auto left = static_cast<std::size_t>(size - column);
-  Float mixed[4] = {hn::Mul(LoadPartial(d, out + column, left), hn::Set(d, rescale)), hn::Zero(d),
-                    hn::Zero(d), hn::Zero(d)};
+  Float mixed = hn::Mul(LoadPartial(d, out + column, left), hn::Set(d, rescale));
   for (std::int64_t row = 0; row < count; ++row) {
-    Float& sum = mixed[row < count / 4 * 4 ? row % 4 : 0];
     const Float value = LoadElementsPartial(d, values[row] + column, left);
-    sum = hn::MulAdd(hn::Set(d, weights[row]), value, sum);
+    mixed = hn::MulAdd(hn::Set(d, weights[row]), value, mixed);
   }
-  StorePartial(hn::Add(hn::Add(mixed[0], mixed[1]), hn::Add(mixed[2], mixed[3])), d, out + column,
-               left);
+  StorePartial(mixed, d, out + column, left);
 }
 
 // weights (count) *= the scales of rows from `first` on; nothing where rows have none.

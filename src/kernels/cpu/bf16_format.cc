@@ -39,7 +39,7 @@ HWY_INLINE Pair LoadPair(const std::uint16_t* from) {
 }
 
 // Rows of x against panels beside each other.
-struct Rows {
+struct RowsBesidePanels {
   const float* x;  // (rows, inputs)
   std::int64_t inputs;
   const std::uint16_t* panel;  // (panels, inputs / 2, 32, 2)
@@ -51,7 +51,7 @@ struct Rows {
 // zero on and only then added to the sums: that is the order in which tiles of AMX sum, so that a
 // row's result is the same to the bit whichever of the two computes it.
 template <int rows, int panels>
-HWY_INLINE void MultiplyStep(const Rows& operands, std::int64_t first) {
+HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t first) {
   constexpr std::size_t vectors = 2;
   const Floats d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -94,7 +94,7 @@ HWY_INLINE void MultiplyStep(const Rows& operands, std::int64_t first) {
 }
 
 template <int rows, int panels>
-HWY_NOINLINE void MultiplyPanels(const Rows& operands) {
+HWY_NOINLINE void MultiplyPanels(const RowsBesidePanels& operands) {
   for (std::int64_t i = 0; i < operands.inputs; i += kStep) {
     MultiplyStep<rows, panels>(operands, i);
   }
@@ -103,15 +103,15 @@ HWY_NOINLINE void MultiplyPanels(const Rows& operands) {
 // As many panels at once as there are streams, or accumulators, for one row or two.
 void MultiplyBf16(const float* x, std::int64_t rows, const PanelRun& run, const PanelShape& shape,
                   float* sums) {
-  Rows operands{.x = x,
-                .inputs = shape.padded_inputs,
-                .panel = reinterpret_cast<const std::uint16_t*>(run.first),
-                .sums = sums,
-                .sums_stride = rows * kWidth};
+  RowsBesidePanels operands{.x = x,
+                            .inputs = shape.padded_inputs,
+                            .panel = reinterpret_cast<const std::uint16_t*>(run.first),
+                            .sums = sums,
+                            .sums_stride = rows * kWidth};
   for (std::int64_t left = run.count; left > 0;) {
     const std::int64_t panels = left >= kStreams ? kStreams : 1;
     for (std::int64_t row = 0; row < rows;) {
-      Rows some = operands;
+      RowsBesidePanels some = operands;
       some.x += row * operands.inputs;
       some.sums += row * kWidth;
       const bool two = rows - row >= 2;

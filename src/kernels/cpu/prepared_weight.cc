@@ -35,9 +35,8 @@ PanelShape shape_of(const PreparedWeight& weight) {
 }
 
 // Panels as they are: rows of x into their form once, then some panels at a time.
-void multiply_few_rows(View<const float> x, const PreparedWeight& weight, const float* bias,
-                       View<float> out) {
-  const PreparedFormat format = format_of(weight.format());
+void multiply_few_rows(const PreparedFormat& format, View<const float> x,
+                       const PreparedWeight& weight, const float* bias, View<float> out) {
   const PanelShape shape = shape_of(weight);
   const std::int64_t rows = x.extent(0), outputs = weight.outputs();
   float* const prepared =
@@ -155,8 +154,8 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   require_shape(out, {rows, weight.outputs()}, "out");
   if (bias.present()) require_shape(bias, {weight.outputs()}, "bias");
   if (rows == 0 || weight.outputs() == 0) return;
-  if (rows <= format_of(weight.format()).few_rows) {
-    return multiply_few_rows(x, weight, bias.data(), out);
+  if (const PreparedFormat format = format_of(weight.format()); rows <= format.few_rows) {
+    return multiply_few_rows(format, x, weight, bias.data(), out);
   }
   // f32 where there are no instructions for bf16: rounding x would cost time and gain nothing
   multiply({.a = {.data = x.data(), .stride = weight.inputs()},
