@@ -81,7 +81,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(std::move(path)), temporary_(temporary_beside(path_)) {
   file_ = std::fopen(temporary_.c_str(), "wbe");
-  if (file_ == nullptr) fail_with_errno("create", temporary_, errno);
+  if (file_ == nullptr) fail_with_errno("create", path_, errno);
 }
 
 AtomicFile::~AtomicFile() {
@@ -92,14 +92,14 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::write(const void* data, std::size_t size) {
   check(file_ != nullptr, "a finished file is not written to");
   if (size > 0 && std::fwrite(data, 1, size, file_) != size) {
-    fail_with_errno("write", temporary_, errno);
+    fail_with_errno("write", path_, errno);
   }
 }
 
 void AtomicFile::finish() {
   if (file_ == nullptr) return;
   if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) {
-    fail_with_errno("write", temporary_, errno);
+    fail_with_errno("write", path_, errno);
   }
   if (std::fclose(std::exchange(file_, nullptr)) != 0) fail_with_errno("write", path_, errno);
 }

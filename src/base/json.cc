@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -36,7 +37,10 @@ Json parse_json(std::string_view text, std::string_view source) {
   try {
     return Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::exception& error) {
-    fail(ErrorCode::corrupt_data, "{}: not valid JSON ({})", source, error.what());
+    std::string_view problem = error.what();  // "[json.exception.parse_error.101] parse error at …"
+    if (problem.starts_with('['))
+      problem.remove_prefix(std::min(problem.find(' ') + 1, problem.size()));
+    fail(ErrorCode::corrupt_data, "{}: not valid JSON ({})", source, problem);
   }
 }
 

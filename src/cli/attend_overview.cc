@@ -67,7 +67,7 @@ void print_layer(std::int64_t layer, View<const float> patterns, const Layout& l
           [&](int row, int column) { return column > row ? -1.0 : double{pattern(row, column)}; },
           screen.ink));
       const int columns = layout.picture + 1;
-      names += pad_right(fmt::format("{}.{}", layer, head), columns);
+      names += pad_right(fmt::format("L{}H{}", layer, head), columns);
       captions += pad_right(fit(caption(head_statistics(pattern), layout.picture), layout.picture),
                             columns);
     }
@@ -98,9 +98,8 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
         screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads\n", text.size(),
                                      config.layers, config.heads)));
   print_lines(
-      "A picture is a head, named LAYER.HEAD from 0.0. Down: the token that looks. Across: the "
-      "tokens "
-      "it looks at, those before it and itself.",
+      "A picture is a head, named by layer and head from L0H0. Down: the token that looks. "
+      "Across: the tokens it looks at, those before it and itself.",
       screen);
   print("\n");
   visit_patterns(text.model.gpt, text.tokens, [&](std::int64_t layer, View<const float> patterns) {
@@ -146,8 +145,9 @@ void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>
           fmt::format("{} → {}  {}", screen.ink.bold(text.label(pick.query, 12)),
                       screen.ink.bold(fit(text.described(pick.key), 26)), percent(pick.weight));
     }
-    table.add({screen.ink.paint(fmt::format("{}.{}", ranked.layer, ranked.head), colour::orange),
-               habit_text(ranked.statistics), percent(ranked.statistics.telling), example});
+    const std::string name = fmt::format("L{}H{}", ranked.layer, ranked.head);
+    table.add({screen.ink.paint(name, colour::orange), habit_text(ranked.statistics),
+               percent(ranked.statistics.telling), example});
   }
   print(table.text(screen.ink));
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "cli/number_option.h"
 #include "cli/terminal/terminal.h"
 
 namespace heed::cli {
@@ -14,7 +15,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
       ->add_option_function<int>(
           "-t,--threads", [](int count) { set_thread_count(count); },
           "Threads to compute with [all cores, or HEED_THREADS]")
-      ->check(CLI::Range(1, 4096))
+      ->check(between(1, 4096))
       ->type_name("N")
       ->group("General");
   command

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "engine/documents.h"
 
@@ -40,6 +41,9 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
   check_range("head", options.head, config.heads);
   if (options.occurrence != 0 && options.word.empty()) {
     fail_usage("--occurrence counts the places of a --word; give one");
+  }
+  if (options.top > 0 && (options.layer || !options.word.empty())) {
+    fail_usage("--top lists heads, --word and --layer with --head show one; give one of them");
   }
 }
 
@@ -134,10 +138,10 @@ void add_attend_command(CLI::App& app) {
   command
       ->add_option("--occurrence", options->occurrence,
                    "Which place of the word, from 1 [the last]")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("K");
   command->add_option("--top", options->top, "List the K most telling heads")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("K");
   add_json_option(*command, options->json);
   command->callback([options] { attend(*options); });

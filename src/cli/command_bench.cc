@@ -87,7 +87,7 @@ void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& opti
   command.add_option("-c,--context", options.contexts, suite.context)
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("T,...");
+      ->type_name("T,…");
   if (suite.suite == BenchmarkSuite::prompt || suite.suite == BenchmarkSuite::decode) {
     add_cache_type_option(command, options.cache_type);
   }
@@ -107,7 +107,7 @@ void add_suite(CLI::App& parent, const Suite& suite) {
         ->type_name("DIR|FILE");
     command
         ->add_option("-f,--file", options->benchmark.text_file,
-                     "Text to read [default: stories of the microworld, about 8 MB]")
+                     "Text to read [stories of the microworld, about 8 MB]")
         ->type_name("FILE");
   }
   if (suite.suite == BenchmarkSuite::prompt) {
@@ -127,7 +127,7 @@ void add_suite(CLI::App& parent, const Suite& suite) {
       ->type_name("R");
   command
       ->add_option("--instructions", options->instructions,
-                   "Compute with these, such as AVX2; the ceilings too [default: the best there "
+                   "Compute with these, such as AVX2; the ceilings too [the best there "
                    "are]")
       ->type_name("SET");
   add_json_option(*command, options->json);
@@ -143,7 +143,7 @@ void add_bench_command(CLI::App& app) {
   constexpr Suite suites[] = {
       {BenchmarkSuite::peak, "What the machine could do at best", "", ""},
       {BenchmarkSuite::train, "Training steps: forward, backward, AdamW",
-       "Tokens of a sequence [default: the model's context]", "Steps in a repeat [1]"},
+       "Tokens of a sequence [the model's context]", "Steps in a repeat [1]"},
       {BenchmarkSuite::prompt, "Reading a prompt", "Tokens of the prompt [512]",
        "Prompts in a repeat [1]"},
       {BenchmarkSuite::decode, "Generating token after token",

@@ -10,9 +10,9 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
-#include "cli/whole_number.h"
 #include "generate/token_scores.h"
 #include "train/evaluation.h"
 
@@ -140,11 +140,11 @@ void add_eval_command(CLI::App& app) {
       ->type_name("IDS");
   command
       ->add_option("-c,--context", options->evaluation.sequence_length,
-                   "Tokens read at once [default: the model's context]")
+                   "Tokens read at once [the model's context]")
       ->check(at_least(1));
   command
       ->add_option("--stride", options->evaluation.stride,
-                   "Tokens between windows; smaller gives more context [default: --context]")
+                   "Tokens between windows; smaller gives more context [--context]")
       ->check(at_least(1));
   command->add_option("-b,--batch", options->evaluation.batch_size, "Windows read together")
       ->capture_default_str()

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/result_file.h"
 #include "cli/terminal/progress_line.h"
@@ -349,7 +350,7 @@ CLI::App* add_part(CLI::App& parent, const std::string& name, const std::string&
   CLI::App* command = add_command(parent, name, description);
   add_model_option(*command, options.model);
   command->add_option("--top", options.top, top)
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str()
       ->type_name("K");
   add_out_option(*command, options.out);
@@ -390,7 +391,7 @@ void add_explain_command(CLI::App& app) {
   add_layer(*part, *options);
   part->add_option("--head", options->head, "From 0")->required()->type_name("H");
   part->add_option("--vectors", options->vectors, "Directions to show")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str()
       ->type_name("N");
   add_raw_weights(*part, *options);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -12,10 +13,10 @@
 #include "cli/interrupt.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
 #include "cli/terminal/ink.h"
-#include "cli/whole_number.h"
 #include "generate/generator.h"
 
 namespace heed::cli {
@@ -30,7 +31,7 @@ struct GenerateCommandOptions {
   std::string tokens;
   GenerateOptions generation;
   InterventionOptions interventions;
-  std::int64_t edit_from_step = -1;
+  std::optional<std::int64_t> edit_from_step;
   bool shift = false;
   bool quiet_prompt = false;
   bool timings = false;
@@ -51,6 +52,24 @@ std::vector<std::int32_t> read_prompt(const GenerateCommandOptions& options,
                          : read_text_file(options.prompt_file);
   if (text.ends_with('\n')) text.pop_back();
   return model.encode(text);
+}
+
+// Refuses what the generation would, before a line of output is begun.
+void check_call(const GenerateCommandOptions& options, const LoadedModel& model,
+                const std::vector<std::int32_t>& prompt) {
+  for (const std::string& stop : options.generation.stop_strings) {
+    if (stop.empty()) fail_usage("--stop '' would end every text at once; give a string");
+  }
+  const std::int64_t context = model.gpt.config().context;
+  if (std::ssize(prompt) > context && !options.shift) {
+    fail_usage(
+        fmt::format("the prompt has {} tokens, more than the model's context of {}; shorten it, or "
+                    "read its end alone with --shift",
+                    prompt.size(), context));
+  }
+  if (options.edit_from_step && !options.interventions.any()) {
+    fail_usage("--edit-from-step says when interventions begin, and there are none; add one");
+  }
 }
 
 OrderedJson result_json(const LoadedModel& model, const std::vector<std::int32_t>& prompt,
@@ -99,8 +118,9 @@ void generate_text(const GenerateCommandOptions& options) {
   generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> prompt = read_prompt(options, model);
+  check_call(options, model, prompt);
   const std::int64_t first_edited =
-      options.edit_from_step < 0 ? 0 : std::ssize(prompt) + options.edit_from_step;
+      options.edit_from_step ? std::ssize(prompt) + *options.edit_from_step : 0;
   const auto editor = make_interventions(options.interventions, model, prompt, first_edited);
   generation.editor = editor.get();
 
@@ -166,10 +186,11 @@ void add_generate_command(CLI::App& app) {
   command
       ->add_option("--edit-from-step", options->edit_from_step,
                    "Intervene from this generated token on, counted from 0 [the prompt too]")
+      ->check(at_least(0))
       ->type_name("N")
       ->group("Interventions");
   command->add_option("-s,--seed", generation.sampling.seed, "The same seed writes the same text")
-      ->check(at_least(0))
+      ->check(any_seed())
       ->capture_default_str()
       ->group("Sampling");
   command->callback([options] { generate_text(*options); });

@@ -13,13 +13,13 @@
 #include "cli/interrupt.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/result_file.h"
 #include "cli/terminal/heat_map.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "cli/whole_number.h"
 #include "microscope/head_scan.h"
 #include "tokenizer/utf8.h"
 
@@ -213,6 +213,27 @@ void print_map(const HeadsOptions& options, const GptConfig& config,
   }
 }
 
+// A row a head; `in_words` says first what it mostly does.
+std::string table_text(const HeadsOptions& options, const std::vector<HeadRow>& rows,
+                       const Ink& ink, bool in_words) {
+  std::vector<Table::Column> columns{{"head", Align::left}};
+  if (in_words) columns.push_back({"mostly", Align::left});
+  for (const std::string& name : options.statistics) columns.push_back({name, Align::right});
+  if (!options.detect.empty()) columns.push_back({"fit", Align::right});
+  Table table(columns);
+  for (const HeadRow& row : rows) {
+    std::vector<std::string> cells{
+        ink.paint(fmt::format("L{}H{}", row.layer, row.head), colour::orange)};
+    if (in_words) cells.push_back(what_it_does(row.statistics));
+    for (const std::string& name : options.statistics) {
+      cells.push_back(number_text(name, row.value(name)));
+    }
+    if (row.detected) cells.push_back(fmt::format("{:.3f}", *row.detected));
+    table.add(cells);
+  }
+  return table.text(ink);
+}
+
 void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
   const GptConfig& config = model.gpt.config();
@@ -223,28 +244,24 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
                                      grouped(scanned.repeated), config.layers, config.heads)));
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
-  print("  " + screen.ink.quiet(fmt::format(
-                   "{}: {}. Layers down, heads across.\n\n", options.sort,
-                   by != nullptr ? std::string(by->meaning)
-                                 : fmt::format("how well the head fits the {} pattern ({})",
-                                               options.detect, options.measure))));
+  const std::string meaning = by != nullptr
+                                  ? std::string(by->meaning)
+                                  : fmt::format("how well the head fits the {} pattern ({})",
+                                                options.detect, options.measure);
+  const std::string legend =
+      fmt::format("{}: {}. Layers down, heads across.", options.sort, meaning);
+  for (const std::string& line : wrap(legend, screen.width() - 2)) {
+    print(screen.ink.quiet("  " + line) + "\n");
+  }
+  print("\n");
   print_map(options, config, scanned.rows, screen);
 
-  std::vector<Table::Column> columns{{"head", Align::left}, {"mostly", Align::left}};
-  for (const std::string& name : options.statistics) columns.push_back({name, Align::right});
-  if (!options.detect.empty()) columns.push_back({options.detect + " fit", Align::right});
-  Table table(columns);
-  for (const HeadRow& row : sorted(options, scanned.rows)) {
-    std::vector<std::string> cells{
-        screen.ink.paint(fmt::format("L{}H{}", row.layer, row.head), colour::orange),
-        what_it_does(row.statistics)};
-    for (const std::string& name : options.statistics) {
-      cells.push_back(number_text(name, row.value(name)));
-    }
-    if (row.detected) cells.push_back(fmt::format("{:.3f}", *row.detected));
-    table.add(cells);
+  const std::vector<HeadRow> rows = sorted(options, scanned.rows);
+  std::string table = table_text(options, rows, screen.ink, true);
+  if (display_width(table.substr(0, table.find('\n'))) > screen.width()) {
+    table = table_text(options, rows, screen.ink, false);
   }
-  print("\n" + table.text(screen.ink));
+  print("\n" + table);
 }
 
 void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
@@ -327,11 +344,8 @@ void add_heads_command(CLI::App& app) {
   add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
   command->add_option("--text", options->file, "A file of any length, read window by window")
-      ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  command
-      ->add_option("-c,--context", options->window,
-                   "Tokens of a window [default: the model's context]")
+  command->add_option("-c,--context", options->window, "Tokens of a window [the model's context]")
       ->check(at_least(1));
   command
       ->add_option("--statistics", options->statistics,
@@ -339,28 +353,33 @@ void add_heads_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME");
-  command
-      ->add_option("--detect", options->detect,
-                   "Also how well heads fit a pattern: previous, duplicate or induction")
-      ->check(CLI::IsMember({"previous", "duplicate", "induction"}))
-      ->type_name("PATTERN");
+  CLI::Option* detect =
+      command
+          ->add_option("--detect", options->detect,
+                       "Also how well heads fit a pattern: previous, duplicate or induction")
+          ->check(CLI::IsMember({"previous", "duplicate", "induction"}))
+          ->type_name("PATTERN");
   command
       ->add_option("--measure", options->measure,
                    "Of that fit: mul, the share of the weight in the pattern, or abs, 1 less the "
                    "mean distance from it")
       ->check(CLI::IsMember({"mul", "abs"}))
+      ->needs(detect)
       ->capture_default_str()
       ->type_name("MEASURE");
-  command->add_flag("--exclude-bos", options->exclude_first,
-                    "Leave the first token out of that fit");
-  command->add_flag("--exclude-current", options->exclude_own,
-                    "Leave out each token's weight on itself");
+  command
+      ->add_flag("--exclude-bos", options->exclude_first, "Leave the first token out of that fit")
+      ->needs(detect);
+  command
+      ->add_flag("--exclude-current", options->exclude_own,
+                 "Leave out each token's weight on itself")
+      ->needs(detect);
   command
       ->add_option("--sort", options->sort,
                    "By which statistic, or detected, the largest first [detected or induction]")
       ->type_name("NAME");
   command->add_option("--top", options->top, "List K heads alone [all]")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("K");
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
@@ -126,12 +127,13 @@ void add_induction_command(CLI::App& app) {
   add_model_option(*command, options->model);
   command->add_option("-n,--sequences", options->measure.sequences, "Sequences to read")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command
       ->add_option("--length", options->measure.length,
                    "Tokens that are repeated [half the context, at most 64]")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("-s,--seed", options->measure.seed, "Of the sequences")
+      ->check(any_seed())
       ->capture_default_str();
   command
       ->add_option("--metrics", options->metrics,

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
 #include "cli/lens.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
 #include "microscope/kept_pass.h"
@@ -50,6 +51,23 @@ void check_options(const LensCommandOptions& options) {
     fail_usage(
         "--by input integrates over the pass as it is, without interventions; "
         "--by component, head, neuron and source take them");
+  }
+}
+
+// Options that say more of a view than the one asked for has would go unheard.
+void check_view(const CLI::App& command, const LensCommandOptions& options) {
+  const auto given = [&](const char* option) { return command.count(option) > 0; };
+  const bool takes_apart = options.residual || !options.attribute.empty();
+  for (const char* option : {"--by", "--position"}) {
+    if (given(option) && !takes_apart) {
+      fail_usage(fmt::format("{} goes with --attribute or --residual; give one of them", option));
+    }
+  }
+  if (given("--steps") && options.by != "input") {
+    fail_usage("--steps are those of the integral that --by input takes; give that too");
+  }
+  if (options.without_norm && takes_apart) {
+    fail_usage("--no-norm is for the lens alone, not for --attribute and --residual");
   }
 }
 
@@ -197,19 +215,22 @@ void add_lens_command(CLI::App& app) {
       ->capture_default_str()
       ->type_name("T");
   command->add_option("--steps", options->steps, "Of --by input: points of the integral")
-      ->check(CLI::Range(1, 100000))
+      ->check(between(1, 100000))
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option(
           "--top", options->top,
           "Tokens in each cell of the lens [5], or terms of an attribution or of the stream [24]")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("K");
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);
-  command->callback([options] { lens(*options); });
+  command->callback([command, options] {
+    check_view(*command, *options);
+    lens(*options);
+  });
 }
 
 }  // namespace heed::cli

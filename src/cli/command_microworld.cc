@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
@@ -42,7 +43,11 @@ void write_stories(const WriteOptions& options) {
     write_corpus(world, corpus, [&](std::string_view text) { file.write(text); });
     return file.commit();
   }
-  if (!options.json) return write_corpus(world, corpus, [](std::string_view text) { print(text); });
+  if (!options.json) {
+    write_corpus(world, corpus, [](std::string_view text) { print(text); });
+    if (!options.truth && standard_output().interactive) print("\n");
+    return;
+  }
 
   // One document: the lines of truth, each an object, as an array.
   OrderedJson stories = OrderedJson::array();
@@ -166,6 +171,7 @@ void add_check_command(CLI::App& parent) {
   command
       ->add_option("-s,--seed", options->check.seed,
                    "Of the stories; another than the model was trained on")
+      ->check(any_seed())
       ->capture_default_str();
   command->add_flag("--causal", options->causal,
                     "Also cut the attention that the truth says matters, and see what changes");
@@ -180,11 +186,12 @@ void add_microworld_command(CLI::App& app) {
   auto options = std::make_shared<WriteOptions>();
   command->add_option("-n,--stories", options->stories, "Stories to write")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--first", options->first, "Index of the first story")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("-s,--seed", options->seed, "The same seed tells the same stories")
+      ->check(any_seed())
       ->capture_default_str();
   command->add_flag("--truth", options->truth, "One line of JSON a story, with the truth about it");
   command->add_option("-o,--out", options->out, "Write to this file")->type_name("FILE");

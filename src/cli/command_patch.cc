@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/patch_map.h"
 #include "cli/result_file.h"
@@ -80,7 +81,18 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
   if (request.metric.kind == PatchMetric::Kind::logit_difference) {
     request.metric.wrong = answer_token(model, options.wrong, "--wrong");
   }
-  if (!options.head.empty()) {
+  if (request.clean == request.corrupted) {
+    fail_usage("the clean and the corrupted prompt are the same, token for token");
+  }
+  const bool edges = patch_grid_kind(request.grid).is_edge();
+  if (edges == options.head.empty()) {
+    fail_usage(
+        edges ? fmt::format("--grid {} is of one head: give --head, such as L2H3", options.grid)
+              : fmt::format("--head goes with the grids edge, edge_cut and "
+                            "edge_cut_renormalised, not with {}",
+                            options.grid));
+  }
+  if (edges) {
     const auto places = parse_places(model.gpt.config(), options.head);
     if (places.size() != 1 || places[0].where.heads.size() != 1) {
       fail_usage(fmt::format("--head '{}' is no head; write it as L2H3", options.head));
@@ -304,7 +316,7 @@ void add_patch_command(CLI::App& app) {
       ->add_option("--memory", options->memory_mebibytes,
                    "MiB that cells computed together may take")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(between(1, 1 << 20));
   add_json_option(*command, options->json);
   command->callback([options] { patch(*options); });
 }

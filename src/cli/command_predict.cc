@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
 #include "cli/terminal/bar.h"
@@ -256,7 +257,7 @@ void add_predict_command(CLI::App& app) {
   add_text_options(*command, options->text);
   command->add_option("--top", options->top, "Rows of the table")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("--all-positions", options->all_positions,
                     "Every position, not the last alone");
   command->add_flag("--full", options->full, "With --json, every logit too");

@@ -4,11 +4,13 @@
 
 #include <memory>
 
+#include "base/files.h"
 #include "base/index_list.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "server/serve.h"
 
 namespace heed::cli {
@@ -27,12 +29,31 @@ struct ServeCommandOptions {
   bool any_near_port = false;  // where nobody asked for one
 };
 
+void check_access(const CLI::App& command, const server::ServeOptions& serve) {
+  if (command.count("--api-key") > 0 && serve.gate.api_key.empty()) {
+    fail_usage("--api-key '' would let everybody in; give a key, or leave the option out");
+  }
+  for (const std::string& origin : serve.gate.allowed_origins) {
+    if (origin != "*" && origin != "null" && origin.find("://") == std::string::npos) {
+      fail_usage(
+          fmt::format("--allow-origin '{}' is no origin such as https://example.org", origin));
+    }
+  }
+  for (const std::string& host : serve.gate.allowed_hosts) {
+    if (host.empty() || host.find_first_of(" /:") != std::string::npos) {
+      fail_usage(fmt::format("--allow-host '{}' is no name such as models.example.org", host));
+    }
+  }
+}
+
 void start(const ServeCommandOptions& options) {
   server::ServeOptions serve = options.serve;
   serve.http.request_time = server::HttpOptions::Seconds(options.request_time);
   serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
   serve.scheduler.cache_type = kernels::parse_cache_type(options.cache_type);
   serve.explorer.trace_budget = parse_bytes(options.trace_budget);
+  // Opened when somebody asks for it; a name that leads nowhere shows now.
+  if (!serve.explorer.corpus.empty()) MappedFile(serve.explorer.corpus);
   LoadedModel model = load_model_as(options.model, options.dtype);
   const std::string name = model.name;
   if (options.any_near_port) serve.http.next_ports = nearby_ports;
@@ -55,18 +76,18 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
   server::SchedulerOptions& scheduler = options->serve.scheduler;
   command
       ->add_option("-c,--context", scheduler.context,
-                   "Tokens of a text, prompt included [default: the model's context]")
-      ->check(CLI::PositiveNumber);
+                   "Tokens of a text, prompt included [the model's context]")
+      ->check(at_least(1));
   command
       ->add_option("--host", http.host, "Address to listen on; the default is this machine alone")
       ->capture_default_str()
       ->type_name("ADDRESS");
   command->add_option("--port", http.port, "Port to listen on; 0 takes any that is free")
       ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
+      ->check(between(0, 65535));
   command
       ->add_option("--alias", options->serve.alias,
-                   "What the model is called [default: its directory's name]")
+                   "What the model is called [its directory's name]")
       ->type_name("NAME");
   command->add_option("--api-key", gate.api_key, "Key that requests must carry")
       ->envname("HEED_API_KEY")
@@ -84,31 +105,32 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
       ->group("Access");
   command->add_option("--parallel", scheduler.parallel, "Texts that are continued together")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096))
+      ->check(between(1, 4096))
       ->group("Limits");
   command->add_option("--max-waiting", scheduler.waiting, "Texts that wait for their turn")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(between(1, 1 << 20))
       ->group("Limits");
   command->add_option("--max-body", gate.max_body_bytes, "Bytes of a request's body")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->group("Limits");
   command->add_option("--max-connections", http.max_connections, "Connections at once")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096))
+      ->check(between(1, 4096))
       ->group("Limits");
   command->add_option("--request-time", options->request_time, "Seconds that a reply may take")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(seconds_above_zero())
       ->group("Limits");
   command
       ->add_option("--grace-time", options->grace_time,
                    "Seconds that replies under way get when the server stops")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
+      ->check(seconds_from_zero())
       ->group("Limits");
   command->callback([options, command, face] {
+    check_access(*command, options->serve);
     options->any_near_port = face == server::Face::explorer && command->count("--port") == 0;
     start(*options);
   });

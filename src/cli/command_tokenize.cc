@@ -64,6 +64,9 @@ void decode(const TokenizeOptions& options, const Tokenizer& tokenizer) {
 }
 
 void tokenize(const TokenizeOptions& options) {
+  if (!options.decode.empty() && (!options.words.empty() || options.count)) {
+    fail_usage("--decode prints the text of its ids; give neither a text nor --count with it");
+  }
   const auto tokenizer = load_model_tokenizer(options.tokenizer);
   if (!options.decode.empty()) return decode(options, *tokenizer);
   const std::string text = read_text(options);

@@ -8,9 +8,9 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
-#include "cli/whole_number.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed::cli {
@@ -55,7 +55,7 @@ void add_tokenizer_command(CLI::App& app) {
   auto options = std::make_shared<TokenizerTrainOptions>();
   command->add_option("--data", options->data, "Text files to learn from")
       ->required()
-      ->type_name("FILE…");
+      ->type_name("FILE");
   command->add_option("--out", options->out, "Directory for tokenizer.json")
       ->required()
       ->type_name("DIR");
@@ -71,7 +71,7 @@ void add_tokenizer_command(CLI::App& app) {
       ->check(at_least(0));
   command->add_option("--special", options->training.special_tokens, "Special tokens, kept whole")
       ->capture_default_str()
-      ->type_name("TOKEN…");
+      ->type_name("TOKEN");
   command->add_flag("--force", options->force, "Replace a tokenizer that is there");
   add_json_option(*command, options->json);
   command->callback([options] { train_tokenizer(*options); });

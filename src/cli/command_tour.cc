@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
@@ -124,7 +125,7 @@ class Tour {
 
   void show_row(const WordRow& row) const {
     heading(fmt::format("Where “{}” looks", fit(row.word.text, 20)),
-            fmt::format("head {}.{}; heed attend --word shows every number", row.head.layer,
+            fmt::format("head L{}H{}; heed attend --word shows every number", row.head.layer,
                         row.head.head));
     const View<const float> weights = text_.pattern(row.head.layer, row.head.head)[row.word.last()];
     for (const std::int64_t position : row.positions) {
@@ -224,7 +225,7 @@ void add_tour_command(CLI::App& app) {
       ->type_name("IDS");
   command->add_option("-n,--max-tokens", options->length, "Tokens of the continuation")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   add_json_option(*command, options->json);
   command->callback([options] { tour(*options); });
 }

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
@@ -178,7 +179,7 @@ void add_trace_command(CLI::App& app) {
   command
       ->add_option("-n,--new-tokens", options->new_tokens,
                    "Continue with the N likeliest tokens, and trace them too")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str()
       ->type_name("N");
   command

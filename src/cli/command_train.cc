@@ -10,10 +10,10 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
-#include "cli/whole_number.h"
 #include "engine/starter.h"
 #include "generate/generator.h"
 #include "kernels/machine_peak.h"
@@ -205,7 +205,7 @@ TrainRequest make_request(const TrainOptions& options) {
         request.settings.model.residual_dropout = 0;
   }
   apply_overrides(request.settings, options);
-  if (request.data.empty()) fail_usage("training needs text: --data FILE...");
+  if (request.data.empty()) fail_usage("training needs text: --data FILE…");
   return request;
 }
 
@@ -293,26 +293,27 @@ void add_train_command(CLI::App& app) {
       ->type_name("FILE");
   command
       ->add_option("--validation", options->validation,
-                   "Text file to measure on [default: the end of the data]")
+                   "Text file to measure on [the end of the data]")
       ->type_name("FILE");
   command->add_option("-o,--out", options->out, "Directory of the run")
       ->required()
       ->type_name("DIR");
   command
       ->add_option("--config", options->config,
-                   "Preset (gpt2, shakespeare-char-cpu, starter, ...) or JSON file of settings")
+                   "Preset (gpt2, shakespeare-char-cpu, starter, …) or JSON file of settings")
       ->type_name("NAME|FILE");
   command->add_option("--from", options->from, "Directory of the model to fine-tune")
       ->type_name("DIR");
   command
       ->add_option("--tokenizer", options->tokenizer,
-                   "char or bpe (learned from the data), or a tokenizer's path")
+                   "char or bpe (learned from the data), or a tokenizer's path [the config's]")
       ->type_name("NAME|DIR");
   command->add_option("--set", options->settings, "name=value, over the config; repeatable")
       ->type_name("SETTING")
       ->expected(1)
       ->take_all();
-  command->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout")
+  command
+      ->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout [the config's]")
       ->check(at_least(0));
   command
       ->add_option("--measure", options->measure,

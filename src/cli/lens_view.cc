@@ -70,9 +70,8 @@ std::string title(const ExplainedText& text, const LensRequest& request) {
 void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
-  print("\n" + ink.title(title(text, request)) +
-        ink.quiet("  the stream of each layer through the vocabulary\n") + text.changes_line(ink) +
-        "\n");
+  print("\n" + ink.title(title(text, request)) + ink.quiet("  by the logit lens\n") +
+        text.changes_line(ink) + "\n");
   const int room = std::max(narrowest_cell, terminal.width - label_columns);
   const auto positions = static_cast<int>(lens.positions);
   const int narrowest = request.token ? narrowest_followed : narrowest_cell;

@@ -4,11 +4,15 @@
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
@@ -63,6 +67,40 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
   return app.get_subcommands(has_name).empty();
 }
 
+// The names of a command's own commands, as in "head, neuron".
+std::string command_names(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+// What is wrong with a call, with where to look it up.
+std::string wrong_call_text(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::string name = command->get_name();
+  for (const CLI::App* parent = command->get_parent(); parent != nullptr;
+       parent = parent->get_parent()) {
+    name = parent->get_name() + " " + name;
+  }
+  std::string problem = error.what();
+  const std::vector<std::string> unknown = command->remaining();
+  if (command->get_require_subcommand_min() > 0) {
+    problem = unknown.empty()
+                  ? "a command is missing after '" + name + "'"
+                  : "there is no command or option '" + unknown.front() + "' after '" + name + "'";
+    if (command != &app) problem += "; there are " + command_names(*command);
+  } else if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ConversionError)) {
+    const std::string conversion = "Could not convert: ";
+    if (problem.starts_with(conversion)) {
+      problem = "this takes a number: " + problem.substr(conversion.size());
+    }
+  }
+  return problem + " (see `" + name + " --help`)";
+}
+
 // Parsing runs the command: it is called back once its options are complete.
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   if (names_no_command(app, argc, argv)) {
@@ -78,14 +116,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     app.exit(asked);
     return done;
   } catch (const CLI::ParseError& error) {
-    const CLI::App* command = &app;
-    while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-    std::string name = command->get_name();
-    for (const CLI::App* parent = command->get_parent(); parent != nullptr;
-         parent = parent->get_parent()) {
-      name = parent->get_name() + " " + name;
-    }
-    say(std::string(error.what()) + " (see `" + name + " --help`)");
+    say(wrong_call_text(app, error));
     return wrong_call;
   } catch (const Error& error) {
     say(error.what());
@@ -112,9 +143,11 @@ int main(int argc, char** argv) {
 
   CLI::App app("Train, run and open up GPT-style transformers", "heed");
   app.set_version_flag("--version", std::string("heed ") + heed::version,
-                       "Print the version and exit");
+                       "Show the version and exit");
+  app.set_help_flag("-h,--help", "Show this help and exit");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
-  app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
   add_all_commands(app);
+  app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
   return parse_and_run(app, argc, argv);
 }

@@ -24,7 +24,7 @@ void add_dtype_option(CLI::App& command, std::string& dtype) {
   command
       .add_option("--dtype", dtype,
                   "What weights are shortened to when the model is loaded: f32 (not at all), bf16, "
-                  "int8 or int4 [default: what the model is stored in]")
+                  "int8 or int4 [what the model is stored in]")
       ->type_name("DTYPE");
 }
 

@@ -43,9 +43,9 @@ void print_column_names(const std::vector<std::string>& names, int cell, const I
 std::string cell_text(double recovered, int width, const Ink& ink) {
   if (std::isnan(recovered)) return std::string(width, ' ');
   const double place = std::clamp(recovered, -1.0, 1.0);
-  std::string number = width >= 4
-                           ? pad_left(fmt::format("{:.0f}", 100 * recovered), width - 1) + " "
-                           : std::string(width, ' ');
+  const double percents = std::round(100 * recovered) + 0.0;  // + 0: no "-0"
+  std::string number = width >= 4 ? pad_left(fmt::format("{:.0f}", percents), width - 1) + " "
+                                  : std::string(width, ' ');
   if (display_width(number) > width) number = std::string(width, ' ');
   if (ink.has_colours()) {
     const Rgb background = diverging_colour(place);

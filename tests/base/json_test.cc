@@ -41,6 +41,12 @@ TEST(Json, WhatIsCutShortOrFollowedByMoreIsRefused) {
   }
 }
 
+TEST(Json, WhatIsWrongIsSaidWithoutTheParsersOwnNames) {
+  expect_error(
+      ErrorCode::corrupt_data, [&] { parse_json("[1", "test.json"); },
+      "test.json: not valid JSON (parse error at line 1, column 3");
+}
+
 TEST(Json, WithANulByteIsRefused) {
   for (const std::string before : {"", "{}", "[1", "{\"a\":\"b"}) {
     expect_refused(before + std::string(1, '\0'), "is NUL");

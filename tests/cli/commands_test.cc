@@ -198,7 +198,8 @@ TEST(Attend, KeepsWhatItShows) {
               head["pattern"]);
   }
   const Outcome overview = run_heed("attend 'a mole dug' " + with_model());
-  for (const char* name : {"0.0", "0.2", "1.0", "1.2"}) EXPECT_THAT(overview.out, HasSubstr(name));
+  for (const char* name : {"L0H0", "L0H2", "L1H0", "L1H2"})
+    EXPECT_THAT(overview.out, HasSubstr(name));
 }
 
 TEST(Eval, TakesTokenIdsInsteadOfAText) {

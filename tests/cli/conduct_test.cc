@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
+#include <sstream>
+
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
@@ -63,7 +66,34 @@ TEST(Mistakes, GiveOneClearLine) {
       {"params /", 1, "config.json"},
       {"tokenize x --tokenizer /nowhere", 1, "/nowhere"},
       {"tokenizer train --data /nowhere --out /tmp", 1, "/nowhere"},
-      {"microworld -n -1", 2, "--stories"},
+      {"microworld -n -1", 2, "at least 0, not '-1'"},
+      {"microworld -s -1", 2, "at least 0, not '-1'"},
+      {"microworld -n 99999999999999999999", 2, "at least 0"},
+      {"--nonsense", 2, "'--nonsense'"},
+      {"explain nonsense", 2, "'nonsense'"},
+      {"explain", 2, "composition, head, neuron"},
+      {"bench prompt -c x", 2, "a number"},
+      {"serve --port 65536", 2, "from 0 to 65535, not '65536'"},
+      {"serve --request-time 0", 2, "more than 0, not '0'"},
+      {"serve --grace-time x", 2, "0 or more, not 'x'"},
+      {"serve --api-key ''", 2, "--api-key"},
+      {"serve --allow-origin example.org", 2, "'example.org'"},
+      {"serve --allow-host http://example.org", 2, "'http://example.org'"},
+      {"explore --corpus /nowhere " + model, 1, "/nowhere"},
+      {"tokenize --decode 5 text", 2, "--decode"},
+      {"attend x --top 3 --word x " + model, 2, "--top"},
+      {"heads x --measure abs " + model, 2, "--detect"},
+      {"heads --text / " + model, 2, "'/' is not a regular file"},
+      {"lens x --by head " + model, 2, "--attribute"},
+      {"lens x --attribute a --steps 9 " + model, 2, "--by input"},
+      {"lens x --residual --no-norm " + model, 2, "--no-norm"},
+      {"patch --clean-tokens 5 --corrupted-tokens 5 --metric kl " + model, 2, "the same"},
+      {"patch --clean-tokens 5 --corrupted-tokens 6 --metric kl --grid edge " + model, 2, "--head"},
+      {"patch --clean-tokens 5 --corrupted-tokens 6 --metric kl --head L0H0 " + model, 2, "edge"},
+      {"generate -p x --stop '' " + model, 2, "--stop"},
+      {"generate -p x --edit-from-step 2 " + model, 2, "--edit-from-step"},
+      {"generate -p '" + std::string(400, ',') + "' " + model, 2, "more than the model's context"},
+      {"trace x --points q --out /nowhere/x.npz " + model, 1, "create '/nowhere/x.npz'"},
       {"microworld check --stories 1 " + model, 2, "1 stories"},
   };
   for (const Mistake& mistake : mistakes) {
@@ -87,10 +117,16 @@ TEST(Mistakes, ThreadsThatAreNoNumberAreRefused) {
 }
 
 TEST(Mistakes, ATextThatWasBegunEndsItsLine) {
-  const Outcome outcome = run_heed("generate -p x --stop '' " + with_model());
-  EXPECT_EQ(outcome.status, 2);
+  const testing::ScratchDirectory directory;
+  testing::write_small_model(directory.path());
+  const auto weights = directory.path() / weights_file_name;
+  std::string bytes = read_text_file(weights);
+  std::ranges::fill(std::span(bytes).last(bytes.size() / 2), '\xff');  // not a number
+  write_text_file(weights, bytes);
+  const Outcome outcome = run_heed("generate -p x -m " + directory.path().string());
+  EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.out, "x\n");
-  EXPECT_THAT(outcome.err, StartsWith("heed: "));
+  EXPECT_THAT(outcome.err, StartsWith("heed: the logit of token"));
 }
 
 TEST(Mistakes, NoTextTeachesNoTokenizer) {
@@ -150,13 +186,26 @@ TEST(Width, EightyColumnsAreEnough) {
       "on the table, and the very long number stood on the wall.' ";
   for (const std::string& arguments :
        {"predict " + long_text + with_model(),
-        "predict --all-positions " + long_text + with_model(), "attend " + long_text + with_model(),
+        "predict --all-positions " + long_text + with_model(),
+        "attend " + long_text + with_model(),
         "attend 'A fluffy mole dug.' " + with_model(),
         "attend --layer 0 --head 1 " + long_text + with_model(),
         "attend --layer 0 --head 1 'A fluffy mole dug.' " + with_model(),
         "attend --word mole " + long_text + with_model(),
-        "attend --top 6 " + long_text + with_model(), "tour " + long_text + with_model(),
-        std::string("params"), std::string("params gpt3"), std::string("params gpt2"),
+        "attend --top 6 " + long_text + with_model(),
+        "tour " + long_text + with_model(),
+        std::string("params"),
+        std::string("params gpt3"),
+        std::string("params gpt2"),
+        "heads --detect induction " + long_text + with_model(),
+        "lens --token a " + long_text + with_model(),
+        "lens --attribute a --by head " + long_text + with_model(),
+        "lens --residual --by head " + long_text + with_model(),
+        "trace --points q,resid_post " + long_text + with_model(),
+        "explain head --layer 0 --head 1 " + with_model(),
+        "explain composition " + with_model(),
+        "induction -n 2 " + with_model(),
+        "predict 'a mole' --ablate L0H1 " + with_model(),
         "microworld check --stories 4 " + with_model()}) {
     for (const char* colours : {"--color never", "--color always"}) {
       const Outcome outcome = run_heed(arguments + " " + colours, "COLUMNS=80");
@@ -169,6 +218,49 @@ TEST(Width, EightyColumnsAreEnough) {
       }
     }
   }
+}
+
+TEST(Help, FitsTheTerminalAndSaysWhatHoldsWhereAnOptionIsNotGiven) {
+  for (const std::string command : {"",
+                                    "tour",
+                                    "train",
+                                    "generate",
+                                    "predict",
+                                    "attend",
+                                    "trace",
+                                    "heads",
+                                    "lens",
+                                    "explain",
+                                    "explain composition",
+                                    "explain head",
+                                    "explain neuron",
+                                    "patch",
+                                    "induction",
+                                    "eval",
+                                    "params",
+                                    "tokenize",
+                                    "tokenizer",
+                                    "tokenizer train",
+                                    "microworld",
+                                    "microworld check",
+                                    "bench",
+                                    "bench prompt",
+                                    "convert",
+                                    "serve",
+                                    "explore"}) {
+    const int columns = command == "generate" ? 60 : 80;
+    const Outcome help = run_heed(command + " --help", "COLUMNS=" + std::to_string(columns));
+    EXPECT_EQ(help.status, 0) << command;
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(columns_of(line), columns) << command << "\n" << line;
+    }
+  }
+  const std::string help = run_heed("generate --help", "COLUMNS=80").out;
+  EXPECT_THAT(help, HasSubstr("-n, --max-tokens N       Tokens to write at most [128]\n"));
+  EXPECT_THAT(run_heed("train --help").out, HasSubstr("Directory of the run (required)\n"));
+  EXPECT_THAT(run_heed("serve --help").out, HasSubstr("HEED_API_KEY"));
+  EXPECT_THAT(run_heed("predict --help --color always").out, HasSubstr("\x1b["));
 }
 
 TEST(Tour, FitsOnAScreen) {

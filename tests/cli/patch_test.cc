@@ -77,7 +77,7 @@ TEST(PatchCommand, SaysWhatIsWrongBeforeItWorks) {
   expect(call + prompts + "--wrong '#8'", "needs --answer");
   expect(call + prompts + "--metric kl --grid resid_per", "'resid_pre'");
   expect(call + prompts + "--metric likelihood", "logit-difference");
-  expect(call + prompts + "--metric kl --grid edge", "edges are those of one head");
+  expect(call + prompts + "--metric kl --grid edge", "is of one head");
   expect(call + prompts + "--metric kl --grid edge --head L1H7", "heads 0 to 2");
   expect(call + " --corrupted-tokens 5 --metric kl", "clean prompt");
 }

@@ -1,0 +1,55 @@
+#include "cli/number_option.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string>
+
+namespace heed::cli {
+namespace {
+
+// The number that the whole of a text is; none for any other text.
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || next != end) return std::nullopt;
+  return value;
+}
+
+CLI::Validator seconds(bool (*holds)(double), const char* expected) {
+  const auto problem = [holds, expected](const std::string& text) {
+    const std::optional<double> value = number_of<double>(text);
+    return value && std::isfinite(*value) && holds(*value)
+               ? std::string()
+               : fmt::format("takes a number of seconds, {}, not '{}'", expected, text);
+  };
+  return CLI::Validator(problem, "");
+}
+
+}  // namespace
+
+CLI::Validator between(std::uint64_t least, std::uint64_t most) {
+  const auto problem = [least, most](const std::string& text) {
+    const std::optional<std::uint64_t> value = number_of<std::uint64_t>(text);
+    if (value && *value >= least && *value <= most) return std::string();
+    const bool has_end = most < std::numeric_limits<std::int64_t>::max();
+    const std::string range =
+        has_end ? fmt::format("from {} to {}", least, most) : fmt::format("of at least {}", least);
+    return fmt::format("takes a whole number {}, not '{}'", range, text);
+  };
+  return CLI::Validator(problem, "");
+}
+
+CLI::Validator seconds_above_zero() {
+  return seconds([](double value) { return value > 0; }, "more than 0");
+}
+
+CLI::Validator seconds_from_zero() {
+  return seconds([](double value) { return value >= 0; }, "0 or more");
+}
+
+}  // namespace heed::cli
