@@ -128,6 +128,60 @@ test('one word in two places is compared layer by layer', async () => {
   await page.context().close();
 });
 
+test('a word of three texts is compared pair by pair', async () => {
+  const { examples } = await session.get('/api/model');
+  const moles = examples.filter(({ id }) => id.startsWith('mole'));
+  assert.equal(moles.length, 3);
+  const traces = await Promise.all(moles.map(async ({ text: one }) => (await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text: one }) })).json()));
+  const [first, ...others] = moles;
+  const page = await session.open(`#/across?view=vectors&text=${encodeURIComponent(first.text)}&position=${first.position}`);
+  assert.equal(await page.getByRole('textbox', { name: 'Second text' }).inputValue(), others[0].text);
+  assert.equal(await page.getByRole('textbox', { name: 'Third text' }).inputValue(), others[1].text);
+  await page.locator('ul.places li').nth(2).waitFor();
+  const region = page.getByRole('region', { name: 'Likeness by layer' });
+  await region.getByText('As a table').click();
+  await region.locator('thead th').nth(3).waitFor();
+  assert.deepEqual((await region.locator('thead th').allTextContents()).slice(1), ['A–B', 'A–C', 'B–C']);
+  const last = await region.locator('tbody tr').last().locator('td').allTextContents();
+  for (const [index, [a, b]] of [[0, 1], [0, 2], [1, 2]].entries()) {
+    const { layers } = await session.get(`/api/vectors?first=${traces[a].id}:${moles[a].position}&second=${traces[b].id}:${moles[b].position}`);
+    assertShows(last[index], layers.at(-1).cosine, `pair ${index}`);
+  }
+  await page.getByLabel('beside the').selectOption('third');
+  await page.waitForFunction(() => location.hash.includes('flat=third'));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('beside the overview stands the head that is pointed at or chosen, beside the lens the cell', async () => {
+  const { id, tokens } = await makeTrace();
+  const { heads } = await session.get(`/api/traces/${id}/heads`);
+  const page = await session.open(link(), { width: 1920 });
+  const aside = page.getByRole('complementary', { name: 'The chosen head' });
+  await aside.getByRole('heading', { name: 'Block 2, head 3' }).waitFor();
+  await page.locator('[data-head=L1H4]').hover();
+  await aside.getByRole('heading', { name: 'Block 1, head 4' }).waitFor();
+  const { previous } = heads.find(({ layer, head }) => layer === 1 && head === 4);
+  assertShows(await aside.locator('dl > div', { hasText: 'Previous token' }).locator('dd').last().textContent(), previous, 'previous token');
+  await page.locator('h1').hover();
+  await page.locator('[data-head=L2H3]').focus();
+  await page.keyboard.press('ArrowLeft');
+  await aside.getByRole('heading', { name: 'Block 2, head 2' }).waitFor();
+  await page.context().close();
+
+  const { rows, cells } = await session.get(`/api/traces/${id}/lens?top=5&positions=${tokens.length - 1}`);
+  const lens = await session.open(link('&view=lens'));
+  const table = lens.getByRole('region', { name: 'Logit lens' });
+  await table.getByText('As a table').click();
+  const shown = await table.locator('figure + details tbody tr, details tbody tr').evaluateAll((all) => all.map((row) => [...row.cells].slice(1).map((one) => one.textContent)));
+  assert.equal(shown.length, rows.length);
+  shown.forEach(([entropy, divergence], index) => {
+    assertShows(entropy, cells[index][0].entropy, `entropy of ${rows[index]}`);
+    assertShows(divergence, cells[index][0].divergence, `divergence of ${rows[index]}`);
+  });
+  await lens.context().close();
+});
+
 test('what is shown can be kept', async () => {
   const { id } = await makeTrace();
   const { values, shape } = await session.get(`/api/traces/${id}/attention/2/3?format=json`);

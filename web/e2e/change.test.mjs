@@ -239,6 +239,21 @@ test('any point is changed by its name, by keyboard; a wrong one is refused in t
   await region.getByRole('toolbar', { name: 'Word of: The other text' }).getByRole('button').nth(1).click();
   await region.getByRole('button', { name: 'Change it' }).click();
   await page.getByTestId('changes').getByText('blocks.2.attn.hook_v at 1-2').waitFor();
+
+  // as other libraries call it; and a vector is added at one block
+  await region.getByRole('combobox', { name: 'What' }).selectOption('add');
+  await region.getByRole('textbox', { name: 'The text' }).fill('The happy fox');
+  await region.getByRole('toolbar', { name: 'Word of: The text' }).getByRole('button').nth(1).waitFor();
+  await name.fill('resid_post');
+  await region.getByRole('button', { name: 'Change it' }).click();
+  await region.getByRole('alert').getByText('is in every block').waitFor();
+  await name.fill('L1.resid_post');
+  await region.getByText('That is blocks.1.hook_resid_post').waitFor();
+  await region.getByRole('button', { name: 'Change it' }).click();
+  const added = page.getByTestId('changes').getByText('towards “The happy fox”');
+  await added.waitFor();
+  await page.getByRole('button', { name: /^Take back: after block 1/ }).click();
+  await added.waitFor({ state: 'detached' });
   const from = await post('/api/traces', { text: 'The owl waited' });
   const again = await session.open(new URL(page.url()).hash);
   for (const one of [page, again]) {

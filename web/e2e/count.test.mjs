@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { kept, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const plain = (text) => Number(text.replace(/[,\s]/g, ''));
@@ -13,7 +13,7 @@ test('every preset’s total and parts are the API’s, and the parts add up', a
     const expected = await session.get(`/api/parameters?config=${encodeURIComponent(name)}`);
     await page.getByRole('group', { name: 'Known shapes' }).locator('button').filter({ hasText: new RegExp(`^${name.replace('.', '\\.')} `) }).click();
     await page.waitForFunction((total) => document.querySelector('.total')?.textContent === total, expected.total.toLocaleString('en-US'));
-    const parts = await page.locator('.table tbody tr').evaluateAll((rows) => rows.map((row) => ({ factors: [...row.querySelectorAll('td.factors .number')].map((one) => one.textContent), count: row.cells[2].textContent })));
+    const parts = await page.locator('.table tbody tr.part').evaluateAll((rows) => rows.map((row) => ({ factors: [...row.querySelectorAll('td.factors .number')].map((one) => one.textContent), count: row.cells[2].textContent })));
     assert.equal(parts.reduce((sum, { count }) => sum + plain(count), 0), expected.total, name);
     for (const { factors, count } of parts) {
       if (factors.length > 0) assert.equal(factors.reduce((product, factor) => product * plain(factor), 1), plain(count), name);
@@ -21,6 +21,19 @@ test('every preset’s total and parts are the API’s, and the parts add up', a
   }
   assert.deepEqual(page.problems, []);
   await page.context().close();
+});
+
+test('the parts do all the work of a token, and say so', async () => {
+  for (const config of ['gpt3', 'gpt2']) {
+    const expected = await session.get(`/api/parameters?config=${config}`);
+    const page = await session.open(`#/count?config=${config}`);
+    await page.waitForFunction((total) => document.querySelector('.total')?.textContent === total, expected.total.toLocaleString('en-US'));
+    const rows = JSON.parse(await kept(page, page.locator('.whole details.keep'), 'JSON'));
+    assert.equal(rows.reduce((sum, { work }) => sum + work, 0), expected.flops_per_token);
+    assert.equal(rows.reduce((sum, { bytes }) => sum + bytes, 0), 4 * expected.total);
+    if (config === 'gpt3') assert.match(await page.locator('.whole > p').innerText(), /As many as 1,403 GPT-2s/);
+    await page.context().close();
+  }
 });
 
 test('by keyboard: a slider changes the shape, and the link brings it back', async () => {

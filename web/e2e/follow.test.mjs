@@ -23,7 +23,7 @@ async function answers(page) {
       position: Number(row.querySelector('.c-word').title.replace('position ', '')),
       product: row.querySelectorAll('.c-number')[0].textContent,
       score: row.querySelectorAll('.c-number')[1].textContent,
-      share: row.querySelector('.c-share .number').textContent,
+      share: row.querySelector('.c-share :is(.number, .figure)').textContent,
     })),
   );
 }
@@ -110,6 +110,48 @@ test('a number tells the sum it came from, on focus and on hover, and the terms 
   const shareButton = page.locator('.match .c-share .figure').first();
   await shareButton.focus();
   await tip.filter({ hasText: 'Its share of the look' }).locator('tr.sum').waitFor();
+  await page.context().close();
+});
+
+test('chances, the spread and a block’s guess tell their sums, as the API has them', async () => {
+  const trace = await makeTrace();
+  const position = trace.tokens.length - 1;
+  const { candidates } = await session.get(`/api/traces/${trace.id}/next?position=${position}&temperature=0.5&top_k=3&top_p=1&min_p=0&repeat_penalty=1&limit=12`);
+  const page = await session.open(link('&temperature=0.5&top-k=3&top-p=1'));
+  await page.waitForFunction(() => document.querySelectorAll('#next tbody tr').length === 12);
+  const tip = page.getByRole('tooltip');
+  /** The popover's lines at once: [what, number]. */
+  const linesOf = async (selector, title) => {
+    await page.locator(selector).first().focus();
+    return tip.filter({ hasText: title }).locator('table').evaluate((table) => [...table.rows].map((row) => [row.cells[0].textContent, row.lastElementChild.textContent]));
+  };
+  const cell = (row, column) => `#next tbody tr:nth-child(${row}) td:nth-child(${column}) .figure`;
+
+  const probability = await linesOf(cell(2, 5), 'Probability of');
+  assertShows(probability[0][1], candidates[1].probability, 'probability');
+  assert.ok(Math.abs(probability.slice(0, -1).reduce((sum, [, share]) => sum + (share.startsWith('<') ? 0 : readNumber(share)), 0) - 1) < 0.01, JSON.stringify(probability));
+  assert.match(probability.at(-2)[0], /^1,5\d\d others$/);
+
+  const chance = await linesOf(cell(2, 6), 'Chance of');
+  assert.deepEqual(chance.map(([what]) => what), ['the model', 'only the 3 likeliest', 'temperature 0.5']);
+  for (const [index, expected] of [candidates[1].probability, candidates[1].after['top-k'], candidates[1].drawn].entries()) assertShows(chance[index][1], expected, chance[index][0]);
+  assert.deepEqual((await linesOf(cell(4, 6), 'Chance of')).map(([what]) => what), ['the model', 'only the 3 likeliest']);
+
+  const scaled = await linesOf(cell(1, 4), 'over the temperature');
+  assertShows(scaled.at(-1)[1], candidates[0].logit / 0.5, 'logit over the temperature');
+
+  const spread = await session.get(`/api/traces/${trace.id}/arrays/blocks.1.ln1.hook_scale?positions=${position}&format=json`);
+  const sigma = await linesOf('#attention .name .figure', 'The spread');
+  assertShows(sigma.at(-1)[1], spread.values[0], 'σ');
+  assert.ok(Math.abs(sigma.slice(0, -1).reduce((sum, [, term]) => sum + readNumber(term), 0) - spread.values[0]) < 0.01);
+
+  const shares = await linesOf('#attention .sum .figure', 'All shares');
+  assertShows(shares.at(-1)[1], 1, 'all shares');
+  const guess = await linesOf('#stream .figure', 'after block 0');
+  assertShows(guess.at(-1)[1], 1, 'the guesses');
+  await linesOf('.first .next .figure', 'Probability of');
+  await linesOf('.first .said .figure', 'looking at');
+  assert.deepEqual(page.problems, []);
   await page.context().close();
 });
 

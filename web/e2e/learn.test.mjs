@@ -25,6 +25,29 @@ test('the tour is walked by keyboard from its first to its last chapter', async 
   await page.context().close();
 });
 
+test('a chapter brings the example that shows its point, and leaves a text of one’s own', async () => {
+  const { examples } = await session.get('/api/model');
+  const page = await session.open('#/learn');
+  const texts = new Set();
+  for (let index = 1; index < chapters.length; ++index) {
+    await page.locator('nav li button').nth(index).click();
+    await page.waitForFunction((id) => location.hash.includes(`chapter=${id}`), chapters[index]);
+    const view = new URLSearchParams(page.url().split('?')[1]);
+    const example = examples.find(({ text }) => text === view.get('text'));
+    assert.ok(example, chapters[index]);
+    assert.deepEqual([Number(view.get('layer') ?? 0), Number(view.get('head') ?? 0)], [example.layer, example.head], chapters[index]);
+    texts.add(example.id);
+  }
+  for (const id of ['mole-chemistry', 'adjectives', 'mystery']) assert.ok(texts.has(id), id);
+  await page.context().close();
+
+  const own = await session.open(`#/learn?text=${encodeURIComponent('The fox slept')}`);
+  await own.locator('nav li button').nth(2).click();
+  await own.waitForFunction(() => location.hash.includes('chapter=head'));
+  assert.match(own.url(), /text=The\+fox\+slept/);
+  await own.context().close();
+});
+
 test('the surprise of each word is the model’s own', async () => {
   const text = 'The fox waited in the forest';
   const page = await session.open(`#/learn?chapter=training&text=${encodeURIComponent(text)}`);

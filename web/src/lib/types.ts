@@ -233,7 +233,8 @@ export interface Derivation {
   value: number;
   formula: string;
   latex: string;
-  operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'mean';
+  /** Of the page's own: `shares` are a sum in per cent, `steps` come one after another and are not added up. */
+  operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'mean' | 'shares' | 'steps';
   terms: DerivationTerm[];
   count: number;
   rest: number;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endsOfWord, lensRowName, pointName, repeatedWord, sharedWords, shortPointName, wordAt } from './words';
+import { endsOfWord, holdsWord, lensRowName, placesToCompare, pointName, repeatedWord, sharedWords, shortPointName, wordAt } from './words';
 
 const tokens = (...texts: string[]) => texts.map((text, id) => ({ id, text }));
 
@@ -34,4 +34,15 @@ it('names points and rows', () => {
   expect(shortPointName('blocks.1.hook_resid_mid')).toBe('1 att');
   expect(lensRowName('3_pre')).toBe('after block 2');
   expect(lensRowName('final_post')).toBe('output');
+});
+
+describe('what is compared', () => {
+  it('is the first place of every text before the second of any', () => {
+    expect(placesToCompare([[1, 5, 9], [2, 7], [4]], 4)).toEqual([{ text: 0, position: 1 }, { text: 0, position: 5 }, { text: 1, position: 2 }, { text: 2, position: 4 }]);
+    expect(placesToCompare([[], [3]], 4)).toEqual([{ text: 1, position: 3 }]);
+  });
+
+  it('is a whole word, whatever its case', () => {
+    expect([holdsWord('A Mole, here', 'mole'), holdsWord('molecules', 'mole'), holdsWord('anything', '')]).toEqual([true, false, false]);
+  });
 });

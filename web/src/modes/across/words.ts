@@ -64,6 +64,19 @@ export function shortPointName(point: string): string {
   return found[2] === 'mid' ? `${found[1]} att` : `${found[1]} out`;
 }
 
+/**
+ * Which of a word's places are compared, `most` at the most: the first of every text before the second of any.
+ * `ends` are the places text by text.
+ */
+export function placesToCompare(ends: number[][], most: number): { text: number; position: number }[] {
+  const all = ends.flatMap((places, text) => places.map((position, turn) => ({ text, position, turn })));
+  const kept = all.sort((a, b) => a.turn - b.turn || a.text - b.text).slice(0, most);
+  return kept.sort((a, b) => a.text - b.text || a.turn - b.turn).map(({ text, position }) => ({ text, position }));
+}
+
+/** Whether `word` stands in the text, whatever its case. */
+export const holdsWord = (text: string, word: string): boolean => word !== '' && (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).some((one) => one === word.toLowerCase());
+
 /** A point of the residual stream in words. */
 export function pointName(point: string): string {
   if (point === 'hook_embed') return 'token embedding';

@@ -52,17 +52,24 @@ export interface Part {
   /** How the count comes about, such as "12,288 × 128 × 96 heads × 96 blocks". */
   factors: [number, string][];
   parameters: number;
+  /** Multiplications and additions for one token, in a full context's mean. */
+  work: number;
   what: string;
 }
 
-/** Every parameter in exactly one part; the counts are the server's. */
+/** Bytes of a parameter as it is trained: f32. */
+export const parameterBytes = 4;
+
+/** Every parameter in exactly one part; the counts are the server's. Parts without parameters do work only. */
 export function partsOf(count: ParameterCount, shape: Shape): Part[] {
   const width = channels(shape);
   const { layers, heads, head_size, feed_forward, vocabulary, context } = shape;
   const inHeads = (one: number) => one * heads * layers;
   const ofHeads: [number, string][] = [[heads, 'heads'], [layers, 'blocks']];
   const half = count.feed_forward_total / 2;
-  const parts: Part[] = [
+  // Each number of a matrix is multiplied and added once a token; rows of a table are only looked up.
+  const matrices = new Set(['query', 'key', 'value', 'output', 'up', 'down', 'head']);
+  const parts: Omit<Part, 'work'>[] = [
     { id: 'embedding', name: 'Token table', group: 'words', factors: [[vocabulary, 'tokens'], [width, 'channels']], parameters: count.embedding, what: 'one row for each token' },
     { id: 'position', name: 'Position table', group: 'words', factors: [[context, 'positions'], [width, 'channels']], parameters: count.position, what: 'one row for each place in the text' },
     { id: 'query', name: 'Query', group: 'attention', factors: [[width, 'channels'], [head_size, 'head size'], ...ofHeads], parameters: inHeads(count.per_head.query), what: 'what is each word looking for?' },
@@ -75,5 +82,8 @@ export function partsOf(count: ParameterCount, shape: Shape): Part[] {
     { id: 'norms', name: 'Norms', group: 'rest', factors: [], parameters: count.norms, what: 'a gain and a shift for each channel' },
     { id: 'head', name: 'Last table', group: 'words', factors: [[width, 'channels'], [vocabulary, 'tokens']], parameters: count.head, what: 'from the stream to a score for each token' },
   ];
-  return parts.filter(({ parameters }) => parameters > 0);
+  const worked: Part[] = parts.map((part) => ({ ...part, work: matrices.has(part.id) ? 2 * part.parameters : 0 }));
+  const between: Part = { id: 'between', name: 'Between words', group: 'attention', factors: [], parameters: 0, work: 2 * layers * width * context, what: 'scores and shares of all earlier words; half the context on average' };
+  const again: Part = { id: 'again', name: 'Token table again', group: 'words', factors: [], parameters: 0, work: count.head > 0 ? 0 : 2 * vocabulary * width, what: 'from the stream to a score for each token' };
+  return [...worked, between, again].filter(({ parameters, work }) => parameters > 0 || work > 0);
 }

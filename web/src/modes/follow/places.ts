@@ -21,6 +21,15 @@ export function normalized(layer: number, part: 'ln1' | 'ln2', position: number)
   return (index) => ({ point: `blocks.${layer}.${part}.hook_normalized`, layer, position, index });
 }
 
+/** What the stream is divided by before it is read. */
+export function spread(layer: number, part: 'ln1' | 'ln2', position: number): NumberPlace {
+  return { point: `blocks.${layer}.${part}.hook_scale`, layer, position, index: 0 };
+}
+
+export function finalSpread(position: number): NumberPlace {
+  return { point: 'ln_final.hook_scale', position, index: 0 };
+}
+
 export function finalNormalized(position: number): At {
   return (index) => ({ point: 'ln_final.hook_normalized', position, index });
 }
@@ -59,6 +68,12 @@ export function share(answers: WalkAnswer[], answer: WalkAnswer): Derivation {
   const others = answers.filter((other) => !other.masked && other !== answer).sort((a, b) => b.share - a.share);
   const terms = [answer, ...others].map((one) => ({ label: tokenText(one.token), left: one.score, right: null, value: one.share }));
   return { name: 'share', value: answer.share, formula: 'a = exp(s) / Σ exp(s)', latex: 'a=\\frac{e^{s}}{\\sum_k e^{s_k}}', operation: 'softmax', terms, count: terms.length, rest: 0, bias: null };
+}
+
+/** Several keys' shares together, the largest first. */
+export function sharesOf(name: string, answers: WalkAnswer[]): Derivation {
+  const terms = [...answers].sort((a, b) => b.share - a.share).map(({ token, share }) => ({ label: tokenText(token), left: null, right: null, value: share }));
+  return { name, value: terms.reduce((sum, { value }) => sum + value, 0), formula: 'Σ a', latex: '\\sum_s a_s', operation: 'shares', terms, count: terms.length, rest: 0, bias: null };
 }
 
 /** What one key's value brings to the output's number `index`. */

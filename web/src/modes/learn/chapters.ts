@@ -18,7 +18,7 @@ export const chapters: Chapter[] = [
   {
     id: 'tokens',
     title: 'Tokens: the letters of the machine',
-    example: 'mole',
+    example: 'mole-animal',
     plain: [
       'A model cannot read letters. Before anything else, your sentence is cut into *tokens*: pieces that occurred often in the texts it learned from. A common word is one piece; a rare one falls into several.',
       'Each piece has a number, its place in a long list. From here on the model sees only these numbers. The little mark ␣ is a space: it belongs to the word that follows it.',
@@ -31,7 +31,7 @@ export const chapters: Chapter[] = [
   {
     id: 'embeddings',
     title: 'Embeddings: a place in a space of meanings',
-    example: 'mole',
+    example: 'mole-animal',
     plain: [
       'A number in a list means nothing by itself. So the model looks up a row of a big table: for each token, a list of values that it has learned. Think of it as a *place* in a space with very many directions. Tokens that are used alike end up near each other.',
       'A second table says *where* in the text the token stands. The two rows are added. Without that, “dog bites man” and “man bites dog” would be the same heap of words.',
@@ -44,7 +44,7 @@ export const chapters: Chapter[] = [
   {
     id: 'head',
     title: 'One head: how a word looks around',
-    example: 'mole',
+    example: 'mole-chemistry',
     plain: [
       'The word “mole” can be an animal, a mark on the skin or an amount of substance. Which one is meant stands elsewhere in the text. *Attention* fetches it.',
       'Each word asks a question, its *query*. Each word holds up a sign, its *key*. Where question and sign point the same way, their product is large. Softmax turns these products into shares that add up to 100 %.',
@@ -60,7 +60,7 @@ export const chapters: Chapter[] = [
   {
     id: 'mask',
     title: 'The mask: no peeking ahead',
-    example: 'creature',
+    example: 'adjectives',
     plain: [
       'The model is to guess the next word, so no word may look at what comes after it. Before the softmax, all scores towards later words are set to minus infinity; their share becomes exactly zero.',
       'That is why the picture is a triangle. The first word can only look at itself. The last one sees everything.',
@@ -73,7 +73,7 @@ export const chapters: Chapter[] = [
   {
     id: 'heads',
     title: 'Many heads: many questions at once',
-    example: 'creature',
+    example: 'two-creatures',
     plain: [
       'One head can ask one kind of question. So each block has several, side by side, each with its own small matrices. One may watch for the adjective of a noun, another for who did it, a third just for the word before.',
       'Nobody told them what to watch for. They found it, because it helped to guess the next word.',
@@ -86,7 +86,7 @@ export const chapters: Chapter[] = [
   {
     id: 'block',
     title: 'The block: gather, then think',
-    example: 'creature',
+    example: 'adjectives',
     plain: [
       'A block has two halves. In the first, words talk to each other: that is attention. In the second, each word thinks for itself: *feed-forward*, a large number of neurons, each of which asks one question and writes one note.',
       'Neither half replaces anything. Each *adds* to what is there. You can picture a stream flowing through the model, to which every part contributes a little.',
@@ -103,7 +103,7 @@ export const chapters: Chapter[] = [
   {
     id: 'depth',
     title: 'Depth: the guess sharpens',
-    example: 'murderer',
+    example: 'mystery',
     plain: [
       'One block after the other adds to the stream. The first ones settle simple things: which letters belong together, which word is near. Later ones can build on what earlier ones found.',
       'There is a trick to watch it happen: stop after some block and ask the model for its guess right there. Early guesses are wild. Layer by layer they become certain.',
@@ -118,7 +118,7 @@ export const chapters: Chapter[] = [
   {
     id: 'training',
     title: 'Training: from surprise to sense',
-    example: 'creature',
+    example: 'two-creatures',
     plain: [
       'At the start all tables and matrices are random, and so are the guesses. Training shows the model a text and asks at every word: how surprised were you by what came next?',
       'The *surprise* is the negative logarithm of the chance that it gave to the true next word. Sure and right: zero. Caught out: large. The average over all words is the *loss*.',

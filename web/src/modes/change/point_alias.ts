@@ -1,0 +1,64 @@
+// What people call a point, and its full name: resid_post1, L1.resid_post, block 1 mlp, h.1.attn, ("q", 2), ln_f.
+
+import { isPart, pointNames } from './points';
+
+/** What stands behind "blocks.l." for the short names, and for those of other libraries. */
+const inBlock: Record<string, string> = {
+  resid_pre: 'hook_resid_pre', resid_mid: 'hook_resid_mid', resid_post: 'hook_resid_post', resid: 'hook_resid_post', stream: 'hook_resid_post',
+  attn_out: 'hook_attn_out', attention_out: 'hook_attn_out', attention: 'hook_attn_out', self_attn: 'hook_attn_out',
+  mlp_out: 'hook_mlp_out', mlp: 'hook_mlp_out', ffn: 'hook_mlp_out', ffn_out: 'hook_mlp_out', feed_forward: 'hook_mlp_out',
+  q: 'attn.hook_q', query: 'attn.hook_q', queries: 'attn.hook_q', k: 'attn.hook_k', key: 'attn.hook_k', keys: 'attn.hook_k', v: 'attn.hook_v', value: 'attn.hook_v', values: 'attn.hook_v', z: 'attn.hook_z',
+  pattern: 'attn.hook_pattern', attn_pattern: 'attn.hook_pattern', attn_weights: 'attn.hook_pattern', attn_probs: 'attn.hook_pattern',
+  scores: 'attn.hook_attn_scores', attn_scores: 'attn.hook_attn_scores', attn_logits: 'attn.hook_attn_scores',
+  pre: 'mlp.hook_pre', mlp_pre: 'mlp.hook_pre', post: 'mlp.hook_post', mlp_post: 'mlp.hook_post', mlp_act: 'mlp.hook_post', act: 'mlp.hook_post', neurons: 'mlp.hook_post',
+  ln1: 'ln1.hook_normalized', ln_1: 'ln1.hook_normalized', ln1_normalized: 'ln1.hook_normalized', ln1_scale: 'ln1.hook_scale',
+  ln2: 'ln2.hook_normalized', ln_2: 'ln2.hook_normalized', ln2_normalized: 'ln2.hook_normalized', ln2_scale: 'ln2.hook_scale',
+};
+const outside: Record<string, string> = {
+  embed: 'hook_embed', wte: 'hook_embed', token_embed: 'hook_embed', tok_embed: 'hook_embed', pos_embed: 'hook_pos_embed', wpe: 'hook_pos_embed',
+  ln_final: 'ln_final.hook_normalized', ln_f: 'ln_final.hook_normalized', final_norm: 'ln_final.hook_normalized', normalized: 'ln_final.hook_normalized', ln_final_normalized: 'ln_final.hook_normalized',
+  ln_final_scale: 'ln_final.hook_scale', scale: 'ln_final.hook_scale',
+};
+
+/** One spelling: without "hook_", quotes and brackets, words joined by one underscore each. */
+const spelt = (name: string): string => name.toLowerCase().replace(/hook_|["'()[\]]/g, '').replace(/[\s.,/:-]+/g, '_').replace(/^_+|_+$/g, '');
+const inBlockPoint = (name: string): string | undefined => inBlock[name] ?? inBlock[name.replace(/^attn_/, '')];
+
+/** The full name of what was typed, with * for the block where none was named; what is not known stays as it is. */
+export function resolvePoint(typed: string, layers: number): string {
+  const name = typed.trim();
+  if (name.includes('*') || pointNames(layers).includes(name)) return name;
+  if (isPart(name.toUpperCase().replace(/\.(ATTN|MLP)$/, (half) => half.toLowerCase()))) return name.replace(/^l/, 'L').replace(/(\d)([hn])(\d)/, (_, layer, unit, index) => `${layer}${unit.toUpperCase()}${index}`);
+  const plain = spelt(name);
+  const [, layerBefore, after] = /^(?:transformer_|model_)?(?:blocks?|layers?|h|l)_?(\d+)(?:_(.+))?$/.exec(plain) ?? [];
+  if (layerBefore !== undefined) {
+    const point = after === undefined ? 'hook_resid_post' : after === 'attn' ? 'hook_attn_out' : inBlockPoint(after);
+    return point ? `blocks.${layerBefore}.${point}` : name;
+  }
+  if (outside[plain]) return outside[plain];
+  const whole = inBlockPoint(plain);
+  if (whole) return `blocks.*.${whole}`;
+  const [, before, layerAfter] = /^(.+?)_?(\d+)$/.exec(plain) ?? [];
+  const point = before === undefined ? undefined : before === 'attn' ? 'hook_attn_out' : inBlockPoint(before);
+  return point ? `blocks.${layerAfter}.${point}` : name;
+}
+
+export type Resolved = { point: string; problem: null } | { point: null; problem: string };
+
+/** One whole point, as adding a vector needs it; parts of the model are taken as what they add. */
+export function resolveOnePoint(typed: string, layers: number): Resolved {
+  const point = resolvePoint(typed, layers);
+  const [, layer, rest] = /^L(\d+)(.*)$/.exec(point) ?? [];
+  if (layer !== undefined) {
+    const added: Record<string, string> = { '': 'hook_resid_post', '.attn': 'hook_attn_out', '.mlp': 'hook_mlp_out' };
+    if (added[rest]) return resolveOnePoint(`blocks.${layer}.${added[rest]}`, layers);
+    return { point: null, problem: `A vector is added to a whole point, and “${typed.trim()}” is a part of one: take blocks.${layer}.attn.hook_z for what the heads put out, or blocks.${layer}.hook_attn_out for what attention adds.` };
+  }
+  if (point.includes('*')) {
+    const one = point.replace('*', String(Math.min(1, layers - 1)));
+    return { point: null, problem: `“${typed.trim()}” is in every block, and a vector is added at one: say which, such as ${one}.` };
+  }
+  const [, block] = /^blocks\.(\d+)\./.exec(point) ?? [];
+  if (block !== undefined && Number(block) >= layers) return { point: null, problem: `There is no block ${block}: this model has blocks 0 to ${layers - 1}.` };
+  return { point, problem: null };
+}
