@@ -8,13 +8,17 @@
 namespace heed {
 namespace {
 
-// Enough rows to keep the matrix products efficient, few enough to keep the logits small: 16 M
-// floats are 64 MiB.
-constexpr std::int64_t chunk_elements = std::int64_t{1} << 24;
+// Enough rows to keep the matrix products efficient (with every chunk they pack the projection and
+// add to its gradient), few enough to keep the logits small: 64 M floats are 256 MiB.
+constexpr std::int64_t chunk_elements = std::int64_t{1} << 26;
 constexpr std::int64_t most_chunk_rows = 4096;
 
-std::int64_t chunk_rows(std::int64_t vocabulary_size) {
-  return std::clamp<std::int64_t>(chunk_elements / vocabulary_size, 16, most_chunk_rows);
+// Of passes of `rows` rows: equal chunks, but for the last.
+std::int64_t chunk_rows(std::int64_t vocabulary_size, std::int64_t rows) {
+  const std::int64_t most =
+      std::clamp<std::int64_t>(chunk_elements / vocabulary_size, 16, most_chunk_rows);
+  const std::int64_t chunks = std::max<std::int64_t>((rows + most - 1) / most, 1);
+  return (rows + chunks - 1) / chunks;
 }
 
 }  // namespace
@@ -25,11 +29,10 @@ LossSum& LossSum::operator+=(const LossSum& other) {
   return *this;
 }
 
-VocabularyLoss::VocabularyLoss(std::int64_t vocabulary_size)
-    : rows_(chunk_rows(vocabulary_size)), vocabulary_size_(vocabulary_size) {}
+VocabularyLoss::VocabularyLoss(std::int64_t vocabulary_size) : vocabulary_size_(vocabulary_size) {}
 
 std::int64_t VocabularyLoss::bytes_needed(std::int64_t vocabulary_size, std::int64_t rows) {
-  return std::min(rows, chunk_rows(vocabulary_size)) * vocabulary_size *
+  return chunk_rows(vocabulary_size, rows) * vocabulary_size *
          static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -37,13 +40,13 @@ template <class Chunk>
 LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> targets,
                                   View<float> losses, Chunk&& chunk) {
   const std::int64_t rows = x.extent(0);
-  const std::int64_t wanted = std::min(rows, rows_);
-  if (!logits_.present() || logits_.shape()[0] < wanted) {
-    logits_ = Tensor<float>(Shape{wanted, vocabulary_size_});
+  const std::int64_t most = chunk_rows(vocabulary_size_, rows);
+  if (!logits_.present() || logits_.shape()[0] < most) {
+    logits_ = Tensor<float>(Shape{most, vocabulary_size_});
   }
   LossSum total;
-  for (std::int64_t begin = 0; begin < rows; begin += rows_) {
-    const std::int64_t end = std::min(begin + rows_, rows);
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    const std::int64_t end = std::min(begin + most, rows);
     const View<float> chunk_losses = losses.slice(0, begin, end);
     chunk(begin, end, logits_.view().slice(0, 0, end - begin), chunk_losses);
     for (std::int64_t row = begin; row < end; ++row) {

@@ -47,7 +47,6 @@ class VocabularyLoss {
   LossSum in_chunks(View<const float> x, View<const std::int32_t> targets, View<float> losses,
                     Chunk&& chunk);
 
-  std::int64_t rows_;  // of a chunk
   std::int64_t vocabulary_size_;
   Tensor<float> logits_;  // (rows, V)
 };

@@ -27,7 +27,7 @@ constexpr std::int64_t step_pairs = step_inner / 2;
 constexpr std::int64_t line_bytes = 64;  // of a cache
 
 // Operands lie in many short stretches, which are asked for this early.
-constexpr std::int64_t rows_ahead = 16;
+constexpr std::int64_t rows_ahead = 24;
 constexpr std::int64_t steps_ahead = 4;
 
 std::int64_t pairs_of(std::int64_t inner) { return (inner + 1) / 2; }
@@ -37,9 +37,9 @@ HEED_INLINE __mmask16 first(std::int64_t count) {
   return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(count, 0, lanes)) - 1);
 }
 
-// What becomes of 16 numbers: themselves, to be rounded; or three parts, of which the first two
-// have no more bits than bf16 (rounded to nearest, halves away from zero) and the last is still to
-// be rounded.
+// What becomes of 16 numbers: themselves, to be rounded; or three parts that bf16 holds, the first
+// two rounded to nearest, halves away from zero. What they leave of a number's 24 bits are at most
+// 7, so that nothing is lost but what is denormal.
 template <int parts>
 struct Split {
   __m512 part[parts];
@@ -62,8 +62,13 @@ HEED_INLINE Split<parts> split(__m512 x) {
   return result;
 }
 
-// 16 pairs (low, high) of bf16 from two vectors of f32.
+// 16 pairs (low, high) of bf16 from two vectors of f32 that a Split left: rounded, or as they are.
+template <int parts>
 HEED_INLINE __m512i pairs(__m512 low, __m512 high) {
+  if constexpr (parts > 1) {
+    return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(_mm512_castps_si512(low), 16),
+                                   _mm512_castps_si512(high));
+  }
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -100,14 +105,14 @@ void pair_rows(const float* from, std::int64_t from_stride, std::int64_t count, 
     const float* odd = even + from_stride;
     for (std::int64_t c = 0; c < count; c += lanes) {
       const __mmask16 mask = first(count - c);
-      __builtin_prefetch(even + c + rows_ahead * from_stride);
-      __builtin_prefetch(odd + c + rows_ahead * from_stride);
+      __builtin_prefetch(even + c + rows_ahead * from_stride, 0, 2);
+      __builtin_prefetch(odd + c + rows_ahead * from_stride, 0, 2);
       const auto low = split<parts>(_mm512_maskz_loadu_ps(mask, even + c));
       const auto high =
           split<parts>(k + 1 < inner ? _mm512_maskz_loadu_ps(mask, odd + c) : _mm512_setzero_ps());
       for (int p = 0; p < parts; ++p) {
         _mm512_mask_storeu_epi32(to + pair_offset<parts>(k / 2, p, to_stride) + c, mask,
-                                 pairs(low.part[p], high.part[p]));
+                                 pairs<parts>(low.part[p], high.part[p]));
       }
     }
   }

@@ -31,6 +31,13 @@ bool reads_in_place(const Product& product, const ProductKernels& kernels) {
                                             product.prepared_b->format() == WeightFormat::bf16);
 }
 
+// The `index`-th of `count` equal parts.
+std::span<const std::byte> part(std::span<const std::byte> whole, std::int64_t index,
+                                std::int64_t count) {
+  const std::size_t size = whole.size() / static_cast<std::size_t>(count);
+  return whole.subspan(size * static_cast<std::size_t>(index), size);
+}
+
 // One thread's share of a product.
 class Worker {
  public:
@@ -150,23 +157,37 @@ class Worker {
     }
   }
 
-  // `next` is asked for bit by bit, with every row of tiles a part.
-  void multiply_block(const Rectangle& block, const std::byte* b, std::span<const std::byte> next,
+  // The panel of A under that of row `r` of a block of `rows` rows.
+  std::span<const std::byte> rows_below(std::int64_t r, std::int64_t rows,
+                                        std::int64_t depth) const {
+    r += kernels_.rows;
+    if (r >= rows) return {};
+    const std::int64_t count = std::min(kernels_.rows, rows - r);
+    return {packed_a_ + kernels_.panel_bytes(r, depth),
+            static_cast<std::size_t>(kernels_.panel_bytes(count, depth))};
+  }
+
+  // What is read soon is asked for bit by bit: the panel of B behind this block, where those are
+  // read in place, with every row of tiles a part; else the panel of A below, with every tile.
+  void multiply_block(const Rectangle& block, const std::byte* b, std::span<const std::byte> behind,
                       std::int64_t k, std::int64_t depth) const {
-    const std::size_t part =
-        next.size() / static_cast<std::size_t>(divide_up(block.rows, kernels_.rows));
-    for (std::int64_t r = 0; r < block.rows; r += kernels_.rows) {
-      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
+    const std::int64_t down = divide_up(block.rows, kernels_.rows);
+    const std::int64_t across = divide_up(block.columns, kernels_.columns);
+    for (std::int64_t i = 0; i < down; ++i) {
+      const std::int64_t r = i * kernels_.rows;
+      const std::span<const std::byte> below =
+          in_place_ ? std::span<const std::byte>{} : rows_below(r, block.rows, depth);
+      for (std::int64_t j = 0; j < across; ++j) {
+        const std::int64_t c = j * kernels_.columns;
         ProductTile tile = tile_at({.row = block.row + r,
                                     .rows = std::min(kernels_.rows, block.rows - r),
                                     .column = block.column + c,
                                     .columns = std::min(kernels_.columns, block.columns - c)},
                                    packed_a_ + kernels_.panel_bytes(r, depth),
                                    b + kernels_.panel_bytes(c, depth), k, depth);
-        tile.next = next.first(part);
+        tile.next = in_place_ ? part(behind, i, down) : part(below, j, across);
         kernels_.multiply_tile(tile);
       }
-      next = next.subspan(part);
     }
   }
 

@@ -27,31 +27,47 @@ constexpr std::int64_t part_of_b = 2 * tile_words;           // of a panel, for 
 
 // Panels of A are blocks of 16 rows, each (inner/32, parts, 16, 32).
 template <int parts>
-void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panel) {
-  auto* to = static_cast<std::uint32_t*>(panel);
+void pack_rows_of_a(const ProductOperand& a, const PanelRange& range, std::uint32_t* to) {
+  // What is asked for early: the same rows further on, or the first numbers of those below.
+  constexpr std::int64_t ahead = steps_ahead * step_inner;
+  const std::int64_t to_rows_below = tile_rows * a.stride + ahead - range.inner;
   for (std::int64_t r = 0; r < range.count; r += tile_rows) {
     const std::int64_t rows = std::min(tile_rows, range.count - r);
     for (std::int64_t k = 0; k < range.inner; k += step_inner, to += parts * tile_words) {
       const std::int64_t depth = std::min(step_inner, range.inner - k);
-      if (!a.transposed) {
-        const float* from = a.data + (range.first + r) * a.stride + range.k + k;
-        for (std::int64_t i = 0; i < tile_rows; ++i) {
-          const float* const ahead = from + i * a.stride + steps_ahead * step_inner;
-          __builtin_prefetch(ahead);
-          __builtin_prefetch(ahead + lanes);
-          const TwoVectors two = i < rows ? load_two(from + i * a.stride, depth)
-                                          : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
-          const auto low = split<parts>(two.low), high = split<parts>(two.high);
-          for (int p = 0; p < parts; ++p) {
-            _mm512_store_si512(to + p * tile_words + i * lanes,
-                               neighbours(low.part[p], high.part[p]));
-          }
+      const float* from = a.data + (range.first + r) * a.stride + range.k + k;
+      const std::int64_t to_ahead = k + ahead < range.inner ? ahead : to_rows_below;
+      for (std::int64_t i = 0; i < tile_rows; ++i) {
+        const float* const soon = from + i * a.stride + to_ahead;
+        __builtin_prefetch(soon);
+        __builtin_prefetch(soon + lanes);
+        const TwoVectors two = i < rows ? load_two(from + i * a.stride, depth)
+                                        : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
+        const auto low = split<parts>(two.low), high = split<parts>(two.high);
+        for (int p = 0; p < parts; ++p) {
+          _mm512_store_si512(to + p * tile_words + i * lanes,
+                             neighbours(low.part[p], high.part[p]));
         }
-        continue;
       }
+    }
+  }
+}
+
+// Of the transpose: 32 of its rows at a time, from end to end, as memory likes to be read. A row is
+// asked for some lines early, and for the second level: rows often lie a multiple of 4 KiB apart,
+// and of those the first level keeps no more than twelve.
+template <int parts>
+void pack_columns_of_a(const ProductOperand& a, const PanelRange& range, std::uint32_t* panels) {
+  constexpr std::int64_t ahead = 8 * lanes;
+  const std::int64_t panel = divide_up(range.inner, step_inner) * parts * tile_words;
+  for (std::int64_t k = 0; k < range.inner; k += step_inner) {
+    const std::int64_t depth = std::min(step_inner, range.inner - k);
+    std::uint32_t* to = panels + k / step_inner * parts * tile_words;
+    for (std::int64_t r = 0; r < range.count; r += tile_rows, to += panel) {
+      const std::int64_t rows = std::min(tile_rows, range.count - r);
       const float* from = a.data + (range.k + k) * a.stride + range.first + r;
       const auto row = [&](std::int64_t index) __attribute__((always_inline)) {
-        __builtin_prefetch(from + (index + step_inner) * a.stride);
+        __builtin_prefetch(from + index * a.stride + ahead, 0, 2);
         return split<parts>(index < depth
                                 ? _mm512_maskz_loadu_ps(first(rows), from + index * a.stride)
                                 : _mm512_setzero_ps());
@@ -59,7 +75,7 @@ void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panel) 
       __m512i block[parts][16];
       for (int i = 0; i < lanes; ++i) {
         const auto low = row(2 * i), high = row(2 * i + 1);
-        for (int p = 0; p < parts; ++p) block[p][i] = pairs(low.part[p], high.part[p]);
+        for (int p = 0; p < parts; ++p) block[p][i] = pairs<parts>(low.part[p], high.part[p]);
       }
       for (int p = 0; p < parts; ++p) {
         transpose16(block[p]);
@@ -69,6 +85,12 @@ void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panel) 
       }
     }
   }
+}
+
+template <int parts>
+void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panels) {
+  (a.transposed ? pack_columns_of_a<parts>
+                : pack_rows_of_a<parts>)(a, range, static_cast<std::uint32_t*>(panels));
 }
 
 void begin_tiles() {
