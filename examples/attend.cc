@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
             most = key;
           }
         }
-        std::cout << "head " << layer << "." << head << " looks at token " << most << " '"
+        std::cout << "L" << layer << "H" << head << " looks at token " << most << " '"
                   << model.decode({&tokens[most], 1}) << "' with weight "
                   << attention.weight(layer, head, last, most) << "\n";
       }

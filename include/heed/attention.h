@@ -36,7 +36,8 @@ struct HeadSummary {
 enum class AttentionValues { pattern, scores };
 enum class Pooling { mean, max };
 
-// A rectangle of one head's (T, T) plane, reduced. Beyond the plane a rectangle is cut off.
+// A rectangle of one head's (T, T) plane, queries by keys, ends not included, reduced. Beyond the
+// plane a rectangle is cut off; an empty one is refused.
 struct AttentionRegion {
   std::int64_t layer = 0;
   std::int64_t head = 0;
@@ -66,6 +67,8 @@ struct AttendedPosition {
   float weight = 0;
 };
 
+// What Model::read_attention read: queries, keys and a number a row. Functions that are const may
+// be called by several threads at once; tile() and prepare() by one at a time, beside them.
 class AttentionReader {
  public:
   using Tile = AttentionMapTile;
@@ -79,18 +82,25 @@ class AttentionReader {
   AttentionReader& operator=(AttentionReader&&) noexcept;
   ~AttentionReader();
 
-  std::int64_t positions() const;
-  std::int64_t levels() const;  // of the map; the last is a single tile
+  std::int64_t positions() const;  // T
+  std::int64_t levels() const;     // of the map; the last is a single tile
 
   // Begins to make the coarse levels of a head's pattern on a thread of its own; tile() waits for
   // what it needs. The levels of the heads used last are kept, up to about half a GiB of them.
   void prepare(std::int64_t layer, std::int64_t head);
 
-  // All of these throw Error{invalid_argument} for what does not exist.
+  // All of these throw Error{invalid_argument} for what does not exist. Tiles have up to 256 × 256
+  // cells, a region ⌈queries / pool⌉ × ⌈keys / pool⌉: a row a query, a column a key. A mean of the
+  // pattern counts masked weights as the zeros that they are; one of scores (divided by √D) leaves
+  // them out, and is −∞ where all are masked.
   Cells tile(const Tile& tile);
   Cells region(const AttentionRegion& region) const;
+
+  // (T) weights: of one query, 0 for later keys; for one key, 0 of earlier queries.
   std::vector<float> row(std::int64_t layer, std::int64_t head, std::int64_t query) const;
   std::vector<float> column(std::int64_t layer, std::int64_t head, std::int64_t key) const;
+
+  // The `count` largest of a row or a column, or as many as there are, the largest first.
   std::vector<AttendedPosition> most_attended(std::int64_t layer, std::int64_t head,
                                               std::int64_t query, std::size_t count) const;
   std::vector<AttendedPosition> most_attending(std::int64_t layer, std::int64_t head,

@@ -89,7 +89,8 @@ struct Edit {
   std::int64_t first_position = 0;
 };
 
-// A model under edits. Borrows the model. Several threads may ask it at once.
+// A model under edits. Borrows the model, which must outlive it (and may be moved). Several threads
+// may ask it at once.
 class EditedModel {
  public:
   // Throws Error{invalid_argument}, with what there is, for a place that the model does not have, a

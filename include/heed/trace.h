@@ -1,11 +1,11 @@
 // Seeing inside a model: any points of a pass as named arrays, a part of them, within a budget.
 //
-//   heed::TraceRequest request{.points = {"blocks.*.hook_resid_pre", "pattern5"}, .positions =
-//   {-1}}; heed::Trace trace = model.trace(tokens, request); for (const
-//   heed::TracedArray& array : trace.arrays) { ... }
+//   heed::TraceRequest request{.points = {"blocks.*.hook_resid_pre", "pattern5"}};
+//   heed::Trace trace = model.trace(tokens, request);
+//   for (const heed::TracedArray& array : trace.arrays) { ... }
 //
-// Names and shapes are those of TransformerLens; docs/microscope.md lists them. Letters: B batch, T
-// positions, S memory, C channels, H heads, D head size, F neurons.
+// Names and shapes are those of TransformerLens; docs/notation.md lists them. Letters: B batch
+// (here 1), T positions, S memory, C channels, H heads, D head size, F neurons.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,9 @@ struct Trace {
   std::vector<TracedArray> arrays;   // in the order of a pass, gradients last
   std::vector<std::int32_t> tokens;  // that were read, sequence by sequence; generated ones too
 
-  const TracedArray* find(std::string_view name) const;
-  const TracedArray& at(std::string_view name) const;  // throws Error{not_found}
+  // By the full name ("blocks.5.hook_resid_pre"). Both point into this trace.
+  const TracedArray* find(std::string_view name) const;  // null where it was not traced
+  const TracedArray& at(std::string_view name) const;    // throws Error{not_found}
 };
 
 // What gradients are taken of: a sum of logits, such as those of two answers with weights 1 and −1,

@@ -11,14 +11,6 @@
 #include "model/parameter_count.h"
 
 namespace heed {
-namespace {
-
-std::vector<float> to_vector(std::span<const float> values) {
-  return {values.begin(), values.end()};
-}
-
-}  // namespace
-
 Model::Model(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
@@ -81,20 +73,6 @@ Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
   return attention;
 }
 
-std::vector<Model::Values> Model::trace(std::span<const std::int32_t> tokens,
-                                        const std::vector<std::string>& names) const {
-  const Gpt& gpt = parts_->model.gpt;
-  const Capture capture = heed::trace(gpt, tokens, Capture(names, gpt.config().layers).sites());
-  std::vector<Values> traced;
-  for (const Site& site : capture.sites()) {
-    const Tensor<float>& values = capture.at(site);
-    traced.push_back({.name = site_name(site),
-                      .shape = {values.shape().begin(), values.shape().end()},
-                      .values = to_vector(values.span())});
-  }
-  return traced;
-}
-
 AttentionReader Model::read_attention(std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) const {
   return AttentionReader::read(parts_->model.gpt, tokens, layers);
@@ -114,9 +92,6 @@ Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t
   return heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request);
 }
 
-void set_threads(int count) {
-  require(count >= 1, ErrorCode::invalid_argument, "{} threads are fewer than 1", count);
-  set_thread_count(count);
-}
+void set_threads(int count) { set_thread_count(count); }
 
 }  // namespace heed

@@ -26,6 +26,9 @@ SamplingOptions sampling_options(const Model::Sampling& sampling) {
 std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
                                Editor* editor) {
   require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  const std::int64_t context = model.gpt.config().context;
+  require(std::ssize(tokens) <= context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}", tokens.size(), context);
   Session session(model.gpt, std::ssize(tokens));
   session.set_editor(editor);
   const std::span<const float> logits = session.feed(tokens);

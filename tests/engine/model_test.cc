@@ -79,10 +79,10 @@ TEST_F(ModelTest, AttentionRowsSumToOne) {
 }
 
 TEST_F(ModelTest, TracesPointsByName) {
-  const auto values = model.trace(tokens, {"blocks.*.attn.hook_z"});
-  ASSERT_EQ(values.size(), 2U);
-  EXPECT_EQ(values[1].name, "blocks.1.attn.hook_z");
-  EXPECT_THAT(values[1].shape, ::testing::ElementsAre(1, std::ssize(tokens), 3, 8));
+  const Trace trace = model.trace(tokens, {.points = {"blocks.*.attn.hook_z"}});
+  ASSERT_EQ(trace.arrays.size(), 2U);
+  EXPECT_EQ(trace.arrays[1].name, "blocks.1.attn.hook_z");
+  EXPECT_THAT(trace.arrays[1].shape, ::testing::ElementsAre(1, std::ssize(tokens), 3, 8));
 }
 
 TEST_F(ModelTest, SaysWhatIsWrong) {

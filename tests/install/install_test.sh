@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a build into an empty prefix, builds examples/ against it as a stranger would, and runs
-# examples/version.cc. Arguments: cmake, build directory, source directory, version, C++ compiler,
-# compiler flags.
+# examples/version.cc and examples/first_look.cc, which the README shows. Arguments: cmake, build
+# directory, source directory, version, C++ compiler, compiler flags.
 set -euo pipefail
 cmake=$1 build=$2 source=$3 version=$4 compiler=$5 flags=$6
 
@@ -25,5 +25,17 @@ said=$("$place/build/version")
 expected="heed $version, not_found"
 if [ "$said" != "$expected" ]; then
   echo "examples/version.cc printed '$said' instead of '$expected'" >&2
+  exit 1
+fi
+
+# The README shows all of first_look.cc but its first line, and what it begins to print.
+if ! diff <(tail -n +2 "$source/examples/first_look.cc") \
+    <(awk '/^```cpp/ {shown = 1; next} /^```/ {shown = 0} shown' "$source/README.md"); then
+  echo "the README's program is not examples/first_look.cc" >&2
+  exit 1
+fi
+look=$("$place/build/first_look")
+if [[ $look != *"it looks at sleek with weight 0.99"* ]]; then
+  echo "examples/first_look.cc printed '$look'" >&2
   exit 1
 fi
