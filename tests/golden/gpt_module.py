@@ -78,8 +78,9 @@ class PointsWithGradients(Points):
         self.gradients = {}
 
     def see(self, name, values):
-        super().see(name, values)
+        values = super().see(name, values)
         values.register_hook(lambda gradient: self.gradients.__setitem__(name, gradient.clone()))
+        return values
 
 
 class Norm(nn.Module):

@@ -86,14 +86,19 @@ def loss_of(model, tokens, targets, points=None):
     return logits, loss
 
 
-def ten_steps(model, tokens, targets):
+def adamw(model):
     parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(
+    return torch.optim.AdamW(
         [
             {"params": [p for p in parameters if p.dim() == 2], "weight_decay": 0.1},
             {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
         ],
         lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+
+
+def ten_steps(model, tokens, targets):
+    parameters = list(model.parameters())
+    optimizer = adamw(model)
     losses, norms = [], []
     for _ in range(STEPS):
         optimizer.zero_grad()

@@ -20,6 +20,17 @@ inline bool is_transposed(const std::string& name) {
          name.ends_with("c_fc.weight");
 }
 
+// The values of `name`, in the type they are stored in.
+template <class T>
+Tensor<T> exact(const SafetensorsFile& file, const std::string& name) {
+  const TensorEntry* const entry = file.find(name);
+  require(entry != nullptr, ErrorCode::not_found, "no '{}' in the golden file", name);
+  Tensor<T> values(entry->shape);
+  EXPECT_EQ(entry->bytes.size(), values.span().size_bytes());
+  std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
+  return values;
+}
+
 // One golden file, and the model that it begins with.
 class Golden {
  public:
@@ -62,10 +73,7 @@ class Golden {
 
   template <class T>
   Tensor<T> exact(const std::string& name) const {
-    Tensor<T> values(entry(name).shape);
-    EXPECT_EQ(entry(name).bytes.size(), values.span().size_bytes());
-    std::memcpy(values.data(), entry(name).bytes.data(), entry(name).bytes.size());
-    return values;
+    return testing::exact<T>(file_, name);
   }
 
  private:
