@@ -25,6 +25,28 @@ test('the tour is walked by keyboard from its first to its last chapter', async 
   await page.context().close();
 });
 
+test('a matrix’s number tells its sum, by keyboard', async () => {
+  const text = 'The fox waited in the forest';
+  const page = await session.open(`#/learn?chapter=head&layer=1&head=2&text=${encodeURIComponent(text)}`);
+  const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
+  const { id } = await made.json();
+  const tip = page.getByRole('tooltip');
+  const lastOf = (title) => tip.filter({ hasText: title }).locator('tr.sum td').last();
+  await page.getByRole('application', { name: /^Queries Q/ }).focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowRight');
+  const query = await session.get(`/api/traces/${id}/derivation?point=blocks.1.attn.hook_q&layer=1&head=2&position=1&index=1`);
+  assertShows(await lastOf('dimension 1').textContent(), query.value, 'query');
+  await page.getByRole('application', { name: /^Pattern A/ }).focus();
+  await page.keyboard.press('ArrowDown');
+  assertShows(await lastOf('Share of').textContent(), 1, 'shares');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight'); // masked: nothing to tell
+  await tip.waitFor({ state: 'hidden' });
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
 test('a chapter brings the example that shows its point, and leaves a text of one’s own', async () => {
   const { examples } = await session.get('/api/model');
   const page = await session.open('#/learn');

@@ -59,6 +59,22 @@ test('a lost server is said, and the page goes on when it is back', async () => 
   await page.context().close();
 });
 
+test('a server that goes away while nothing is asked is noticed, and another one in its place reads the text anew', async () => {
+  const page = await session.open(`#/follow?text=${encodeURIComponent('A quiet hare')}&layer=1&head=1`);
+  await page.locator('.said .figure').first().waitFor();
+  const read = [];
+  page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/api/traces') && read.push(JSON.parse(request.postData()).text));
+  let lost = true;
+  await page.route(/\/(api|health)/, (route) => (lost ? route.abort('connectionrefused') : route.continue()));
+  const alert = page.getByRole('alert').filter({ hasText: 'does not answer' });
+  await alert.waitFor();
+  lost = false;
+  await alert.waitFor({ state: 'detached' });
+  await page.locator('.said .figure').first().waitFor();
+  assert.deepEqual(read, ['A quiet hare']);
+  await page.context().close();
+});
+
 /** A file of the page: its text, and as many bytes as the server sends for it. */
 function sent(file) {
   return new Promise((resolve, reject) => {

@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { address, readArray } from './api';
+import { address, idsOf, readArray } from './api';
 import { EventParser } from './events';
 
 function answer(values: number[], shape: string, dtype = 'f32'): Response {
   return new Response(new Float32Array(values).buffer, { headers: { 'X-Heed-Dtype': dtype, 'X-Heed-Shape': shape } });
 }
+
+describe('a text without a tokenizer', () => {
+  it('is token ids', () => {
+    expect(idsOf(' 464, 3139 #286\n')).toEqual([464, 3139, 286]);
+    expect(() => idsOf('464 hello')).toThrow('“hello” is no token id');
+  });
+});
 
 describe('binary answers', () => {
   it('have their shape and values', async () => {

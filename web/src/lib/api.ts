@@ -71,22 +71,40 @@ async function binary(path: string, query?: Query, signal?: AbortSignal): Promis
   return readArray(await send(address(path, query), { signal }));
 }
 
+/** Of a model without a tokenizer a text is the ids of its tokens: "464 3139 286", or "#464". */
+export function idsOf(text: string): number[] {
+  const words = text.split(/[\s,]+/).filter(Boolean);
+  const wrong = words.find((word) => !/^#?\d+$/.test(word));
+  if (wrong !== undefined) throw new ApiError(400, `this model has no tokenizer, and “${wrong}” is no token id: type ids, such as 464 3139 286`);
+  return words.map((word) => Number(word.replace('#', '')));
+}
+
+let hasTokenizer = true;
+
 const trace = (id: string) => `/api/traces/${encodeURIComponent(id)}`;
 const head = (id: string, layer: number, index: number) => `${trace(id)}/attention/${layer}/${index}`;
 
 export const api = {
-  model: () => json<Types.ModelCard>('/api/model'),
+  model: async (): Promise<Types.ModelCard> => {
+    const card = await json<Types.ModelCard>('/api/model');
+    hasTokenizer = card.has_tokenizer;
+    return card;
+  },
   status: () => json<Types.ServerStatus>('/api/status'),
-  tokenize: async (text: string, signal?: AbortSignal): Promise<Types.Token[]> =>
-    (await (await post('/api/tokenize', { text }, signal)).json()).tokens,
+  tokenize: async (text: string, signal?: AbortSignal): Promise<Types.Token[]> => {
+    if (!hasTokenizer) return idsOf(text).map((id) => ({ id, text: `#${id}` }));
+    return (await (await post('/api/tokenize', { text }, signal)).json()).tokens;
+  },
   vocabulary: async (): Promise<string[]> => (await json<{ tokens: string[] }>('/api/vocabulary')).tokens,
   findTokens: async (find: string, limit = 20): Promise<Types.Token[]> =>
     (await json<{ tokens: Types.Token[] }>('/api/vocabulary', { find, limit })).tokens,
   parameters: (query: Query) => json<Types.ParameterCount>('/api/parameters', query),
   presets: async () => (await json<{ presets: Types.Preset[] }>('/api/presets')).presets,
 
-  makeTrace: async (request: Types.TraceRequest, signal?: AbortSignal): Promise<Types.TraceMeta> =>
-    (await post('/api/traces', request, signal)).json(),
+  makeTrace: async ({ text, ...request }: Types.TraceRequest, signal?: AbortSignal): Promise<Types.TraceMeta> => {
+    const read = text === undefined ? {} : hasTokenizer ? { text } : { tokens: idsOf(text) };
+    return (await post('/api/traces', { ...request, ...read }, signal)).json();
+  },
   trace: (id: string) => json<Types.TraceMeta>(trace(id)),
   removeTrace: async (id: string) => void (await send(trace(id), { method: 'DELETE' })),
   array: (id: string, point: string, query?: { positions?: string; heads?: string; layers?: string }, signal?: AbortSignal) =>

@@ -1,9 +1,12 @@
 // Whether the server answers. When it does not, one probe asks again until it does; whoever waits goes on then.
 
 const probeMilliseconds = 1500;
+const watchMilliseconds = 5000;
 
 class Connection {
   lost = $state(false);
+  /** How often the server came back: it may be another process, whose traces are others under the same names. */
+  returns = $state(0);
   #waiting: (() => void)[] = [];
 
   /** Call when a request got no answer at all; resolves once the server answers again. */
@@ -16,6 +19,16 @@ class Connection {
     return back;
   }
 
+  /** Notices a lost server also while nothing is asked, as long as the page is seen. Call once. */
+  watch(): void {
+    const look = () => {
+      if (this.lost || document.visibilityState !== 'visible') return;
+      fetch('/health', { cache: 'no-store' }).catch(() => void this.waitUntilBack());
+    };
+    setInterval(look, watchMilliseconds);
+    document.addEventListener('visibilitychange', look);
+  }
+
   async #probe(): Promise<void> {
     while (this.lost) {
       await new Promise((resolve) => setTimeout(resolve, probeMilliseconds));
@@ -25,6 +38,7 @@ class Connection {
         continue;
       }
     }
+    this.returns += 1;
     for (const resume of this.#waiting.splice(0)) resume();
   }
 }

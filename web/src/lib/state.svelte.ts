@@ -8,6 +8,9 @@ import type { Example, ModelCard, NumberArray, TraceMeta } from './types';
 /** Where a model brings no sentences of its own. */
 const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox waited in the forest, and the hare saw the fox' };
 
+/** Ids that repeat, for a model without a tokenizer. */
+const openingIds: Example = { ...opening, id: 'ids', text: '1 2 3 4 5 6 1 2 3 4' };
+
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
@@ -40,8 +43,10 @@ class Page {
     paper.addEventListener('change', () => flushSync(setDark));
     setDark();
     try {
-      this.model = await api.model();
-      if (this.view.text === '') this.showExample(this.model.examples[0] ?? opening);
+      const model = await api.model();
+      // Sentences help nobody where texts are token ids.
+      this.model = model.has_tokenizer ? model : { ...model, examples: [] };
+      if (this.view.text === '') this.showExample(model.has_tokenizer ? (model.examples[0] ?? opening) : openingIds);
     } catch (error) {
       this.failure = messageOf(error);
     }
@@ -88,6 +93,11 @@ class Current {
   async show(text: string): Promise<void> {
     if (text === this.#text) return;
     await this.#make(text);
+  }
+
+  /** Reads the text anew, for a server that may know nothing of it. */
+  async again(): Promise<void> {
+    if (this.#text !== null) await this.#make(this.#text);
   }
 
   async #make(text: string): Promise<void> {

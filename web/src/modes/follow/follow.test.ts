@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Candidate, WalkAnswer } from '../../lib/types';
 import { draw } from './draw';
-import { concatenated, dotProduct, share } from './places';
+import { concatenated, dotProduct, share, shareInRow, sharesOf } from './places';
 import { rowsToShow } from './rows';
 
 function answers(shares: number[], seen = shares.length): WalkAnswer[] {
@@ -46,6 +46,19 @@ describe('a product’s derivation', () => {
     expect(terms.map(({ label }) => label)).toEqual(['w2', 'w1', 'w0']);
     expect(terms.reduce((sum, term) => sum + term.value, 0)).toBeCloseTo(1, 12);
     expect(value).toBe(0.3);
+  });
+
+  it('of a share in a row of which only the end is known leaves the rest to others', () => {
+    const { terms, rest, count } = shareInRow(['b', 'c'], [1, 2], [0.25, 0.5], 1, 3);
+    expect([terms.map(({ label }) => label), count]).toEqual([['c', 'b'], 3]);
+    expect(rest).toBeCloseTo(0.25, 12);
+    expect(shareInRow(['b', 'c'], [1, 2], [0.25, 0.75], 0, 2).rest).toBe(0);
+  });
+
+  it('of several shares is their sum', () => {
+    const { value, terms } = sharesOf('all', answers([0.2, 0.5, 0.3]));
+    expect(value).toBeCloseTo(1, 12);
+    expect(terms.map(({ label }) => label)).toEqual(['w1', 'w2', 'w0']);
   });
 
   it('finds the head that a place of the concatenation belongs to', () => {

@@ -70,6 +70,15 @@ export function share(answers: WalkAnswer[], answer: WalkAnswer): Derivation {
   return { name: 'share', value: answer.share, formula: 'a = exp(s) / Σ exp(s)', latex: 'a=\\frac{e^{s}}{\\sum_k e^{s_k}}', operation: 'softmax', terms, count: terms.length, rest: 0, bias: null };
 }
 
+/** A share out of a row of scores, of which only some may be known: later keys are masked. */
+export function shareInRow(words: string[], scores: ArrayLike<number>, shares: ArrayLike<number>, key: number, seen: number): Derivation {
+  const term = (at: number) => ({ label: words[at], left: scores[at], right: null, value: shares[at] });
+  const others = Array.from({ length: words.length }, (_, at) => at).filter((at) => at !== key && Number.isFinite(scores[at])).sort((a, b) => shares[b] - shares[a]);
+  const terms = [key, ...others].map(term);
+  const rest = Math.max(0, 1 - terms.reduce((sum, { value }) => sum + value, 0));
+  return { name: 'share', value: shares[key], formula: 'a = exp(s) / Σ exp(s)', latex: 'a=\\frac{e^{s}}{\\sum_k e^{s_k}}', operation: 'softmax', terms, count: seen, rest: seen > terms.length ? rest : 0, bias: null };
+}
+
 /** Several keys' shares together, the largest first. */
 export function sharesOf(name: string, answers: WalkAnswer[]): Derivation {
   const terms = [...answers].sort((a, b) => b.share - a.share).map(({ token, share }) => ({ label: tokenText(token), left: null, right: null, value: share }));
