@@ -16,10 +16,10 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const startMilliseconds = 60_000;
 const waitMilliseconds = 15_000;
 
-export async function startServer(options = []) {
+export async function startServer(options = [], model = 'starter') {
   if (process.env.HEED_ADDRESS) return { address: process.env.HEED_ADDRESS.replace(/\/$/, ''), stop: async () => {} };
   const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
-  const child = spawn(binary, ['explore', '-m', 'starter', '--port', '0', ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(binary, ['explore', '-m', model, '--port', '0', ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise((resolve) => child.once('close', resolve));
   const stop = async () => {
     child.kill('SIGTERM');
@@ -55,10 +55,10 @@ export function startBrowser() {
  * Call at the top of a test file. `session.open(link, options)` gives a page; the test fails where the page
  * logs an error, and `session.get(path)` asks the API.
  */
-export function useExplorer(serverOptions) {
+export function useExplorer(serverOptions, model) {
   const session = { address: '', browser: null, server: null };
   before(async () => {
-    session.server = await startServer(serverOptions);
+    session.server = await startServer(serverOptions, model);
     session.address = session.server.address;
     session.browser = await startBrowser();
   });

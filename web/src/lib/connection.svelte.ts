@@ -23,7 +23,8 @@ class Connection {
   watch(): void {
     const look = () => {
       if (this.lost || document.visibilityState !== 'visible') return;
-      fetch('/health', { cache: 'no-store' }).catch(() => void this.waitUntilBack());
+      // The body is read so that the request ends.
+      fetch('/health', { cache: 'no-store' }).then((answer) => answer.text()).catch(() => void this.waitUntilBack());
     };
     setInterval(look, watchMilliseconds);
     document.addEventListener('visibilitychange', look);
