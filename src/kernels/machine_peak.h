@@ -13,7 +13,7 @@ enum class PeakLoop {
   read,               // reading memory, each thread its own part of half a GiB
 };
 
-// Whether this machine and this build have the instructions.
+// Whether the instructions in use (instruction_sets.h) have that loop.
 bool has_peak_loop(PeakLoop loop);
 
 struct PeakMeasurement {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
+#include "kernels/instruction_sets.h"
 
 namespace heed::kernels {
 namespace {
@@ -22,6 +23,17 @@ TEST(MachinePeak, MeasuresEveryLoopThatThereIs) {
   }
   testing::expect_error(
       ErrorCode::invalid_argument, [] { measure_peak(PeakLoop::read, 0); }, "0 runs");
+}
+
+TEST(MachinePeak, HasTheLoopsOfTheInstructionsInUse) {
+  for (const std::string& set : available_instruction_sets()) {
+    use_instruction_set(set);
+    const bool tiles = set == "AMX_BF16", dot_products = tiles || set == "AVX512_BF16";
+    EXPECT_EQ(has_peak_loop(PeakLoop::tile_product_bf16), tiles) << set;
+    EXPECT_EQ(has_peak_loop(PeakLoop::dot_product_bf16), dot_products) << set;
+    EXPECT_TRUE(has_peak_loop(PeakLoop::multiply_add_f32)) << set;
+  }
+  use_instruction_set("");
 }
 
 TEST(MachinePeak, TakesTheFastestRun) {

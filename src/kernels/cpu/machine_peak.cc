@@ -118,9 +118,10 @@ PeakMeasurement measure_operations(int runs, double flops, Loop&& loop) {
 }  // namespace
 
 bool has_peak_loop(PeakLoop loop) {
-  const auto has = [](std::string_view name) {
-    const std::vector<std::string> names = available_instruction_sets();
-    return std::find(names.begin(), names.end(), name) != names.end();
+  const std::vector<std::string> names = available_instruction_sets();
+  const auto in_use = std::find(names.begin(), names.end(), current_instruction_set());
+  const auto has = [&](std::string_view name) {  // best first: a set has what is behind it
+    return std::find(in_use, names.end(), name) != names.end();
   };
   if (loop == PeakLoop::dot_product_bf16) return has("AVX512_BF16");
   if (loop == PeakLoop::tile_product_bf16) return has("AMX_BF16");
