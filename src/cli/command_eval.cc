@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <optional>
 
 #include "base/files.h"
 #include "cli/command.h"
@@ -13,6 +14,7 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/text.h"
 #include "generate/token_scores.h"
 #include "train/evaluation.h"
 
@@ -98,10 +100,12 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
   const Evaluation& evaluation = result.evaluation;
   const double perplexity = std::exp(evaluation.nats_per_token);
   if (!options.json) {
-    print(fmt::format("loss        {:.4f} ± {:.4f} nats a token, over {} tokens\n",
-                      evaluation.nats_per_token, evaluation.standard_error, evaluation.tokens));
-    print(fmt::format("perplexity  {:.3f} ± {:.3f}\n", perplexity,
-                      perplexity * evaluation.standard_error));
+    std::optional<double> perplexity_error = evaluation.standard_error;
+    if (perplexity_error) *perplexity_error *= perplexity;
+    print(fmt::format("loss        {} nats a token, over {} tokens\n",
+                      with_error(evaluation.nats_per_token, evaluation.standard_error, 4),
+                      evaluation.tokens));
+    print(fmt::format("perplexity  {}\n", with_error(perplexity, perplexity_error, 3)));
     if (result.bytes > 0) {
       print(
           fmt::format("bits a byte {:.4f} over {} bytes\n", result.bits_per_byte(), result.bytes));
@@ -110,7 +114,7 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
   }
   OrderedJson json;
   json["loss"] = json_number(evaluation.nats_per_token);
-  json["standard_error"] = json_number(evaluation.standard_error);
+  json["standard_error"] = json_number(evaluation.standard_error.value_or(NAN));
   json["perplexity"] = json_number(perplexity);
   json["bits_per_byte"] =
       result.bytes > 0 ? json_number(result.bits_per_byte()) : OrderedJson(nullptr);

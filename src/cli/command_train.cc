@@ -83,8 +83,9 @@ class TrainReporter : public TrainObserver {
 
   void evaluated(std::int64_t step, const Evaluation& evaluation, bool is_best) override {
     validation_ = evaluation.nats_per_token;
-    line_.log(fmt::format("step {:>6}  loss {:.4f}  val {:.4f} ± {:.4f}{}", step, last_loss_,
-                          evaluation.nats_per_token, evaluation.standard_error,
+    const std::string loss = last_loss_ ? fmt::format("  loss {:.4f}", *last_loss_) : "";
+    line_.log(fmt::format("step {:>6}{}  val {}{}", step, loss,
+                          with_error(evaluation.nats_per_token, evaluation.standard_error, 4),
                           is_best ? "  best" : ""));
   }
 
@@ -109,7 +110,7 @@ class TrainReporter : public TrainObserver {
   ProgressLine line_;
   std::int64_t steps_ = 0;
   double peak_ = 1;
-  double last_loss_ = 0;
+  std::optional<double> last_loss_;  // of a step that this process made
   std::optional<double> validation_;
 };
 
@@ -216,7 +217,7 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     json["train_loss"] = json_number(summary.train_loss);
     if (summary.validation) {
       json["val_loss"] = json_number(summary.validation->nats_per_token);
-      json["val_standard_error"] = json_number(summary.validation->standard_error);
+      json["val_standard_error"] = json_number(summary.validation->standard_error.value_or(NAN));
     } else {
       json["val_loss"] = nullptr;
     }
@@ -237,9 +238,10 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
                       summary.train_loss));
   }
   if (summary.validation) {
-    print(fmt::format("validation loss {:.4f} ± {:.4f} over {} tokens\n",
-                      summary.validation->nats_per_token, summary.validation->standard_error,
-                      grouped(summary.validation->tokens)));
+    const Evaluation& validation = *summary.validation;
+    print(fmt::format("validation loss {} over {} tokens\n",
+                      with_error(validation.nats_per_token, validation.standard_error, 4),
+                      grouped(validation.tokens)));
   }
   print(fmt::format("saved in {}\n", summary.checkpoint.string()));
 }

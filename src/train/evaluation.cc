@@ -27,19 +27,22 @@ class WindowStatistics {
       count += counts_[i];
     }
     const double mean = sum / count;
+    Evaluation evaluation{.tokens = static_cast<std::int64_t>(count), .nats_per_token = mean};
+    if (sums_.size() > 1) evaluation.standard_error = standard_error(mean, count);
+    return evaluation;
+  }
+
+ private:
+  double standard_error(double mean, double count) const {
     double squared = 0;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const double residual = sums_[i] - mean * counts_[i];
       squared += residual * residual;
     }
     const auto windows = static_cast<double>(sums_.size());
-    const double correction = windows > 1 ? windows / (windows - 1) : 0.0;
-    return {.tokens = static_cast<std::int64_t>(count),
-            .nats_per_token = mean,
-            .standard_error = std::sqrt(squared * correction) / count};
+    return std::sqrt(squared * windows / (windows - 1)) / count;
   }
 
- private:
   std::vector<double> sums_;
   std::vector<double> counts_;
 };

@@ -37,7 +37,8 @@ struct EvaluationOptions {
 struct Evaluation {
   std::int64_t tokens = 0;    // scored
   double nats_per_token = 0;  // mean loss
-  double standard_error = 0;  // of that mean, from the spread between windows
+  std::optional<double>
+      standard_error;  // of that mean, from the spread between two or more windows
 };
 
 // Reuses its buffers from call to call.

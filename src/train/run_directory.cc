@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "model/gpt_files.h"
-#include "train/training_state.h"
 
 namespace heed {
 
@@ -18,8 +17,9 @@ std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
 bool RunDirectory::holds_a_run() const { return std::filesystem::exists(record_file()); }
 
 bool RunDirectory::is_finished() const {
-  return std::filesystem::exists(state_file()) &&
-         read_training_step(state_file()) >= read_record().settings.steps;
+  if (!std::filesystem::exists(state_file())) return false;
+  const RunPosition position = read_run_position(state_file());
+  return position.evaluated && position.step >= read_record().settings.steps;
 }
 
 void RunDirectory::create(const RunRecord& record) const {
@@ -81,17 +81,18 @@ void RunDirectory::append_metrics(const OrderedJson& line) const {
           std::strerror(errno));
 }
 
-void RunDirectory::truncate_metrics(std::int64_t step) const {
+void RunDirectory::truncate_metrics(const RunPosition& position) const {
   if (!std::filesystem::exists(metrics_file())) return;
   std::string kept;
   std::ifstream file(metrics_file());
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     // A line that a kill cut short is no JSON, and is dropped too.
-    const bool earlier = json.is_object() && json.contains("step") &&
-                         json["step"].is_number_integer() &&
-                         json["step"].get<std::int64_t>() <= step;
-    if (earlier) kept += line + '\n';
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    const auto step = json["step"].get<std::int64_t>();
+    const bool is_of_position =
+        step == position.step && (position.evaluated || json.contains("learning_rate"));
+    if (step < position.step || is_of_position) kept += line + '\n';
   }
   write_text_file(metrics_file(), kept);
 }

@@ -13,6 +13,7 @@
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
 #include "train/settings.h"
+#include "train/training_state.h"
 
 namespace heed {
 
@@ -56,8 +57,9 @@ class RunDirectory {
   void keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const;
 
   void append_metrics(const OrderedJson& line) const;
-  // Drops lines of steps after `step`, which a resumed run will write again.
-  void truncate_metrics(std::int64_t step) const;
+  // Drops what a run that goes on from `position` will write again: the lines of later steps and,
+  // where the evaluation of its own is still due, those behind that step's.
+  void truncate_metrics(const RunPosition& position) const;
 
  private:
   std::filesystem::path record_file() const { return root_ / "run.json"; }

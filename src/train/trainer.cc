@@ -78,11 +78,13 @@ class Run {
   void read_batch();
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
-  void evaluate();
-  std::optional<Evaluation> evaluate_whole() const;
+  bool finish_step();
+  bool evaluate();
+  std::optional<Evaluation> evaluate_on(std::int64_t batches) const;
   void measure();
   void sample();
   void save();
+  void write_checkpoint();
   void keep();
 
   const TrainRequest& request_;
@@ -132,7 +134,7 @@ Run::Run(const TrainRequest& request)
   if (has_checkpoint) {
     position_ = load_training_state(directory_.state_file(), gpt_->parameters(), *optimizer_);
     saved_step_ = position_.step;
-    directory_.truncate_metrics(position_.step);
+    directory_.truncate_metrics(position_);
   } else {
     save();
   }
@@ -320,25 +322,54 @@ void Run::report(const StepResult& result, double step_seconds) {
 
 bool Run::due(std::int64_t every) const { return every > 0 && position_.step % every == 0; }
 
-void Run::evaluate() {
-  if (!validation_) return;
+// What comes after a step. An evaluation takes the longest of it, so that a stop takes effect
+// there, and nothing of this is done yet when it does: false, and all of it is done when the run
+// goes on.
+bool Run::finish_step() {
+  const bool is_last = position_.step == settings_.steps;
+  if (due(settings_.evaluate_every) || is_last) {
+    position_.evaluated = evaluate();
+    if (!position_.evaluated) return false;
+    measure();
+  }
+  if (due(settings_.sample_every)) sample();
+  if (due(settings_.keep_every) || is_last) keep();
+  return true;
+}
+
+// Nothing when it is asked to stop. `batches`: as EvaluationOptions has them.
+std::optional<Evaluation> Run::evaluate_on(std::int64_t batches) const {
   Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
                                         .sequence_length = settings_.sequence(),
                                         .windows = settings_.windows,
-                                        .batches = settings_.evaluation_batches});
-  const Evaluation evaluation = evaluator.evaluate(*gpt_, *validation_);
-  const bool is_best = evaluation.nats_per_token < position_.best_loss;
+                                        .batches = batches,
+                                        .stop = request_.stop});
+  try {
+    return evaluator.evaluate(*gpt_, *validation_);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::interrupted) return std::nullopt;
+    throw;
+  }
+}
+
+// False when it is asked to stop.
+bool Run::evaluate() {
+  if (!validation_) return true;
+  const std::optional<Evaluation> evaluation = evaluate_on(settings_.evaluation_batches);
+  if (!evaluation) return false;
+  const bool is_best = evaluation->nats_per_token < position_.best_loss;
   if (is_best) {
-    position_.best_loss = evaluation.nats_per_token;
+    position_.best_loss = evaluation->nats_per_token;
     position_.best_step = position_.step;
     directory_.save_model(directory_.best(), *gpt_, *tokenizer_);
   }
   OrderedJson line;
   line["step"] = position_.step;
-  line["val_loss"] = evaluation.nats_per_token;
-  line["val_standard_error"] = evaluation.standard_error;
+  line["val_loss"] = evaluation->nats_per_token;
+  if (evaluation->standard_error) line["val_standard_error"] = *evaluation->standard_error;
   directory_.append_metrics(line);
-  observer_.evaluated(position_.step, evaluation, is_best);
+  observer_.evaluated(position_.step, *evaluation, is_best);
+  return true;
 }
 
 void Run::measure() {
@@ -362,7 +393,10 @@ void Run::sample() {
 }
 
 void Run::save() {
-  if (saved_step_ == position_.step) return;
+  if (saved_step_ != position_.step) write_checkpoint();
+}
+
+void Run::write_checkpoint() {
   directory_.save_model(directory_.last(), *gpt_, *tokenizer_);
   // The state comes last, and is what --resume trusts: it holds the parameters too.
   save_training_state(directory_.state_file(), position_, gpt_->parameters(), *optimizer_);
@@ -386,7 +420,9 @@ TrainSummary Run::train() {
   const std::int64_t first_step = position_.step;
   double stepping = 0;
   if (position_.step == 0) keep();
-  while (position_.step < settings_.steps && !stop_requested(request_.stop)) {
+  if (!position_.evaluated && finish_step()) write_checkpoint();
+  while (position_.evaluated && position_.step < settings_.steps &&
+         !stop_requested(request_.stop)) {
     const Clock::time_point step_start = Clock::now();
     const std::optional<StepResult> result = step();
     if (!result) break;
@@ -394,13 +430,7 @@ TrainSummary Run::train() {
     stepping += step_seconds;
     position_.seconds += step_seconds;
     report(*result, step_seconds);
-    if (due(settings_.evaluate_every) || position_.step == settings_.steps) {
-      evaluate();
-      measure();
-    }
-    if (due(settings_.sample_every)) sample();
-    if (due(settings_.keep_every) || position_.step == settings_.steps) keep();
-    if (due(settings_.checkpoint_every)) save();
+    if (finish_step() && due(settings_.checkpoint_every)) save();
   }
   save();
 
@@ -408,30 +438,15 @@ TrainSummary Run::train() {
                        .train_loss = loss_.value(),
                        .seconds = position_.seconds,
                        .checkpoint = directory_.last(),
-                       .interrupted = position_.step < settings_.steps};
+                       .interrupted = position_.step < settings_.steps || !position_.evaluated};
   const auto trained =
       static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());
   summary.tokens_per_second = stepping > 0 ? trained / stepping : 0;
   if (validation_ && !summary.interrupted) {
-    summary.validation = evaluate_whole();
+    summary.validation = evaluate_on(/*batches=*/0);  // all: it may take long, and all is saved
     summary.interrupted = !summary.validation;
   }
   return summary;
-}
-
-// Over the whole validation text, which may take long and comes after everything is saved: nothing
-// when it is asked to stop.
-std::optional<Evaluation> Run::evaluate_whole() const {
-  Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
-                                        .sequence_length = settings_.sequence(),
-                                        .windows = settings_.windows,
-                                        .stop = request_.stop});
-  try {
-    return evaluator.evaluate(*gpt_, *validation_);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::interrupted) return std::nullopt;
-    throw;
-  }
 }
 
 }  // namespace

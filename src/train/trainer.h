@@ -84,10 +84,11 @@ struct TrainSummary {
 };
 
 // Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect after
-// a step, or after a part of one that accumulates several, which is done again when the run goes
-// on. Throws Error{conflict} for a directory with another run, or that another process trains in,
-// or a resumed run whose settings, data or tokenizer changed; Error{diverged} when the loss is no
-// longer finite. What was saved stays whole.
+// a step, after a part of one that accumulates several, or between the batches of an evaluation;
+// the step or evaluation that it cuts short is done from its beginning when the run goes on. Throws
+// Error{conflict} for a directory with another run, or that another process trains in, or a resumed
+// run whose settings, data or tokenizer changed; Error{diverged} when the loss is no longer finite.
+// What was saved stays whole.
 TrainSummary train(const TrainRequest& request);
 
 }  // namespace heed

@@ -16,6 +16,7 @@ constexpr const char* first_moment_name = "first_moment";
 constexpr const char* second_moment_name = "second_moment";
 constexpr const char* counters_name = "counters";  // (4) i64: step, epoch, index, best_step
 constexpr const char* measures_name = "measures";  // (2) f64: best_loss, seconds
+constexpr const char* unevaluated_name = "unevaluated_step";  // (1) i64; absent: it is evaluated
 
 View<const float> as_view(std::span<const float> values) {
   return {values.data(), {std::ssize(values)}};
@@ -45,6 +46,19 @@ Counters read_counters(const SafetensorsFile& file) {
   return counters;
 }
 
+RunPosition read_position(const SafetensorsFile& file) {
+  const Counters counters = read_counters(file);
+  double measures[2];
+  std::memcpy(measures, entry_of(file, measures_name, DType::f64, 2).bytes.data(),
+              sizeof(measures));
+  return {.step = counters[0],
+          .evaluated = file.find(unevaluated_name) == nullptr,
+          .data = {.epoch = counters[1], .index = counters[2]},
+          .best_loss = measures[0],
+          .best_step = counters[3],
+          .seconds = measures[1]};
+}
+
 void read_floats(const SafetensorsFile& file, const char* name, std::span<float> out) {
   const TensorEntry& entry = entry_of(file, name, DType::f32, std::ssize(out));
   std::memcpy(out.data(), entry.bytes.data(), entry.bytes.size());
@@ -57,34 +71,29 @@ void save_training_state(const std::filesystem::path& file, const RunPosition& p
   const Counters counters{position.step, position.data.epoch, position.data.index,
                           position.best_step};
   const double measures[] = {position.best_loss, position.seconds};
-  const std::vector<OutgoingTensor> tensors{
+  std::vector<OutgoingTensor> tensors{
       outgoing(counters_name, View<const std::int64_t>(counters.data(), {4})),
       outgoing(measures_name, View<const double>(measures, {2})),
       outgoing(parameters_name, as_view(parameters.all())),
       outgoing(first_moment_name, as_view(optimizer.first_moment())),
       outgoing(second_moment_name, as_view(optimizer.second_moment()))};
+  if (!position.evaluated) {
+    tensors.push_back(outgoing(unevaluated_name, View<const std::int64_t>(&position.step, {1})));
+  }
   write_safetensors(file, tensors);
 }
 
 RunPosition load_training_state(const std::filesystem::path& path, GptParameters& parameters,
                                 Optimizer& optimizer) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  const Counters counters = read_counters(file);
-  double measures[2];
-  std::memcpy(measures, entry_of(file, measures_name, DType::f64, 2).bytes.data(),
-              sizeof(measures));
   read_floats(file, parameters_name, parameters.all());
   read_floats(file, first_moment_name, optimizer.first_moment());
   read_floats(file, second_moment_name, optimizer.second_moment());
-  return {.step = counters[0],
-          .data = {.epoch = counters[1], .index = counters[2]},
-          .best_loss = measures[0],
-          .best_step = counters[3],
-          .seconds = measures[1]};
+  return read_position(file);
 }
 
-std::int64_t read_training_step(const std::filesystem::path& file) {
-  return read_counters(SafetensorsFile::open(file))[0];
+RunPosition read_run_position(const std::filesystem::path& file) {
+  return read_position(SafetensorsFile::open(file));
 }
 
 }  // namespace heed

@@ -14,6 +14,7 @@ namespace heed {
 // Random numbers need no state of their own: they are functions of the seed and these counters.
 struct RunPosition {
   std::int64_t step = 0;  // steps finished
+  bool evaluated = true;  // false: a stop came before the evaluation that is due after `step`
   DataPosition data;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest validation loss so far
   std::int64_t best_step = 0;
@@ -27,7 +28,7 @@ void save_training_state(const std::filesystem::path& file, const RunPosition& p
 RunPosition load_training_state(const std::filesystem::path& file, GptParameters& parameters,
                                 Optimizer& optimizer);
 
-// Its step alone. Throws Error{corrupt_data} when it has none.
-std::int64_t read_training_step(const std::filesystem::path& file);
+// Its position alone. Throws Error{corrupt_data} when it has none.
+RunPosition read_run_position(const std::filesystem::path& file);
 
 }  // namespace heed

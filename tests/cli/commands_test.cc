@@ -15,6 +15,7 @@ namespace heed {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Outcome;
 using testing::run_heed;
 using testing::with_model;
@@ -214,6 +215,14 @@ TEST(Eval, TakesTokenIdsInsteadOfAText) {
               1e-5);
 }
 
+TEST(Eval, OneTokenHasNoStandardError) {
+  const Json document = json_of("eval --json --tokens 5,17 " + with_model());
+  EXPECT_EQ(document["tokens"], 1);
+  EXPECT_TRUE(document["standard_error"].is_null());
+  EXPECT_THAT(run_heed("eval --tokens 5,17 " + with_model()).out, Not(HasSubstr("±")));
+  EXPECT_THAT(run_heed("eval -c 2 --tokens 5,17,4,3 " + with_model()).out, HasSubstr("±"));
+}
+
 TEST(Params, CountsTheCacheInEveryFormat) {
   const Json gpt2 = json_of("params gpt2 --json");
   EXPECT_EQ(gpt2["key_value_bytes_per_token"], 2 * 12 * 12 * 64 * 4);
@@ -272,6 +281,14 @@ TEST(Microworld, WritesAndChecks) {
        {"loss_nats_per_story", "entropy_nats_per_story", "sense_accuracy", "static_sense_accuracy",
         "culprit_accuracy", "culprit_min_distance", "adjective_mass", "adjective_head"}) {
     EXPECT_TRUE(check.contains(key)) << key;
+  }
+}
+
+TEST(Seeds, AreNotNegative) {
+  for (const char* command : {"microworld", "microworld check", "induction", "generate -p a"}) {
+    const Outcome outcome = run_heed(std::string(command) + " -s -5");
+    EXPECT_EQ(outcome.status, 2) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("at least 0")) << command;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "base/expect_error.h"
@@ -84,9 +85,30 @@ TEST(Evaluation, StandardErrorIsThatOfTheMean) {
   Evaluator evaluator(gpt.config(), {});
   const Evaluation few = evaluator.evaluate(gpt, random_tokens(81));
   const Evaluation many = evaluator.evaluate(gpt, random_tokens(8001));
-  EXPECT_GT(few.standard_error, 0);
+  ASSERT_TRUE(few.standard_error && many.standard_error);
+  EXPECT_GT(*few.standard_error, 0);
   // The tokens repeat with period 13, so the windows' spread stays and the error falls as 1/√n.
-  EXPECT_NEAR(few.standard_error / many.standard_error, 10, 4);
+  EXPECT_NEAR(*few.standard_error / *many.standard_error, 10, 4);
+}
+
+TEST(Evaluation, OneWindowHasNoStandardError) {
+  const Gpt gpt = random_gpt();
+  Evaluator evaluator(gpt.config(), {});
+  EXPECT_FALSE(evaluator.evaluate(gpt, random_tokens(2)).standard_error.has_value());
+  EXPECT_FALSE(evaluator.evaluate(gpt, random_tokens(9)).standard_error.has_value());
+  EXPECT_TRUE(evaluator.evaluate(gpt, random_tokens(10)).standard_error.has_value());
+}
+
+TEST(Evaluation, StopsBetweenBatches) {
+  const Gpt gpt = random_gpt();
+  std::atomic<bool> stop = false;
+  int batches = 0;
+  Evaluator evaluator(gpt.config(), {.batch_size = 2,
+                                     .progress = [&](const Progress&) { stop = ++batches == 3; },
+                                     .stop = &stop});
+  testing::expect_error(
+      ErrorCode::interrupted, [&] { evaluator.evaluate(gpt, random_tokens(801)); }, "evaluating");
+  EXPECT_EQ(batches, 3);  // of fifty
 }
 
 TEST(Evaluation, MeasuresWhatACacheCosts) {

@@ -213,6 +213,71 @@ TEST_F(Training, StopsWithinAStepThatAccumulatesAndResumesToTheBit) {
   EXPECT_EQ(weights("cut"), weights("whole"));
 }
 
+// The lines of a run's metrics, but for what the clock says.
+std::vector<Json> metrics_of(const std::filesystem::path& run) {
+  std::vector<Json> lines;
+  std::ifstream file(run / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    Json parsed = Json::parse(line);
+    parsed.erase("tokens_per_s");
+    parsed.erase("seconds");
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+// With all that comes after a step: an evaluation, a measure, a sample, a model that is kept.
+TEST_F(Training, MakesUpForAnEvaluationThatWasStopped) {
+  const auto with_everything = [&](const std::string& out) {
+    TrainRequest everything = request(out);
+    everything.settings.sample_every = 5;
+    everything.settings.keep_every = 10;
+    everything.measure = [](const Gpt&, const Tokenizer&) { return OrderedJson{{"measured", 1}}; };
+    everything.sample = [](const Gpt&, const Tokenizer&) { return "a sample"; };
+    return everything;
+  };
+  train(with_everything("whole"));
+  const RunDirectory whole(directory_ / "whole");
+  const auto bytes = [](const std::filesystem::path& model) {
+    return read_text_file(model / "model.safetensors");
+  };
+  for (const std::int64_t step : {5, 20, 24}) {
+    const std::string out = "stopped-" + std::to_string(step);
+    TrainRequest stopped = with_everything(out);
+    const RunDirectory run(stopped.out);
+    StopAfter observer(step);  // an evaluation is due, and sees the stop
+    stopped.observer = &observer;
+    stopped.stop = &observer.flag;
+    const TrainSummary summary = train(stopped);
+    EXPECT_TRUE(summary.interrupted);
+    EXPECT_EQ(summary.steps, step);
+    const std::vector<Json> lines = metrics_of(stopped.out);
+    EXPECT_EQ(lines.back()["step"], step);
+    EXPECT_TRUE(lines.back().contains("loss")) << lines.back();
+    EXPECT_FALSE(run.is_finished());
+
+    TrainRequest resumed = with_everything(out);
+    resumed.start = RunStart::resume;
+    resumed.settings = run.read_record().settings;
+    resumed.stop = &observer.flag;  // asked again at once: nothing is done yet, nothing is lost
+    EXPECT_TRUE(train(resumed).interrupted);
+    EXPECT_EQ(metrics_of(stopped.out), lines);
+    // A kill after the evaluation was made up for and before that was saved leaves its line.
+    run.append_metrics({{"step", step}, {"val_loss", 1}});
+
+    resumed.stop = nullptr;
+    EXPECT_FALSE(train(resumed).interrupted);
+    EXPECT_EQ(metrics_of(run.root()), metrics_of(whole.root())) << "stopped at step " << step;
+    EXPECT_EQ(bytes(run.last()), bytes(whole.last()));
+    EXPECT_EQ(bytes(run.best()), bytes(whole.best()));
+    EXPECT_EQ(bytes(run.checkpoint(20)), bytes(whole.checkpoint(20)));
+    EXPECT_TRUE(run.is_finished());
+    resumed.settings = run.read_record().settings;
+    train(resumed);  // nothing is left to be done, or done twice
+    EXPECT_EQ(metrics_of(run.root()), metrics_of(whole.root()));
+  }
+}
+
 // Everything is saved by then, and the evaluation may take long.
 TEST_F(Training, MayBeStoppedInTheLastEvaluation) {
   TrainRequest last = request("last");

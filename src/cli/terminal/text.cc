@@ -151,6 +151,12 @@ std::string short_number(double number) {
   return fmt::format("{:.{}f}", number, size < 10 ? 3 : size < 1000 ? 2 : 1);
 }
 
+std::string with_error(double value, std::optional<double> standard_error, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (standard_error) text += fmt::format(" ± {:.{}f}", *standard_error, decimals);
+  return text;
+}
+
 std::string percent(double share) {
   if (share > 0 && share < 0.001) return "<.1 %";
   return fmt::format("{:.{}f} %", 100 * share, share < 0.0995 ? 1 : 0);

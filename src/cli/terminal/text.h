@@ -1,6 +1,7 @@
 // Text measured and cut in terminal columns. Escape sequences for colour take no columns.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,9 @@ std::string short_bytes(double bytes);
 
 // A number in at most seven columns: 3.142, -12.5, 1.2e-07.
 std::string short_number(double number);
+
+// "2.1234 ± 0.0056"; without a standard error the value alone.
+std::string with_error(double value, std::optional<double> standard_error, int decimals);
 
 // A share of one in at most five columns: "62 %", "7.1 %", "0.3 %", "<.1%".
 std::string percent(double share);
