@@ -160,6 +160,35 @@ TEST_F(ExplorerRuns, ACheckpointIsNamedByItsRun) {
   EXPECT_EQ(trace.dump().find(directory_.path().string()), std::string::npos);
 }
 
+TEST_F(ExplorerRuns, ADamagedRunHidesNoOther) {
+  const std::filesystem::path damaged = directory_ / "damaged";
+  std::filesystem::copy(directory_ / "small", damaged, std::filesystem::copy_options::recursive);
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {damaged, directory_ / "small"}});
+  const Json whole = explorer.get("/api/runs")["runs"][1];
+  EXPECT_EQ(whole["name"], "small");
+  const auto expect_error_naming = [&](const std::string& file) {
+    const Json runs = explorer.get("/api/runs")["runs"];
+    ASSERT_EQ(runs.size(), 2U);
+    EXPECT_EQ(runs[0]["name"], "damaged");
+    EXPECT_EQ(runs[0]["path_shown"], "damaged");
+    EXPECT_THAT(runs[0]["error"].get<std::string>(), ::testing::HasSubstr(file));
+    EXPECT_EQ(runs[0].size(), 3U);
+    EXPECT_EQ(runs[1], whole);
+    EXPECT_EQ(runs.dump().find(directory_.path().string()), std::string::npos) << runs;
+  };
+  // A line of metrics that makes no sense is passed over, as one that is no JSON is.
+  std::ofstream(damaged / "metrics.jsonl", std::ios::app) << "{\"step\":\"six\"}\nnothing\n";
+  EXPECT_EQ(explorer.get("/api/runs")["runs"][0]["step"], 6);
+  write_text_file(damaged / "last" / "config.json", "{");
+  expect_error_naming("last/config.json");
+  write_text_file(damaged / "run.json", "[]");
+  expect_error_naming("run.json");
+  std::filesystem::remove_all(damaged);
+  expect_error_naming("no run");
+}
+
 TEST_F(ExplorerRuns, DamagedFilesAreNamedWithoutWhereTheyLie) {
   const std::filesystem::path run = directory_ / "small";
   TestExplorer explorer(
@@ -178,7 +207,7 @@ TEST_F(ExplorerRuns, DamagedFilesAreNamedWithoutWhereTheyLie) {
   write_text_file(kept / "config.json", "{");
   refused("POST", "/api/traces", 422, ask, "checkpoints/00000003/config.json");
   write_text_file(run / "run.json", "[]");
-  refused("GET", "/api/runs", 422, "", "run.json");
+  refused("GET", "/api/runs/small/events", 422, "", "run.json");
   refused("GET", "/api/neurons/0/0/contexts", 404, "", "corpus.txt");
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/files.h"
 #include "base/temporary_directory.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"
@@ -217,6 +218,12 @@ TEST_F(OpenApi, RefusalsAreAsItSays) {
   check("GET", "/api/runs/{name}/metrics", "/api/runs/other/metrics", nullptr, 404);
   check("GET", "/api/parameters", "/api/parameters?config=gpt9", nullptr, 404);
   check("GET", "/api/vocabulary", "/api/vocabulary?find=a&limit=x", nullptr, 400);
+}
+
+TEST_F(OpenApi, ADamagedRunIsAsItSays) {
+  write_text_file(directory_ / "small" / "run.json", "[]");
+  check("GET", "/api/runs", "/api/runs");
+  check("GET", "/api/runs/{name}/events", "/api/runs/small/events", nullptr, 422);
 }
 
 TEST_F(OpenApi, FilesAreOfTheTypesThatItNames) {

@@ -41,9 +41,14 @@ cpSync(run, live, { recursive: true });
 cpSync(path.join(folder, '10', 'last'), path.join(live, 'last'), { recursive: true });
 writeFileSync(path.join(live, 'metrics.jsonl'), lines.filter(isEarly).map((line) => `${line}\n`).join(''));
 
+/** One that cannot be read any more. */
+const damaged = path.join(folder, 'damaged');
+cpSync(run, damaged, { recursive: true });
+writeFileSync(path.join(damaged, 'run.json'), '[]');
+
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const session = useExplorer(['--run', run, '--run', live]);
+const session = useExplorer(['--run', damaged, '--run', run, '--run', live]);
 const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
 
 async function traceAt(step) {
@@ -110,6 +115,23 @@ test('the slider moves between checkpoints by keyboard, with each one’s attent
     await menu.getByRole('link', { name, exact: true }).click();
     assert.match(readFileSync(await (await waiting).path()).toString(), /<svg [^]*<\/svg>/);
   }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('a damaged run says so and hides no other', async () => {
+  const page = await session.open(link());
+  const region = page.getByRole('region', { name: 'Run', exact: true });
+  const chooser = region.getByLabel('Run', { exact: true });
+  await chooser.waitFor();
+  assert.equal(await chooser.inputValue(), 'small');
+  await chooser.selectOption('damaged');
+  await region.getByText('damaged', { exact: true }).last().waitFor();
+  assert.match(await region.getByRole('alert').textContent(), /run\.json/);
+  assert.equal((await page.content()).includes(folder), false);
+  assert.deepEqual(await seriousFindings(page), []);
+  await chooser.selectOption('small');
+  await region.getByText('finished', { exact: true }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -52,6 +52,7 @@ void watch(const Runs& runs, const std::string& run, MetricsReader reader, StopF
 
 Reply events(const std::shared_ptr<State>& state, const Request& request) {
   const std::string run = request.in_path("name");
+  state->runs.is_finished(run);  // refuses one that cannot be read before the stream begins
   MetricsReader reader(state->runs.metrics_file(run));
   reader.read_new();  // what is there already is asked for as metrics
   Reply reply;

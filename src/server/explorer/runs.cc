@@ -46,7 +46,8 @@ Json last_line(const fs::path& file) {
   Json last;
   for (std::string line; std::getline(in, line);) {
     Json parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (parsed.is_object() && parsed.contains("step")) last = std::move(parsed);
+    if (!parsed.is_object() || !parsed.contains("step")) continue;
+    if (parsed["step"].is_number_integer()) last = std::move(parsed);
   }
   return last;
 }
@@ -137,11 +138,19 @@ OrderedJson Runs::describe(const Run& run) const {
           {"parameters", count_parameters(config).total}};
 }
 
+OrderedJson Runs::describe_or_say_why(const Run& run) const {
+  try {
+    return naming_files_from(run.directory, [&] { return describe(run); });
+  } catch (const Error& error) {
+    return {{"name", run.name},
+            {"path_shown", run.directory.filename().string()},
+            {"error", error.what()}};
+  }
+}
+
 OrderedJson Runs::describe() const {
   OrderedJson list = OrderedJson::array();
-  for (const Run& run : runs_) {
-    list.push_back(naming_files_from(run.directory, [&] { return describe(run); }));
-  }
+  for (const Run& run : runs_) list.push_back(describe_or_say_why(run));
   return {{"runs", std::move(list)}};
 }
 

@@ -18,7 +18,7 @@ class Runs {
 
   std::vector<std::string> names() const;
 
-  // The document of all runs, as they are now.
+  // The document of all runs, as they are now; of one that cannot be read, its name and why.
   OrderedJson describe() const;
 
   // The model directory of a checkpoint. Throws Error{not_found} with what there is.
@@ -38,6 +38,7 @@ class Runs {
   const Run& find(const std::string& name) const;
   std::vector<std::int64_t> checkpoints(const Run& run) const;
   OrderedJson describe(const Run& run) const;
+  OrderedJson describe_or_say_why(const Run& run) const;
 
   std::vector<Run> runs_;
 };

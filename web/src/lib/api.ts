@@ -154,7 +154,7 @@ export const api = {
     }
   },
 
-  runs: async () => (await json<{ runs: Types.Run[] }>('/api/runs')).runs,
+  runs: async () => (await json<{ runs: (Types.Run | Types.DamagedRun)[] }>('/api/runs')).runs,
   metrics: async (run: string, from = 0) =>
     (await json<{ rows: Types.MetricsRow[] }>(`/api/runs/${encodeURIComponent(run)}/metrics`, { from })).rows,
   async *runEvents(run: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {

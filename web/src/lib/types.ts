@@ -328,6 +328,13 @@ export interface Run {
   parameters: number;
 }
 
+/** One that cannot be read, and why. */
+export interface DamagedRun {
+  name: string;
+  path_shown: string;
+  error: string;
+}
+
 export type MetricsRow = Record<string, number | string | null>;
 
 export interface ServerStatus {
