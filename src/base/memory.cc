@@ -1,6 +1,9 @@
 #include "base/memory.h"
 
 #include <sys/resource.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <fstream>
@@ -54,6 +57,18 @@ std::int64_t peak_resident_bytes() {
 
 void reset_peak_resident_bytes() {
   std::ofstream("/proc/self/clear_refs") << "5";  // proc(5): "Reset the peak resident set size"
+}
+
+void share_memory_pools([[maybe_unused]] int pools) {
+#ifdef __GLIBC__
+  ::mallopt(M_ARENA_MAX, pools);
+#endif
+}
+
+void return_free_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace heed

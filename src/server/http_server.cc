@@ -10,7 +10,9 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "server/connection.h"
+#include "server/connection_threads.h"
 
 namespace heed::server {
 namespace {
@@ -18,6 +20,9 @@ namespace {
 constexpr std::size_t longest_target = 2048;
 constexpr int most_requests_per_connection = 1000;
 constexpr int threads_for_refusals = 8;
+// So long after the last request, and the threads that it took, free memory goes back to the
+// system.
+constexpr std::chrono::milliseconds quiet_time = 2 * ConnectionThreads::idle_time;
 
 class SinkWriter : public StreamWriter {
  public:
@@ -42,6 +47,27 @@ struct Exchange {
 };
 thread_local Exchange* current = nullptr;
 
+// Tells once, after a change, that there was no other for quiet_time.
+class Quiet {
+ public:
+  bool begins(std::int64_t changes) {
+    const auto now = Connection::Clock::now();
+    if (changes != changes_) {
+      changes_ = changes;
+      since_ = now;
+      told_ = false;
+    }
+    if (told_ || now - since_ < quiet_time) return false;
+    told_ = true;
+    return true;
+  }
+
+ private:
+  std::int64_t changes_ = 0;
+  Connection::Clock::time_point since_;
+  bool told_ = true;
+};
+
 }  // namespace
 
 class HttpServer::Implementation : private httplib::Server {
@@ -49,7 +75,7 @@ class HttpServer::Implementation : private httplib::Server {
   Implementation(const Router& router, const Gate& gate, const HttpOptions& options)
       : router_(router), gate_(gate), options_(options) {
     new_task_queue = [this] {
-      return new httplib::ThreadPool(
+      return new ConnectionThreads(
           static_cast<std::size_t>(options_.max_connections + threads_for_refusals));
     };
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
@@ -85,8 +111,10 @@ class HttpServer::Implementation : private httplib::Server {
   void run(StopFlag stop) {
     std::thread listener([this] { listen_after_bind(); });
     while (!is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Quiet quiet;
     while (!stop_requested(stop)) {
       watch_connections();
+      if (quiet.begins(changes_.load())) return_free_memory();
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     closing_.store(true);
@@ -132,6 +160,7 @@ class HttpServer::Implementation : private httplib::Server {
   // The library calls this on a thread of its pool.
   bool process_and_close_socket(socket_t socket) override {
     Connection connection(socket, options_);
+    changes_.fetch_add(1);
     if (open_.fetch_add(1) < options_.max_connections) {
       {
         const std::lock_guard lock(mutex_);
@@ -145,6 +174,7 @@ class HttpServer::Implementation : private httplib::Server {
     }
     ::close(socket);
     open_.fetch_sub(1);
+    changes_.fetch_add(1);
     return true;
   }
 
@@ -163,6 +193,7 @@ class HttpServer::Implementation : private httplib::Server {
       const Ending ending = connection.ending();
       connection.end_reply();
       if (exchange.head_read) processing_.fetch_sub(1);
+      changes_.fetch_add(1);
       if (!written && !exchange.head_read && connection.has_begun()) {
         refuse_head(connection);
         break;
@@ -179,6 +210,7 @@ class HttpServer::Implementation : private httplib::Server {
 
   void take_head(httplib::Request& request, Exchange& exchange) {
     exchange.head_read = true;
+    changes_.fetch_add(1);
     processing_.fetch_add(1);
     exchange.headers.clear();
     for (const auto& [name, value] : request.headers) {
@@ -324,6 +356,7 @@ class HttpServer::Implementation : private httplib::Server {
   const HttpOptions options_;
   int port_ = 0;
   std::atomic<bool> closing_{false};
+  std::atomic<std::int64_t> changes_{0};  // beginnings and ends of connections and requests
   std::atomic<std::int64_t> open_{0};
   std::atomic<std::int64_t> processing_{0};
   std::mutex mutex_;

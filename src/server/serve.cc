@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/memory.h"
 #include "server/context.h"
 #include "server/explorer.h"
 #include "server/router.h"
@@ -9,6 +10,10 @@
 
 namespace heed::server {
 namespace {
+
+// Enough that connections seldom wait for each other; what each keeps after a crowd is a few
+// hundred kilobytes.
+constexpr int memory_pools = 4;
 
 std::string address_of(const HttpOptions& options, int port) {
   const bool version_six = options.host.find(':') != std::string::npos;
@@ -20,6 +25,7 @@ std::string address_of(const HttpOptions& options, int port) {
 
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
+  share_memory_pools(memory_pools);
   // Messages name the model too: none of them shall tell where it lies.
   model.name = options.alias.empty() ? shown_model_name(model.name) : options.alias;
   Compute compute;
