@@ -1,7 +1,9 @@
 #include "server/gate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -57,6 +59,20 @@ bool is_public(const Request& request) {
   return request.path == "/" || request.path.starts_with("/assets/") || request.path == "/health";
 }
 
+// A name such as "content-length " means something to one reader and nothing to another, who then
+// disagree about where the next request begins.
+void check_header_names(const Request& request) {
+  const auto belongs = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  for (const auto& [name, value] : request.headers) {
+    if (name.empty() || !std::ranges::all_of(name, belongs)) {
+      throw HttpError(400, "a header's name holds characters that no name has");
+    }
+  }
+}
+
 Reply preflight_reply() {
   Reply reply;
   reply.status = 204;
@@ -106,6 +122,7 @@ void Gate::check_body_headers(const Request& request) const {
 
 std::optional<Reply> Gate::check(const Request& request) const {
   try {
+    check_header_names(request);
     const std::string host = request.header("host");
     if (host.empty()) throw HttpError(400, "the request has no Host header");
     if (!allows_host(host)) {

@@ -245,6 +245,8 @@ class HttpServer::Implementation : private httplib::Server {
     try {
       const Request request = convert(given);
       if (std::optional<Reply> refusal = gate_.check(request)) {
+        // Where a malformed request ends is not known: nothing behind it is read as the next.
+        if (refusal->status == 400) current->body_read = false;
         send(std::move(*refusal), request, response);
         return HandlerResponse::Handled;
       }

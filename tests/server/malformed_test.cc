@@ -49,6 +49,8 @@ const std::vector<Malformed>& malformed() {
       {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421},
       {"GET /health HTTP/1.1\r\n" + host + "Origin: http://evil.example\r\n\r\n", 403},
       {"GET /health HTTP/1.1\r\n" + host + repeated("A: b\r\n", 12000) + "\r\n", 431},
+      {"GET /health HTTP/1.1\r\n" + host + "Content-Length : 2\r\n\r\n{}", 400},
+      {"GET /health HTTP/1.1\r\n" + host + "A B: c\r\n\r\n", 400},
       {"PUT /health HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 405},
       {"POST /v1/completions HTTP/1.1\r\n" + host + "Content-Length: 99999999999\r\n\r\n", 413},
       {"POST /v1/completions HTTP/1.1\r\n" + host + "Content-Length: -1\r\n\r\n", 400},
