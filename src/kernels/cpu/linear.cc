@@ -88,22 +88,46 @@ void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const flo
   }
 }
 
+// sums += Σ over rows of `vectors` vectors of x beside each other, so that memory is read in
+// stretches of some lines.
+template <int vectors>
+void AddSumsOfRows(const float* x, std::int64_t rows, std::int64_t columns, float* sums) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  Float even[vectors], odd[vectors];
+  Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA { even[v] = odd[v] = hn::Zero(d); });
+  std::int64_t n = 0;
+  for (; n + 2 <= rows; n += 2, x += 2 * columns) {
+    Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+      even[v] = hn::Add(even[v], hn::LoadU(d, x + v * lanes));
+      odd[v] = hn::Add(odd[v], hn::LoadU(d, x + columns + v * lanes));
+    });
+  }
+  Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
+    if (n < rows) even[v] = hn::Add(even[v], hn::LoadU(d, x + v * lanes));
+    float* const sum = sums + v * lanes;
+    hn::StoreU(hn::Add(hn::LoadU(d, sum), hn::Add(even[v], odd[v])), d, sum);
+  });
+}
+
 // sums (columns from begin to end) += Σ over rows of x.
 void AddColumnSums(const float* x, std::int64_t rows, std::int64_t columns, std::int64_t begin,
                    std::int64_t end, float* sums) {
   const Floats d;
-  ForEachVector(static_cast<std::size_t>(end - begin),
-                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
-                  const float* row = x + begin;
-                  Float even = hn::Zero(d), odd = hn::Zero(d);
-                  std::int64_t n = 0;
-                  for (; n + 2 <= rows; n += 2, row += 2 * columns) {
-                    even = hn::Add(even, load(row));
-                    odd = hn::Add(odd, load(row + columns));
-                  }
-                  if (n < rows) even = hn::Add(even, load(row));
-                  store(hn::Add(load(sums + begin), hn::Add(even, odd)), sums + begin);
-                });
+  constexpr int together = 4;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t column = begin;
+  for (; column + together * lanes <= end; column += together * lanes) {
+    AddSumsOfRows<together>(x + column, rows, columns, sums + column);
+  }
+  for (; column + lanes <= end; column += lanes) {
+    AddSumsOfRows<1>(x + column, rows, columns, sums + column);
+  }
+  for (; column < end; ++column) {
+    float even = 0, odd = 0;
+    for (std::int64_t n = 0; n < rows; ++n) (n % 2 == 0 ? even : odd) += x[n * columns + column];
+    sums[column] += even + odd;
+  }
 }
 
 }  // namespace HWY_NAMESPACE
