@@ -37,8 +37,8 @@ struct EvaluationOptions {
 struct Evaluation {
   std::int64_t tokens = 0;    // scored
   double nats_per_token = 0;  // mean loss
-  std::optional<double>
-      standard_error;  // of that mean, from the spread between two or more windows
+  // Of that mean, from the spread between windows; absent where there is one.
+  std::optional<double> standard_error;
 };
 
 // Reuses its buffers from call to call.
