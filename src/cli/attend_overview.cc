@@ -95,8 +95,9 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
   const GptConfig& config = text.model.gpt.config();
   const Layout layout = layout_for(static_cast<int>(config.heads), screen.width());
   print("\n" + screen.ink.title("What every head looks at") +
-        screen.ink.quiet(fmt::format("  {} tokens, {} layers of {} heads\n", text.size(),
-                                     config.layers, config.heads)));
+        screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),
+                                     counted(config.layers, "layer"),
+                                     counted(config.heads, "head"))));
   print_lines(
       "A picture is a head, named by layer and head from L0H0. Down: the token that looks. "
       "Across: the tokens it looks at, those before it and itself.",

@@ -178,7 +178,7 @@ std::string question_text(const ExplainedText& text, const LogitQuestion& questi
 void print_attribution(const ExplainedText& text, const Attribution& attribution, std::size_t top) {
   const Ink ink(standard_output());
   print("\n" + ink.title("What makes " + question_text(text, attribution.question)) +
-        ink.quiet(fmt::format("  after {} tokens, by {}\n", attribution.position + 1,
+        ink.quiet(fmt::format("  after {}, by {}\n", counted(attribution.position + 1, "token"),
                               unit_name(attribution.unit))) +
         text.changes_line(ink) + "\n");
   print_signed_bars(strongest(text, attribution, top));

@@ -102,13 +102,13 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
   if (!options.json) {
     std::optional<double> perplexity_error = evaluation.standard_error;
     if (perplexity_error) *perplexity_error *= perplexity;
-    print(fmt::format("loss        {} nats a token, over {} tokens\n",
+    print(fmt::format("loss        {} nats a token, over {}\n",
                       with_error(evaluation.nats_per_token, evaluation.standard_error, 4),
-                      evaluation.tokens));
+                      counted(evaluation.tokens, "token")));
     print(fmt::format("perplexity  {}\n", with_error(perplexity, perplexity_error, 3)));
     if (result.bytes > 0) {
-      print(
-          fmt::format("bits a byte {:.4f} over {} bytes\n", result.bits_per_byte(), result.bytes));
+      print(fmt::format("bits a byte {:.4f} over {}\n", result.bits_per_byte(),
+                        counted(result.bytes, "byte")));
     }
     return;
   }

@@ -239,9 +239,10 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   const GptConfig& config = model.gpt.config();
   const Statistic* by = find_statistic(options.sort);
   print("\n" + screen.ink.title("What every head does") +
-        screen.ink.quiet(fmt::format("  {} tokens, {} of them seen before; {} layers of {} heads\n",
-                                     grouped(static_cast<long long>(scanned.tokens)),
-                                     grouped(scanned.repeated), config.layers, config.heads)));
+        screen.ink.quiet(fmt::format("  {}, {} of them seen before; {} of {}\n",
+                                     counted(static_cast<long long>(scanned.tokens), "token"),
+                                     grouped(scanned.repeated), counted(config.layers, "layer"),
+                                     counted(config.heads, "head"))));
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
   const std::string meaning = by != nullptr

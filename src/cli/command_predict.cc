@@ -188,7 +188,7 @@ void print_prediction(const PredictOptions& options, const LoadedModel& model,
       all.begin(),
       all.begin() + std::min(std::ssize(all), static_cast<std::ptrdiff_t>(options.top)));
   print("\n" + ink.title("What comes next") +
-        ink.quiet(fmt::format("  after {} tokens\n\n", tokens.size())));
+        ink.quiet(fmt::format("  after {}\n\n", counted(std::ssize(tokens), "token"))));
   print_candidates(model, shown, ink, terminal.width);
   double rest = 1.0;
   for (const Candidate& candidate : shown) rest -= candidate.probability(SamplingStage::model);

@@ -11,6 +11,7 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/text.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed::cli {
@@ -43,7 +44,7 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
     print(fmt::format("fewer than the {} asked for: no other pair of tokens occurs {} times\n",
                       options.training.vocabulary_size, options.training.min_frequency));
   }
-  print(fmt::format("{} tokens, saved in {}\n", learned, file.string()));
+  print(fmt::format("{}, saved in {}\n", counted(learned, "token"), file.string()));
 }
 
 }  // namespace

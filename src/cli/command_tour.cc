@@ -91,7 +91,7 @@ class Tour {
   }
 
   void show_tokens() const {
-    heading("The text, as the model sees it", fmt::format("{} tokens", text_.size()));
+    heading("The text, as the model sees it", counted(text_.size(), "token"));
     constexpr std::array<Rgb, 2> grounds{{{214, 228, 255}, {255, 226, 201}}};
     int column = 0;
     std::string line = "  ";

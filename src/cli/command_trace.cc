@@ -117,8 +117,8 @@ void print_trace(const TraceOptions& options, const Trace& trace) {
     bytes += static_cast<double>(array.values.size() * sizeof(float));
   }
   print("\n" + ink.title("What was seen on the way") +
-        ink.quiet(fmt::format("  {} tokens, {} arrays, {}\n\n", trace.tokens.size(),
-                              trace.arrays.size(), short_bytes(bytes))));
+        ink.quiet(fmt::format("  {}, {}, {}\n\n", counted(std::ssize(trace.tokens), "token"),
+                              counted(std::ssize(trace.arrays), "array"), short_bytes(bytes))));
   print(table.text(ink));
   print("\n  " +
         (options.out.empty()

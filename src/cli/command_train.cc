@@ -61,7 +61,7 @@ class TrainReporter : public TrainObserver {
         grouped(run.training_tokens + run.validation_tokens), grouped(run.validation_tokens),
         grouped(run.vocabulary_size)));
     line_.log(fmt::format(
-        "{} steps of {} tokens{}", grouped(steps_), grouped(run.settings.tokens_per_step()),
+        "{} of {}{}", counted(steps_, "step"), counted(run.settings.tokens_per_step(), "token"),
         run.first_step > 0 ? fmt::format(", going on from step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
     line_.log(fmt::format("{} of memory: {} parameters, gradients and moments, {} activations{}",
@@ -229,19 +229,19 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     return;
   }
   if (std::isnan(summary.train_loss)) {
-    print(fmt::format("no step was made; {} steps in {} before\n", grouped(summary.steps),
+    print(fmt::format("no step was made; {} in {} before\n", counted(summary.steps, "step"),
                       duration(summary.seconds)));
   } else {
-    print(fmt::format("{} steps in {}, {} tokens/s, training loss {:.4f}\n", grouped(summary.steps),
-                      duration(summary.seconds),
+    print(fmt::format("{} in {}, {} tokens/s, training loss {:.4f}\n",
+                      counted(summary.steps, "step"), duration(summary.seconds),
                       grouped(static_cast<std::int64_t>(summary.tokens_per_second)),
                       summary.train_loss));
   }
   if (summary.validation) {
     const Evaluation& validation = *summary.validation;
-    print(fmt::format("validation loss {} over {} tokens\n",
+    print(fmt::format("validation loss {} over {}\n",
                       with_error(validation.nats_per_token, validation.standard_error, 4),
-                      grouped(validation.tokens)));
+                      counted(validation.tokens, "token")));
   }
   print(fmt::format("saved in {}\n", summary.checkpoint.string()));
 }

@@ -125,6 +125,10 @@ std::string grouped(long long number) {
   return (number < 0 ? "-" : "") + digits;
 }
 
+std::string counted(long long number, std::string_view unit) {
+  return fmt::format("{} {}{}", grouped(number), unit, number == 1 ? "" : "s");
+}
+
 std::string short_count(double number) {
   constexpr std::array<std::pair<double, const char*>, 5> units{
       {{1e15, "P"}, {1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}}};

@@ -32,6 +32,9 @@ std::string visible(std::string_view bytes);
 // 1234567 as "1,234,567".
 std::string grouped(long long number);
 
+// "1 token", "1,024 tokens".
+std::string counted(long long number, std::string_view unit);
+
 // 174604259328 as "174.6 B", 1.2e7 as "12.0 M", below a thousand as it is.
 std::string short_count(double number);
 
