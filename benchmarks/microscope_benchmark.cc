@@ -18,11 +18,11 @@
 #include "generate/session.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
-#include "microscope/activation_trace.h"
-#include "microscope/attention_pyramid.h"
-#include "microscope/capture.h"
-#include "microscope/head_scan.h"
-#include "microscope/lazy_attention.h"
+#include "microscope/attention/attention_pyramid.h"
+#include "microscope/attention/head_scan.h"
+#include "microscope/attention/lazy_attention.h"
+#include "microscope/traces/activation_trace.h"
+#include "microscope/traces/capture.h"
 #include "model/presets.h"
 
 namespace heed {

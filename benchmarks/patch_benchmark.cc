@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "microscope/capture.h"
-#include "microscope/intervention.h"
-#include "microscope/patch.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/patch/patch.h"
+#include "microscope/traces/capture.h"
 #include "model/gpt.h"
 #include "model/presets.h"
 

@@ -14,10 +14,10 @@
 #include "base/error.h"
 #include "base/index_list.h"
 #include "engine/edits.h"
-#include "microscope/activation_trace.h"
-#include "microscope/intervention_text.h"
-#include "microscope/patch.h"
-#include "microscope/point_names.h"
+#include "microscope/intervene/intervention_text.h"
+#include "microscope/patch/patch.h"
+#include "microscope/traces/activation_trace.h"
+#include "microscope/traces/point_names.h"
 
 namespace heed {
 namespace {

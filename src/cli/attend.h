@@ -9,10 +9,10 @@
 #include "cli/terminal/ink.h"
 #include "cli/terminal/terminal.h"
 #include "engine/loaded_model.h"
-#include "microscope/head_statistics.h"
-#include "microscope/text_words.h"
-#include "microscope/trace.h"
-#include "microscope/word_walk.h"
+#include "microscope/attention/head_statistics.h"
+#include "microscope/attention/text_words.h"
+#include "microscope/attention/word_walk.h"
+#include "microscope/traces/trace.h"
 
 namespace heed::cli {
 

@@ -20,7 +20,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "microscope/head_scan.h"
+#include "microscope/attention/head_scan.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {

@@ -16,7 +16,7 @@
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "microscope/induction.h"
+#include "microscope/attention/induction.h"
 
 namespace heed::cli {
 namespace {

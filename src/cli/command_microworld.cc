@@ -15,8 +15,8 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "microscope/microworld_causal.h"
-#include "microscope/microworld_check.h"
+#include "microscope/microworld/microworld_causal.h"
+#include "microscope/microworld/microworld_check.h"
 #include "microworld/corpus.h"
 
 namespace heed::cli {

@@ -16,8 +16,8 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/traced_generation.h"
-#include "microscope/activation_trace.h"
-#include "microscope/array_files.h"
+#include "microscope/files/array_files.h"
+#include "microscope/traces/activation_trace.h"
 
 namespace heed::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "engine/starter.h"
 #include "generate/generator.h"
 #include "kernels/machine_peak.h"
-#include "microscope/induction.h"
+#include "microscope/attention/induction.h"
 #include "model/gpt_files.h"
 #include "train/presets.h"
 #include "train/run_directory.h"

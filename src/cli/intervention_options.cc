@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "engine/edits.h"
-#include "microscope/intervention_text.h"
+#include "microscope/intervene/intervention_text.h"
 
 namespace heed::cli {
 namespace {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
-#include "microscope/intervention.h"
+#include "microscope/intervene/intervention.h"
 
 namespace heed::cli {
 
 struct InterventionOptions {
-  // Places (see microscope/intervention_text.h), some with a value or edges behind them.
+  // Places (see microscope/intervene/intervention_text.h), some with a value or edges behind them.
   std::vector<std::string> ablate;
   std::vector<std::string> mean;
   std::vector<std::string> scale;

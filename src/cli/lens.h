@@ -8,10 +8,10 @@
 #include "cli/model_options.h"
 #include "cli/result_file.h"
 #include "cli/terminal/ink.h"
-#include "microscope/attribution.h"
-#include "microscope/logit_gradients.h"
-#include "microscope/logit_lens.h"
-#include "microscope/residual_parts.h"
+#include "microscope/explain/attribution.h"
+#include "microscope/explain/logit_gradients.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/explain/residual_parts.h"
 
 namespace heed::cli {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/terminal/terminal.h"
-#include "microscope/patch.h"
+#include "microscope/patch/patch.h"
 
 namespace heed::cli {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
-#include "microscope/array_files.h"
-#include "microscope/figure.h"
+#include "microscope/figures/figure.h"
+#include "microscope/files/array_files.h"
 
 namespace heed::cli {
 

@@ -1,8 +1,8 @@
 // Lazy attention behind standard types, with the maps of the heads used last.
 #include "base/error.h"
 #include "engine/read_attention.h"
-#include "microscope/attention_maps.h"
-#include "microscope/head_scan.h"
+#include "microscope/attention/attention_maps.h"
+#include "microscope/attention/head_scan.h"
 
 namespace heed {
 namespace {

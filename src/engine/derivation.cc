@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "engine/token_json.h"
-#include "microscope/capture.h"
-#include "microscope/point_names.h"
+#include "microscope/traces/capture.h"
+#include "microscope/traces/point_names.h"
 #include "model/places.h"
 
 namespace heed {

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "engine/loaded_model.h"
-#include "microscope/kept_attention.h"
+#include "microscope/attention/kept_attention.h"
 
 namespace heed {
 

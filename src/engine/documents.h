@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "engine/loaded_model.h"
 #include "generate/sampler.h"
-#include "microscope/head_statistics.h"
-#include "microscope/text_words.h"
-#include "microscope/word_walk.h"
+#include "microscope/attention/head_statistics.h"
+#include "microscope/attention/text_words.h"
+#include "microscope/attention/word_walk.h"
 
 namespace heed {
 

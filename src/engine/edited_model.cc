@@ -4,7 +4,7 @@
 #include "engine/model_passes.h"
 #include "engine/traced_generation.h"
 #include "heed/intervention.h"
-#include "microscope/activation_trace.h"
+#include "microscope/traces/activation_trace.h"
 
 namespace heed {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "microscope/intervention_text.h"
+#include "microscope/intervene/intervention_text.h"
 #include "model/gpt.h"
 
 namespace heed {

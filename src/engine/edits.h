@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "heed/intervention.h"
-#include "microscope/intervention.h"
+#include "microscope/intervene/intervention.h"
 
 namespace heed {
 

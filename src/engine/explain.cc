@@ -2,10 +2,10 @@
 #include "heed/explain.h"
 
 #include "engine/model_parts.h"
-#include "microscope/attribution.h"
-#include "microscope/logit_gradients.h"
-#include "microscope/logit_lens.h"
-#include "microscope/weight_processing.h"
+#include "microscope/explain/attribution.h"
+#include "microscope/explain/logit_gradients.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/explain/weight_processing.h"
 #include "model/gpt_files.h"
 
 namespace heed {

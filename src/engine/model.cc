@@ -6,8 +6,8 @@
 #include "engine/read_attention.h"
 #include "engine/traced_generation.h"
 #include "heed/heed.h"
-#include "microscope/activation_trace.h"
-#include "microscope/trace.h"
+#include "microscope/traces/activation_trace.h"
+#include "microscope/traces/trace.h"
 #include "model/parameter_count.h"
 
 namespace heed {

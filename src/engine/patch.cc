@@ -1,5 +1,5 @@
 // Patching sweeps of the public facade.
-#include "microscope/patch.h"
+#include "microscope/patch/patch.h"
 
 #include "engine/model_parts.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "generate/session.h"
-#include "microscope/activation_trace.h"
+#include "microscope/traces/activation_trace.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "microscope/point_names.h"
+#include "microscope/traces/point_names.h"
 
 namespace heed::server {
 

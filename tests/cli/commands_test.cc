@@ -8,7 +8,7 @@
 #include "cli/run_heed.h"
 #include "engine/loaded_model.h"
 #include "generate/session.h"
-#include "microscope/trace.h"
+#include "microscope/traces/trace.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -8,7 +8,7 @@
 
 #include "engine/traced_generation.h"
 #include "heed/heed.h"
-#include "microscope/activation_trace.h"
+#include "microscope/traces/activation_trace.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/documents.h"
-#include "microscope/trace.h"
+#include "microscope/traces/trace.h"
 #include "server/explorer/examples.h"
 #include "server/explorer_support.h"
 

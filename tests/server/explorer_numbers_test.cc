@@ -5,7 +5,7 @@
 
 #include "engine/documents.h"
 #include "generate/session.h"
-#include "microscope/logit_lens.h"
+#include "microscope/explain/logit_lens.h"
 #include "model/presets.h"
 #include "server/explorer_support.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/terminal/terminal.h"
-#include "microscope/palette.h"
+#include "microscope/figures/palette.h"
 
 namespace heed::cli {
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"
-#include "microscope/word_walk.h"
+#include "microscope/attention/word_walk.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"
 

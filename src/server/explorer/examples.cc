@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "microscope/text_words.h"
+#include "microscope/attention/text_words.h"
 
 namespace heed::server {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "engine/token_json.h"
-#include "microscope/attribution.h"
-#include "microscope/logit_gradients.h"
+#include "microscope/explain/attribution.h"
+#include "microscope/explain/logit_gradients.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {

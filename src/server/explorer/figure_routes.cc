@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "engine/token_json.h"
 #include "generate/sampler.h"
-#include "microscope/figure.h"
-#include "microscope/head_scan.h"
-#include "microscope/logit_lens.h"
+#include "microscope/attention/head_scan.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/figures/figure.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"
 

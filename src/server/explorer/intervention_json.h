@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/json.h"
-#include "microscope/intervention.h"
+#include "microscope/intervene/intervention.h"
 #include "server/explorer/trace_store.h"
 
 namespace heed::server {

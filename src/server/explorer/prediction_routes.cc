@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"
-#include "microscope/logit_lens.h"
+#include "microscope/explain/logit_lens.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "engine/token_json.h"
-#include "microscope/activation_trace.h"
-#include "microscope/head_scan.h"
+#include "microscope/attention/head_scan.h"
+#include "microscope/traces/activation_trace.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "microscope/intervention.h"
-#include "microscope/kept_attention.h"
+#include "microscope/attention/kept_attention.h"
+#include "microscope/intervene/intervention.h"
 #include "server/explorer/model_pool.h"
 
 namespace heed::server {

@@ -3,11 +3,11 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "microscope/capture.h"
-#include "microscope/intervention.h"
-#include "microscope/point_names.h"
-#include "microscope/principal_plane.h"
-#include "microscope/vector_comparison.h"
+#include "microscope/explain/principal_plane.h"
+#include "microscope/explain/vector_comparison.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/traces/capture.h"
+#include "microscope/traces/point_names.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {

@@ -1,0 +1,348 @@
+#include "microscope/attention/head_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "kernels/attention_summaries.h"
+#include "kernels/kernels.h"
+#include "microscope/attention/score_precision.h"
+#include "model/edited_points.h"
+
+namespace heed {
+namespace {
+
+// Rows of a custom pattern that are compared together.
+constexpr std::int64_t custom_block = 32;
+
+constexpr std::array<std::pair<std::string_view, HeadPattern>, 3> pattern_names{
+    {{"previous", HeadPattern::previous},
+     {"duplicate", HeadPattern::duplicate},
+     {"induction", HeadPattern::induction}}};
+
+// For each position, how many earlier ones hold the same token.
+std::vector<std::int64_t> earlier_copies(View<const std::int32_t> tokens) {
+  std::unordered_map<std::int32_t, std::int64_t> seen;
+  std::vector<std::int64_t> copies;
+  for (std::int64_t t = 0; t < tokens.extent(0); ++t) copies.push_back(seen[tokens(t)]++);
+  return copies;
+}
+
+}  // namespace
+
+std::optional<HeadPattern> head_pattern_from_name(std::string_view name) {
+  for (const auto& [known, pattern] : pattern_names) {
+    if (known == name) return pattern;
+  }
+  return std::nullopt;
+}
+
+// The numbers of every row of a layer, (B, H, T) each.
+struct HeadScan::Rows {
+  std::int64_t layer;
+  const kernels::AttentionInput<float>& input;
+  View<const float> log_sum_exp;
+  Pass pass;              // with whoever changes it
+  Tensor<float> numbers;  // (9, B·H·T)
+  kernels::AttentionRowStatistics<float> rows;
+  View<float> total;  // Σ p: one, but where somebody changed the row
+
+  Rows(std::int64_t of_layer, const kernels::AttentionInput<float>& attention,
+       View<const float> lse, View<const std::int32_t> tokens, Editor* editor)
+      : layer(of_layer),
+        input(attention),
+        log_sum_exp(lse),
+        pass({.batch = lse.extent(0), .positions = lse.extent(2), .editor = editor}),
+        numbers(Shape{9, lse.size()}) {
+    const auto part = [&](std::int64_t index) {
+      return View<float>(numbers.data() + index * lse.size(), lse.shape());
+    };
+    rows = {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)};
+    total = part(8);
+    std::ranges::fill(total.span(), 1.0F);
+    if (score_precision(input) == kernels::Precision::f32) {
+      kernels::attention_row_statistics(input, log_sum_exp, tokens, rows);
+    } else {
+      for (std::int64_t plane = 0; plane < lse.extent(0) * lse.extent(1); ++plane) {
+        add_rounded_plane(plane, tokens);
+      }
+    }
+    for (std::int64_t b = 0; b < lse.extent(0); ++b) {
+      for (std::int64_t h = 0; h < lse.extent(1); ++h) {
+        if (is_edited(h)) add_edited_plane(b, h, tokens);
+      }
+    }
+  }
+
+  bool is_edited(std::int64_t head) const {
+    const auto edits = [&](const Site& site) {
+      return pass.edits(site) && pass.editor->edits_head(site, head);
+    };
+    return edits({Point::scores, layer}) || edits({Point::pattern, layer});
+  }
+
+  // Rows [begin, end) of a head's pattern, up to column `end`, as the pass used them.
+  void pattern(std::int64_t b, std::int64_t head, std::int64_t begin, std::int64_t end,
+               View<float> out) const {
+    if (!is_edited(head)) {
+      kernels::attention_pattern_tile(input, log_sum_exp, {b, head, begin, end, 0, end}, out);
+      return;
+    }
+    const Tensor<float> plane = edited_plane(b, head);
+    for (std::int64_t t = begin; t < end; ++t) {
+      std::copy_n(&plane.view()(t, 0), end, &out(t - begin, 0));
+    }
+  }
+
+ private:
+  Tensor<float> edited_plane(std::int64_t b, std::int64_t head) const {
+    Tensor<float> plane(Shape{pass.positions, pass.positions});
+    pattern_plane(pass, layer, input, log_sum_exp, b, head, plane);
+    return plane;
+  }
+
+  // As attention_row_statistics() has them, of rows that need not sum to one.
+  void add_edited_plane(std::int64_t b, std::int64_t h, View<const std::int32_t> tokens) {
+    const Tensor<float> plane = edited_plane(b, h);
+    for (std::int64_t t = 0; t < pass.positions; ++t) {
+      const std::span<const float> p = plane.view()[t].span();
+      double sum = 0, entropy = 0, distance = 0, duplicate = 0, induction = 0;
+      float largest = 0;
+      for (std::int64_t s = 0; s <= t; ++s) {
+        sum += p[s];
+        if (p[s] > 0) entropy -= p[s] * std::log(p[s]);
+        distance += p[s] * static_cast<double>(t - s);
+        if (s >= 1 && s < t - 1) largest = std::max(largest, p[s]);
+        if (!tokens.present()) continue;
+        if (s < t && tokens(b, s) == tokens(b, t)) duplicate += p[s];
+        if (s >= 1 && tokens(b, s - 1) == tokens(b, t)) induction += p[s];
+      }
+      total(b, h, t) = static_cast<float>(sum);
+      rows.entropy(b, h, t) = static_cast<float>(entropy);
+      rows.distance(b, h, t) = static_cast<float>(distance);
+      rows.first(b, h, t) = p[0];
+      rows.self(b, h, t) = p[t];
+      rows.previous(b, h, t) = t >= 1 ? p[t - 1] : 0.0F;
+      rows.duplicate(b, h, t) = static_cast<float>(duplicate);
+      rows.induction(b, h, t) = static_cast<float>(induction);
+      rows.largest(b, h, t) = largest;
+    }
+  }
+
+  // One head of one sequence, from queries and keys as the pass rounded them.
+  void add_rounded_plane(std::int64_t plane, View<const std::int32_t> tokens) {
+    const Shape& shape = input.query.shape();
+    const std::int64_t positions = shape[1], size = shape[3];
+    const std::int64_t b = plane / shape[2], h = plane % shape[2];
+    const auto rounded = [&](View<const float> from) {
+      Tensor<float> to(Shape{1, positions, 1, size});
+      for (std::int64_t t = 0; t < positions; ++t) {
+        for (std::int64_t i = 0; i < size; ++i) {
+          to[t * size + i] = rounded_to(input.precision, from(b, t, h, i));
+        }
+      }
+      return to;
+    };
+    const Tensor<float> query = rounded(input.query), key = rounded(input.key);
+    const auto part = [&](std::int64_t index) {
+      return View<float>(numbers.data() + index * log_sum_exp.size() + plane * positions,
+                         {1, 1, positions});
+    };
+    kernels::attention_row_statistics(
+        {.query = query, .key = key, .value = key, .mask = input.mask, .scale = input.scale},
+        log_sum_exp[b].slice(0, h, h + 1).reshape({1, 1, positions}),
+        tokens.present() ? View<const std::int32_t>(&tokens(b, 0), {1, positions}) : tokens,
+        {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)});
+  }
+};
+
+HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors, Editor* editor)
+    : layers_(config.layers),
+      heads_(config.heads),
+      detectors_(std::move(detectors)),
+      editor_(editor) {
+  for (const HeadDetector& detector : detectors_) {
+    require((detector.pattern == HeadPattern::custom) == static_cast<bool>(detector.custom),
+            ErrorCode::invalid_argument, "a custom pattern, and no other, needs a function");
+  }
+  sums_.resize(static_cast<std::size_t>(layers_ * heads_));
+  for (Sums& sums : sums_) sums.fits.resize(detectors_.size());
+}
+
+void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
+                                 View<const float> log_sum_exp) {
+  require(input.query.extent(1) == input.key.extent(1), ErrorCode::invalid_argument,
+          "heads are scanned in passes over whole texts, not in cached decoding");
+  const std::int64_t batch = input.query.extent(0);
+  if (tokens_.present()) require_shape(tokens_, {batch, input.key.extent(1)}, "expected tokens");
+  const Rows rows(layer, input, log_sum_exp, tokens_, editor_);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t h = 0; h < heads_; ++h) {
+      Sums& sums = sums_[static_cast<std::size_t>(layer * heads_ + h)];
+      add_statistics(rows, b, h, sums);
+      for (std::size_t i = 0; i < detectors_.size(); ++i) {
+        const Fit added = fit(detectors_[i], rows, b, h);
+        sums.fits[i].overlap += added.overlap;
+        sums.fits[i].weight += added.weight;
+        sums.fits[i].distance += added.distance;
+      }
+    }
+  }
+}
+
+void HeadScan::add_statistics(const Rows& all, std::int64_t b, std::int64_t h, Sums& sums) const {
+  const auto& rows = all.rows;
+  const std::int64_t positions = rows.entropy.extent(2);
+  HeadStatistics& total = sums.statistics;
+  for (std::int64_t t = 1; t < positions; ++t) {
+    total.entropy += rows.entropy(b, h, t);
+    total.evenness += rows.entropy(b, h, t) / std::log(static_cast<double>(t + 1));
+    total.first += rows.first(b, h, t);
+    total.self += rows.self(b, h, t);
+    total.previous += rows.previous(b, h, t);
+    total.distance += rows.distance(b, h, t);
+    total.telling += rows.largest(b, h, t);
+    total.duplicate += rows.duplicate(b, h, t);
+    total.induction += rows.induction(b, h, t);
+  }
+  sums.rows += positions - 1;
+  if (tokens_.present()) {
+    sums.repeated += std::ranges::count_if(earlier_copies(tokens_[b]),
+                                           [](std::int64_t copies) { return copies > 0; });
+  }
+  sums.positions += positions;
+}
+
+// For patterns d of zeros and ones, Σ |p − d| = Σ p − 2·Σ p·d + Σ d, so that a row's numbers are
+// enough.
+HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::int64_t b,
+                            std::int64_t h) const {
+  const auto& rows = all.rows;
+  const std::int64_t positions = rows.entropy.extent(2);
+  Fit fit;
+  if (detector.pattern == HeadPattern::custom) {
+    std::vector<float> wanted(static_cast<std::size_t>(custom_block * positions));
+    Tensor<float> pattern(Shape{custom_block, positions});
+    for (std::int64_t begin = 0; begin < positions; begin += custom_block) {
+      const std::int64_t end = std::min(begin + custom_block, positions);
+      const View<float> tile(pattern.data(), {end - begin, end});
+      all.pattern(b, h, begin, end, tile);
+      for (std::int64_t t = begin; t < end; ++t) {
+        const std::span<float> row(wanted.data(), static_cast<std::size_t>(t + 1));
+        detector.custom(t, row);
+        for (std::int64_t s = detector.exclude_first ? 1 : 0; s <= t - detector.exclude_own; ++s) {
+          const double p = tile(t - begin, s);
+          const double d = row[static_cast<std::size_t>(s)];
+          fit.overlap += p * d;
+          fit.weight += p;
+          fit.distance += std::abs(p - d);
+        }
+      }
+    }
+    return fit;
+  }
+
+  require(detector.pattern == HeadPattern::previous || tokens_.present(),
+          ErrorCode::invalid_argument, "copies of tokens are not known without the tokens");
+  const View<const std::int32_t> tokens =
+      tokens_.present() ? tokens_[b] : View<const std::int32_t>{};
+  const std::vector<std::int64_t> copies = detector.pattern == HeadPattern::previous
+                                               ? std::vector<std::int64_t>{}
+                                               : earlier_copies(tokens);
+  for (std::int64_t t = 0; t < positions; ++t) {
+    double overlap = 0;     // Σ p·d of the row
+    double ones = 0;        // Σ d
+    bool first_is = false;  // whether d is one at the first key
+    bool own_is = false;    // and at the token's own
+    switch (detector.pattern) {
+      case HeadPattern::previous:
+        overlap = rows.previous(b, h, t);
+        ones = t >= 1 ? 1 : 0;
+        first_is = t == 1;
+        break;
+      case HeadPattern::duplicate:
+        overlap = rows.duplicate(b, h, t);
+        ones = static_cast<double>(copies[t]);
+        first_is = t > 0 && tokens(0) == tokens(t);
+        break;
+      default:
+        overlap = rows.induction(b, h, t);
+        ones = static_cast<double>(copies[t]);
+        own_is = t > 0 && tokens(t - 1) == tokens(t);
+    }
+    double weight = all.total(b, h, t);
+    const auto leave_out = [&](double p, bool is_one) {
+      weight -= p;
+      if (!is_one) return;
+      overlap -= p;
+      ones -= 1;
+    };
+    if (detector.exclude_first) leave_out(rows.first(b, h, t), first_is);
+    if (detector.exclude_own && !(detector.exclude_first && t == 0)) {
+      leave_out(rows.self(b, h, t), own_is);
+    }
+    fit.overlap += overlap;
+    fit.weight += weight;
+    fit.distance += weight - 2 * overlap + ones;
+  }
+  return fit;
+}
+
+const HeadScan::Sums& HeadScan::at(std::int64_t layer, std::int64_t head) const {
+  require(layer >= 0 && layer < layers_, ErrorCode::invalid_argument,
+          "layer {} does not exist: the model has layers 0 to {}", layer, layers_ - 1);
+  require(head >= 0 && head < heads_, ErrorCode::invalid_argument,
+          "head {} does not exist: a layer has heads 0 to {}", head, heads_ - 1);
+  return sums_[static_cast<std::size_t>(layer * heads_ + head)];
+}
+
+HeadStatistics HeadScan::statistics(std::int64_t layer, std::int64_t head) const {
+  const Sums& sums = at(layer, head);
+  return mean_statistics(sums.statistics, sums.rows, sums.repeated);
+}
+
+double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t detector) const {
+  const Sums& sums = at(layer, head);
+  require(detector < detectors_.size(), ErrorCode::invalid_argument,
+          "detector {} does not exist: there are {}", detector, detectors_.size());
+  const Fit& fit = sums.fits[detector];
+  if (detectors_[detector].measure == DetectionMeasure::mul) {
+    return fit.weight > 0 ? fit.overlap / fit.weight : 0.0;
+  }
+  return 1.0 - fit.distance / static_cast<double>(std::max<std::int64_t>(sums.positions, 1));
+}
+
+HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                    const HeadScanOptions& options) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  const std::int64_t context = gpt.config().context;
+  require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
+          "windows of {} tokens: the model reads between 1 and {} at once", options.window,
+          context);
+  HeadScan scan(gpt.config(), options.detectors, options.editor);
+  const std::int64_t window =
+      std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
+  std::unique_ptr<const GptActivations> activations;
+  for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += window) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
+    const std::int64_t positions = std::min(window, std::ssize(tokens) - begin);
+    if (!activations || activations->positions() != positions) {
+      activations.reset();
+      activations =
+          std::make_unique<const GptActivations>(gpt.config(), 1, positions, Keep::one_block);
+    }
+    const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
+    scan.expect(read);
+    gpt.forward(read, {.positions = positions, .probe = &scan, .editor = options.editor},
+                *activations);
+    if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
+  }
+  scan.expect({});
+  return scan;
+}
+
+}  // namespace heed

@@ -1,0 +1,114 @@
+// What every head does with texts of any length: its statistics and how well it fits a pattern that
+// one looks for, in memory that grows with T, not with T². A row's numbers are computed while its
+// query, key and log-sum-exp are in memory, and only their sums are kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/progress.h"
+#include "microscope/attention/head_statistics.h"
+#include "model/gpt.h"
+
+namespace heed {
+
+// What a head may be looked for to do, as in TransformerLens's detect_head.
+enum class HeadPattern {
+  previous,   // looks at the token just before
+  duplicate,  // at earlier copies of the token
+  induction,  // at what followed earlier copies of the token
+  custom,     // at what a function says
+};
+std::optional<HeadPattern> head_pattern_from_name(std::string_view name);  // "previous", …
+
+// How a pattern p is compared with the one looked for, d, over all rows and keys:
+enum class DetectionMeasure {
+  mul,  // Σ p·d / Σ p
+  abs,  // 1 − Σ |p − d| / T
+};
+
+// Fills the keys 0 to `query` of a row of the pattern looked for. Called from several threads.
+using CustomPattern = std::function<void(std::int64_t query, std::span<float> keys)>;
+
+struct HeadDetector {
+  HeadPattern pattern = HeadPattern::previous;
+  DetectionMeasure measure = DetectionMeasure::mul;
+  bool exclude_first = false;  // leaves out the first token as a key: TransformerLens's exclude_bos
+  bool exclude_own = false;    // leaves out each token as its own key: exclude_current_token
+  CustomPattern custom{};      // for HeadPattern::custom
+};
+
+class HeadScan final : public Probe {
+ public:
+  // `editor` (null: nobody) is the one that changes the passes that are scanned. Only of a head
+  // whose scores or pattern it changes a (T, T) plane is in memory, one at a time.
+  explicit HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors = {},
+                    Editor* editor = nullptr);
+
+  // Tokens (B, T) of the pass that comes next, from an empty cache. Without them duplicate and
+  // induction are not known and stay zero.
+  void expect(View<const std::int32_t> tokens) { tokens_ = tokens; }
+
+  bool wants(const Site&) const override { return false; }
+  void observe(const Site&, View<const float>) override {}
+  bool wants_attention(std::int64_t) const override { return true; }
+  void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
+                         View<const float> log_sum_exp) override;
+
+  // Means over the queries from the second of each sequence on; duplicate and induction over those
+  // whose token came before in the sequence.
+  HeadStatistics statistics(std::int64_t layer, std::int64_t head) const;
+
+  // In the order of the detectors.
+  double detection(std::int64_t layer, std::int64_t head, std::size_t detector) const;
+
+  // How many queries duplicate and induction are means over.
+  std::int64_t repeated_queries() const { return sums_.front().repeated; }
+
+  std::int64_t layers() const { return layers_; }
+  std::int64_t heads() const { return heads_; }
+
+ private:
+  struct Fit {
+    double overlap = 0;   // Σ p·d
+    double weight = 0;    // Σ p
+    double distance = 0;  // Σ |p − d|
+  };
+  struct Sums {
+    HeadStatistics statistics;
+    std::int64_t rows = 0;       // that statistics are sums over
+    std::int64_t repeated = 0;   // of those rows, with a token that came before
+    std::int64_t positions = 0;  // with the first of each sequence
+    std::vector<Fit> fits;       // by detector
+  };
+  struct Rows;
+  void add_statistics(const Rows& rows, std::int64_t b, std::int64_t h, Sums& sums) const;
+  Fit fit(const HeadDetector& detector, const Rows& rows, std::int64_t b, std::int64_t h) const;
+  const Sums& at(std::int64_t layer, std::int64_t head) const;
+
+  std::int64_t layers_;
+  std::int64_t heads_;
+  std::vector<HeadDetector> detectors_;
+  Editor* editor_;
+  View<const std::int32_t> tokens_;
+  std::vector<Sums> sums_;  // (L, H)
+};
+
+struct HeadScanOptions {
+  std::vector<HeadDetector> detectors{};
+  Editor* editor = nullptr;  // changes the pass over each window; null: nobody
+  std::int64_t window = 0;   // tokens read together; 0: the model's context
+  ProgressCallback progress{};
+  StopFlag stop = nullptr;
+};
+
+// Reads a text of any length in windows, each from its own beginning. Throws
+// Error{invalid_argument} for no tokens, for unknown ids, and for a window beyond the context.
+HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                    const HeadScanOptions& options = {});
+
+}  // namespace heed

@@ -1,0 +1,335 @@
+#include "microscope/attention/lazy_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "kernels/attention_summaries.h"
+#include "kernels/kernels.h"
+#include "microscope/attention/score_precision.h"
+#include "model/places.h"
+
+namespace heed {
+namespace {
+
+// What the kernel pools in one go.
+constexpr std::int64_t most_pooled_at_once = 64;
+
+kernels::AttentionTile tile_of(const AttentionRegion& region) {
+  return {.batch = 0,
+          .head = 0,
+          .query_begin = region.query_begin,
+          .query_end = region.query_end,
+          .key_begin = region.key_begin,
+          .key_end = region.key_end};
+}
+
+// Pairs in the rectangle whose key the query sees.
+std::int64_t visible_pairs(std::int64_t query_begin, std::int64_t query_end, std::int64_t key_begin,
+                           std::int64_t key_end) {
+  std::int64_t pairs = 0;
+  for (std::int64_t t = query_begin; t < query_end; ++t) {
+    pairs += std::clamp<std::int64_t>(t + 1 - key_begin, 0, key_end - key_begin);
+  }
+  return pairs;
+}
+
+std::vector<AttendedPosition> largest_of(const std::vector<float>& weights, std::int64_t first,
+                                         std::size_t count) {
+  std::vector<AttendedPosition> positions;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    positions.push_back({first + static_cast<std::int64_t>(i), weights[i]});
+  }
+  const auto end = positions.begin() + static_cast<std::ptrdiff_t>(std::min(count, weights.size()));
+  std::partial_sort(positions.begin(), end, positions.end(), [](const auto& a, const auto& b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.position < b.position;
+  });
+  positions.erase(end, positions.end());
+  return positions;
+}
+
+}  // namespace
+
+AttentionRegion checked_region(const LazyAttention& attention, AttentionRegion region) {
+  const std::int64_t positions = attention.positions(region.layer);
+  require(region.head >= 0 && region.head < attention.heads(), ErrorCode::invalid_argument,
+          "head {} does not exist: a layer has heads 0 to {}", region.head, attention.heads() - 1);
+  require(region.pool >= 1 && (region.pool & (region.pool - 1)) == 0, ErrorCode::invalid_argument,
+          "a pool of {} is not a power of two", region.pool);
+  region.query_end = std::min(region.query_end, positions);
+  region.key_end = std::min(region.key_end, positions);
+  require(region.query_begin >= 0 && region.key_begin >= 0 &&
+              region.query_begin < region.query_end && region.key_begin < region.key_end,
+          ErrorCode::invalid_argument,
+          "queries [{}, {}) and keys [{}, {}) hold nothing of {} positions", region.query_begin,
+          region.query_end, region.key_begin, region.key_end, positions);
+  return region;
+}
+
+LazyAttention::LazyAttention(const GptConfig& config, std::vector<std::int64_t> layers,
+                             std::int64_t positions)
+    : layers_(std::move(layers)),
+      heads_(config.heads),
+      head_size_(config.head_size),
+      capacity_(positions) {
+  require(positions >= 1, ErrorCode::invalid_argument, "room for {} positions is none", positions);
+  if (layers_.empty()) {
+    layers_.resize(static_cast<std::size_t>(config.layers));
+    std::iota(layers_.begin(), layers_.end(), 0);
+  }
+  for (const std::int64_t layer : layers_) {
+    checked_layer(layer, config);
+    Layer& kept = kept_.emplace_back();
+    kept.query = Tensor<float>(Shape{heads_, capacity_, head_size_});
+    kept.log_sum_exp = Tensor<float>(Shape{heads_, capacity_});
+  }
+}
+
+std::int64_t LazyAttention::bytes_needed(const GptConfig& config, std::int64_t layers,
+                                         std::int64_t positions) {
+  return layers * config.heads * positions * (2 * config.head_size + 1) *
+         static_cast<std::int64_t>(sizeof(float));
+}
+
+bool LazyAttention::wants_attention(std::int64_t layer) const {
+  return std::ranges::find(layers_, layer) != layers_.end();
+}
+
+const LazyAttention::Layer& LazyAttention::at(std::int64_t layer) const {
+  const auto found = std::ranges::find(layers_, layer);
+  require(found != layers_.end(), ErrorCode::invalid_argument,
+          "the attention of layer {} was not kept", layer);
+  return kept_[static_cast<std::size_t>(found - layers_.begin())];
+}
+
+std::int64_t LazyAttention::positions(std::int64_t layer) const { return at(layer).positions; }
+
+void LazyAttention::observe_attention(std::int64_t layer,
+                                      const kernels::AttentionInput<float>& input,
+                                      View<const float> log_sum_exp) {
+  const auto index = std::ranges::find(layers_, layer) - layers_.begin();
+  Layer& kept = kept_[static_cast<std::size_t>(index)];
+  const std::int64_t added = input.query.extent(1);
+  const std::int64_t memory = input.key.extent(1);
+  require(input.query.extent(0) == 1, ErrorCode::invalid_argument,
+          "attention is kept of one sequence, not of a batch of {}", input.query.extent(0));
+  require(kept.positions + added == memory, ErrorCode::invalid_argument,
+          "{} positions after {} do not make a memory of {}: every pass must be seen", added,
+          kept.positions, memory);
+  require(memory <= capacity_, ErrorCode::invalid_argument,
+          "{} positions are more than the {} that there is room for", memory, capacity_);
+  const kernels::Precision precision = score_precision(input);
+  if (kept.spans.empty() || kept.spans.back().precision != precision) {
+    kept.spans.push_back({kept.positions, precision});
+  }
+  keep_keys(precision == kernels::Precision::bf16 ? kept.short_keys : kept.keys, input.key,
+            precision);
+  for (std::int64_t h = 0; h < heads_; ++h) {
+    for (std::int64_t t = 0; t < added; ++t) {
+      const std::int64_t to = kept.positions + t;
+      std::transform(&input.query(0, t, h, 0), &input.query(0, t, h, 0) + head_size_,
+                     &kept.query.view()(h, to, 0),
+                     [&](float value) { return rounded_to(precision, value); });
+      kept.log_sum_exp.view()(h, to) = log_sum_exp(0, h, t);
+    }
+  }
+  kept.positions = memory;
+}
+
+// memory (1, S, H, D)
+void LazyAttention::keep_keys(Keys& keys, View<const float> memory,
+                              kernels::Precision precision) const {
+  if (keys.positions == 0) keys.rows = Tensor<float>(Shape{heads_, capacity_, head_size_});
+  for (std::int64_t h = 0; h < heads_; ++h) {
+    for (std::int64_t s = keys.positions; s < memory.extent(1); ++s) {
+      std::transform(&memory(0, s, h, 0), &memory(0, s, h, 0) + head_size_,
+                     &keys.rows.view()(h, s, 0),
+                     [&](float value) { return rounded_to(precision, value); });
+    }
+  }
+  keys.positions = memory.extent(1);
+}
+
+kernels::AttentionInput<float> LazyAttention::head_input(std::int64_t layer, std::int64_t head,
+                                                         std::int64_t query) const {
+  const Layer& kept = at(layer);
+  const auto after = std::ranges::upper_bound(kept.spans, query, {}, &Span::begin);
+  const Keys& keys =
+      after != kept.spans.begin() && std::prev(after)->precision == kernels::Precision::bf16
+          ? kept.short_keys
+          : kept.keys;
+  const auto rows = [&](const Tensor<float>& all) {
+    return View<const float>(&all.view()(head, 0, 0), {1, kept.positions, 1, head_size_});
+  };
+  return {.query = rows(kept.query),
+          .key = rows(keys.rows),
+          .value = rows(keys.rows),
+          .mask = kernels::Mask::causal,
+          .scale = 1.0F / std::sqrt(static_cast<float>(head_size_))};
+}
+
+std::int64_t LazyAttention::precision_end(std::int64_t layer, std::int64_t query) const {
+  const Layer& kept = at(layer);
+  const auto after = std::ranges::upper_bound(kept.spans, query, {}, &Span::begin);
+  return after == kept.spans.end() ? kept.positions : after->begin;
+}
+
+View<const float> LazyAttention::log_sum_exp(std::int64_t layer, std::int64_t head) const {
+  const Layer& kept = at(layer);
+  return {&kept.log_sum_exp.view()(head, 0), {1, 1, kept.positions}};
+}
+
+Tensor<float> LazyAttention::region(const AttentionRegion& wanted) const {
+  const AttentionRegion region = checked_region(*this, wanted);
+  if (region.pool > 1) return finish_pooling(pool_region(*this, region), region);
+  Tensor<float> out(
+      Shape{region.query_end - region.query_begin, region.key_end - region.key_begin});
+  for (std::int64_t begin = region.query_begin; begin < region.query_end;) {
+    AttentionRegion part = region;
+    part.query_begin = begin;
+    part.query_end = std::min(region.query_end, precision_end(region.layer, begin));
+    const View<float> rows =
+        out.view().slice(0, begin - region.query_begin, part.query_end - region.query_begin);
+    const auto input = head_input(region.layer, region.head, begin);
+    if (region.values == AttentionValues::pattern) {
+      kernels::attention_pattern_tile(input, log_sum_exp(region.layer, region.head), tile_of(part),
+                                      rows);
+    } else {
+      kernels::attention_scores_tile(input, tile_of(part), rows);
+    }
+    begin = part.query_end;
+  }
+  return out;
+}
+
+std::vector<float> LazyAttention::row(std::int64_t layer, std::int64_t head,
+                                      std::int64_t query) const {
+  const Tensor<float> weights = region({.layer = layer,
+                                        .head = head,
+                                        .query_begin = query,
+                                        .query_end = query + 1,
+                                        .key_begin = 0,
+                                        .key_end = query + 1});
+  return {weights.span().begin(), weights.span().end()};
+}
+
+std::vector<float> LazyAttention::column(std::int64_t layer, std::int64_t head,
+                                         std::int64_t key) const {
+  const Tensor<float> weights = region({.layer = layer,
+                                        .head = head,
+                                        .query_begin = 0,
+                                        .query_end = positions(layer),
+                                        .key_begin = key,
+                                        .key_end = key + 1});
+  return {weights.span().begin(), weights.span().end()};
+}
+
+std::vector<AttendedPosition> LazyAttention::most_attended(std::int64_t layer, std::int64_t head,
+                                                           std::int64_t query,
+                                                           std::size_t count) const {
+  return largest_of(row(layer, head, query), 0, count);
+}
+
+std::vector<AttendedPosition> LazyAttention::most_attending(std::int64_t layer, std::int64_t head,
+                                                            std::int64_t key,
+                                                            std::size_t count) const {
+  std::vector<float> weights = column(layer, head, key);
+  weights.erase(weights.begin(), weights.begin() + key);  // earlier positions cannot see it
+  return largest_of(weights, key, count);
+}
+
+PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& wanted) {
+  const AttentionRegion region = checked_region(attention, wanted);
+  const std::int64_t pool = std::min(region.pool, most_pooled_at_once);
+  const Shape cells{(region.query_end - region.query_begin + pool - 1) / pool,
+                    (region.key_end - region.key_begin + pool - 1) / pool};
+  PooledRegion pooled{Tensor<float>(cells), Tensor<float>(cells)};
+  for (std::int64_t begin = region.query_begin; begin < region.query_end;) {
+    AttentionRegion part = region;
+    part.query_begin = begin;
+    part.query_end = std::min(region.query_end, attention.precision_end(region.layer, begin));
+    // Whole cells, but for the last; one whose queries were read in both precisions by itself.
+    if (part.query_end < region.query_end) {
+      part.query_end -= (part.query_end - region.query_begin) % pool;
+    }
+    const bool mixed = part.query_end == begin;
+    if (mixed) part.query_end = std::min(begin + pool, region.query_end);
+    const std::int64_t first_row = (begin - region.query_begin) / pool;
+    const std::int64_t last_row = (part.query_end - region.query_begin + pool - 1) / pool;
+    const View<float> sum = pooled.sum.view().slice(0, first_row, last_row);
+    const View<float> largest = pooled.largest.view().slice(0, first_row, last_row);
+    if (mixed) {
+      part.pool = 1;
+      const PooledRegion row = pool_elements(attention.region(part), pool);
+      std::ranges::copy(row.sum.span(), sum.data());
+      std::ranges::copy(row.largest.span(), largest.data());
+    } else {
+      kernels::attention_pooled_tile(attention.head_input(region.layer, region.head, begin),
+                                     region.values == AttentionValues::pattern
+                                         ? attention.log_sum_exp(region.layer, region.head)
+                                         : View<const float>{},
+                                     tile_of(part), pool, {sum, largest});
+    }
+    begin = part.query_end;
+  }
+  return region.pool > pool ? pool_further(pooled, region.pool / pool) : std::move(pooled);
+}
+
+PooledRegion pool_elements(View<const float> elements, std::int64_t pool) {
+  const Shape cells{(elements.extent(0) + pool - 1) / pool, (elements.extent(1) + pool - 1) / pool};
+  PooledRegion pooled{Tensor<float>(cells), Tensor<float>(cells)};
+  pooled.largest.fill(-std::numeric_limits<float>::infinity());
+  for (std::int64_t t = 0; t < elements.extent(0); ++t) {
+    for (std::int64_t s = 0; s < elements.extent(1); ++s) {
+      const float value = elements(t, s);
+      if (std::isfinite(value)) pooled.sum.view()(t / pool, s / pool) += value;
+      float& largest = pooled.largest.view()(t / pool, s / pool);
+      largest = std::max(largest, value);
+    }
+  }
+  return pooled;
+}
+
+PooledRegion pool_further(const PooledRegion& fine, std::int64_t factor) {
+  const std::int64_t rows = fine.sum.shape()[0], columns = fine.sum.shape()[1];
+  const Shape cells{(rows + factor - 1) / factor, (columns + factor - 1) / factor};
+  PooledRegion coarse{Tensor<float>(cells), Tensor<float>(cells)};
+  coarse.largest.fill(-std::numeric_limits<float>::infinity());
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      coarse.sum.view()(i / factor, j / factor) += fine.sum.view()(i, j);
+      float& largest = coarse.largest.view()(i / factor, j / factor);
+      largest = std::max(largest, fine.largest.view()(i, j));
+    }
+  }
+  return coarse;
+}
+
+Tensor<float> finish_pooling(const PooledRegion& pooled, const AttentionRegion& region) {
+  const Shape& cells = pooled.sum.shape();
+  Tensor<float> out(cells);
+  for (std::int64_t i = 0; i < cells[0]; ++i) {
+    for (std::int64_t j = 0; j < cells[1]; ++j) {
+      float& cell = out.view()(i, j);
+      if (region.pooling == Pooling::max) {
+        cell = pooled.largest.view()(i, j);
+        continue;
+      }
+      const std::int64_t query = region.query_begin + i * region.pool;
+      const std::int64_t query_end = std::min(query + region.pool, region.query_end);
+      const std::int64_t key = region.key_begin + j * region.pool;
+      const std::int64_t key_end = std::min(key + region.pool, region.key_end);
+      const std::int64_t elements = region.values == AttentionValues::pattern
+                                        ? (query_end - query) * (key_end - key)
+                                        : visible_pairs(query, query_end, key, key_end);
+      cell = elements > 0 ? pooled.sum.view()(i, j) / static_cast<float>(elements)
+                          : -std::numeric_limits<float>::infinity();
+    }
+  }
+  return out;
+}
+
+}  // namespace heed

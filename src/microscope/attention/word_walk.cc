@@ -1,0 +1,134 @@
+#include "microscope/attention/word_walk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "model/places.h"
+
+namespace heed {
+namespace {
+
+std::vector<float> copy_row(const float* begin, std::int64_t size) { return {begin, begin + size}; }
+
+double dot(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+// One head's vector at one position of (1, T, H, D).
+std::vector<float> head_row(const Tensor<float>& values, std::int64_t position, std::int64_t head) {
+  const View<const float> view = values.view();
+  return copy_row(&view(0, position, head, 0), view.extent(3));
+}
+
+// One position's vector of (1, T, C).
+std::vector<float> stream_row(const Tensor<float>& values, std::int64_t position) {
+  const View<const float> view = values.view();
+  return copy_row(&view(0, position, 0), view.extent(2));
+}
+
+// Shares of the answers: a softmax over those that may be seen.
+void fill_shares(std::vector<KeyAnswer>& answers) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const KeyAnswer& answer : answers) {
+    if (!answer.masked) largest = std::max(largest, answer.scaled);
+  }
+  double sum = 0;
+  for (KeyAnswer& answer : answers) {
+    answer.share = answer.masked ? 0.0 : std::exp(answer.scaled - largest);
+    sum += answer.share;
+  }
+  for (KeyAnswer& answer : answers) answer.share /= sum;
+}
+
+std::vector<float> mix_values(const std::vector<KeyAnswer>& answers, std::int64_t head_size) {
+  std::vector<double> sums(head_size, 0.0);
+  for (const KeyAnswer& answer : answers) {
+    for (std::int64_t i = 0; i < head_size; ++i) sums[i] += answer.share * answer.value[i];
+  }
+  return {sums.begin(), sums.end()};
+}
+
+// The columns of the output projection (C, A) that read this head.
+std::vector<float> project_head(View<const float> weight, const std::vector<float>& output,
+                                std::int64_t first_column) {
+  std::vector<float> projected(weight.extent(0));
+  for (std::int64_t channel = 0; channel < weight.extent(0); ++channel) {
+    double sum = 0;
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      sum += static_cast<double>(weight(channel, first_column + static_cast<std::int64_t>(i))) *
+             output[i];
+    }
+    projected[channel] = static_cast<float>(sum);
+  }
+  return projected;
+}
+
+}  // namespace
+
+double length(const std::vector<float>& vector) { return std::sqrt(dot(vector, vector)); }
+
+std::vector<Site> word_walk_sites(std::int64_t layer) {
+  return {{Point::residual_pre, layer}, {Point::query, layer},        {Point::key, layer},
+          {Point::value, layer},        {Point::mixed_values, layer}, {Point::attention_out, layer},
+          {Point::residual_mid, layer}};
+}
+
+WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
+                   std::int64_t position, std::span<const float> shares) {
+  const GptConfig& config = gpt.config();
+  checked_layer(layer, config);
+  checked_head(head, config);
+  const Tensor<float>& keys = capture.at({Point::key, layer});
+  const Tensor<float>& values = capture.at({Point::value, layer});
+  const std::int64_t positions = keys.shape()[1];
+  require(position >= 0 && position < positions, ErrorCode::invalid_argument,
+          "position {} is not in a text of {} tokens", position, positions);
+
+  WordWalk walk{.layer = layer,
+                .head = head,
+                .position = position,
+                .head_size = config.head_size,
+                .heads = config.heads};
+
+  // 1. the word asks
+  walk.query = head_row(capture.at({Point::query, layer}), position, head);
+
+  // 2. every key answers; what comes later is masked; answers become shares
+  const double scale = 1.0 / std::sqrt(static_cast<double>(config.head_size));
+  for (std::int64_t s = 0; s < positions; ++s) {
+    KeyAnswer answer{.position = s, .masked = s > position};
+    answer.key = head_row(keys, s, head);
+    answer.value = head_row(values, s, head);
+    answer.product = dot(walk.query, answer.key);
+    answer.scaled = answer.product * scale;
+    answer.value_length = length(answer.value);
+    walk.answers.push_back(std::move(answer));
+  }
+  fill_shares(walk.answers);
+  for (KeyAnswer& answer : walk.answers) {
+    if (!shares.empty()) answer.share = shares[static_cast<std::size_t>(answer.position)];
+    answer.contribution_length = answer.share * answer.value_length;
+  }
+
+  // 3. the values, mixed by these shares
+  walk.output = mix_values(walk.answers, config.head_size);
+
+  // 4. beside the other heads' outputs
+  const View<const float> mixed = capture.at({Point::mixed_values, layer}).view();
+  walk.concatenation = copy_row(&mixed(0, position, 0, 0), config.attention_width());
+
+  // 5. projected, and added to the stream
+  walk.head_projection =
+      project_head(kernels::MultipliedWeight(gpt.parameters().block(layer).projection).view(),
+                   walk.output, head * config.head_size);
+  walk.attention_out = stream_row(capture.at({Point::attention_out, layer}), position);
+  walk.residual_before = stream_row(capture.at({Point::residual_pre, layer}), position);
+  walk.residual_after = stream_row(capture.at({Point::residual_mid, layer}), position);
+  return walk;
+}
+
+}  // namespace heed

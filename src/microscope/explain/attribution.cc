@@ -1,0 +1,288 @@
+#include "microscope/explain/attribution.h"
+
+#include "microscope/attention/head_mixture.h"
+#include "microscope/traces/point_names.h"
+#include "microscope/traces/reading.h"
+
+namespace heed {
+namespace {
+
+using Part = AttributionTerm::Part;
+
+// Turns each thing that is written to the stream into terms as the pass goes by, and keeps none of
+// it.
+class AttributionProbe final : public Probe {
+ public:
+  // `kept` (null: a pass that nobody changes) knows what was edited.
+  AttributionProbe(const Gpt& gpt, const LogitQuestion& question, AttributionUnit unit,
+                   std::int64_t position, const KeptPass* kept = nullptr)
+      : gpt_(gpt),
+        unit_(unit),
+        position_(position),
+        kept_(kept),
+        direction_(logit_direction(gpt, question)) {}
+
+  bool wants(const Site& site) const override {
+    return site.point == Point::embedding || site.point == Point::position ||
+           site.point == Point::final_scale;
+  }
+
+  void observe(const Site& site, View<const float> values) override {
+    switch (site.point) {
+      case Point::embedding: return write({Part::embedding}, stream_row(values));
+      case Point::position: return write({Part::position}, stream_row(values));
+      case Point::residual_pre:
+        // The stream before a block is the one after the block before, in the same place.
+        return reach(site.layer > 0 && edits({Point::residual_post, site.layer - 1})
+                         ? Site{Point::residual_post, site.layer - 1}
+                         : site,
+                     stream_row(values));
+      case Point::query:
+        if (by_source()) mixture_.keep_query(values[0][position_]);
+        return;
+      case Point::key:
+        if (by_source()) mixture_.keep_keys(values[0].slice(0, 0, position_ + 1));
+        return;
+      case Point::value:
+        if (by_source()) mixture_.keep_values(values[0].slice(0, 0, position_ + 1));
+        return;
+      case Point::mixed_values:
+        if (by_head()) add_heads(site.layer, values[0][position_]);
+        return;
+      case Point::attention_out:
+        if (by_head()) return complete(site, stream_row(values));
+        return write({Part::attention, site.layer}, stream_row(values));
+      case Point::neurons_post:
+        if (by_neuron()) add_neurons(site.layer, values[0][position_]);
+        return;
+      case Point::feed_forward_out:
+        if (by_neuron()) return complete(site, stream_row(values));
+        return write({Part::feed_forward, site.layer}, stream_row(values));
+      case Point::residual_mid: return reach(site, stream_row(values));
+      case Point::residual_post:
+        if (site.layer + 1 == gpt_.config().layers) reach(site, stream_row(values));
+        return;
+      case Point::final_scale: scale_ = values(0, position_, 0); return;
+      default: return;
+    }
+  }
+
+  // Of the logit that the model says.
+  std::vector<AttributionTerm> terms(double logit) {
+    for (AttributionTerm& term : terms_) term.value /= scale_;
+    double sum = bias_ / scale_ + direction_.constant;
+    for (const AttributionTerm& term : terms_) sum += term.value;
+    rounding_ /= scale_;
+    const double rest = logit - sum - rounding_;
+    if (edits({Point::final_normalized})) {
+      terms_.push_back({.part = Part::edit, .value = rest, .point = Point::final_normalized});
+    } else {
+      rounding_ += rest;
+    }
+    terms_.push_back({.part = Part::bias, .value = bias_ / scale_ + direction_.constant});
+    if (gpt_.parameters().prepared_format() != kernels::WeightFormat::f32) {
+      terms_.push_back({.part = Part::rounding, .value = rounding_});
+    }
+    return std::move(terms_);
+  }
+
+ private:
+  bool by_neuron() const { return unit_ == AttributionUnit::neuron; }
+  bool by_source() const { return unit_ == AttributionUnit::source; }
+  bool by_head() const { return unit_ == AttributionUnit::head || by_source(); }
+
+  std::span<const float> stream_row(View<const float> values) const {
+    return values[0][position_].span();
+  }
+
+  bool edits(const Site& site) const { return kept_ != nullptr && kept_->edits(site); }
+
+  void write(AttributionTerm term, std::span<const float> written) {
+    term.value = direction_.project(written);
+    stream_ += term.value;
+    terms_.push_back(term);
+  }
+
+  // What was written to the stream in finer parts, as a whole.
+  void complete(const Site& site, std::span<const float> written) {
+    const double whole = direction_.project(written);
+    stream_ += whole;
+    explain(site, whole - parts_);
+    parts_ = 0;
+  }
+
+  // The stream as it is once everything before was written to it.
+  void reach(const Site& site, std::span<const float> stream) {
+    if (!edits(site)) return;
+    const double now = direction_.project(stream);
+    explain(site, now - stream_);
+    stream_ = now;
+  }
+
+  // What parts do not sum to.
+  void explain(const Site& site, double rest) {
+    if (edits(site)) {
+      terms_.push_back(
+          {.part = Part::edit, .layer = site.layer, .value = rest, .point = site.point});
+    } else {
+      rounding_ += rest;
+    }
+  }
+
+  void add_part(const AttributionTerm& term) {
+    terms_.push_back(term);
+    parts_ += term.value;
+  }
+
+  void add_bias(View<const float> bias) {
+    if (!bias.present()) return;
+    const double value = direction_.project(bias.span());
+    bias_ += value;
+    parts_ += value;
+  }
+
+  // What one unit of each input of a matrix (C, I) that writes to the stream adds: (I).
+  std::vector<double> through(const LinearWeights& linear) const {
+    const kernels::MultipliedWeight multiplied(linear);
+    const View<const float> weight = multiplied.view();
+    std::vector<double> sums(weight.extent(1), 0.0);
+    for (std::int64_t c = 0; c < weight.extent(0); ++c) {
+      const double along = direction_.direction[c];
+      const float* const row = &weight(c, 0);
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += along * row[i];
+    }
+    return sums;
+  }
+
+  // mixed (H, D)
+  void add_heads(std::int64_t layer, View<const float> mixed) {
+    const LinearWeights& projection = gpt_.parameters().block(layer).projection;
+    const std::vector<double> read = through(projection);
+    const std::int64_t head_size = mixed.extent(1);
+    for (std::int64_t head = 0; head < mixed.extent(0); ++head) {
+      const std::span<const double> of_head(read.data() + head * head_size, head_size);
+      const bool edited = kept_ != nullptr && kept_->edits_head({Point::mixed_values, layer}, head);
+      if (by_source() && !edited) {
+        add_sources(layer, head, of_head);
+        continue;
+      }
+      double value = 0;
+      for (std::int64_t d = 0; d < head_size; ++d) value += of_head[d] * mixed(head, d);
+      add_part({.part = Part::head, .layer = layer, .index = head, .value = value});
+    }
+    add_bias(projection.bias);
+  }
+
+  void add_sources(std::int64_t layer, std::int64_t head, std::span<const double> read) {
+    const std::vector<double> pattern = pattern_row(layer, head);
+    for (std::int64_t s = 0; s <= position_; ++s) {
+      const std::span<const float> value = mixture_.value(s, head);
+      double carried = 0;
+      for (std::size_t d = 0; d < read.size(); ++d) carried += read[d] * value[d];
+      add_part({.part = Part::head,
+                .layer = layer,
+                .index = head,
+                .source = s,
+                .value = pattern[s] * carried});
+    }
+  }
+
+  std::vector<double> pattern_row(std::int64_t layer, std::int64_t head) const {
+    if (kept_ == nullptr || !kept_->edits_pattern(layer, head)) return mixture_.pattern(head);
+    const Tensor<float> plane = kept_->plane({Point::pattern, layer}, head);
+    const std::span<const float> row = plane.view()[position_].span();
+    return {row.begin(), row.end()};
+  }
+
+  // neurons (F)
+  void add_neurons(std::int64_t layer, View<const float> neurons) {
+    const LinearWeights& down = gpt_.parameters().block(layer).down;
+    const std::vector<double> read = through(down);
+    for (std::int64_t neuron = 0; neuron < neurons.extent(0); ++neuron) {
+      add_part({.part = Part::neuron,
+                .layer = layer,
+                .index = neuron,
+                .value = read[neuron] * neurons(neuron)});
+    }
+    add_bias(down.bias);
+  }
+
+  const Gpt& gpt_;
+  AttributionUnit unit_;
+  std::int64_t position_;
+  const KeptPass* kept_;
+  LogitDirection direction_;
+  HeadMixture mixture_;
+  std::vector<AttributionTerm> terms_;
+  double stream_ = 0;    // direction · everything that was written to the stream so far
+  double parts_ = 0;     // and of the finer parts of what is being written
+  double bias_ = 0;      // of the biases of what is taken apart
+  double rounding_ = 0;  // of what parts do not sum to where nobody changed anything
+  double scale_ = 1;
+};
+
+// Of a row (1, C) of the final norm, as the model multiplies.
+double model_logit(const Gpt& gpt, View<const float> final_norm_row,
+                   const LogitQuestion& question) {
+  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
+  gpt.project(final_norm_row, logits);
+  return double{logits[question.token]} - (question.against ? logits[*question.against] : 0.0F);
+}
+
+}  // namespace
+
+std::string AttributionTerm::name() const {
+  switch (part) {
+    case Part::embedding: return "embed";
+    case Part::position: return "pos_embed";
+    case Part::attention: return fmt::format("{}_attn_out", layer);
+    case Part::head:
+      return source < 0 ? fmt::format("L{}H{}", layer, index)
+                        : fmt::format("L{}H{}<{}", layer, index, source);
+    case Part::feed_forward: return fmt::format("{}_mlp_out", layer);
+    case Part::neuron: return fmt::format("L{}N{}", layer, index);
+    case Part::edit: return edit_label({point, layer});
+    case Part::bias: return "bias";
+    case Part::rounding: return "rounding";
+  }
+  return "unknown";
+}
+
+double Attribution::sum() const {
+  double total = 0;
+  for (const AttributionTerm& term : terms) total += term.value;
+  return total;
+}
+
+Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                            const LogitQuestion& question, AttributionUnit unit,
+                            std::int64_t position) {
+  position = position_in_text(position, std::ssize(tokens));
+  // What comes after the position cannot change it.
+  const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
+  AttributionProbe probe(gpt, question, unit, position);
+  const GptActivations activations = read_text(gpt, read, probe);
+  const View<const float> final_norm = activations.final_norm();
+  const double logit = model_logit(gpt, final_norm.slice(0, position, position + 1), question);
+  return {.question = question,
+          .unit = unit,
+          .position = position,
+          .terms = probe.terms(logit),
+          .logit = logit};
+}
+
+Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
+                            AttributionUnit unit, std::int64_t position) {
+  position = position_in_text(position, pass.positions());
+  AttributionProbe probe(pass.gpt(), question, unit, position, &pass);
+  pass.replay(probe);
+  const double logit =
+      model_logit(pass.gpt(), pass.final_norm().slice(0, position, position + 1), question);
+  return {.question = question,
+          .unit = unit,
+          .position = position,
+          .terms = probe.terms(logit),
+          .logit = logit};
+}
+
+}  // namespace heed

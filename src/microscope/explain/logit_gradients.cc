@@ -1,0 +1,217 @@
+#include "microscope/explain/logit_gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "microscope/traces/capture.h"
+#include "microscope/traces/reading.h"
+#include "model/editor.h"
+
+namespace heed {
+namespace {
+
+// Copies values going forward and gradients coming back.
+class GradientProbe final : public Probe {
+ public:
+  explicit GradientProbe(const std::vector<Site>& sites) : values_(sites), gradients_(sites) {}
+
+  bool wants(const Site& site) const override { return values_.wants(site); }
+  void observe(const Site& site, View<const float> values) override {
+    values_.observe(site, values);
+  }
+  bool wants_gradient(const Site& site) const override { return gradients_.wants(site); }
+  void observe_gradient(const Site& site, View<const float> values) override {
+    gradients_.observe(site, values);
+  }
+
+  const Tensor<float>& value(const Site& site) const { return values_.at(site); }
+  const Tensor<float>& gradient(const Site& site) const { return gradients_.at(site); }
+
+ private:
+  Capture values_;
+  Capture gradients_;
+};
+
+Tensor<float> copy_of(const Tensor<float>& tensor) {
+  Tensor<float> copy(tensor.shape());
+  std::ranges::copy(tensor.span(), copy.data());
+  return copy;
+}
+
+// The gradient (C) of the metric by its row of the final norm's output, and the metric itself.
+struct HeadRow {
+  std::vector<float> gradient;
+  double bias = 0;
+
+  double metric(std::span<const float> final_norm_row) const {
+    double sum = bias;
+    for (std::size_t c = 0; c < gradient.size(); ++c) {
+      sum += static_cast<double>(gradient[c]) * final_norm_row[c];
+    }
+    return sum;
+  }
+};
+
+HeadRow head_row(const Gpt& gpt, const LogitQuestion& question) {
+  question.validate(gpt.config());
+  const LinearWeights& head = gpt.parameters().head();
+  HeadRow row{.gradient = std::vector<float>(gpt.config().channels)};
+  const auto add = [&](std::int32_t token, float sign) {
+    const std::vector<float> weights = kernels::multiplied_row(head, token);
+    for (std::size_t c = 0; c < weights.size(); ++c) row.gradient[c] += sign * weights[c];
+    if (head.bias.present()) row.bias += sign * head.bias(token);
+  };
+  add(question.token, 1.0F);
+  if (question.against) add(*question.against, -1.0F);
+  return row;
+}
+
+// Every token's embedding times one number.
+class ScaledEmbedding final : public Editor {
+ public:
+  explicit ScaledEmbedding(float scale) : scale_(scale) {}
+
+  bool edits(const Site& site) const override { return site.point == Point::embedding; }
+  void edit(const EditPlace&, View<float> values) override {
+    for (float& value : values.span()) value *= scale_;
+  }
+
+ private:
+  float scale_;
+};
+
+struct QuadraturePoint {
+  double place;   // in [0, 1]
+  double weight;  // all of them sum to one
+};
+
+// Gauss-Legendre: the roots of the Legendre polynomial P_n, by Newton's method from the usual first
+// guess cos(π(i + 3/4)/(n + 1/2)), moved from [−1, 1] to [0, 1].
+std::vector<QuadraturePoint> gauss_legendre(std::int64_t count) {
+  std::vector<QuadraturePoint> points;
+  for (std::int64_t i = 0; i < count; ++i) {
+    double x = std::cos(std::numbers::pi * (static_cast<double>(i) + 0.75) /
+                        (static_cast<double>(count) + 0.5));
+    double derivative = 1;
+    for (int iteration = 0; iteration < 100; ++iteration) {
+      double before = 1;  // P_0
+      double current = x;
+      for (std::int64_t n = 2; n <= count; ++n) {
+        const double next =
+            (static_cast<double>(2 * n - 1) * x * current - static_cast<double>(n - 1) * before) /
+            static_cast<double>(n);
+        before = current;
+        current = next;
+      }
+      derivative = static_cast<double>(count) * (x * current - before) / (x * x - 1);
+      const double step = current / derivative;
+      x -= step;
+      if (std::abs(step) < 1e-15) break;
+    }
+    points.push_back({(x + 1) / 2, 1 / ((1 - x * x) * derivative * derivative)});
+  }
+  return points;
+}
+
+// (…, K) of two tensors: Σ over the last dimension of (a − b)·c.
+Tensor<float> sum_of_last(const Tensor<float>& a, const Tensor<float>& b, const Tensor<float>& c) {
+  const Shape& shape = a.shape();
+  const std::int64_t width = shape[shape.rank() - 1];
+  Tensor<float> sums(Shape(shape.begin(), shape.rank() - 1));
+  for (std::int64_t row = 0; row < sums.size(); ++row) {
+    double sum = 0;
+    for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
+      sum += (double{a[i]} - b[i]) * c[i];
+    }
+    sums[row] = static_cast<float>(sum);
+  }
+  return sums;
+}
+
+}  // namespace
+
+LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                   const LogitMetric& metric, std::vector<Site> sites,
+                                   Editor* editor) {
+  const GptConfig& config = gpt.config();
+  require_readable(config, tokens);
+  const auto positions = std::ssize(tokens);
+  const std::int64_t position = position_in_text(metric.position, positions);
+  const HeadRow row = head_row(gpt, metric.question);
+  require_gradients_past(editor, config, [&](const Site& site) {
+    return std::ranges::find(sites, site) != sites.end();
+  });
+
+  GradientProbe probe(sites);
+  const View<const std::int32_t> batch(tokens.data(), {1, positions});
+  const Pass pass{.positions = positions, .probe = &probe, .editor = editor};
+  const GptActivations activations(config, 1, positions, Keep::every_block);
+  gpt.forward(batch, pass, activations);
+  const GptActivationGradients buffers(config, positions);
+  std::ranges::fill(buffers.norm.span(), 0.0F);
+  std::ranges::copy(row.gradient, &buffers.norm(position, 0));
+  gpt.backward(batch, pass, activations, buffers, nullptr);
+
+  LogitGradients result{.metric = row.metric(activations.final_norm()[position].span()),
+                        .sites = std::move(sites)};
+  for (const Site& site : result.sites) {
+    result.values.push_back(copy_of(probe.value(site)));
+    result.gradients.push_back(copy_of(probe.gradient(site)));
+  }
+  return result;
+}
+
+AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
+                                      std::span<const std::int32_t> corrupted,
+                                      const LogitMetric& metric, const std::vector<Site>& sites) {
+  require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
+          "the texts have {} and {} tokens; patching needs the same number of both", clean.size(),
+          corrupted.size());
+  for (const Site& site : sites) {
+    require(site.point != Point::scores, ErrorCode::invalid_argument,
+            "'{}' holds −∞, whose differences mean nothing; take the pattern", site_name(site));
+  }
+  const LogitGradients from = differentiate_logit(gpt, corrupted, metric, sites);
+  Capture to(sites);
+  const GptActivations activations = read_text(gpt, clean, to);
+  const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
+  AttributionPatching result{
+      .clean_metric = head_row(gpt, metric.question)
+                          .metric(View<const float>(activations.final_norm())[position].span()),
+      .corrupted_metric = from.metric,
+      .sites = sites};
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    result.effects.push_back(sum_of_last(to.at(sites[i]), from.values[i], from.gradients[i]));
+  }
+  return result;
+}
+
+IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                        const LogitMetric& metric, std::int64_t steps) {
+  require(steps >= 1, ErrorCode::invalid_argument, "{} steps are fewer than one", steps);
+  const auto at = [&](double scale) {
+    ScaledEmbedding editor(static_cast<float>(scale));
+    return differentiate_logit(gpt, tokens, metric, {{Point::embedding}}, &editor);
+  };
+  const LogitGradients whole = at(1);
+  IntegratedGradients result{.tokens = std::vector<double>(tokens.size(), 0.0),
+                             .metric = whole.metric,
+                             .baseline = at(0).metric};
+  const View<const float> embedding = whole.values.front().view()[0];  // (T, C)
+  for (const QuadraturePoint& point : gauss_legendre(steps)) {
+    const LogitGradients there = at(point.place);
+    const View<const float> gradient = there.gradients.front().view()[0];
+    for (std::int64_t t = 0; t < embedding.extent(0); ++t) {
+      for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
+        result.tokens[t] += point.weight * embedding(t, c) * gradient(t, c);
+      }
+    }
+  }
+  result.completeness_error = result.baseline - result.metric;
+  for (const double value : result.tokens) result.completeness_error += value;
+  return result;
+}
+
+}  // namespace heed

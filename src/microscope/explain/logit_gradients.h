@@ -1,0 +1,68 @@
+// Gradients of a logit, or of the difference of two, by anything inside the pass, and the
+// explanations made of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "microscope/explain/logit_direction.h"
+#include "model/gpt.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+
+// The metric: question's logit at `position` of the text (−1: the last).
+struct LogitMetric {
+  LogitQuestion question;
+  std::int64_t position = -1;
+};
+
+struct LogitGradients {
+  double metric = 0;
+  std::vector<Site> sites;
+  std::vector<Tensor<float>> values;     // of each site, shaped as listed at Point with B = 1
+  std::vector<Tensor<float>> gradients;  // ∂metric/∂values
+};
+
+// One forward and one backward pass; `editor` (null: none) changes the forward one. Where weights
+// are shortened, backward multiplies by the shortened ones, in f32. Throws Error{invalid_argument}
+// for a text that the model cannot read, a token or position that is not there, and
+// Error{unsupported} for a site before one where the editor does more than add.
+LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                   const LogitMetric& metric, std::vector<Site> sites,
+                                   Editor* editor = nullptr);
+
+// What replacing one value of the corrupted pass by the clean pass's would do to the metric, to
+// first order: (clean − corrupted) · ∂metric/∂corrupted, summed over the last dimension (Nanda,
+// Attribution Patching: Activation Patching At Industrial Scale, 2023). Two forward passes and one
+// backward for every point at once.
+struct AttributionPatching {
+  double clean_metric = 0;
+  double corrupted_metric = 0;
+  std::vector<Site> sites;
+  std::vector<Tensor<float>> effects;  // (1, T) of the stream and neurons, (1, T, H) of q, k, v, z,
+                                       // (1, H, T) of the pattern
+};
+// The texts have the same number of tokens. Throws what differentiate_logit() throws.
+AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
+                                      std::span<const std::int32_t> corrupted,
+                                      const LogitMetric& metric, const std::vector<Site>& sites);
+
+struct IntegratedGradients {
+  std::vector<double> tokens;  // (T): what each token's embedding adds to the metric
+  double metric = 0;           // of the text
+  double baseline = 0;         // of the text with every token's embedding zero, positions kept
+  // Σ tokens − (metric − baseline): zero but for the error of the quadrature.
+  double completeness_error = 0;
+};
+
+// Σ_c x_c · ∫₀¹ ∂metric/∂x_c (α·x) dα for each token's embedding x, by Gauss-Legendre quadrature
+// with `steps` points (Sundararajan, Taly and Yan, Axiomatic Attribution for Deep Networks, 2017).
+// Throws as above, and Error{invalid_argument} for fewer than one step.
+IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                        const LogitMetric& metric, std::int64_t steps = 32);
+
+}  // namespace heed

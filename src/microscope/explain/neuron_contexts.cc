@@ -1,0 +1,167 @@
+#include "microscope/explain/neuron_contexts.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "microscope/explain/neuron_outputs.h"
+#include "model/places.h"
+
+namespace heed {
+namespace {
+
+// What is known of one neuron so far.
+class Recorder {
+ public:
+  Recorder(NeuronId id, const NeuronSearch& search) : id_(id), search_(search) {}
+
+  const NeuronId& id() const { return id_; }
+
+  // One window's activations (T); `first` is the position of its first token in the corpus.
+  void read(std::span<const std::int32_t> corpus, std::int64_t first,
+            std::span<const float> activations) {
+    for (const float activation : activations) {
+      sum_ += activation;
+      active_ += activation > 0;
+    }
+    count_ += std::ssize(activations);
+    const auto peak = std::ranges::max_element(activations) - activations.begin();
+    largest_ = count_ == std::ssize(activations) ? activations[peak]
+                                                 : std::max(largest_, activations[peak]);
+    if (std::ssize(contexts_) == search_.top && contexts_.back().activation >= activations[peak]) {
+      return;
+    }
+    keep(context(corpus, first, activations, peak));
+  }
+
+  NeuronMemory result() && {
+    const auto count = static_cast<double>(count_);
+    return {.id = id_,
+            .contexts = std::move(contexts_),
+            .mean_activation = sum_ / count,
+            .active_share = static_cast<double>(active_) / count,
+            .largest = largest_};
+  }
+
+ private:
+  NeuronContext context(std::span<const std::int32_t> corpus, std::int64_t first,
+                        std::span<const float> activations, std::int64_t peak) const {
+    const std::int64_t begin = std::max<std::int64_t>(0, peak - search_.before);
+    const std::int64_t end = std::min(std::ssize(activations), peak + search_.after + 1);
+    const std::span<const std::int32_t> tokens = corpus.subspan(first + begin, end - begin);
+    return {.position = first + peak,
+            .activation = activations[peak],
+            .tokens = {tokens.begin(), tokens.end()},
+            .activations = {activations.begin() + begin, activations.begin() + end},
+            .peak = peak - begin};
+  }
+
+  void keep(NeuronContext found) {
+    const auto place = std::ranges::find_if(
+        contexts_, [&](const NeuronContext& other) { return other.activation < found.activation; });
+    contexts_.insert(place, std::move(found));
+    if (std::ssize(contexts_) > search_.top) contexts_.pop_back();
+  }
+
+  NeuronId id_;
+  const NeuronSearch& search_;
+  std::vector<NeuronContext> contexts_;
+  double sum_ = 0;
+  std::int64_t active_ = 0;
+  std::int64_t count_ = 0;
+  float largest_ = 0;
+};
+
+// Reads the wanted columns of mlp.hook_post as passes go by.
+class NeuronProbe final : public Probe {
+ public:
+  NeuronProbe(std::span<const std::int32_t> corpus, std::vector<Recorder>& recorders)
+      : corpus_(corpus), recorders_(recorders) {}
+
+  void start(std::int64_t first) { first_ = first; }
+  bool wants(const Site&) const override { return false; }
+
+  // values (B, T, F)
+  void observe(const Site& site, View<const float> values) override {
+    if (site.point != Point::neurons_post) return;
+    std::vector<float> activations(static_cast<std::size_t>(values.extent(1)));
+    for (Recorder& recorder : recorders_) {
+      if (recorder.id().layer != site.layer) continue;
+      for (std::int64_t b = 0; b < values.extent(0); ++b) {
+        for (std::int64_t t = 0; t < values.extent(1); ++t) {
+          activations[t] = values(b, t, recorder.id().neuron);
+        }
+        recorder.read(corpus_, first_ + b * values.extent(1), activations);
+      }
+    }
+  }
+
+ private:
+  std::span<const std::int32_t> corpus_;
+  std::vector<Recorder>& recorders_;
+  std::int64_t first_ = 0;
+};
+
+// Reads `batch` windows of `window` tokens from `first` on.
+void read_windows(const Gpt& gpt, std::span<const std::int32_t> corpus, std::int64_t first,
+                  const GptActivations& activations, NeuronProbe& probe) {
+  probe.start(first);
+  const Pass pass{
+      .batch = activations.batch(), .positions = activations.positions(), .probe = &probe};
+  gpt.forward({corpus.data() + first, {pass.batch, pass.positions}}, pass, activations);
+}
+
+void require_neurons(const GptConfig& config, std::span<const NeuronId> neurons) {
+  for (const NeuronId& id : neurons) {
+    checked_layer(id.layer, config);
+    checked_neuron(id.neuron, config);
+  }
+}
+
+TokenReading what_it_says(const Gpt& gpt, const NeuronId& id, std::int64_t top) {
+  Tensor<float> column(Shape{1, gpt.config().channels});
+  copy_neuron_output(gpt, id.layer, id.neuron, column.span());
+  return read_written(gpt, column, top).front();
+}
+
+}  // namespace
+
+std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const std::int32_t> corpus,
+                                               std::span<const NeuronId> neurons,
+                                               const NeuronSearch& search) {
+  require(!corpus.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
+          "a search keeps at least one context and reads at least one window of one token");
+  require_neurons(gpt.config(), neurons);
+  std::vector<Recorder> recorders;
+  for (const NeuronId& id : neurons) recorders.emplace_back(id, search);
+  NeuronProbe probe(corpus, recorders);
+
+  const std::int64_t total = std::ssize(corpus);
+  const std::int64_t window = std::min({search.window, gpt.config().context, total});
+  const std::int64_t batch = std::min(search.batch, total / window);
+  const GptActivations activations(gpt.config(), batch, window, Keep::one_block);
+  std::int64_t done = 0;
+  const auto report = [&] {
+    if (search.progress) search.progress({"reading", done, total});
+    require(!stop_requested(search.stop), ErrorCode::interrupted,
+            "interrupted after {} of {} tokens", done, total);
+  };
+  for (; done + batch * window <= total; done += batch * window) {
+    report();
+    read_windows(gpt, corpus, done, activations, probe);
+  }
+  while (done < total) {  // the windows that do not fill a batch, and the last, shorter one
+    report();
+    const std::int64_t rest = std::min(window, total - done);
+    read_windows(gpt, corpus, done, {gpt.config(), 1, rest, Keep::one_block}, probe);
+    done += rest;
+  }
+  std::vector<NeuronMemory> memories;
+  for (Recorder& recorder : recorders) {
+    memories.push_back(std::move(recorder).result());
+    memories.back().says = what_it_says(gpt, memories.back().id, search.top);
+  }
+  return memories;
+}
+
+}  // namespace heed

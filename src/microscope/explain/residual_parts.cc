@@ -1,0 +1,182 @@
+#include "microscope/explain/residual_parts.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "microscope/traces/point_names.h"
+#include "microscope/traces/reading.h"
+
+namespace heed {
+namespace {
+
+using Vector = std::vector<float>;
+
+Vector difference(std::span<const float> a, std::span<const float> b) {
+  Vector result(a.begin(), a.end());
+  for (std::size_t c = 0; c < result.size(); ++c) result[c] -= b[c];
+  return result;
+}
+
+void add_to(Vector& sum, std::span<const float> vector) {
+  sum.resize(vector.size());
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += vector[c];
+}
+
+class PartsProbe final : public Probe {
+ public:
+  // `kept` (null: a pass that nobody changes) knows what was edited.
+  PartsProbe(const Gpt& gpt, ResidualUnit unit, std::int64_t position,
+             const KeptPass* kept = nullptr)
+      : gpt_(gpt), unit_(unit), position_(position), kept_(kept) {}
+
+  bool wants(const Site& site) const override {
+    return site.point == Point::embedding || site.point == Point::position;
+  }
+
+  void observe(const Site& site, View<const float> values) override {
+    switch (site.point) {
+      case Point::embedding: return write("embed", row(values));
+      case Point::position: return write("pos_embed", row(values));
+      case Point::residual_pre:
+        // The stream before a block is the one after the block before, in the same place.
+        return reach(site.layer > 0 && edits({Point::residual_post, site.layer - 1})
+                         ? Site{Point::residual_post, site.layer - 1}
+                         : site,
+                     row(values));
+      case Point::mixed_values:
+        if (unit_ == ResidualUnit::head) add_heads(site.layer, values[0][position_]);
+        return;
+      case Point::attention_out:
+        if (unit_ == ResidualUnit::head) return complete(site, row(values));
+        return write(fmt::format("{}_attn_out", site.layer), row(values));
+      case Point::residual_mid: return reach(site, row(values));
+      case Point::feed_forward_out:
+        return write(fmt::format("{}_mlp_out", site.layer), row(values));
+      case Point::residual_post:
+        if (site.layer + 1 == gpt_.config().layers) finish(site, row(values));
+        return;
+      default: return;
+    }
+  }
+
+  ResidualParts result() {
+    ResidualParts result{.position = position_};
+    const auto dot = [](std::span<const float> a, std::span<const float> b) {
+      return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    };
+    const double stream_square = dot(stream_, stream_);
+    result.vectors = Tensor<float>(Shape{std::ssize(names_), std::ssize(stream_)});
+    std::copy(vectors_.begin(), vectors_.end(), result.vectors.data());
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const std::span<const float> part =
+          std::span(vectors_).subspan(i * stream_.size(), stream_.size());
+      const double along = dot(part, stream_);
+      const double length = std::sqrt(dot(part, part));
+      const double lengths = length * std::sqrt(stream_square);
+      result.parts.push_back({.name = names_[i],
+                              .length = length,
+                              .cosine = lengths > 0 ? along / lengths : 0,
+                              .share = stream_square > 0 ? along / stream_square : 0});
+    }
+    result.stream = std::move(stream_);
+    return result;
+  }
+
+ private:
+  std::span<const float> row(View<const float> values) const { return values[0][position_].span(); }
+
+  bool edits(const Site& site) const { return kept_ != nullptr && kept_->edits(site); }
+
+  void add(std::string name, std::span<const float> vector) {
+    names_.push_back(std::move(name));
+    vectors_.insert(vectors_.end(), vector.begin(), vector.end());
+  }
+
+  void write(std::string name, std::span<const float> vector) {
+    add_to(written_, vector);
+    add(std::move(name), vector);
+  }
+
+  // What was written in finer parts, as a whole.
+  void complete(const Site& site, std::span<const float> whole) {
+    const Vector rest = difference(whole, heads_);
+    if (edits(site)) {
+      add(edit_label(site), rest);
+    } else {
+      add_to(rounding_, rest);
+    }
+    add_to(written_, whole);
+    heads_.clear();
+  }
+
+  void add_head_part(std::string name, std::span<const float> vector) {
+    add_to(heads_, vector);
+    add(std::move(name), vector);
+  }
+
+  // The stream as it is once everything before was written to it.
+  void reach(const Site& site, std::span<const float> stream) {
+    if (!edits(site)) return;
+    add(edit_label(site), difference(stream, written_));
+    written_.assign(stream.begin(), stream.end());
+  }
+
+  void finish(const Site& site, std::span<const float> stream) {
+    reach(site, stream);
+    stream_.assign(stream.begin(), stream.end());
+    if (gpt_.parameters().prepared_format() == kernels::WeightFormat::f32) return;
+    add_to(rounding_, difference(stream, written_));
+    add("rounding", rounding_);
+  }
+
+  // mixed (H, D)
+  void add_heads(std::int64_t layer, View<const float> mixed) {
+    const LinearWeights& projection = gpt_.parameters().block(layer).projection;
+    const kernels::MultipliedWeight multiplied(projection);
+    const View<const float> weight = multiplied.view();  // (C, A)
+    const std::int64_t head_size = mixed.extent(1);
+    Vector result(static_cast<std::size_t>(weight.extent(0)));
+    for (std::int64_t head = 0; head < mixed.extent(0); ++head) {
+      for (std::int64_t c = 0; c < std::ssize(result); ++c) {
+        double sum = 0;
+        for (std::int64_t d = 0; d < head_size; ++d) {
+          sum += static_cast<double>(weight(c, head * head_size + d)) * mixed(head, d);
+        }
+        result[c] = static_cast<float>(sum);
+      }
+      add_head_part(fmt::format("L{}H{}", layer, head), result);
+    }
+    if (projection.bias.present()) {
+      add_head_part(fmt::format("{}_attn_bias", layer), projection.bias.span());
+    }
+  }
+
+  const Gpt& gpt_;
+  ResidualUnit unit_;
+  std::int64_t position_;
+  const KeptPass* kept_;
+  std::vector<std::string> names_;
+  Vector vectors_;   // (parts, C)
+  Vector stream_;    // (C), the last
+  Vector written_;   // (C), everything that was written to the stream so far
+  Vector heads_;     // (C), the parts of what is being written
+  Vector rounding_;  // (C), what parts do not sum to where nobody changed anything
+};
+
+}  // namespace
+
+ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                  ResidualUnit unit, std::int64_t position) {
+  position = position_in_text(position, std::ssize(tokens));
+  PartsProbe probe(gpt, unit, position);
+  read_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
+  return probe.result();
+}
+
+ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit, std::int64_t position) {
+  PartsProbe probe(pass.gpt(), unit, position_in_text(position, pass.positions()), &pass);
+  pass.replay(probe);
+  return probe.result();
+}
+
+}  // namespace heed

@@ -1,0 +1,45 @@
+// The residual stream taken apart into what was written to it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "microscope/traces/kept_pass.h"
+#include "model/gpt.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+
+enum class ResidualUnit {
+  component,  // "embed", "pos_embed", "0_attn_out", "0_mlp_out", …
+  head,       // attention layers as "L0H0", …, and their bias as "0_attn_bias"
+};
+
+struct ResidualPart {
+  std::string name;   // as TransformerLens labels it
+  double length = 0;  // ‖part‖
+  double cosine = 0;  // with the last stream
+  double share = 0;   // part · stream / ‖stream‖²: all of them together are one
+};
+
+struct ResidualParts {
+  std::int64_t position = 0;
+  // In the order of the pass; where products are in less than f32, "rounding" last.
+  std::vector<ResidualPart> parts;
+  Tensor<float> vectors;      // (parts, C), in the same order; their sum is the stream
+  std::vector<float> stream;  // (C): blocks.L-1.hook_resid_post at the position
+};
+
+// At `position` of a text (−1: the last) (TransformerLens: decompose_resid, stack_head_results).
+// Throws what trace() throws, and Error{invalid_argument} for a position that is not there.
+ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                  ResidualUnit unit, std::int64_t position = -1);
+
+// The same of a pass that was kept, with what changed it: what an intervention adds to the stream,
+// or to a sum of heads, is a part of its own, such as "2_resid_mid_edit".
+ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit,
+                                  std::int64_t position = -1);
+
+}  // namespace heed

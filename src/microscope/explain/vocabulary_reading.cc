@@ -1,0 +1,61 @@
+#include "microscope/explain/vocabulary_reading.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/kernels.h"
+
+namespace heed {
+namespace {
+
+TokenReading both_ends(std::span<const float> scores, std::int64_t top) {
+  std::vector<std::int32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = std::min(top, std::ssize(order));
+  const auto first_of = [&](auto&& before) {
+    std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                      [&](std::int32_t a, std::int32_t b) {
+                        return scores[a] != scores[b] ? before(scores[a], scores[b]) : a < b;
+                      });
+    std::vector<ReadToken> tokens;
+    for (std::int64_t i = 0; i < count; ++i) tokens.push_back({order[i], scores[order[i]]});
+    return tokens;
+  };
+  return {.most = first_of(std::greater<>{}), .least = first_of(std::less<>{})};
+}
+
+// `table` (V, C)
+std::vector<TokenReading> read_through(View<const float> table, View<const float> directions,
+                                       std::int64_t top) {
+  Tensor<float> scores(Shape{directions.extent(0), table.extent(0)});
+  kernels::linear_forward(directions, {.weight = table}, scores);
+  std::vector<TokenReading> readings;
+  for (std::int64_t row = 0; row < directions.extent(0); ++row) {
+    readings.push_back(both_ends(scores.view()[row].span(), top));
+  }
+  return readings;
+}
+
+}  // namespace
+
+std::vector<TokenReading> read_written(const Gpt& gpt, View<const float> directions,
+                                       std::int64_t top) {
+  const View<const float> gain = gpt.parameters().final_norm().gain;
+  Tensor<float> normed(directions.shape());
+  for (std::int64_t row = 0; row < directions.extent(0); ++row) {
+    double mean = 0;
+    for (std::int64_t c = 0; c < gain.extent(0); ++c) mean += directions(row, c);
+    mean /= static_cast<double>(gain.extent(0));
+    for (std::int64_t c = 0; c < gain.extent(0); ++c) {
+      normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
+    }
+  }
+  return read_through(gpt.parameters().head().weight, normed, top);
+}
+
+std::vector<TokenReading> read_embedded(const Gpt& gpt, View<const float> directions,
+                                        std::int64_t top) {
+  return read_through(gpt.parameters().token_embedding(), directions, top);
+}
+
+}  // namespace heed

@@ -1,0 +1,302 @@
+#include "microscope/intervene/intervention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "microscope/traces/capture.h"
+#include "microscope/traces/reading.h"
+#include "model/gpt.h"
+
+namespace heed {
+namespace {
+
+bool chosen(const std::vector<std::int64_t>& list, std::int64_t index) {
+  return list.empty() || std::ranges::find(list, index) != list.end();
+}
+
+void check_indices(const std::vector<std::int64_t>& indices, std::int64_t count, const char* what,
+                   const std::string& name) {
+  for (const std::int64_t index : indices) {
+    require(index >= 0 && index < count, ErrorCode::invalid_argument,
+            "{} {} of {} does not exist: there are {}s 0 to {}", what, index, name, what,
+            count - 1);
+  }
+}
+
+// Throws unless an intervention fits its point.
+class Examiner {
+ public:
+  Examiner(const GptConfig& config, const Intervention& intervention)
+      : config_(config),
+        intervention_(intervention),
+        name_(site_name(intervention.site)),
+        shape_(point_shape(config, intervention.site.point)) {}
+
+  void examine() const {
+    const auto sites = all_sites(config_.layers);
+    require(std::ranges::find(sites, intervention_.site) != sites.end(),
+            ErrorCode::invalid_argument, "{} does not exist: the model has layers 0 to {}", name_,
+            config_.layers - 1);
+    const Selection& where = intervention_.where;
+    const bool heads = shape_.has_heads || shape_.is_plane;
+    require(heads || where.heads.empty(), ErrorCode::invalid_argument,
+            "{} has no heads to choose from", name_);
+    require(!heads || where.neurons.empty(), ErrorCode::invalid_argument,
+            "{} has heads, not neurons, to choose from", name_);
+    check_indices(where.heads, config_.heads, "head", name_);
+    check_indices(where.neurons, shape_.width, "neuron", name_);
+    require(where.first_position >= 0 && where.first_position <= where.last_position,
+            ErrorCode::invalid_argument, "{} to {} are no positions", where.first_position,
+            where.last_position);
+    std::visit([this](const auto& change) { fits(change); }, intervention_.change);
+  }
+
+ private:
+  void fits(const SetZero&) const {}
+  void fits(const ScaleBy& scale) const {
+    require(std::isfinite(scale.factor), ErrorCode::invalid_argument,
+            "{} is scaled by {}, which is no finite number", name_, scale.factor);
+  }
+  void fits(const AddVector& add) const {
+    const bool by_head = shape_.has_heads && std::ssize(add.vector) == shape_.width * config_.heads;
+    if (!by_head) check_row(std::ssize(add.vector), shape_.width, "adds");
+  }
+  void fits(const SetRow& set) const {
+    check_row(std::ssize(set.row), shape_.width * (shape_.has_heads ? config_.heads : 1), "sets");
+  }
+  void fits(const ReplaceWith& replace) const {
+    const Shape& shape = replace.values->shape();
+    const int rank = shape_.has_heads || shape_.is_plane ? 4 : 3;
+    bool right = shape.rank() == rank && shape[0] == 1;
+    if (right && shape_.has_heads) right = shape[2] == config_.heads && shape[3] == shape_.width;
+    if (right && shape_.is_plane) right = shape[1] == config_.heads && shape[2] == shape[3];
+    if (right && rank == 3) right = shape[2] == shape_.width;
+    require(right, ErrorCode::invalid_argument, "{} is replaced by values of shape {}, expected {}",
+            name_, shape.text(), expected_trace());
+  }
+  void fits(const CutEdges& cut) const {
+    require(intervention_.site.point == Point::pattern, ErrorCode::invalid_argument,
+            "edges are cut in blocks.L.attn.hook_pattern, not in {}", name_);
+    require(!cut.edges.empty(), ErrorCode::invalid_argument, "no edges to cut in {}", name_);
+    for (const CutEdges::Edge& edge : cut.edges) {
+      require(edge.key >= 0 && edge.key <= edge.query && edge.query < config_.context,
+              ErrorCode::invalid_argument,
+              "there is no edge from {} to {}: a query sees positions up to its own, below {}",
+              edge.query, edge.key, config_.context);
+    }
+  }
+
+  void check_row(std::int64_t size, std::int64_t expected, const char* what) const {
+    require(!shape_.is_plane, ErrorCode::invalid_argument, "{} takes no vector: its rows grow",
+            name_);
+    require(size == expected, ErrorCode::invalid_argument,
+            "an intervention {} a vector of {} numbers at {}, expected {}", what, size, name_,
+            expected);
+  }
+  std::string expected_trace() const {
+    if (shape_.is_plane) return fmt::format("(1, {}, T, T)", config_.heads);
+    if (shape_.has_heads) return fmt::format("(1, T, {}, {})", config_.heads, shape_.width);
+    return fmt::format("(1, T, {})", shape_.width);
+  }
+
+  const GptConfig& config_;
+  const Intervention& intervention_;
+  std::string name_;
+  PointShape shape_;
+};
+
+// One row of a point, (width) or (H, D), at one position.
+class RowChanger {
+ public:
+  RowChanger(const Intervention& intervention, std::int64_t position, View<float> row)
+      : where_(intervention.where), position_(position), row_(row) {}
+
+  void operator()(const SetZero&) const {
+    each([](float& value, auto...) { value = 0; });
+  }
+  void operator()(const ScaleBy& scale) const {
+    each([&](float& value, auto...) { value *= scale.factor; });
+  }
+  void operator()(const AddVector& add) const {
+    const std::int64_t width = row_.extent(row_.rank() - 1);
+    const bool by_head = std::ssize(add.vector) > width;
+    each([&](float& value, std::int64_t head, std::int64_t i) {
+      value += add.vector[by_head ? head * width + i : i];
+    });
+  }
+  void operator()(const SetRow& set) const {
+    const std::int64_t width = row_.extent(row_.rank() - 1);
+    each([&](float& value, std::int64_t head, std::int64_t i) {
+      value = set.row[head * width + i];
+    });
+  }
+  void operator()(const ReplaceWith& replace) const {
+    if (position_ >= replace.values->shape()[1]) return;
+    const View<const float> from = replace.values->view()[0][position_];
+    each([&](float& value, std::int64_t head, std::int64_t i) {
+      value = row_.rank() == 2 ? from(head, i) : from(i);
+    });
+  }
+  void operator()(const CutEdges&) const { check(false, "edges are cut in patterns"); }
+
+ private:
+  // change(value, head, index) of all that is selected; head is 0 where there are none.
+  template <class Change>
+  void each(Change&& change) const {
+    if (row_.rank() == 1) {
+      for (std::int64_t i = 0; i < row_.extent(0); ++i) {
+        if (chosen(where_.neurons, i)) change(row_(i), std::int64_t{0}, i);
+      }
+      return;
+    }
+    for (std::int64_t head = 0; head < row_.extent(0); ++head) {
+      if (!chosen(where_.heads, head)) continue;
+      for (std::int64_t i = 0; i < row_.extent(1); ++i) change(row_(head, i), head, i);
+    }
+  }
+
+  const Selection& where_;
+  std::int64_t position_;
+  View<float> row_;
+};
+
+// One row of a head's scores or pattern, (S): what query `position` gives each key. What is masked,
+// or outside the row's past, stays as it is.
+class PlaneRowChanger {
+ public:
+  PlaneRowChanger(std::int64_t head, std::int64_t position, View<float> row)
+      : head_(head), position_(position), row_(row) {}
+
+  void operator()(const SetZero&) const { scale(0); }
+  void operator()(const ScaleBy& by) const { scale(by.factor); }
+  void operator()(const ReplaceWith& replace) const {
+    const View<const float> plane = replace.values->view()[0][head_];
+    if (position_ >= plane.extent(0)) return;
+    for (std::int64_t s = 0; s <= position_; ++s) row_(s) = plane(position_, s);
+  }
+  void operator()(const CutEdges& cut) const {
+    double before = 0;
+    double after = 0;
+    for (std::int64_t s = 0; s <= position_; ++s) before += row_(s);
+    for (const CutEdges::Edge& edge : cut.edges) {
+      if (edge.query == position_) row_(edge.key) = 0;
+    }
+    if (cut.rest == CutEdges::Rest::kept) return;
+    for (std::int64_t s = 0; s <= position_; ++s) after += row_(s);
+    if (after <= 0 || after == before) return;
+    for (std::int64_t s = 0; s <= position_; ++s) {
+      row_(s) = static_cast<float>(row_(s) * (before / after));
+    }
+  }
+  template <class Other>
+  void operator()(const Other&) const {
+    check(false, "rows of scores and patterns take no vector");
+  }
+
+ private:
+  void scale(float factor) const {
+    for (std::int64_t s = 0; s <= position_; ++s) row_(s) *= factor;
+  }
+
+  std::int64_t head_;
+  std::int64_t position_;
+  View<float> row_;
+};
+
+}  // namespace
+
+PointShape point_shape(const GptConfig& config, Point point) {
+  switch (point) {
+    case Point::query:
+    case Point::key:
+    case Point::value:
+    case Point::mixed_values: return {.width = config.head_size, .has_heads = true};
+    case Point::scores:
+    case Point::pattern: return {.is_plane = true};
+    case Point::neurons_pre:
+    case Point::neurons_post: return {.width = config.feed_forward};
+    case Point::norm_1_scale:
+    case Point::norm_2_scale:
+    case Point::final_scale: return {.width = 1};
+    default: return {.width = config.channels};
+  }
+}
+
+Interventions::Interventions(const GptConfig& config, std::vector<Intervention> interventions)
+    : config_(config), interventions_(std::move(interventions)) {
+  for (const Intervention& intervention : interventions_) {
+    Examiner(config_, intervention).examine();
+  }
+}
+
+bool Interventions::edits(const Site& site) const {
+  return std::ranges::any_of(interventions_,
+                             [&](const Intervention& each) { return each.site == site; });
+}
+
+bool Interventions::edits_head(const Site& site, std::int64_t head) const {
+  return std::ranges::any_of(interventions_, [&](const Intervention& each) {
+    return each.site == site && chosen(each.where.heads, head);
+  });
+}
+
+// A norm's scale divides: what is added to it does not pass by.
+bool Interventions::only_adds(const Site& site) const {
+  return point_shape(config_, site.point).width != 1 &&
+         std::ranges::all_of(interventions_, [&](const Intervention& each) {
+           return each.site != site || std::holds_alternative<AddVector>(each.change);
+         });
+}
+
+void Interventions::edit(const EditPlace& place, View<float> values) {
+  const bool is_plane = place.head >= 0;
+  for (const Intervention& intervention : interventions_) {
+    if (intervention.site != place.site) continue;
+    const Selection& where = intervention.where;
+    if (is_plane && !chosen(where.heads, place.head)) continue;
+    const std::int64_t rows = values.extent(is_plane ? 2 : 1);
+    for (std::int64_t b = 0; b < values.extent(0); ++b) {
+      for (std::int64_t t = 0; t < rows; ++t) {
+        const std::int64_t position = place.position(b, t);
+        if (position < where.first_position || position > where.last_position) continue;
+        if (is_plane) {
+          std::visit(PlaneRowChanger(place.head, position, values[b][0][t]), intervention.change);
+        } else {
+          std::visit(RowChanger(intervention, position, values[b][t]), intervention.change);
+        }
+      }
+    }
+  }
+}
+
+std::vector<float> mean_row(const Gpt& gpt, const Site& site,
+                            std::span<const std::vector<std::int32_t>> sequences) {
+  const PointShape shape = point_shape(gpt.config(), site.point);
+  require(!shape.is_plane, ErrorCode::invalid_argument,
+          "rows of {} differ in length and have no mean", site_name(site));
+  require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
+  const std::int64_t width = shape.width * (shape.has_heads ? gpt.config().heads : 1);
+  std::vector<double> sums(static_cast<std::size_t>(width), 0.0);
+  std::int64_t rows = 0;
+  for (const std::vector<std::int32_t>& tokens : sequences) {
+    const Tensor<float> values = values_at(gpt, site, tokens);
+    for (std::int64_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
+    rows += std::ssize(tokens);
+  }
+  std::vector<float> mean(sums.size());
+  std::ranges::transform(sums, mean.begin(),
+                         [&](double sum) { return static_cast<float>(sum / rows); });
+  return mean;
+}
+
+Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens) {
+  Capture capture(std::vector<Site>{site});
+  read_text(gpt, tokens, capture);
+  const Tensor<float>& seen = capture.at(site);
+  Tensor<float> values(seen.shape());
+  std::ranges::copy(seen.span(), values.data());
+  return values;
+}
+
+}  // namespace heed

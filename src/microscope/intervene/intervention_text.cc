@@ -1,0 +1,165 @@
+#include "microscope/intervene/intervention_text.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "microscope/traces/point_names.h"
+
+namespace heed {
+namespace {
+
+// Takes texts apart from the front.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
+
+  bool at_end() const { return rest_.empty(); }
+  bool take(std::string_view prefix) {
+    if (!rest_.starts_with(prefix)) return false;
+    rest_.remove_prefix(prefix.size());
+    return true;
+  }
+  std::optional<std::int64_t> number() {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc{} || value < 0) return std::nullopt;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return value;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+void check_layer(const GptConfig& config, std::int64_t layer, std::string_view text) {
+  require(layer < config.layers, ErrorCode::invalid_argument,
+          "'{}': the model has layers 0 to {}; did you mean 'L{}'?", text, config.layers - 1,
+          config.layers - 1);
+}
+
+void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
+                std::string_view text) {
+  check_layer(config, layer, text);
+  require(head < config.heads, ErrorCode::invalid_argument,
+          "'{}': layer {} has heads 0 to {}; did you mean 'L{}H{}'?", text, layer, config.heads - 1,
+          layer, config.heads - 1);
+}
+
+// The point of a head that ".q" and the like behind it mean; its mixed values without one.
+Point head_point(Scanner& scanner, std::string_view text) {
+  if (scanner.at_end()) return Point::mixed_values;
+  constexpr std::pair<std::string_view, Point> parts[] = {
+      {".q", Point::query},        {".k", Point::key},         {".v", Point::value},
+      {".z", Point::mixed_values}, {".scores", Point::scores}, {".pattern", Point::pattern}};
+  for (const auto& [name, point] : parts) {
+    if (scanner.take(name) && scanner.at_end()) return point;
+  }
+  fail(ErrorCode::invalid_argument,
+       "'{}': a head's points are .q, .k, .v, .z, .scores and .pattern", text);
+}
+
+// L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.
+std::vector<InterventionPlace> short_places(const GptConfig& config, std::string_view text) {
+  Scanner scanner(text);
+  if (!scanner.take("L")) return {};
+  const auto layer = scanner.number();
+  if (!layer) return {};
+  const auto halves = [&](std::vector<Point> points) {
+    check_layer(config, *layer, text);
+    std::vector<InterventionPlace> places;
+    for (const Point point : points) places.push_back({.site = {point, *layer}, .where = {}});
+    return places;
+  };
+  if (scanner.at_end()) return halves({Point::attention_out, Point::feed_forward_out});
+  if (scanner.take(".attn")) {
+    return scanner.at_end() ? halves({Point::attention_out}) : std::vector<InterventionPlace>{};
+  }
+  if (scanner.take(".mlp")) {
+    return scanner.at_end() ? halves({Point::feed_forward_out}) : std::vector<InterventionPlace>{};
+  }
+  const bool is_head = scanner.take("H");
+  if (!is_head && !scanner.take("N")) return {};
+  const auto index = scanner.number();
+  if (!index) return {};
+  if (is_head) {
+    check_head(config, *layer, *index, text);
+    return {{.site = {head_point(scanner, text), *layer}, .where = {.heads = {*index}}}};
+  }
+  if (!scanner.at_end()) return {};
+  check_layer(config, *layer, text);
+  require(*index < config.feed_forward, ErrorCode::invalid_argument,
+          "'{}': layer {} has neurons 0 to {}", text, *layer, config.feed_forward - 1);
+  return {{.site = {Point::neurons_post, *layer}, .where = {.neurons = {*index}}}};
+}
+
+void read_positions(std::string_view text, Selection& where) {
+  Scanner scanner(text);
+  const auto first = scanner.number();
+  require(first.has_value(), ErrorCode::invalid_argument,
+          "'@{}' are no positions; write @5, @3-7 or @4-", text);
+  where.first_position = where.last_position = *first;
+  if (scanner.take("-")) {
+    where.last_position =
+        scanner.at_end() ? Selection{}.last_position : scanner.number().value_or(-1);
+  }
+  require(scanner.at_end() && where.last_position >= where.first_position,
+          ErrorCode::invalid_argument, "'@{}' are no positions; write @5, @3-7 or @4-", text);
+}
+
+}  // namespace
+
+std::vector<InterventionPlace> parse_places(const GptConfig& config, std::string_view text) {
+  const std::size_t at = text.find('@');
+  const std::string_view name = text.substr(0, at);
+  std::vector<InterventionPlace> places = short_places(config, name);
+  if (places.empty()) {
+    for (const Site& site : sites_named(name, config.layers)) {
+      places.push_back({.site = site, .where = {}});
+    }
+  }
+  if (at != std::string_view::npos) {
+    for (InterventionPlace& place : places) read_positions(text.substr(at + 1), place.where);
+  }
+  return places;
+}
+
+HeadEdges parse_edges(std::string_view text) {
+  const auto expect = [&](bool right) {
+    require(right, ErrorCode::invalid_argument,
+            "'{}' names no edges; write a head and, for each, query > key: L1H0:7>3 or "
+            "L1H0:7>3,7>4",
+            text);
+  };
+  const std::size_t colon = text.find(':');
+  expect(colon != std::string_view::npos && colon > 0);
+  HeadEdges found{.head = std::string(text.substr(0, colon)), .edges = {}};
+  Scanner scanner(text.substr(colon + 1));
+  do {
+    const auto query = scanner.number();
+    expect(query && scanner.take(">"));
+    const auto key = scanner.number();
+    expect(key.has_value());
+    found.edges.push_back({*query, *key});
+  } while (scanner.take(","));
+  expect(scanner.at_end());
+  return found;
+}
+
+PlaceAndValue parse_assignment(std::string_view text, std::string_view example) {
+  const std::size_t equals = text.rfind('=');
+  require(equals != std::string_view::npos && equals > 0 && equals + 1 < text.size(),
+          ErrorCode::invalid_argument, "'{}' is not a place and a value; write {}", text, example);
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+float parse_factor(std::string_view text) {
+  float factor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  require(error == std::errc{} && end == text.data() + text.size(), ErrorCode::invalid_argument,
+          "'{}' does not say by how much; write a number, such as 0.5 or -1", text);
+  return factor;
+}
+
+}  // namespace heed

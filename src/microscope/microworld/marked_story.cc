@@ -1,0 +1,51 @@
+#include "microscope/microworld/marked_story.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace heed {
+namespace {
+
+// The tokens that hold any byte of `span`. They stand one further back among the story's tokens
+// than in `offsets`, behind the <|endoftext|> that they are read after.
+TokenRange tokens_of(const std::vector<TokenSpan>& offsets, const microworld::Span& span) {
+  const auto first = std::ranges::upper_bound(offsets, span.begin, {}, &TokenSpan::end);
+  const auto end = std::ranges::lower_bound(offsets, span.end, {}, &TokenSpan::begin);
+  check(first < end, "a mark holds at least one token");
+  return {first - offsets.begin() + 1, end - offsets.begin() + 1};
+}
+
+}  // namespace
+
+MarkedStory mark_story(const microworld::Story& story, const Tokenizer& tokenizer) {
+  const auto end_of_text = tokenizer.end_of_text();
+  require(end_of_text.has_value(), ErrorCode::invalid_argument,
+          "the tokenizer has no <|endoftext|> token, which separates the stories");
+  const std::vector<TokenSpan> offsets = tokenizer.encode_with_offsets(story.text);
+
+  MarkedStory marked{.log_probability = story.log_probability};
+  marked.tokens.push_back(*end_of_text);
+  for (const TokenSpan& token : offsets) marked.tokens.push_back(token.id);
+  marked.tokens.push_back(*end_of_text);
+
+  for (const auto& sense : story.senses) {
+    marked.senses.push_back(
+        {sense.word, sense.sense, tokens_of(offsets, sense.span), sense.recalled});
+  }
+  for (const auto& mark : story.adjectives) {
+    if (mark.adjectives.empty()) continue;
+    MarkedStory::Noun noun{.at = tokens_of(offsets, mark.noun)};
+    for (const auto& adjective : mark.adjectives) {
+      noun.adjectives.push_back(tokens_of(offsets, adjective));
+    }
+    marked.nouns.push_back(std::move(noun));
+  }
+  if (story.culprit) {
+    marked.mystery = MarkedStory::Mystery{tokens_of(offsets, story.culprit->clue),
+                                          tokens_of(offsets, story.culprit->answer)};
+  }
+  return marked;
+}
+
+}  // namespace heed

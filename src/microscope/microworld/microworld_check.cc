@@ -1,0 +1,264 @@
+#include "microscope/microworld/microworld_check.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "microscope/microworld/marked_story.h"
+#include "microscope/microworld/nearest_centroid.h"
+#include "microworld/microworld.h"
+
+namespace heed {
+namespace {
+
+constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
+
+double mean_or_nan(double sum, std::int64_t count) {
+  return count == 0 ? not_measured : sum / static_cast<double>(count);
+}
+
+std::vector<MarkedStory> write_stories(const Tokenizer& tokenizer,
+                                       const MicroworldCheckOptions& options) {
+  const microworld::Microworld microworld(options.seed);
+  std::vector<MarkedStory> stories(options.stories);
+  parallel_items(options.stories,
+                 [&](std::int64_t i) { stories[i] = mark_story(microworld.story(i), tokenizer); });
+  return stories;
+}
+
+// A stretch of a story that the model reads at once, tokens [begin, end); what it says of tokens
+// before `counted` has been looked at in the window before.
+struct Window {
+  const MarkedStory* story = nullptr;
+  std::int64_t begin = 0;
+  std::int64_t counted = 0;
+  std::int64_t end = 0;
+
+  bool counts(std::int64_t position) const { return counted <= position && position < end; }
+};
+
+// All of a story but its last token, which is only predicted. A story longer than the context is
+// read on in windows that each begin with half a context of what came before.
+std::vector<Window> windows_of(const MarkedStory& story, std::int64_t context) {
+  const auto size = static_cast<std::int64_t>(story.tokens.size()) - 1;
+  std::vector<Window> windows{{&story, 0, 0, std::min(size, context)}};
+  while (windows.back().end < size) {
+    const std::int64_t counted = windows.back().end;
+    const std::int64_t begin = counted - context / 2;
+    windows.push_back({&story, begin, counted, std::min(size, begin + context)});
+  }
+  return windows;
+}
+
+// Windows that are read in one pass, padded at the end: what follows a token never changes it.
+struct Batch {
+  std::vector<Window> windows;
+  std::int64_t positions = 0;
+  Tensor<std::int32_t> tokens;   // (B, T)
+  Tensor<std::int32_t> targets;  // (B, T)
+
+  explicit Batch(std::vector<Window> chosen) : windows(std::move(chosen)) {
+    for (const Window& window : windows) {
+      positions = std::max(positions, window.end - window.begin);
+    }
+    const Shape shape{std::ssize(windows), positions};
+    tokens = Tensor<std::int32_t>(shape);
+    targets = Tensor<std::int32_t>(shape);
+    targets.fill(kernels::ignored_target);
+    for (std::size_t b = 0; b < windows.size(); ++b) {
+      const Window& window = windows[b];
+      for (std::int64_t i = window.begin; i < window.end; ++i) {
+        tokens.view()(b, i - window.begin) = window.story->tokens[i];
+        if (window.counts(i)) targets.view()(b, i - window.begin) = window.story->tokens[i + 1];
+      }
+    }
+  }
+};
+
+// Sums, over the nouns of a batch, the attention that each pays to its adjectives.
+class AdjectiveProbe final : public Probe {
+ public:
+  explicit AdjectiveProbe(const GptConfig& config)
+      : heads_(config.heads), sums_(config.layers * config.heads, 0.0) {}
+
+  void look_at(const Batch* batch) { batch_ = batch; }
+  bool wants(const Site& site) const override { return site.point == Point::pattern; }
+
+  void observe(const Site& site, View<const float> values) override {
+    if (site.point != Point::pattern) return;
+    for (std::size_t b = 0; b < batch_->windows.size(); ++b) {
+      const Window& window = batch_->windows[b];
+      for (const MarkedStory::Noun& noun : window.story->nouns) {
+        if (window.counts(noun.at.last())) add(site.layer, window, noun, values[b]);
+      }
+    }
+  }
+
+  void report(std::int64_t nouns, MicroworldCheck& check) const {
+    const auto best = std::ranges::max_element(sums_) - sums_.begin();
+    check.adjective_nouns = nouns;
+    check.adjective_mass = mean_or_nan(sums_[best], nouns);
+    check.adjective_head = fmt::format("{}.{}", best / heads_, best % heads_);
+  }
+
+ private:
+  // pattern (H, T, T)
+  void add(std::int64_t layer, const Window& window, const MarkedStory::Noun& noun,
+           View<const float> pattern) {
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      for (const TokenRange& adjective : noun.adjectives) {
+        for (std::int64_t s = std::max(adjective.begin, window.begin); s < adjective.end; ++s) {
+          sums_[layer * heads_ + head] +=
+              pattern(head, noun.at.last() - window.begin, s - window.begin);
+        }
+      }
+    }
+  }
+
+  std::int64_t heads_;
+  std::vector<double> sums_;  // (L, H)
+  const Batch* batch_ = nullptr;
+};
+
+// Reads the stories and adds up what is measured.
+class Examination {
+ public:
+  Examination(const Gpt& gpt, const std::vector<MarkedStory>& stories)
+      : gpt_(gpt), stories_(stories), adjectives_(gpt.config()) {}
+
+  void read(const Batch& batch) {
+    const std::int64_t size = std::ssize(batch.windows);
+    const GptConfig& config = gpt_.config();
+    const GptActivations activations(config, size, batch.positions, Keep::one_block);
+    adjectives_.look_at(&batch);
+    gpt_.forward(batch.tokens, {.batch = size, .positions = batch.positions, .probe = &adjectives_},
+                 activations);
+
+    VocabularyLoss loss(config.vocabulary_size);
+    Tensor<float> losses(Shape{size * batch.positions});
+    loss_ += loss.forward(activations.final_norm(), gpt_.parameters().head(),
+                          batch.targets.view().reshape({size * batch.positions}), losses)
+                 .sum;
+    for (std::int64_t b = 0; b < size; ++b) {
+      const Window& window = batch.windows[b];
+      const View<const float> vectors =
+          activations.final_norm().slice(0, b * batch.positions, (b + 1) * batch.positions);
+      note_senses(window, vectors);
+      note_culprit(window, vectors);
+    }
+  }
+
+  MicroworldCheck report() const {
+    MicroworldCheck check;
+    check.stories = static_cast<std::int64_t>(stories_.size());
+    check.loss_nats_per_story = loss_ / static_cast<double>(check.stories);
+    double log_probability = 0;
+    std::int64_t nouns = 0;
+    for (const MarkedStory& story : stories_) {
+      log_probability += story.log_probability;
+      nouns += static_cast<std::int64_t>(story.nouns.size());
+    }
+    check.entropy_nats_per_story = -log_probability / static_cast<double>(check.stories);
+    check.sense_marks = static_cast<std::int64_t>(vectors_.size());
+    check.sense_accuracy = nearest_centroid_accuracy(vectors_);
+    check.static_sense_accuracy = nearest_centroid_accuracy(static_vectors_);
+    check.recalled_sense_accuracy = nearest_centroid_accuracy(recalled_vectors_);
+    check.recalled_sense_marks = static_cast<std::int64_t>(recalled_vectors_.size());
+    check.mysteries = mysteries_;
+    check.culprit_accuracy =
+        mean_or_nan(static_cast<double>(mysteries_ - std::ssize(misnamed_)), mysteries_);
+    check.culprit_min_distance = mysteries_ == 0 ? -1 : least_distance_;
+    adjectives_.report(nouns, check);
+    return check;
+  }
+
+ private:
+  // vectors (T, C): the final ones of one window.
+  void note_senses(const Window& window, View<const float> vectors) {
+    const MarkedStory& story = *window.story;
+    const int half = static_cast<int>((&story - stories_.data()) % 2);
+    const View<const float> embedding = gpt_.parameters().token_embedding();
+    const auto row = [](View<const float> matrix, std::int64_t i) {
+      return std::vector<float>(&matrix(i, 0), &matrix(i, 0) + matrix.extent(1));
+    };
+    for (const MarkedStory::Sense& sense : story.senses) {
+      const std::int64_t position = sense.at.last();
+      if (!window.counts(position)) continue;
+      auto& found = sense.recalled ? recalled_vectors_ : vectors_;
+      found.push_back({sense.word, sense.sense, half, row(vectors, position - window.begin)});
+      if (sense.recalled) continue;
+      static_vectors_.push_back(
+          {sense.word, sense.sense, half, row(embedding, story.tokens[position])});
+    }
+  }
+
+  // Greedy decoding spells the answer exactly when each of its tokens is the likeliest after the
+  // true ones before it.
+  void note_culprit(const Window& window, View<const float> vectors) {
+    const MarkedStory& story = *window.story;
+    if (!story.mystery) return;
+    const MarkedStory::Mystery& mystery = *story.mystery;
+    for (std::int64_t position = mystery.answer.begin; position < mystery.answer.end; ++position) {
+      if (!window.counts(position - 1)) continue;
+      if (likeliest_after(vectors, position - 1 - window.begin) != story.tokens[position]) {
+        misnamed_.insert(&story);
+      }
+    }
+    if (!window.counts(mystery.answer.begin - 1)) return;
+    ++mysteries_;
+    least_distance_ = std::min(least_distance_, mystery.answer.begin - mystery.clue.end);
+  }
+
+  std::int64_t likeliest_after(View<const float> vectors, std::int64_t row) const {
+    Tensor<float> logits(Shape{1, gpt_.config().vocabulary_size});
+    gpt_.project(vectors.slice(0, row, row + 1), logits);
+    return std::ranges::max_element(logits.span()) - logits.span().begin();
+  }
+
+  const Gpt& gpt_;
+  const std::vector<MarkedStory>& stories_;
+  AdjectiveProbe adjectives_;
+  std::vector<LabelledVector> vectors_;
+  std::vector<LabelledVector> recalled_vectors_;
+  std::vector<LabelledVector> static_vectors_;
+  double loss_ = 0;
+  std::int64_t mysteries_ = 0;
+  std::set<const MarkedStory*> misnamed_;
+  std::int64_t least_distance_ = std::numeric_limits<std::int64_t>::max();
+};
+
+}  // namespace
+
+MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
+                                 const MicroworldCheckOptions& options) {
+  require(options.stories >= 2, ErrorCode::invalid_argument,
+          "{} stories are too few: half of them is judged by the other half", options.stories);
+  require(options.batch_size >= 1, ErrorCode::invalid_argument, "batch size {} is below 1",
+          options.batch_size);
+  require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
+          "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
+          gpt.config().vocabulary_size);
+  const std::vector<MarkedStory> stories = write_stories(tokenizer, options);
+
+  // Windows of about the same length share a pass, so that little of it is padding.
+  std::vector<Window> windows;
+  for (const MarkedStory& story : stories) {
+    for (const Window& window : windows_of(story, gpt.config().context)) windows.push_back(window);
+  }
+  std::ranges::stable_sort(windows, {},
+                           [](const Window& window) { return window.end - window.begin; });
+
+  Examination examination(gpt, stories);
+  for (std::int64_t begin = 0; begin < std::ssize(windows); begin += options.batch_size) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
+    const std::int64_t end = std::min(begin + options.batch_size, std::ssize(windows));
+    examination.read(Batch({windows.begin() + begin, windows.begin() + end}));
+    if (options.progress) options.progress({"reading stories", end, std::ssize(windows)});
+  }
+  return examination.report();
+}
+
+}  // namespace heed

@@ -1,0 +1,55 @@
+// How single cells of a patching grid change the stream.
+#pragma once
+
+#include <vector>
+
+#include "microscope/patch/patch.h"
+#include "microscope/patch/patch_grid.h"
+#include "model/branches.h"
+
+namespace heed {
+
+struct PatchCell {
+  std::int64_t row = 0;  // of the grid
+  std::int64_t column = 0;
+  std::int64_t layer = 0;      // where it patches
+  std::int64_t head = -1;      // −1: none
+  std::int64_t position = -1;  // −1: all
+  std::int64_t key = -1;       // of an edge
+};
+
+// All cells of a grid, those of one layer together.
+std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& request);
+
+class PatchRuns {
+ public:
+  // Reads both prompts, all activations kept.
+  PatchRuns(const Gpt& gpt, const PatchRequest& request);
+
+  std::span<const float> clean_logits() const { return clean_logits_.span(); }
+  std::span<const float> corrupted_logits() const { return corrupted_logits_.span(); }
+
+  // The first position that a cell changes.
+  std::int64_t first_position(const PatchCell& cell) const;
+
+  // Logits (cells, V) of cells of one layer.
+  Tensor<float> run(std::span<const PatchCell> cells) const;
+
+ private:
+  struct Changed;
+  Changed changed_rows(const PatchCell& cell) const;
+  void fill_streams(std::span<const PatchCell> cells, const Branches& branches) const;
+  Tensor<float> patched_middles(std::span<const PatchCell> cells) const;
+  void mix(const PatchCell& cell, View<float> mixed) const;
+  void mix_edge(const PatchCell& cell, View<float> mixed) const;
+
+  const Gpt& gpt_;
+  PatchGrid grid_;
+  PatchGridKind kind_;
+  GptActivations clean_;
+  GptActivations corrupted_;
+  Tensor<float> clean_logits_;
+  Tensor<float> corrupted_logits_;
+};
+
+}  // namespace heed

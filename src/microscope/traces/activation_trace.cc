@@ -1,0 +1,241 @@
+#include "microscope/traces/activation_trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/traces/point_names.h"
+
+namespace heed {
+namespace {
+
+// "1.25 GiB", "980.0 MiB", "1344 bytes".
+std::string size_text(std::int64_t bytes) {
+  constexpr double mebibyte = 1024.0 * 1024.0;
+  const auto size = static_cast<double>(bytes);
+  if (size >= 1024 * mebibyte) return fmt::format("{:.2f} GiB", size / mebibyte / 1024);
+  return size >= mebibyte ? fmt::format("{:.1f} MiB", size / mebibyte)
+                          : fmt::format("{} bytes", bytes);
+}
+
+// Wanted indices of `count`, ascending and each once; none means all.
+std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::int64_t count,
+                                 std::string_view what) {
+  std::vector<std::int64_t> indices = wanted;
+  if (indices.empty()) {
+    indices.resize(static_cast<std::size_t>(count));
+    std::iota(indices.begin(), indices.end(), 0);
+    return indices;
+  }
+  const bool from_the_end = what == "position";
+  for (std::int64_t& index : indices) {
+    require(index < count && index >= (from_the_end ? -count : 0), ErrorCode::invalid_argument,
+            "{} {} does not exist: there are {}s 0 to {}{}", what, index, what, count - 1,
+            from_the_end ? ", or from the end from -1 on" : "");
+    if (index < 0) index += count;
+  }
+  std::ranges::sort(indices);
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  return indices;
+}
+
+bool is_gradient(std::string_view name) { return name.ends_with(gradient_suffix); }
+
+// The sites that a request names, in the order of a pass: of its gradients, or of the rest.
+std::vector<Site> requested_sites(const TraceRequest& request, const GptConfig& config,
+                                  bool gradients) {
+  const std::vector<std::int64_t> layers = chosen(request.layers, config.layers, "layer");
+  std::vector<Site> wanted;
+  for (const std::string& point : request.points) {
+    if (is_gradient(point) != gradients) continue;
+    std::string_view name = point;
+    if (gradients) name.remove_suffix(gradient_suffix.size());
+    for (const Site& site : sites_named(name, config.layers)) {
+      const bool in_layers = site.layer < 0 || std::ranges::binary_search(layers, site.layer);
+      if (in_layers) wanted.push_back(site);
+    }
+  }
+  std::vector<Site> ordered;
+  for (const Site& site : all_sites(config.layers)) {
+    if (std::ranges::find(wanted, site) != wanted.end()) ordered.push_back(site);
+  }
+  return ordered;
+}
+
+// Leaves the first `rows` rows of each sequence, or of each plane, whose memory then ends at
+// `seen`.
+void cut(TracedArray& array, bool of_planes, std::int64_t rows, std::int64_t seen) {
+  const std::ptrdiff_t dimension = of_planes ? 2 : 1;
+  const auto product = [](auto begin, auto end) {
+    return std::accumulate(begin, end, std::int64_t{1}, std::multiplies{});
+  };
+  std::vector<std::int64_t>& shape = array.shape;
+  const std::int64_t outer = product(shape.begin(), shape.begin() + dimension);
+  const std::int64_t inner = product(shape.begin() + dimension + 1, shape.end());
+  const std::int64_t width = of_planes ? seen : inner;
+  std::vector<float> kept;
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* from = array.values.data() + (o * shape[dimension] + row) * inner;
+      kept.insert(kept.end(), from, from + width);
+    }
+  }
+  shape[dimension] = rows;
+  if (of_planes) shape.back() = seen;
+  array.values = std::move(kept);
+}
+
+}  // namespace
+
+ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& request,
+                                 std::int64_t batch, std::int64_t positions,
+                                 std::int64_t more_bytes)
+    : heads_(chosen(request.heads, config.heads, "head")),
+      positions_(chosen(request.positions, positions, "position")),
+      batch_(batch),
+      all_positions_(positions),
+      config_(config) {
+  for (const Site& site : requested_sites(request, config, false)) {
+    activations_.push_back(make(site, false));
+  }
+  for (const Site& site : requested_sites(request, config, true)) {
+    gradients_.push_back(make(site, true));
+  }
+  require(!activations_.empty() || !gradients_.empty(), ErrorCode::invalid_argument,
+          "the request names no point in the layers that it names");
+
+  // Planes that the fast path does not have are made whole, one layer at a time, before the wanted
+  // part is copied.
+  std::int64_t needed = more_bytes;
+  std::int64_t largest_plane = 0;
+  for (const std::vector<Kept>* all : {&activations_, &gradients_}) {
+    for (const Kept& kept : *all) {
+      needed += elements(kept) * static_cast<std::int64_t>(sizeof(float));
+      if (kept.of_planes) {
+        largest_plane =
+            batch * config.heads * positions * positions * static_cast<std::int64_t>(sizeof(float));
+      }
+    }
+  }
+  needed += largest_plane;
+  require(needed <= request.budget, ErrorCode::invalid_argument,
+          "this trace needs {}, more than its budget of {}: ask for fewer points, layers, heads or "
+          "positions, or allow more",
+          size_text(needed), size_text(request.budget));
+  for (std::vector<Kept>* all : {&activations_, &gradients_}) {
+    for (Kept& kept : *all) {
+      const bool masked = kept.site.point == Point::scores && all == &activations_;
+      kept.array.values.assign(static_cast<std::size_t>(elements(kept)),
+                               masked ? -std::numeric_limits<float>::infinity() : 0.0F);
+    }
+  }
+}
+
+ActivationTrace::Kept ActivationTrace::make(const Site& site, bool gradient) const {
+  const PointShape point = point_shape(config_, site.point);
+  Kept kept{.site = site,
+            .of_heads = point.has_heads,
+            .of_planes = point.is_plane,
+            .array = {.name = site_name(site)}};
+  if (gradient) kept.array.name += gradient_suffix;
+  const std::int64_t heads = std::ssize(heads_), positions = std::ssize(positions_);
+  if (kept.of_planes) {
+    kept.array.shape = {batch_, heads, positions, all_positions_};
+  } else if (kept.of_heads) {
+    kept.array.shape = {batch_, positions, heads, point.width};
+  } else {
+    kept.array.shape = {batch_, positions, point.width};
+  }
+  return kept;
+}
+
+std::int64_t ActivationTrace::elements(const Kept& kept) const {
+  return std::accumulate(kept.array.shape.begin(), kept.array.shape.end(), std::int64_t{1},
+                         std::multiplies{});
+}
+
+ActivationTrace::Kept* ActivationTrace::find(std::vector<Kept>& kept, const Site& site) {
+  const auto found = std::ranges::find(kept, site, &Kept::site);
+  return found == kept.end() ? nullptr : &*found;
+}
+
+bool ActivationTrace::wants(const Site& site) const {
+  return std::ranges::find(activations_, site, &Kept::site) != activations_.end();
+}
+
+bool ActivationTrace::wants_gradient(const Site& site) const {
+  return std::ranges::find(gradients_, site, &Kept::site) != gradients_.end();
+}
+
+void ActivationTrace::observe(const Site& site, View<const float> values) {
+  if (Kept* kept = find(activations_, site)) keep(*kept, values);
+}
+
+void ActivationTrace::observe_gradient(const Site& site, View<const float> values) {
+  if (Kept* kept = find(gradients_, site)) keep(*kept, values);
+}
+
+void ActivationTrace::keep(Kept& kept, View<const float> values) const {
+  const std::int64_t added = values.extent(kept.of_planes ? 2 : 1);
+  require(values.extent(0) == batch_ && kept.seen + added <= all_positions_,
+          ErrorCode::invalid_argument,
+          "{} positions of {} sequences after {} are more than the {} of {} that the trace is for",
+          added, values.extent(0), kept.seen, all_positions_, batch_);
+  if (kept.of_planes) {
+    keep_planes(kept, values);
+  } else {
+    const std::int64_t width = kept.array.shape.back();
+    for (std::int64_t b = 0; b < batch_; ++b) {
+      for (std::int64_t row = 0; row < std::ssize(positions_); ++row) {
+        const std::int64_t t = positions_[static_cast<std::size_t>(row)] - kept.seen;
+        if (t < 0 || t >= added) continue;
+        const std::int64_t heads = kept.of_heads ? std::ssize(heads_) : 1;
+        float* to = kept.array.values.data() + (b * std::ssize(positions_) + row) * heads * width;
+        for (std::int64_t head = 0; head < heads; ++head, to += width) {
+          const float* from = kept.of_heads
+                                  ? &values(b, t, heads_[static_cast<std::size_t>(head)], 0)
+                                  : &values(b, t, 0);
+          std::copy_n(from, width, to);
+        }
+      }
+    }
+  }
+  kept.seen += added;
+}
+
+// Rows of (B, H, T, S), whose S may still be less than it will be.
+void ActivationTrace::keep_planes(Kept& kept, View<const float> values) const {
+  const std::int64_t added = values.extent(2);
+  float* to = kept.array.values.data();
+  for (std::int64_t b = 0; b < batch_; ++b) {
+    for (const std::int64_t head : heads_) {
+      for (const std::int64_t position : positions_) {
+        const std::int64_t t = position - kept.seen;
+        if (t >= 0 && t < added) std::copy_n(&values(b, head, t, 0), values.extent(3), to);
+        to += all_positions_;
+      }
+    }
+  }
+}
+
+Trace ActivationTrace::take() {
+  Trace trace;
+  for (std::vector<Kept>* all : {&activations_, &gradients_}) {
+    for (Kept& kept : *all) {
+      const auto rows = std::ranges::lower_bound(positions_, kept.seen) - positions_.begin();
+      if (kept.seen < all_positions_) cut(kept.array, kept.of_planes, rows, kept.seen);
+      trace.arrays.push_back(std::move(kept.array));
+    }
+  }
+  activations_.clear();
+  gradients_.clear();
+  return trace;
+}
+
+bool asks_for_gradients(const TraceRequest& request) {
+  return std::ranges::any_of(request.points, is_gradient);
+}
+
+}  // namespace heed

@@ -1,0 +1,141 @@
+#include "microscope/traces/kept_pass.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "microscope/traces/reading.h"
+#include "model/attention.h"
+#include "model/derived_points.h"
+#include "model/edited_points.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int64_t halves = 2;  // of a block: attention, feed-forward
+
+Shape branch_shape(const GptConfig& config, std::int64_t positions) {
+  return {config.layers, halves, positions, config.channels};
+}
+
+// Keeps what both halves of each block add to the stream: the activations hold the last only.
+class BranchProbe final : public Probe {
+ public:
+  explicit BranchProbe(View<float> branches) : branches_(branches) {}
+
+  bool wants(const Site&) const override { return false; }
+  void observe(const Site& site, View<const float> values) override {
+    if (site.point != Point::attention_out && site.point != Point::feed_forward_out) return;
+    const std::int64_t half = site.point == Point::attention_out ? 0 : 1;
+    std::ranges::copy(values.span(), branches_[site.layer][half].data());
+  }
+
+ private:
+  View<float> branches_;
+};
+
+}  // namespace
+
+KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared_ptr<Editor> editor,
+                   Buffers reused)
+    : gpt_(gpt),
+      tokens_(std::move(tokens)),
+      editor_(std::move(editor)),
+      buffers_(std::move(reused)) {
+  const GptConfig& config = gpt_.config();
+  require_readable(config, tokens_);
+  const bool fits =
+      buffers_.activations != nullptr && buffers_.activations->positions() == positions() &&
+      buffers_.activations->bytes() == static_cast<std::size_t>(GptActivations::bytes_needed(
+                                           config, 1, positions(), Keep::every_block)) &&
+      buffers_.branches.shape() == branch_shape(config, positions());
+  if (!fits) {
+    buffers_ = {};
+    buffers_.activations =
+        std::make_unique<GptActivations>(config, 1, positions(), Keep::every_block);
+    buffers_.branches = Tensor<float>(branch_shape(config, positions()));
+  }
+  BranchProbe probe(buffers_.branches);
+  gpt_.forward(token_view(), pass(&probe), *buffers_.activations);
+}
+
+std::int64_t KeptPass::bytes_needed(const GptConfig& config, std::int64_t positions) {
+  return GptActivations::bytes_needed(config, 1, positions, Keep::every_block) +
+         branch_shape(config, positions).size() * static_cast<std::int64_t>(sizeof(float));
+}
+
+Pass KeptPass::pass(Probe* probe) const {
+  return {.positions = positions(), .probe = probe, .editor = editor_.get()};
+}
+
+View<const float> KeptPass::branch(std::int64_t layer, std::int64_t half) const {
+  return buffers_.branches.view()[layer][half];
+}
+
+kernels::AttentionInput<float> KeptPass::attention_input(std::int64_t layer) const {
+  return saved_attention_input(gpt_.config(), gpt_.parameters().block(layer), layer, pass(nullptr),
+                               activations().block(layer).attention);
+}
+
+void KeptPass::replay(Probe& probe) const {
+  const Pass shown = pass(&probe);
+  observe_embedding(shown, {.tokens = token_view(),
+                            .token_table = gpt_.parameters().token_embedding(),
+                            .position_table = gpt_.parameters().position_embedding()});
+  for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) replay_layer(layer, probe);
+  observe_norm(shown, -1, {Point::final_scale, Point::final_normalized},
+               activations().last_residual(), activations().final_norm_saved());
+}
+
+void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
+  const Pass shown = pass(&probe);
+  const BlockActivations& block = activations().block(layer);
+  const auto show = [&](Point point, View<const float> rows) {
+    probe.observe({point, layer}, rows.reshape({1, positions(), rows.extent(1)}));
+  };
+  show(Point::residual_pre, block.residual_pre);
+  observe_norm(shown, layer, {Point::norm_1_scale, Point::norm_1_normalized}, block.residual_pre,
+               block.norm_1_saved);
+  const kernels::AttentionInput<float> input = attention_input(layer);
+  probe.observe({Point::query, layer}, input.query);
+  probe.observe({Point::key, layer}, input.key);
+  probe.observe({Point::value, layer}, input.value);
+  observe_attention(shown, layer, input, block.attention.log_sum_exp);
+  probe.observe({Point::mixed_values, layer},
+                View<const float>(block.attention.mixed_values)
+                    .reshape({1, positions(), gpt_.config().heads, gpt_.config().head_size}));
+  show(Point::attention_out, attention_out(layer));
+  show(Point::residual_mid, block.residual_mid);
+  observe_norm(shown, layer, {Point::norm_2_scale, Point::norm_2_normalized}, block.residual_mid,
+               block.norm_2_saved);
+  show(Point::neurons_pre, block.feed_forward.pre);
+  show(Point::neurons_post, block.feed_forward.post);
+  show(Point::feed_forward_out, feed_forward_out(layer));
+  show(Point::residual_post, block.residual_post);
+}
+
+Tensor<float> KeptPass::logits(std::int64_t begin, std::int64_t end) const {
+  Tensor<float> logits(Shape{end - begin, gpt_.config().vocabulary_size});
+  gpt_.project(final_norm().slice(0, begin, end), logits);
+  return logits;
+}
+
+bool KeptPass::edits_pattern(std::int64_t layer, std::int64_t head) const {
+  for (const Point point : {Point::scores, Point::pattern}) {
+    if (edits_head({point, layer}, head)) return true;
+  }
+  return false;
+}
+
+Tensor<float> KeptPass::plane(const Site& site, std::int64_t head) const {
+  Tensor<float> plane(Shape{positions(), positions()});
+  const kernels::AttentionInput<float> input = attention_input(site.layer);
+  if (site.point == Point::scores) {
+    scores_plane(pass(nullptr), site.layer, input, 0, head, plane);
+  } else {
+    pattern_plane(pass(nullptr), site.layer, input,
+                  activations().block(site.layer).attention.log_sum_exp, 0, head, plane);
+  }
+  return plane;
+}
+
+}  // namespace heed

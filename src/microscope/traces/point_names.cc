@@ -1,0 +1,138 @@
+#include "microscope/traces/point_names.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+#include "base/error.h"
+#include "microscope/traces/capture.h"
+
+namespace heed {
+namespace {
+
+struct ShortName {
+  std::string_view name;
+  std::string_view point;  // behind "blocks.l." where it is in a block
+  bool in_block = true;
+};
+
+constexpr std::array<ShortName, 25> short_names{{{"resid_pre", "hook_resid_pre"},
+                                                 {"resid_mid", "hook_resid_mid"},
+                                                 {"resid_post", "hook_resid_post"},
+                                                 {"attn_out", "hook_attn_out"},
+                                                 {"mlp_out", "hook_mlp_out"},
+                                                 {"q", "attn.hook_q"},
+                                                 {"query", "attn.hook_q"},
+                                                 {"k", "attn.hook_k"},
+                                                 {"key", "attn.hook_k"},
+                                                 {"v", "attn.hook_v"},
+                                                 {"value", "attn.hook_v"},
+                                                 {"z", "attn.hook_z"},
+                                                 {"attn_scores", "attn.hook_attn_scores"},
+                                                 {"attn_logits", "attn.hook_attn_scores"},
+                                                 {"pattern", "attn.hook_pattern"},
+                                                 {"attn", "attn.hook_pattern"},
+                                                 {"pre", "mlp.hook_pre"},
+                                                 {"mlp_pre", "mlp.hook_pre"},
+                                                 {"post", "mlp.hook_post"},
+                                                 {"mlp_post", "mlp.hook_post"},
+                                                 {"embed", "hook_embed", false},
+                                                 {"pos_embed", "hook_pos_embed", false},
+                                                 {"scale", "ln_final.hook_scale", false},
+                                                 {"normalized", "ln_final.hook_normalized", false},
+                                                 {"ln_final", "ln_final.hook_normalized", false}}};
+
+std::vector<Site> matching(std::string_view pattern, const std::vector<Site>& every) {
+  std::vector<Site> sites;
+  for (const Site& site : every) {
+    if (matches_glob(site_name(site), pattern)) sites.push_back(site);
+  }
+  return sites;
+}
+
+// "k6" as the pattern "blocks.6.attn.hook_k", "k" as "blocks.*.attn.hook_k"; empty where the name
+// is no short one.
+std::string short_name_pattern(std::string_view name) {
+  const std::size_t end = name.find_last_not_of("0123456789") + 1;
+  const std::string_view digits = name.substr(end);
+  for (const ShortName& known : short_names) {
+    if (known.name != name.substr(0, end)) continue;
+    if (!known.in_block) return digits.empty() ? std::string(known.point) : std::string{};
+    return fmt::format("blocks.{}.{}", digits.empty() ? "*" : digits, known.point);
+  }
+  return {};
+}
+
+// Insertions, deletions and replacements that make one of the other (Levenshtein 1966).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += "'" + names[i] + "'";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string edit_label(const Site& site) {
+  constexpr std::string_view before = "hook_";
+  const std::string name = site_name(site);
+  const std::string point = name.substr(name.rfind(before) + before.size());
+  return site.layer < 0 ? point + "_edit" : fmt::format("{}_{}_edit", site.layer, point);
+}
+
+std::vector<std::string> nearest_names(std::string_view name,
+                                       const std::vector<std::string>& candidates,
+                                       std::size_t count) {
+  std::vector<std::pair<std::size_t, const std::string*>> ranked;
+  for (const std::string& candidate : candidates) {
+    ranked.emplace_back(edit_distance(name.substr(0, 100), candidate), &candidate);
+  }
+  std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
+  std::vector<std::string> nearest;
+  for (const auto& [distance, candidate] : ranked) {
+    if (nearest.size() == count) break;
+    nearest.push_back(*candidate);
+  }
+  return nearest;
+}
+
+std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
+  const std::vector<Site> every = all_sites(layers);
+  for (const std::string& pattern :
+       {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name)}) {
+    std::vector<Site> sites = matching(pattern, every);
+    if (!sites.empty()) return sites;
+  }
+  std::vector<std::string> candidates;
+  const bool is_glob = name.find('*') != std::string_view::npos;
+  for (const Site& site : every) {
+    const std::string known = site_name(site);
+    if (is_glob && site.layer > 0) continue;
+    candidates.push_back(is_glob && site.layer == 0 ? "blocks.*" + known.substr(8) : known);
+  }
+  for (const ShortName& known : short_names) candidates.emplace_back(known.name);
+  fail(
+      ErrorCode::invalid_argument,
+      "no point of a model with {} layers is called '{}'; did you mean {}? (* stands for any part)",
+      layers, name, list_of(nearest_names(name, candidates, 3)));
+}
+
+}  // namespace heed

@@ -1,0 +1,46 @@
+#include "microscope/traces/reading.h"
+
+#include <optional>
+
+#include "base/error.h"
+
+namespace heed {
+
+std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
+  if (position == -1) position = positions - 1;
+  require(position >= 0 && position < positions, ErrorCode::invalid_argument,
+          "position {} is not in a text of {} tokens", position, positions);
+  return position;
+}
+
+void require_readable(const GptConfig& config, std::span<const std::int32_t> tokens) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require(std::ssize(tokens) <= config.context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}", tokens.size(),
+          config.context);
+}
+
+void require_gradients_past(const Editor* editor, const GptConfig& config,
+                            const std::function<bool(const Site&)>& wanted) {
+  if (editor == nullptr) return;
+  std::optional<Site> asked;
+  for (const Site& site : all_sites(config.layers)) {
+    require(!asked || !editor->edits(site) || editor->only_adds(site), ErrorCode::unsupported,
+            "the gradient at {} would go back through the intervention at {}, and gradients pass "
+            "only where vectors are added; ask for points from there on",
+            site_name(asked.value_or(site)), site_name(site));
+    if (!asked && wanted(site)) asked = site;
+  }
+}
+
+GptActivations read_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
+                         Keep keep) {
+  require_readable(gpt.config(), tokens);
+  const auto positions = std::ssize(tokens);
+  GptActivations activations(gpt.config(), 1, positions, keep);
+  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},
+              activations);
+  return activations;
+}
+
+}  // namespace heed

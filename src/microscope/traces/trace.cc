@@ -1,0 +1,65 @@
+#include "microscope/traces/trace.h"
+
+#include "base/error.h"
+
+namespace heed {
+
+namespace {
+
+void read_once(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  const auto positions = static_cast<std::int64_t>(tokens.size());
+  require(positions <= gpt.config().context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}", positions,
+          gpt.config().context);
+  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},
+              activations);
+}
+
+class PatternVisitor final : public Probe {
+ public:
+  using Visit = std::function<void(std::int64_t layer, View<const float>)>;
+
+  explicit PatternVisitor(const Visit& visit) : visit_(visit) {}
+
+  bool wants(const Site& site) const override { return site.point == Point::pattern; }
+  void observe(const Site& site, View<const float> values) override {
+    if (wants(site)) visit_(site.layer, values[0]);
+  }
+
+ private:
+  const Visit& visit_;
+};
+
+}  // namespace
+
+Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites) {
+  Capture capture(std::move(sites));
+  read_once(gpt, tokens, capture);
+  return capture;
+}
+
+void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                    const std::function<void(std::int64_t layer, View<const float>)>& visit) {
+  PatternVisitor visitor(visit);
+  read_once(gpt, tokens, visitor);
+}
+
+Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+  std::vector<Site> sites;
+  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+    sites.push_back({Point::pattern, layer});
+  }
+  return trace(gpt, tokens, std::move(sites));
+}
+
+std::vector<View<const float>> patterns_of(const Capture& capture, std::int64_t layers) {
+  std::vector<View<const float>> patterns;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    patterns.push_back(capture.at({Point::pattern, layer}).view()[0]);
+  }
+  return patterns;
+}
+
+}  // namespace heed

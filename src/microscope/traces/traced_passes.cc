@@ -1,0 +1,111 @@
+// Passes that are made to be traced.
+#include <algorithm>
+
+#include "base/error.h"
+#include "microscope/traces/activation_trace.h"
+#include "microscope/traces/reading.h"
+#include "model/vocabulary.h"
+
+namespace heed {
+namespace {
+
+// −1 is the last.
+std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
+  require(wanted >= -positions && wanted < positions, ErrorCode::invalid_argument,
+          "position {} does not exist: there are positions 0 to {}, or from the end from -1 on",
+          wanted, positions - 1);
+  return wanted < 0 ? wanted + positions : wanted;
+}
+
+// d_final_norm (T, C) of the target.
+void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                    const GradientTarget& target, View<const float> final_norm,
+                    View<float> d_final_norm) {
+  const auto positions = std::ssize(tokens);
+  if (target.logits.empty()) {
+    require(positions >= 2, ErrorCode::invalid_argument,
+            "one token predicts nothing that its loss could be measured by");
+    std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
+    next.push_back(kernels::ignored_target);
+    Tensor<float> losses(Shape{positions});
+    VocabularyLoss loss(gpt.config().vocabulary_size);
+    loss.forward_backward(
+        final_norm, gpt.parameters().head(), {next.data(), {positions}}, losses,
+        {.scale = 1.0F / static_cast<float>(positions - 1), .d_x = d_final_norm, .d_head = {}});
+    return;
+  }
+  // A logit is a row of the head times the final norm.
+  std::ranges::fill(d_final_norm.span(), 0.0F);
+  for (const GradientTarget::Logit& logit : target.logits) {
+    require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,
+            ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", logit.token,
+            gpt.config().vocabulary_size);
+    const std::int64_t row = position_of(logit.position, positions);
+    const std::vector<float> weights =
+        kernels::multiplied_row(gpt.parameters().head(), logit.token);
+    for (std::size_t channel = 0; channel < weights.size(); ++channel) {
+      d_final_norm(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
+    }
+  }
+}
+
+}  // namespace
+
+Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                   const TraceRequest& request, const GradientTarget& target, Editor* editor) {
+  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  const auto positions = std::ssize(tokens);
+  const GptConfig& config = gpt.config();
+  require(positions <= config.context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}", positions, config.context);
+  const bool gradients = asks_for_gradients(request);
+  const std::int64_t more =
+      gradients ? GptActivations::bytes_needed(config, 1, positions, Keep::residuals) +
+                      GptActivationGradients::bytes_needed(config, positions)
+                : 0;
+  ActivationTrace trace(config, request, 1, positions, more);
+  require_gradients_past(editor, config,
+                         [&](const Site& site) { return trace.wants_gradient(site); });
+  const View<const std::int32_t> read(tokens.data(), {1, positions});
+  const Pass pass{.positions = positions, .probe = &trace, .editor = editor};
+  const GptActivations activations(config, 1, positions,
+                                   gradients ? Keep::residuals : Keep::one_block);
+  gpt.forward(read, pass, activations);
+  if (gradients) {
+    const GptActivationGradients buffers(config, positions);
+    start_gradient(gpt, tokens, target, activations.final_norm(), buffers.norm);
+    gpt.backward(read, pass, activations, buffers, nullptr);
+  }
+  Trace taken = trace.take();
+  taken.tokens.assign(tokens.begin(), tokens.end());
+  return taken;
+}
+
+Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std::int32_t> targets,
+                 const TraceRequest& request) {
+  require(tokens.rank() == 2 && tokens.size() > 0, ErrorCode::invalid_argument,
+          "a step reads tokens (B, T), not {}", tokens.shape().text());
+  const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
+  ActivationTrace trace(gpt.config(), request, batch, positions);
+  TrainingBuffers buffers(gpt.config(), batch, positions);
+  GptGradients gradients(gpt.config());
+  const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
+  const float scale = 1.0F / static_cast<float>(std::max<std::int64_t>(tokens.size() - ignored, 1));
+  gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
+  Trace taken = trace.take();
+  taken.tokens.assign(tokens.span().begin(), tokens.span().end());
+  return taken;
+}
+
+const TracedArray* Trace::find(std::string_view name) const {
+  const auto found = std::ranges::find(arrays, name, &TracedArray::name);
+  return found == arrays.end() ? nullptr : &*found;
+}
+
+const TracedArray& Trace::at(std::string_view name) const {
+  const TracedArray* found = find(name);
+  require(found != nullptr, ErrorCode::not_found, "'{}' was not traced", name);
+  return *found;
+}
+
+}  // namespace heed

@@ -1,0 +1,160 @@
+// What the explanations claim about a pass that interventions change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "generate/random_gpt.h"
+#include "microscope/explain/attribution.h"
+#include "microscope/explain/logit_gradients.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/explain/residual_parts.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/traces/activation_trace.h"
+
+namespace heed {
+namespace {
+
+constexpr AttributionUnit units[] = {AttributionUnit::component, AttributionUnit::head,
+                                     AttributionUnit::neuron, AttributionUnit::source};
+
+class EditedExplanation : public ::testing::Test {
+ protected:
+  KeptPass pass_with(std::vector<Intervention> interventions) const {
+    return {gpt, tokens, std::make_shared<Interventions>(gpt.config(), std::move(interventions))};
+  }
+  double value_of(const Attribution& attribution, const std::string& name) const {
+    const auto found = std::ranges::find(attribution.terms, name, &AttributionTerm::name);
+    EXPECT_NE(found, attribution.terms.end()) << name;
+    return found == attribution.terms.end() ? 0 : found->value;
+  }
+
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> tokens = testing::random_tokens(17, 61, 3);
+  const LogitQuestion question{7, 23};
+};
+
+// The tolerance is that of a pass that nobody changes: 1e-5 of the largest term.
+void expect_sum(const Attribution& attribution, double logit, const std::string& what) {
+  double largest = 1;
+  for (const AttributionTerm& term : attribution.terms) {
+    largest = std::max(largest, std::abs(term.value));
+  }
+  EXPECT_NEAR(attribution.logit, logit, 1e-5) << what;
+  EXPECT_NEAR(attribution.sum(), logit, 1e-5 * largest)
+      << what << ", unit " << static_cast<int>(attribution.unit);
+}
+
+TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
+  for (const Site& site : all_sites(gpt.config().layers)) {
+    const KeptPass pass = pass_with({{site, {}, ScaleBy{0.5F}}});
+    for (const std::int64_t position : {8, 16}) {
+      const Tensor<float> logits = pass.logits(position, position + 1);
+      for (const AttributionUnit unit : units) {
+        expect_sum(attribute_logit(pass, question, unit, position),
+                   double{logits[question.token]} - logits[*question.against], site_name(site));
+      }
+    }
+  }
+}
+
+TEST_F(EditedExplanation, SeveralChangesStillSum) {
+  const std::vector<float> vector(32, 0.25F);
+  const KeptPass pass =
+      pass_with({{{Point::pattern, 1}, {.heads = {2}}, CutEdges{{{16, 3}, {8, 1}}}},
+                 {{Point::residual_post, 0}, {}, AddVector{vector}},
+                 {{Point::residual_pre, 1}, {.first_position = 4}, AddVector{vector}},
+                 {{Point::mixed_values, 2}, {.heads = {1}}, SetZero{}},
+                 {{Point::feed_forward_out, 2}, {}, ScaleBy{2.0F}},
+                 {{Point::residual_post, 2}, {}, ScaleBy{-1.0F}}});
+  const Tensor<float> logits = pass.logits(16, 17);
+  for (const AttributionUnit unit : units) {
+    const Attribution found = attribute_logit(pass, question, unit);
+    expect_sum(found, double{logits[7]} - logits[23], "several");
+    // Both additions to the stream between two blocks are one part.
+    value_of(found, "0_resid_post_edit");
+    value_of(found, "2_resid_post_edit");
+    if (unit == AttributionUnit::neuron) value_of(found, "2_mlp_out_edit");
+  }
+}
+
+// What a vector adds is the vector along the direction of the logit.
+TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
+  std::vector<float> vector(32);
+  for (std::size_t c = 0; c < vector.size(); ++c) vector[c] = 0.1F * static_cast<float>(c % 7);
+  const KeptPass pass = pass_with({{{Point::residual_mid, 1}, {}, AddVector{vector}}});
+  Capture capture({Site{Point::final_scale}});
+  pass.replay(capture);
+  const double scale = capture.at({Point::final_scale}).view()(0, 16, 0);
+  const double expected = logit_direction(gpt, question).project(vector) / scale;
+  ASSERT_GT(std::abs(expected), 1e-3);
+  const Attribution found = attribute_logit(pass, question, AttributionUnit::component);
+  EXPECT_NEAR(value_of(found, "1_resid_mid_edit"), expected, 1e-5);
+}
+
+TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
+  const KeptPass pass = pass_with({{{Point::mixed_values, 1}, {.heads = {2}}, SetZero{}}});
+  const Attribution found = attribute_logit(pass, question, AttributionUnit::source);
+  EXPECT_EQ(value_of(found, "L1H2"), 0);
+  for (const AttributionTerm& term : found.terms) {
+    if (term.layer == 1 && term.index == 2) EXPECT_EQ(term.source, -1) << term.name();
+  }
+  value_of(found, "L1H1<4");
+}
+
+TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
+  for (const Site& site : all_sites(gpt.config().layers)) {
+    const KeptPass pass = pass_with({{site, {}, ScaleBy{0.5F}}});
+    for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
+      const ResidualParts parts = take_residual_apart(pass, unit, 8);
+      std::vector<float> sum(parts.stream.size());
+      for (std::size_t i = 0; i < parts.parts.size(); ++i) {
+        for (std::size_t c = 0; c < sum.size(); ++c) {
+          sum[c] += parts.vectors.view()(static_cast<std::int64_t>(i), c);
+        }
+      }
+      EXPECT_LT(testing::relative_error(sum, parts.stream), 1e-6) << site_name(site);
+    }
+  }
+}
+
+// Backward knows nothing of a change but what is added: it would go back through what is not there.
+TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
+  const Site before{Point::residual_pre, 1}, at{Point::mixed_values, 1},
+      after{Point::residual_mid, 1};
+  const auto ask = [&](const Site& site, Change change) {
+    Interventions editor(gpt.config(), {{at, {}, std::move(change)}});
+    differentiate_logit(gpt, tokens, {question}, {site}, &editor);
+    trace_prompt(gpt, tokens, {.points = {site_name(site) + "_grad"}}, {}, &editor);
+  };
+  const AddVector vector{std::vector<float>(8, 0.5F)};
+  EXPECT_NO_THROW(ask(before, vector));
+  EXPECT_NO_THROW(ask(at, SetZero{}));
+  EXPECT_NO_THROW(ask(after, SetZero{}));
+  try {
+    ask(before, SetZero{});
+    FAIL() << "went back through a change";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("blocks.1.attn.hook_z"));
+  }
+}
+
+// Without anything to change, a pass that was kept is explained as any other.
+TEST_F(EditedExplanation, NothingChangedNothingAdded) {
+  const KeptPass pass = pass_with({});
+  for (const AttributionUnit unit : units) {
+    const Attribution kept = attribute_logit(pass, question, unit);
+    const Attribution read = attribute_logit(gpt, tokens, question, unit);
+    ASSERT_EQ(kept.terms.size(), read.terms.size());
+    for (std::size_t i = 0; i < kept.terms.size(); ++i) {
+      EXPECT_EQ(kept.terms[i].name(), read.terms[i].name());
+      EXPECT_NEAR(kept.terms[i].value, read.terms[i].value, 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,99 @@
+#include "microscope/explain/neuron_contexts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "generate/random_gpt.h"
+#include "microscope/traces/trace.h"
+
+namespace heed {
+namespace {
+
+// Against every window traced on its own, the last of which is shorter.
+TEST(NeuronContexts, AreTheMostExcitingWindows) {
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> corpus = testing::random_tokens(10 * 16 + 5, 61, 4);
+  const std::vector<NeuronId> neurons{{0, 3}, {2, 100}};
+  std::int64_t reports = 0;
+  const auto memories = find_neuron_contexts(gpt, corpus, neurons,
+                                             {.top = 4,
+                                              .window = 16,
+                                              .batch = 3,
+                                              .before = 5,
+                                              .after = 2,
+                                              .progress = [&](const Progress& progress) {
+                                                EXPECT_EQ(progress.total, std::ssize(corpus));
+                                                ++reports;
+                                              }});
+  EXPECT_EQ(reports, 3 + 1 + 1);
+  ASSERT_EQ(memories.size(), 2U);
+  for (const NeuronMemory& memory : memories) {
+    std::vector<std::pair<float, std::int64_t>> peaks;
+    double sum = 0;
+    for (std::int64_t first = 0; first < std::ssize(corpus); first += 16) {
+      const auto count = std::min<std::int64_t>(16, std::ssize(corpus) - first);
+      const Site site{Point::neurons_post, memory.id.layer};
+      const Capture capture = trace(gpt, std::span(corpus).subspan(first, count), {site});
+      std::pair<float, std::int64_t> best{-1e9F, 0};
+      for (std::int64_t t = 0; t < count; ++t) {
+        const float value = capture.at(site).view()(0, t, memory.id.neuron);
+        best = std::max(best, {value, first + t});
+        sum += value;
+      }
+      peaks.push_back(best);
+    }
+    std::ranges::sort(peaks, std::greater<>{});
+    ASSERT_EQ(memory.contexts.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const NeuronContext& context = memory.contexts[i];
+      EXPECT_EQ(context.position, peaks[i].second);
+      EXPECT_NEAR(context.activation, peaks[i].first, 1e-5);
+      EXPECT_EQ(context.tokens[context.peak], corpus[context.position]);
+      EXPECT_EQ(context.activations[context.peak], context.activation);
+      EXPECT_EQ(context.tokens.size(), context.activations.size());
+      EXPECT_LE(context.peak, 5);
+    }
+    EXPECT_EQ(memory.largest, memory.contexts.front().activation);
+    EXPECT_NEAR(memory.mean_activation, sum / static_cast<double>(corpus.size()), 1e-5);
+    EXPECT_EQ(memory.says.most.size(), 4U);
+  }
+}
+
+// The column of W_out, through gain and head: the change of logits as the neuron grows.
+TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> corpus{1, 2, 3};
+  const std::vector<NeuronId> neurons{{1, 7}};
+  const NeuronMemory memory = find_neuron_contexts(gpt, corpus, neurons, {.top = 61}).front();
+  const View<const float> down = gpt.parameters().block(1).down.weight;
+  double mean = 0;
+  for (std::int64_t c = 0; c < 32; ++c) mean += down(c, 7) / 32;
+  for (const ReadToken& token : memory.says.most) {
+    double expected = 0;
+    for (std::int64_t c = 0; c < 32; ++c) {
+      expected += (down(c, 7) - mean) * gpt.parameters().final_norm().gain(c) *
+                  gpt.parameters().head().weight(token.token, c);
+    }
+    EXPECT_NEAR(token.score, expected, 1e-5);
+  }
+}
+
+TEST(NeuronContexts, RefusesWhatIsNotThere) {
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> corpus{1, 2, 3};
+  const auto find = [&](NeuronId id, std::span<const std::int32_t> tokens) {
+    find_neuron_contexts(gpt, tokens, std::vector{id});
+  };
+  EXPECT_THROW(find({3, 0}, corpus), Error);
+  EXPECT_THROW(find({0, 128}, corpus), Error);
+  EXPECT_THROW(find({0, 0}, {}), Error);
+  const std::atomic<bool> stop{true};
+  EXPECT_THROW(find_neuron_contexts(gpt, corpus, std::vector{NeuronId{0, 0}}, {.stop = &stop}),
+               Error);
+}
+
+}  // namespace
+}  // namespace heed

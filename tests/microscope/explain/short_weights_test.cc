@@ -1,0 +1,173 @@
+// Gradients and explanations of models whose weights are shortened.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "generate/random_gpt.h"
+#include "microscope/explain/attribution.h"
+#include "microscope/explain/logit_gradients.h"
+#include "microscope/explain/residual_parts.h"
+#include "microscope/patch/patch.h"
+#include "microscope/traces/activation_trace.h"
+
+namespace heed {
+namespace {
+
+using kernels::WeightFormat;
+
+GptConfig untied_config() {
+  GptConfig config = testing::small_config();
+  config.tied_head = false;  // so that the embedding is not shortened with the head
+  config.context = 96;
+  return config;
+}
+
+// Weights and gains twice those at the start of training: what is rounded in one place is not made
+// much larger in the next.
+Gpt calm_gpt() {
+  Gpt gpt(untied_config());
+  gpt.parameters().initialize(7);
+  for (float& value : gpt.parameters().all()) value *= 2.0F;
+  return gpt;
+}
+
+std::vector<std::string> matrix_names(const GptConfig& config) {
+  std::vector<std::string> names{"lm_head.weight"};
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    for (const char* part : {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}) {
+      names.push_back(fmt::format("h.{}.{}.weight", layer, part));
+    }
+  }
+  return names;
+}
+
+class ShortWeights : public ::testing::TestWithParam<WeightFormat> {
+ protected:
+  ShortWeights() { gpt.parameters().prepare(GetParam()); }
+
+  // The same numbers as f32, multiplied as f32.
+  Gpt restored() const {
+    Gpt other = calm_gpt();
+    for (const std::string& name : matrix_names(untied_config())) {
+      const View<float> weight = other.parameters().tensor(name);
+      const Tensor<float> shortened = kernels::PreparedWeight(weight, GetParam()).restored();
+      std::ranges::copy(shortened.span(), weight.data());
+    }
+    return other;
+  }
+
+  Gpt gpt = calm_gpt();
+  const LogitMetric metric{{7, 23}, -1};
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, ShortWeights,
+                         ::testing::Values(WeightFormat::bf16, WeightFormat::int8,
+                                           WeightFormat::int4),
+                         [](const auto& info) {
+                           return std::string(kernels::weight_format_name(info.param));
+                         });
+
+// Backward multiplies by what forward did: d_z = d_attn_out · W_O, the shortened one, in f32. 32
+// products of f32 are off by about √32 · 2⁻²⁴ of their size.
+TEST_P(ShortWeights, GradientsGoBackThroughTheShortenedMatrices) {
+  const auto tokens = testing::random_tokens(9, 61, 3);
+  const Site out{Point::attention_out, 1}, mixed{Point::mixed_values, 1};
+  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {out, mixed});
+  const Tensor<float> weight = gpt.parameters().block(1).projection.prepared->restored();  // (C, A)
+  const View<const float> d_out = found.gradients[0].view()[0];                            // (T, C)
+  std::vector<float> expected;
+  for (std::int64_t t = 0; t < 9; ++t) {
+    for (std::int64_t a = 0; a < weight.shape()[1]; ++a) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < weight.shape()[0]; ++c) {
+        sum += double{d_out(t, c)} * weight.view()(c, a);
+      }
+      expected.push_back(static_cast<float>(sum));
+    }
+  }
+  EXPECT_LT(testing::relative_error(found.gradients[1].span(), expected), 1e-6);
+}
+
+// Against f32 of the same weights. What is left is the rounding of activations on the way: a bf16
+// has 2⁻⁹, an eight-bit integer up to 2⁻⁸ of the largest of its 32, in each of the four products of
+// three layers, and of attention's from 64 tokens on. About twenty such errors that do not know of
+// each other are √20 · 2⁻⁸ ≈ 2 %.
+TEST_P(ShortWeights, GradientsAreThoseOfTheShortenedModel) {
+  const Gpt reference = restored();
+  const std::vector<Site> sites{
+      {Point::embedding}, {Point::residual_mid, 1}, {Point::query, 0}, {Point::neurons_pre, 2}};
+  for (const std::int64_t positions : {9, 80}) {
+    const auto tokens = testing::random_tokens(positions, 61, 3);
+    const LogitGradients found = differentiate_logit(gpt, tokens, metric, sites);
+    const LogitGradients expected = differentiate_logit(reference, tokens, metric, sites);
+    EXPECT_NEAR(found.metric, expected.metric, 0.02 * std::max(1.0, std::abs(expected.metric)));
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+      const double error =
+          testing::relative_error(found.gradients[i].span(), expected.gradients[i].span());
+      EXPECT_LT(error, 0.02) << site_name(sites[i]) << ", " << positions << " tokens";
+      RecordProperty(fmt::format("{}_{}", site_name(sites[i]), positions),
+                     fmt::format("{}", error));
+    }
+  }
+}
+
+TEST_P(ShortWeights, TracedGradientsOfTheLossAreToo) {
+  const Gpt reference = restored();
+  const auto tokens = testing::random_tokens(40, 61, 3);
+  const TraceRequest request{.points = {"resid_pre0_grad", "z2_grad"}};
+  const Trace found = trace_prompt(gpt, tokens, request);
+  const Trace expected = trace_prompt(reference, tokens, request);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_LT(testing::relative_error(found.arrays[i].values, expected.arrays[i].values), 0.02)
+        << found.arrays[i].name;
+  }
+}
+
+// The sum is exact: what products round away is a term.
+TEST_P(ShortWeights, AttributionsSumToTheLogitThatTheModelSays) {
+  for (const std::int64_t positions : {9, 80}) {
+    const auto tokens = testing::random_tokens(positions, 61, 3);
+    const Tensor<float> logits = testing::full_logits(gpt, tokens);
+    const double expected =
+        double{logits.view()(positions - 1, 7)} - logits.view()(positions - 1, 23);
+    for (const AttributionUnit unit : {AttributionUnit::component, AttributionUnit::head,
+                                       AttributionUnit::neuron, AttributionUnit::source}) {
+      const Attribution found = attribute_logit(gpt, tokens, {7, 23}, unit);
+      EXPECT_EQ(found.terms.back().name(), "rounding");
+      EXPECT_LT(std::abs(found.terms.back().value), 0.02);
+      // Rows of a product may be summed in another order than the last one alone.
+      EXPECT_NEAR(found.sum(), found.logit, 1e-5);
+      EXPECT_NEAR(found.logit, expected, 0.01);
+    }
+    for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
+      const ResidualParts parts = take_residual_apart(gpt, tokens, unit);
+      double share = 0;
+      for (const ResidualPart& part : parts.parts) share += part.share;
+      EXPECT_NEAR(share, 1, 1e-6);
+      EXPECT_EQ(parts.parts.back().name, "rounding");
+    }
+  }
+}
+
+TEST_P(ShortWeights, IntegratedGradientsAreCompleteUpToRounding) {
+  const auto tokens = testing::random_tokens(9, 61, 3);
+  const IntegratedGradients found = integrate_gradients(gpt, tokens, metric, 64);
+  const double change = std::abs(found.metric - found.baseline);
+  EXPECT_LT(std::abs(found.completeness_error), 0.03 * std::max(change, 1.0));
+}
+
+// The estimate starts from the same metrics as the sweep.
+TEST_P(ShortWeights, EstimatesStartWhereSweepsDo) {
+  PatchRequest request{.clean = testing::random_tokens(9, 61, 3),
+                       .corrupted = testing::random_tokens(9, 61, 4),
+                       .metric = {.answer = 7, .wrong = 23}};
+  const PatchResult sweep = patch_sweep(gpt, request);
+  request.method = PatchMethod::attribution;
+  const PatchResult estimate = patch_sweep(gpt, request);
+  EXPECT_NEAR(estimate.clean, sweep.clean, 0.01 * std::max(1.0, std::abs(sweep.clean)));
+  EXPECT_NEAR(estimate.corrupted, sweep.corrupted, 0.01 * std::max(1.0, std::abs(sweep.corrupted)));
+}
+
+}  // namespace
+}  // namespace heed

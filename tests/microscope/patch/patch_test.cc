@@ -1,0 +1,266 @@
+#include "microscope/patch/patch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "base/error.h"
+#include "generate/random_gpt.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/traces/capture.h"
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t positions = 7, layers = 3, heads = 4;
+
+struct Example {
+  Gpt gpt = testing::random_gpt(testing::small_config());
+  PatchRequest request{.clean = testing::random_tokens(positions, 61, 3),
+                       .corrupted = testing::random_tokens(positions, 61, 4),
+                       .metric = {.answer = 7, .wrong = 11}};
+
+  // Final logits of a prompt, and the points of the pass.
+  std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor,
+                            Capture* capture = nullptr) const {
+    const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+    gpt.forward({tokens.data(), {1, positions}},
+                {.positions = positions, .probe = capture, .editor = editor}, activations);
+    std::vector<float> values(61);
+    gpt.project(activations.final_norm().slice(0, positions - 1, positions),
+                View<float>(values.data(), {1, 61}));
+    return values;
+  }
+  double metric(const std::vector<float>& values) const {
+    return patch_metric(request.metric, values, logits(request.clean, nullptr));
+  }
+  // The corrupted prompt with a point of the clean one, by one whole forward.
+  double patched(const Site& site, Selection where) const {
+    Capture capture(std::vector<Site>{site});
+    logits(request.clean, nullptr, &capture);
+    Tensor<float> values(capture.at(site).shape());
+    std::ranges::copy(capture.at(site).span(), values.data());
+    Interventions editor(gpt.config(), {{site, std::move(where), ReplaceWith{std::move(values)}}});
+    return metric(logits(request.corrupted, &editor));
+  }
+};
+
+struct GridCase {
+  PatchGrid grid;
+  Point point;
+};
+
+class Grids : public ::testing::TestWithParam<GridCase> {};
+
+// Sums in another order than in a whole pass, in f32: 1e-5 of logits of size one.
+constexpr double tolerance = 1e-5;
+
+TEST_P(Grids, EqualOneForwardPerCell) {
+  Example example;
+  const auto [grid, point] = GetParam();
+  const bool every_metric = grid == PatchGrid::residual_pre;
+  for (const auto kind : {PatchMetric::Kind::logit_difference, PatchMetric::Kind::probability,
+                          PatchMetric::Kind::kl}) {
+    if (!every_metric && kind != PatchMetric::Kind::logit_difference) continue;
+    example.request.grid = grid;
+    example.request.metric.kind = kind;
+    const PatchResult result = patch_sweep(example.gpt, example.request);
+    ASSERT_EQ(result.rows, layers);
+    const double scale = std::abs(result.clean) + std::abs(result.corrupted);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      for (std::int64_t column = 0; column < result.columns; ++column) {
+        Selection where;
+        if (result.columns == heads) {
+          where.heads = {column};
+        } else {
+          where.first_position = where.last_position = column % positions;
+          if (result.columns > positions) where.heads = {column / positions};
+        }
+        EXPECT_NEAR(result.value(layer, column), example.patched({point, layer}, where),
+                    tolerance * scale)
+            << patch_grid_name(grid) << " " << layer << " " << column;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Patch, Grids,
+    ::testing::Values(GridCase{PatchGrid::residual_pre, Point::residual_pre},
+                      GridCase{PatchGrid::residual_mid, Point::residual_mid},
+                      GridCase{PatchGrid::attention_out, Point::attention_out},
+                      GridCase{PatchGrid::feed_forward_out, Point::feed_forward_out},
+                      GridCase{PatchGrid::head_out, Point::mixed_values},
+                      GridCase{PatchGrid::head_query, Point::query},
+                      GridCase{PatchGrid::head_key, Point::key},
+                      GridCase{PatchGrid::head_value, Point::value},
+                      GridCase{PatchGrid::head_pattern, Point::pattern},
+                      GridCase{PatchGrid::head_out_by_position, Point::mixed_values},
+                      GridCase{PatchGrid::head_query_by_position, Point::query},
+                      GridCase{PatchGrid::head_key_by_position, Point::key},
+                      GridCase{PatchGrid::head_value_by_position, Point::value},
+                      GridCase{PatchGrid::head_pattern_by_position, Point::pattern}),
+    [](const auto& tested) { return std::string(patch_grid_name(tested.param.grid)); });
+
+TEST(PatchSweep, CutsAndReplacesEdges) {
+  Example example;
+  example.request.layer = 1;
+  example.request.head = 2;
+  Capture clean(std::vector<Site>{{Point::pattern, 1}});
+  Capture corrupted(std::vector<Site>{{Point::pattern, 1}});
+  example.logits(example.request.clean, nullptr, &clean);
+  example.logits(example.request.corrupted, nullptr, &corrupted);
+  for (const auto grid : {PatchGrid::edge, PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
+    example.request.grid = grid;
+    const PatchResult result = patch_sweep(example.gpt, example.request);
+    EXPECT_EQ(result.cells, positions * (positions + 1) / 2);
+    EXPECT_TRUE(std::isnan(result.value(2, 3)));
+    for (const auto& [t, s] : {std::pair{3, 1}, {6, 0}, {6, 5}, {5, 5}}) {
+      Change change = CutEdges{
+          {{t, s}},
+          grid == PatchGrid::edge_cut ? CutEdges::Rest::kept : CutEdges::Rest::renormalised};
+      if (grid == PatchGrid::edge) {
+        Tensor<float> values(Shape{1, heads, positions, positions});
+        std::ranges::copy(corrupted.at({Point::pattern, 1}).span(), values.data());
+        values.view()(0, 2, t, s) = clean.at({Point::pattern, 1}).view()(0, 2, t, s);
+        change = ReplaceWith{std::move(values)};
+      }
+      std::vector<Intervention> one;
+      one.push_back({{Point::pattern, 1}, {.heads = {2}}, std::move(change)});
+      Interventions editor(example.gpt.config(), std::move(one));
+      EXPECT_NEAR(result.value(t, s),
+                  example.metric(example.logits(example.request.corrupted, &editor)),
+                  tolerance * (std::abs(result.clean) + std::abs(result.corrupted)));
+    }
+  }
+}
+
+TEST(PatchSweep, DoesNotDependOnTheMemoryItMayTake) {
+  Example example;
+  const auto wide = patch_sweep(example.gpt, example.request);
+  example.request.memory = 1;
+  const auto narrow = patch_sweep(example.gpt, example.request);
+  for (std::size_t i = 0; i < wide.values.size(); ++i) {
+    EXPECT_NEAR(wide.values[i], narrow.values[i], tolerance);
+  }
+}
+
+TEST(PatchSweep, GoesOnWhereItWasInterrupted) {
+  Example example;
+  const auto whole = patch_sweep(example.gpt, example.request);
+  const testing::ScratchDirectory scratch;
+  example.request.results = scratch.path() / "cells.json";
+  example.request.progress = [&](std::int64_t done, std::int64_t cells) {
+    EXPECT_EQ(cells, layers * positions);
+    return done < positions;
+  };
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  example.request.progress = {};
+  const auto resumed = patch_sweep(example.gpt, example.request);
+  EXPECT_EQ(resumed.resumed_cells, positions);  // one layer of three
+  EXPECT_EQ(resumed.values, whole.values);
+  EXPECT_EQ(patch_sweep(example.gpt, example.request).resumed_cells, layers * positions);
+}
+
+TEST(PatchSweep, RefusesResultsThatAreNotItsOwn) {
+  Example example;
+  const testing::ScratchDirectory scratch;
+  example.request.results = scratch.path() / "cells.json";
+  patch_sweep(example.gpt, example.request);
+  example.request.metric.answer = 8;
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  example.request.metric.answer = 7;
+  example.gpt.parameters().prepare(kernels::WeightFormat::bf16);
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  for (const char* text : {"", "[]", "{}", R"({"patch": 3, "cells": []})"}) {
+    std::ofstream(example.request.results) << text;
+    EXPECT_THROW(patch_sweep(example.gpt, example.request), Error) << text;
+  }
+}
+
+TEST(PatchSweep, RefusesRequestsThatCannotBe) {
+  const auto message = [](const std::function<void(PatchRequest&)>& change) -> std::string {
+    Example example;
+    change(example.request);
+    try {
+      patch_sweep(example.gpt, example.request);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message([](auto& request) { request.clean.pop_back(); }),
+              HasSubstr("6 tokens and the corrupted one 7"));
+  EXPECT_THAT(message([](auto& request) { request.clean = request.corrupted = {}; }),
+              HasSubstr("no tokens"));
+  EXPECT_THAT(message([](auto& request) { request.clean[1] = 61; }), HasSubstr("61"));
+  EXPECT_THAT(message([](auto& request) { request.metric.answer = -1; }), HasSubstr("answer"));
+  EXPECT_THAT(message([](auto& request) { request.metric.wrong = 7; }), HasSubstr("same token"));
+  EXPECT_THAT(message([](auto& request) { request.grid = PatchGrid::edge; }),
+              HasSubstr("edges are those of one head"));
+}
+
+// Two prompts that hardly differ, by a fortieth of an embedding: then the first order is nearly all
+// that there is.
+TEST(PatchEstimate, IsTheSweepToFirstOrder) {
+  Example example;
+  const View<float> embedding = example.gpt.parameters().tensor("wte.weight");
+  example.request.clean = example.request.corrupted;
+  example.request.clean[2] = 59;
+  for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
+    embedding(59, c) =
+        embedding(example.request.corrupted[2], c) + 0.002F * static_cast<float>(c % 5 - 2);
+  }
+  std::size_t grids = 0;
+  for (const std::string& name : patch_grid_names()) {
+    example.request.grid = patch_grid_from_name(name);
+    if (example.request.grid >= PatchGrid::edge) continue;
+    example.request.method = PatchMethod::exact;
+    const PatchResult exact = patch_sweep(example.gpt, example.request);
+    example.request.method = PatchMethod::attribution;
+    const PatchResult estimate = patch_sweep(example.gpt, example.request);
+    EXPECT_NEAR(estimate.clean, exact.clean, tolerance);
+    EXPECT_NEAR(estimate.corrupted, exact.corrupted, tolerance);
+    ASSERT_EQ(estimate.values.size(), exact.values.size());
+    double largest = 0, off = 0;
+    for (std::size_t i = 0; i < exact.values.size(); ++i) {
+      largest = std::max(largest, std::abs(exact.values[i] - exact.corrupted));
+      off = std::max(off, std::abs(estimate.values[i] - exact.values[i]));
+    }
+    EXPECT_GT(largest, 20 * tolerance) << name;
+    EXPECT_LT(off, 0.2 * largest + tolerance) << name;
+    ++grids;
+  }
+  EXPECT_EQ(grids, 14U);
+}
+
+TEST(PatchEstimate, KnowsNeitherEdgesNorOtherMetrics) {
+  Example example;
+  example.request.method = PatchMethod::attribution;
+  example.request.metric.kind = PatchMetric::Kind::kl;
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  example.request.metric.kind = PatchMetric::Kind::logit_difference;
+  example.request.grid = PatchGrid::edge;
+  example.request.layer = example.request.head = 0;
+  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+}
+
+TEST(PatchGrid, HasNames) {
+  for (const std::string& name : patch_grid_names()) {
+    EXPECT_EQ(patch_grid_name(patch_grid_from_name(name)), name);
+  }
+  try {
+    patch_grid_from_name("resid_per");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'resid_pre'"));
+  }
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,88 @@
+#include "microscope/traces/capture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "microscope/traces/trace.h"
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+
+TEST(Glob, StarStandsForAnything) {
+  EXPECT_TRUE(matches_glob("blocks.3.attn.hook_q", "blocks.3.attn.hook_q"));
+  EXPECT_TRUE(matches_glob("blocks.3.attn.hook_q", "blocks.*.attn.hook_q"));
+  EXPECT_TRUE(matches_glob("blocks.3.attn.hook_q", "*"));
+  EXPECT_TRUE(matches_glob("blocks.3.attn.hook_q", "*hook_q*"));
+  EXPECT_FALSE(matches_glob("blocks.3.attn.hook_q", "blocks.*.hook_k"));
+  EXPECT_FALSE(matches_glob("blocks.3.attn.hook_q", "blocks.3"));
+  EXPECT_FALSE(matches_glob("", "blocks"));
+  EXPECT_TRUE(matches_glob("", "**"));
+  EXPECT_TRUE(matches_glob("abcabd", "*ab*d"));
+  EXPECT_FALSE(matches_glob("abcabd", "*d*ab"));
+}
+
+// Tried every way, 24 stars in a name of 72 letters are more than 10^19 ways.
+TEST(Glob, ManyStarsTakeNoTime) {
+  std::string pattern, name;
+  for (int i = 0; i < 24; ++i) {
+    pattern += "*a";
+    name += "aaa";
+  }
+  EXPECT_TRUE(matches_glob(name, pattern));
+  EXPECT_FALSE(matches_glob(name, pattern + "b"));
+}
+
+TEST(Capture, KeepsWhatWasAskedForAndNothingElse) {
+  const Gpt gpt = testing::small_gpt(20);
+  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, 2);
+  EXPECT_EQ(wanted.sites().size(), 3U);
+  const Capture capture = trace(gpt, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.sites());
+  EXPECT_EQ(capture.at({Point::pattern, 1}).shape(), (Shape{1, 3, 4, 4}));
+  EXPECT_EQ(capture.at({Point::final_scale}).shape(), (Shape{1, 4, 1}));
+  EXPECT_THROW(capture.at({Point::query, 0}), Error);
+}
+
+TEST(Capture, CopiesStridedViews) {
+  const std::vector<float> numbers{0, 1, 2, 3, 4, 5, 6, 7};
+  const View<const float> matrix(numbers.data(), {2, 4});
+  Capture capture({Site{Point::embedding}});
+  capture.observe({Point::embedding}, matrix.slice(1, 1, 3));
+  EXPECT_THAT(capture.at({Point::embedding}).span(), ::testing::ElementsAre(1, 2, 5, 6));
+}
+
+TEST(Capture, RefusesNamesThatNoSiteHas) {
+  EXPECT_THROW(Capture({"blocks.2.attn.hook_q"}, 2), Error);
+  EXPECT_THROW(Capture({"blocks.*.hook_nothing"}, 2), Error);
+}
+
+TEST(Trace, VisitsThePatternsThatItWouldKeep) {
+  const Gpt gpt = testing::small_gpt(20, 4);
+  const std::vector<std::int32_t> tokens{3, 17, 4};
+  const Capture capture = trace_patterns(gpt, tokens);
+  const auto kept = patterns_of(capture, gpt.config().layers);
+  std::int64_t layers = 0;
+  visit_patterns(gpt, tokens, [&](std::int64_t layer, View<const float> pattern) {
+    EXPECT_EQ(layer, layers++);
+    EXPECT_EQ(pattern.shape(), kept[layer].shape());
+    for (std::int64_t head = 0; head < pattern.extent(0); ++head) {
+      for (std::int64_t t = 0; t < pattern.extent(1); ++t) {
+        for (std::int64_t s = 0; s <= t; ++s) {
+          EXPECT_EQ(pattern[head](t, s), kept[layer][head](t, s));
+        }
+      }
+    }
+  });
+  EXPECT_EQ(layers, gpt.config().layers);
+}
+
+TEST(Trace, RefusesTextsThatTheModelCannotRead) {
+  const Gpt gpt = testing::small_gpt(20, 4);
+  EXPECT_THROW(trace_patterns(gpt, {}), Error);
+  EXPECT_THROW(trace_patterns(gpt, std::vector<std::int32_t>(5, 1)), Error);
+  EXPECT_THROW(trace_patterns(gpt, std::vector<std::int32_t>{20}), Error);
+}
+
+}  // namespace
+}  // namespace heed
