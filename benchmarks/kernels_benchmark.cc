@@ -14,7 +14,7 @@
 #include "kernels/kernels.h"
 #include "kernels/machine_peak.h"
 #include "kernels/prepared_weight.h"
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 #include "tensor/tensor.h"
 
 namespace heed::kernels {
@@ -105,14 +105,14 @@ void add_decoding() {
           bytes = Tensor<std::byte>(
               {extents[0], extents[1], extents[2], cache_row_bytes(type, extents[3])});
           scales = Tensor<float>({extents[0], extents[1], extents[2]});
-          shorten_rows(from, {type, bytes, scales});
-          return ConstShortRows{type, bytes, scales};
+          quantise_rows(from, {type, bytes, scales});
+          return ConstQuantisedRows{type, bytes, scales};
         };
         Tensor<std::byte> key_bytes, value_bytes;
         Tensor<float> key_scales, value_scales;
-        const ShortMemoryAttention input{operands.query, rows(operands.key, key_bytes, key_scales),
-                                         rows(operands.value, value_bytes, value_scales),
-                                         shape.mask, shape.scale()};
+        const QuantisedCacheAttention input{
+            operands.query, rows(operands.key, key_bytes, key_scales),
+            rows(operands.value, value_bytes, value_scales), shape.mask, shape.scale()};
         for (auto _ : state) attention_forward(input, operands.out, operands.log_sum_exp);
         report_operations(state, shape.operations());
         const double positions = static_cast<double>(shape.batch * shape.memory * shape.heads);

@@ -48,18 +48,18 @@ std::string head_name(std::int64_t index, std::int64_t heads) {
   return fmt::format("L{}H{}", index / heads, index % heads);
 }
 
-std::string words_of_reading(const LoadedModel& model, const std::vector<ReadToken>& tokens,
+std::string words_of_reading(const LoadedModel& model, const std::vector<ProjectedToken>& tokens,
                              int width) {
   std::string words;
-  for (const ReadToken& token : tokens) {
+  for (const ProjectedToken& token : tokens) {
     words += (words.empty() ? "" : " ") + visible(model.token_bytes(token.token));
   }
   return fit(words, width);
 }
 
-OrderedJson reading_json(const LoadedModel& model, const std::vector<ReadToken>& tokens) {
+OrderedJson reading_json(const LoadedModel& model, const std::vector<ProjectedToken>& tokens) {
   OrderedJson list = OrderedJson::array();
-  for (const ReadToken& token : tokens) {
+  for (const ProjectedToken& token : tokens) {
     list.push_back({{"id", token.token},
                     {"token", model.token_bytes(token.token)},
                     {"score", json_number(token.score)}});
@@ -142,8 +142,8 @@ struct ReadCircuit {
   const char* left;
   const char* right;
   SingularVectors vectors;
-  std::vector<TokenReading> left_words;
-  std::vector<TokenReading> right_words;
+  std::vector<VocabularyProjection> left_words;
+  std::vector<VocabularyProjection> right_words;
 };
 
 ReadCircuit read_circuit(const Gpt& gpt, HeadCircuit circuit, const ExplainOptions& options) {
@@ -152,17 +152,17 @@ ReadCircuit read_circuit(const Gpt& gpt, HeadCircuit circuit, const ExplainOptio
   read.vectors = singular_vectors(gpt, circuit, options.layer, options.head);
   const std::int64_t count = std::min(options.vectors, std::ssize(read.vectors.values));
   const auto first = [count](const Tensor<float>& rows) { return rows.view().slice(0, 0, count); };
-  read.left_words = read_embedded(gpt, first(read.vectors.left), options.top);
+  read.left_words = project_to_embeddings(gpt, first(read.vectors.left), options.top);
   read.right_words = circuit == HeadCircuit::query_key
-                         ? read_embedded(gpt, first(read.vectors.right), options.top)
-                         : read_written(gpt, first(read.vectors.right), options.top);
+                         ? project_to_embeddings(gpt, first(read.vectors.right), options.top)
+                         : project_to_logits(gpt, first(read.vectors.right), options.top);
   return read;
 }
 
 OrderedJson circuit_json(const LoadedModel& model, const ReadCircuit& read) {
   OrderedJson rows = OrderedJson::array();
   for (std::size_t i = 0; i < read.left_words.size(); ++i) {
-    const auto both = [&](const TokenReading& words) {
+    const auto both = [&](const VocabularyProjection& words) {
       return OrderedJson{{"most", reading_json(model, words.most)},
                          {"least", reading_json(model, words.least)}};
     };
@@ -182,8 +182,8 @@ void print_circuit(const LoadedModel& model, const ReadCircuit& read, const Ink&
                  words_of_reading(model, end(read.right_words[i]), room)});
     };
     row(fmt::format("{:.2f}", read.vectors.values[i]), "+",
-        [](const TokenReading& words) { return words.most; });
-    row("", "−", [](const TokenReading& words) { return words.least; });
+        [](const VocabularyProjection& words) { return words.most; });
+    row("", "−", [](const VocabularyProjection& words) { return words.least; });
   }
   print(table.text(ink) + "\n");
 }

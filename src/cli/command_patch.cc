@@ -93,7 +93,7 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
                             options.grid));
   }
   if (edges) {
-    const auto places = parse_places(model.gpt.config(), options.head);
+    const auto places = parse_points(model.gpt.config(), options.head);
     if (places.size() != 1 || places[0].where.heads.size() != 1) {
       fail_usage(fmt::format("--head '{}' is no head; write it as L2H3", options.head));
     }

@@ -83,7 +83,7 @@ class EditList {
   void replace(const std::string& where) {
     if (options_.replace_text.empty()) fail_usage("--replace needs a --replace-text TEXT");
     const std::vector<std::int32_t> other = model_.encode(options_.replace_text);
-    for (const InterventionPlace& place : parse_places(model_.gpt.config(), where)) {
+    for (const InterventionPoint& place : parse_points(model_.gpt.config(), where)) {
       const bool all = where.find('@') == std::string::npos;
       const bool open = place.where.last_position == Selection{}.last_position;
       const bool fits = all || open ? other.size() == tokens_.size()

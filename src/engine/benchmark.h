@@ -11,7 +11,7 @@
 #include "base/progress.h"
 #include "kernels/machine_peak.h"
 #include "kernels/prepared_weight.h"
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 
 namespace heed {
 

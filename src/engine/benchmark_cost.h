@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/prepared_weight.h"
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 #include "model/config.h"
 
 namespace heed {

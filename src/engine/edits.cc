@@ -59,7 +59,7 @@ class Resolver {
 };
 
 // Edges and patterns are those of a head, or of a block, that is named without its pattern.
-Site site_of(const InterventionPlace& place, const Edit& edit) {
+Site site_of(const InterventionPoint& place, const Edit& edit) {
   const bool cuts = std::holds_alternative<CutEdges>(edit.change);
   if (cuts && place.site.point == Point::mixed_values) return {Point::pattern, place.site.layer};
   if (!std::holds_alternative<FreezePattern>(edit.change)) return place.site;
@@ -76,7 +76,7 @@ std::vector<Intervention> resolve_edits(const Gpt& gpt, const std::vector<Edit>&
     const auto first = all.size();
     require(edit.first_position >= 0, ErrorCode::invalid_argument, "{} is no position",
             edit.first_position);
-    for (InterventionPlace& place : parse_places(gpt.config(), edit.where)) {
+    for (InterventionPoint& place : parse_points(gpt.config(), edit.where)) {
       Selection& where = place.where;
       where.first_position = std::max(where.first_position, edit.first_position);
       if (where.last_position < where.first_position) continue;

@@ -96,8 +96,8 @@ void attend_to_short_cache(const Pass& pass, std::int64_t layer,
   const Shape& query = input.query.shape();
   const Shape shape{query[0], positions, query[2], query[3]};
   Tensor<float> keys(shape), values(shape);
-  kernels::restore_rows(key, keys);
-  kernels::restore_rows(value, values);
+  kernels::dequantise_rows(key, keys);
+  kernels::dequantise_rows(value, values);
   kernels::AttentionInput<float> restored = input;
   restored.key = keys;
   restored.value = values;

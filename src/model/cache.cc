@@ -83,12 +83,12 @@ void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& me
   if (type_ == CacheType::f32) {
     return copy_rows(rows, positions_first(memory.numbers.view()[layer], length_, count));
   }
-  kernels::MutableShortRows to{
+  kernels::MutableQuantisedRows to{
       .type = type_, .rows = positions_first(memory.shorter.view()[layer], length_, count)};
   if (type_ == CacheType::int8) {
     to.scales = positions_first(memory.scales.view()[layer], length_, count);
   }
-  kernels::shorten_rows(rows, to);
+  kernels::quantise_rows(rows, to);
 }
 
 View<const float> KeyValueCache::numbers(const Memory& memory, std::int64_t layer,
@@ -97,11 +97,11 @@ View<const float> KeyValueCache::numbers(const Memory& memory, std::int64_t laye
   return positions_first(memory.numbers.view()[layer], 0, positions);
 }
 
-kernels::ConstShortRows KeyValueCache::shorter(const Memory& memory, std::int64_t layer,
-                                               std::int64_t positions) const {
+kernels::ConstQuantisedRows KeyValueCache::shorter(const Memory& memory, std::int64_t layer,
+                                                   std::int64_t positions) const {
   check(type_ != CacheType::f32, "short rows of a cache that holds them");
-  kernels::ConstShortRows rows{.type = type_,
-                               .rows = positions_first(memory.shorter.view()[layer], 0, positions)};
+  kernels::ConstQuantisedRows rows{
+      .type = type_, .rows = positions_first(memory.shorter.view()[layer], 0, positions)};
   if (type_ == CacheType::int8) {
     rows.scales = positions_first(memory.scales.view()[layer], 0, positions);
   }
@@ -116,13 +116,13 @@ View<const float> KeyValueCache::values(std::int64_t layer, std::int64_t positio
   return numbers(values_, layer, positions);
 }
 
-kernels::ConstShortRows KeyValueCache::short_keys(std::int64_t layer,
-                                                  std::int64_t positions) const {
+kernels::ConstQuantisedRows KeyValueCache::short_keys(std::int64_t layer,
+                                                      std::int64_t positions) const {
   return shorter(keys_, layer, positions);
 }
 
-kernels::ConstShortRows KeyValueCache::short_values(std::int64_t layer,
-                                                    std::int64_t positions) const {
+kernels::ConstQuantisedRows KeyValueCache::short_values(std::int64_t layer,
+                                                        std::int64_t positions) const {
   return shorter(values_, layer, positions);
 }
 

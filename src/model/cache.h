@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 #include "model/config.h"
 #include "tensor/tensor.h"
 
@@ -43,8 +43,8 @@ class KeyValueCache {
   View<const float> values(std::int64_t layer, std::int64_t positions) const;
 
   // The same of a cache in a short format.
-  kernels::ConstShortRows short_keys(std::int64_t layer, std::int64_t positions) const;
-  kernels::ConstShortRows short_values(std::int64_t layer, std::int64_t positions) const;
+  kernels::ConstQuantisedRows short_keys(std::int64_t layer, std::int64_t positions) const;
+  kernels::ConstQuantisedRows short_values(std::int64_t layer, std::int64_t positions) const;
 
  private:
   // (L, B, H, capacity, …): one head's keys lie together, for they are read together.
@@ -57,8 +57,8 @@ class KeyValueCache {
   Memory make_memory() const;
   void store(std::int64_t layer, View<const float> rows, Memory& memory) const;
   View<const float> numbers(const Memory& memory, std::int64_t layer, std::int64_t positions) const;
-  kernels::ConstShortRows shorter(const Memory& memory, std::int64_t layer,
-                                  std::int64_t positions) const;
+  kernels::ConstQuantisedRows shorter(const Memory& memory, std::int64_t layer,
+                                      std::int64_t positions) const;
 
   CacheType type_;
   Shape shape_;  // (L, B, H, capacity, D)

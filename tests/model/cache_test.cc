@@ -16,9 +16,9 @@ Tensor<float> random_rows(const GptConfig& config, std::int64_t positions, std::
   return rows;
 }
 
-Tensor<float> restored(const kernels::ConstShortRows& rows, const Shape& shape) {
+Tensor<float> restored(const kernels::ConstQuantisedRows& rows, const Shape& shape) {
   Tensor<float> numbers(shape);
-  kernels::restore_rows(rows, numbers);
+  kernels::dequantise_rows(rows, numbers);
   return numbers;
 }
 

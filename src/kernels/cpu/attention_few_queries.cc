@@ -77,7 +77,7 @@ MemoryRows float_rows(const View<const float>& view, std::int64_t b, std::int64_
           .stride = rows.stride * static_cast<std::int64_t>(sizeof(float))};
 }
 
-MemoryRows short_rows(const ConstShortRows& view, std::int64_t b, std::int64_t h) {
+MemoryRows quantised_rows(const ConstQuantisedRows& view, std::int64_t b, std::int64_t h) {
   const Rows<const std::byte> rows = head_rows(view.rows, b, h);
   MemoryRows result{.type = view.type, .data = rows.data, .stride = rows.stride};
   if (view.type == CacheType::int8) {
@@ -88,7 +88,7 @@ MemoryRows short_rows(const ConstShortRows& view, std::int64_t b, std::int64_t h
 }
 
 // Without keys and values of its own.
-Head head_of(const ShortMemoryAttention& input, std::int64_t batch, std::int64_t head) {
+Head head_of(const QuantisedCacheAttention& input, std::int64_t batch, std::int64_t head) {
   const std::int64_t queries = input.query.extent(1), memory = input.key.rows.extent(1);
   return {.query = head_rows(input.query, batch, head),
           .queries = queries,
@@ -107,7 +107,7 @@ Rows<const float> restore_head(const MemoryRows& rows, const Head& head, float* 
   return {to, head.head_size};
 }
 
-void attend_many_queries(const ShortMemoryAttention& input, const RowOutput& output) {
+void attend_many_queries(const QuantisedCacheAttention& input, const RowOutput& output) {
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2);
   parallel_items(batch * heads, [&](std::int64_t item) {
@@ -115,8 +115,8 @@ void attend_many_queries(const ShortMemoryAttention& input, const RowOutput& out
     Head head = head_of(input, b, h);
     const std::int64_t numbers = head.memory * head.head_size;
     float* const restored = scratch(Scratch::memory, static_cast<std::size_t>(2 * numbers));
-    head.key = restore_head(short_rows(input.key, b, h), head, restored);
-    head.value = restore_head(short_rows(input.value, b, h), head, restored + numbers);
+    head.key = restore_head(quantised_rows(input.key, b, h), head, restored);
+    head.value = restore_head(quantised_rows(input.value, b, h), head, restored + numbers);
     for (std::int64_t begin = 0; begin < queries; begin += query_block) {
       attend_block(head, begin, std::min(begin + query_block, queries), head_rows(output.out, b, h),
                    &output.log_sum_exp(b, h, 0));
@@ -125,7 +125,7 @@ void attend_many_queries(const ShortMemoryAttention& input, const RowOutput& out
 }
 
 // (B, S, H, bytes) of what the queries look at.
-void check_rows(const ConstShortRows& rows, const Shape& query, std::int64_t memory,
+void check_rows(const ConstQuantisedRows& rows, const Shape& query, std::int64_t memory,
                 std::string_view name) {
   require(rows.type != CacheType::f32, ErrorCode::invalid_argument,
           "{} of f32 is not a short memory: bf16 and int8 are", name);
@@ -136,7 +136,7 @@ void check_rows(const ConstShortRows& rows, const Shape& query, std::int64_t mem
   }
 }
 
-void check_input(const ShortMemoryAttention& input, const RowOutput& output) {
+void check_input(const QuantisedCacheAttention& input, const RowOutput& output) {
   checks::rank(input.query, 4, "query");
   checks::rank(input.key.rows, 4, "key");
   const Shape& query = input.query.shape();
@@ -170,7 +170,7 @@ void attend_few_queries(const AttentionInput<float>& input, View<float> out,
       {out, log_sum_exp});
 }
 
-void attention_forward(const ShortMemoryAttention& input, View<float> out,
+void attention_forward(const QuantisedCacheAttention& input, View<float> out,
                        View<float> log_sum_exp) {
   const RowOutput output{out, log_sum_exp};
   check_input(input, output);
@@ -179,7 +179,7 @@ void attention_forward(const ShortMemoryAttention& input, View<float> out,
       input.query.shape(), input.key.rows.extent(1),
       [&](std::int64_t b, std::int64_t h) { return head_of(input, b, h); },
       [&](std::int64_t b, std::int64_t h) {
-        return HeadMemory{short_rows(input.key, b, h), short_rows(input.value, b, h)};
+        return HeadMemory{quantised_rows(input.key, b, h), quantised_rows(input.value, b, h)};
       },
       output);
 }

@@ -215,7 +215,7 @@ HWY_INLINE void StoreSome(D d, hn::Vec<D> value, Element* to, std::size_t count)
 }
 
 // To nearest, ties to even; a NaN stays one.
-HWY_INLINE void ShortenToBf16(const float* from, std::int64_t size, std::uint16_t* to) {
+HWY_INLINE void QuantiseToBf16(const float* from, std::int64_t size, std::uint16_t* to) {
   const Floats d;
   const hn::RebindToUnsigned<Floats> du;
   const hn::RebindToSigned<Floats> di;
@@ -234,7 +234,7 @@ HWY_INLINE void ShortenToBf16(const float* from, std::int64_t size, std::uint16_
       });
 }
 
-HWY_INLINE float ShortenToInt8(const float* from, std::int64_t size, std::int8_t* to) {
+HWY_INLINE float QuantiseToInt8(const float* from, std::int64_t size, std::int8_t* to) {
   const Floats d;
   const hn::Rebind<std::int8_t, Floats> db;
   constexpr float most = 127.0F;
@@ -259,11 +259,12 @@ HWY_INLINE float ShortenToInt8(const float* from, std::int64_t size, std::int8_t
   return scale;
 }
 
-void ShortenRow(CacheType type, const float* from, std::int64_t size, std::byte* to, float* scale) {
+void QuantiseRow(CacheType type, const float* from, std::int64_t size, std::byte* to,
+                 float* scale) {
   if (type == CacheType::bf16) {
-    ShortenToBf16(from, size, reinterpret_cast<std::uint16_t*>(to));
+    QuantiseToBf16(from, size, reinterpret_cast<std::uint16_t*>(to));
   } else {
-    *scale = ShortenToInt8(from, size, reinterpret_cast<std::int8_t*>(to));
+    *scale = QuantiseToInt8(from, size, reinterpret_cast<std::int8_t*>(to));
   }
 }
 
@@ -293,7 +294,7 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 
 HWY_EXPORT(AttendRow);
-HWY_EXPORT(ShortenRow);
+HWY_EXPORT(QuantiseRow);
 HWY_EXPORT(RestoreRow);
 
 PartialSoftmax attend_row(const Head& head, const HeadMemory& memory, std::int64_t query,
@@ -301,9 +302,9 @@ PartialSoftmax attend_row(const Head& head, const HeadMemory& memory, std::int64
   return HWY_DYNAMIC_DISPATCH(AttendRow)(head, memory, query, range, out);
 }
 
-void shorten_row(CacheType type, const float* from, std::int64_t size, std::byte* to,
-                 float* scale) {
-  HWY_DYNAMIC_DISPATCH(ShortenRow)(type, from, size, to, scale);
+void quantise_row(CacheType type, const float* from, std::int64_t size, std::byte* to,
+                  float* scale) {
+  HWY_DYNAMIC_DISPATCH(QuantiseRow)(type, from, size, to, scale);
 }
 
 void restore_row(CacheType type, const std::byte* from, const float* scale, std::int64_t size,

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/attention_head.h"
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 
 namespace heed::kernels {
 
@@ -44,7 +44,8 @@ PartialSoftmax attend_row(const Head& head, const HeadMemory& memory, std::int64
                           const MemoryRange& range, float* out);
 
 // Rows of `size` numbers to and from a format; `scale` is of int8 alone.
-void shorten_row(CacheType type, const float* from, std::int64_t size, std::byte* to, float* scale);
+void quantise_row(CacheType type, const float* from, std::int64_t size, std::byte* to,
+                  float* scale);
 void restore_row(CacheType type, const std::byte* from, const float* scale, std::int64_t size,
                  float* to);
 

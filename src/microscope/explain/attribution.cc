@@ -2,7 +2,7 @@
 
 #include "microscope/attention/head_mixture.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 
 namespace heed {
 namespace {
@@ -261,7 +261,7 @@ Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens
   // What comes after the position cannot change it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
   AttributionProbe probe(gpt, question, unit, position);
-  const GptActivations activations = read_text(gpt, read, probe);
+  const GptActivations activations = run_text(gpt, read, probe);
   const View<const float> final_norm = activations.final_norm();
   const double logit = model_logit(gpt, final_norm.slice(0, position, position + 1), question);
   return {.question = question,

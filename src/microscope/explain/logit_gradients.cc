@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "microscope/traces/capture.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 #include "model/editor.h"
 
 namespace heed {
@@ -175,7 +175,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
   }
   const LogitGradients from = differentiate_logit(gpt, corrupted, metric, sites);
   Capture to(sites);
-  const GptActivations activations = read_text(gpt, clean, to);
+  const GptActivations activations = run_text(gpt, clean, to);
   const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
   AttributionPatching result{
       .clean_metric = head_row(gpt, metric.question)

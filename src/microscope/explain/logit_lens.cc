@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 
 namespace heed {
 namespace {
@@ -183,7 +183,7 @@ LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> toke
   const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
   require_followed(options, gpt.config(), chosen);
   Capture streams(lens_sites(gpt.config().layers));
-  read_text(gpt, tokens, streams);
+  run_text(gpt, tokens, streams);
   return read_streams(gpt, std::ssize(tokens), streams, options);
 }
 

@@ -117,10 +117,10 @@ void require_neurons(const GptConfig& config, std::span<const NeuronId> neurons)
   }
 }
 
-TokenReading what_it_says(const Gpt& gpt, const NeuronId& id, std::int64_t top) {
+VocabularyProjection what_it_says(const Gpt& gpt, const NeuronId& id, std::int64_t top) {
   Tensor<float> column(Shape{1, gpt.config().channels});
   copy_neuron_output(gpt, id.layer, id.neuron, column.span());
-  return read_written(gpt, column, top).front();
+  return project_to_logits(gpt, column, top).front();
 }
 
 }  // namespace

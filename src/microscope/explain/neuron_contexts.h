@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "microscope/explain/vocabulary_reading.h"
+#include "microscope/explain/vocabulary_projection.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -31,7 +31,7 @@ struct NeuronMemory {
   double mean_activation = 0;           // over all tokens
   double active_share = 0;              // of the tokens at which it is above zero
   float largest = 0;
-  TokenReading says;  // what its column of W_out promotes and suppresses
+  VocabularyProjection says;  // what its column of W_out promotes and suppresses
 };
 
 struct NeuronSearch {

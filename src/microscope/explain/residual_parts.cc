@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 
 namespace heed {
 namespace {
@@ -169,7 +169,7 @@ ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> 
                                   ResidualUnit unit, std::int64_t position) {
   position = position_in_text(position, std::ssize(tokens));
   PartsProbe probe(gpt, unit, position);
-  read_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
+  run_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
   return probe.result();
 }
 

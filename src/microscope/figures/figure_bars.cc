@@ -36,7 +36,7 @@ Figure draw_bars(const BarFigure& bars, const FigureText& text) {
   double label_width = 0;
   std::vector<std::string> labels;
   for (const std::string& label : bars.labels) {
-    labels.push_back(shortened(printable(label), 32));
+    labels.push_back(truncated(printable(label), 32));
     label_width = std::max(label_width, text_width(labels.back(), label_size));
   }
   const double left = margin + label_width + 8 + (low < 0 ? number_room : 0);

@@ -100,7 +100,7 @@ struct Layout {
 std::vector<std::string> cut_labels(const std::vector<std::string>& labels, std::int64_t each) {
   std::vector<std::string> cut;
   for (std::size_t i = 0; i < labels.size(); i += static_cast<std::size_t>(each)) {
-    cut.push_back(shortened(printable(labels[i]), widest_label));
+    cut.push_back(truncated(printable(labels[i]), widest_label));
   }
   return cut;
 }
@@ -146,7 +146,7 @@ void add_cells(const HeatMapFigure& map, const Places& places, const ColourScale
         const int room = static_cast<int>((cell.width - 4) / (label_size * column_width));
         drawing.texts.push_back({.x = cell.x + cell.width / 2,
                                  .y = cell.y + cell.height / 2 + 3.5,
-                                 .text = shortened(text, room),
+                                 .text = truncated(text, room),
                                  .size = label_size,
                                  .anchor = TextAnchor::middle,
                                  .colour = text_on(cell.fill)});

@@ -21,7 +21,7 @@ double text_width(std::string_view text, double size) {
   return text_columns(text) * size * column_width;
 }
 
-std::string shortened(const std::string& text, int columns) {
+std::string truncated(const std::string& text, int columns) {
   if (text_columns(text) <= columns) return text;
   std::string cut;
   std::size_t i = 0;

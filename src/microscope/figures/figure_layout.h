@@ -23,7 +23,7 @@ int text_columns(std::string_view text);
 double text_width(std::string_view text, double size);
 
 // Cut to so many columns, ending in … where something was left out.
-std::string shortened(const std::string& text, int columns);
+std::string truncated(const std::string& text, int columns);
 
 // A number in few digits: 12, 0.25, -3.1e-05.
 std::string tick_text(double value);

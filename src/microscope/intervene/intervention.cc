@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "microscope/traces/capture.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -292,7 +292,7 @@ std::vector<float> mean_row(const Gpt& gpt, const Site& site,
 
 Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens) {
   Capture capture(std::vector<Site>{site});
-  read_text(gpt, tokens, capture);
+  run_text(gpt, tokens, capture);
   const Tensor<float>& seen = capture.at(site);
   Tensor<float> values(seen.shape());
   std::ranges::copy(seen.span(), values.data());

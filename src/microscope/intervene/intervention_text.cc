@@ -61,23 +61,23 @@ Point head_point(Scanner& scanner, std::string_view text) {
 }
 
 // L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.
-std::vector<InterventionPlace> short_places(const GptConfig& config, std::string_view text) {
+std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::string_view text) {
   Scanner scanner(text);
   if (!scanner.take("L")) return {};
   const auto layer = scanner.number();
   if (!layer) return {};
   const auto halves = [&](std::vector<Point> points) {
     check_layer(config, *layer, text);
-    std::vector<InterventionPlace> places;
+    std::vector<InterventionPoint> places;
     for (const Point point : points) places.push_back({.site = {point, *layer}, .where = {}});
     return places;
   };
   if (scanner.at_end()) return halves({Point::attention_out, Point::feed_forward_out});
   if (scanner.take(".attn")) {
-    return scanner.at_end() ? halves({Point::attention_out}) : std::vector<InterventionPlace>{};
+    return scanner.at_end() ? halves({Point::attention_out}) : std::vector<InterventionPoint>{};
   }
   if (scanner.take(".mlp")) {
-    return scanner.at_end() ? halves({Point::feed_forward_out}) : std::vector<InterventionPlace>{};
+    return scanner.at_end() ? halves({Point::feed_forward_out}) : std::vector<InterventionPoint>{};
   }
   const bool is_head = scanner.take("H");
   if (!is_head && !scanner.take("N")) return {};
@@ -110,17 +110,17 @@ void read_positions(std::string_view text, Selection& where) {
 
 }  // namespace
 
-std::vector<InterventionPlace> parse_places(const GptConfig& config, std::string_view text) {
+std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string_view text) {
   const std::size_t at = text.find('@');
   const std::string_view name = text.substr(0, at);
-  std::vector<InterventionPlace> places = short_places(config, name);
+  std::vector<InterventionPoint> places = points_by_index(config, name);
   if (places.empty()) {
     for (const Site& site : sites_named(name, config.layers)) {
       places.push_back({.site = site, .where = {}});
     }
   }
   if (at != std::string_view::npos) {
-    for (InterventionPlace& place : places) read_positions(text.substr(at + 1), place.where);
+    for (InterventionPoint& place : places) read_positions(text.substr(at + 1), place.where);
   }
   return places;
 }
@@ -147,7 +147,7 @@ HeadEdges parse_edges(std::string_view text) {
   return found;
 }
 
-PlaceAndValue parse_assignment(std::string_view text, std::string_view example) {
+PointAndValue parse_assignment(std::string_view text, std::string_view example) {
   const std::size_t equals = text.rfind('=');
   require(equals != std::string_view::npos && equals > 0 && equals + 1 < text.size(),
           ErrorCode::invalid_argument, "'{}' is not a place and a value; write {}", text, example);

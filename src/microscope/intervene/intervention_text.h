@@ -18,14 +18,14 @@
 
 namespace heed {
 
-struct InterventionPlace {
+struct InterventionPoint {
   Site site;
   Selection where;
 };
 
 // All the points that a text stands for. Throws Error{invalid_argument}, with the nearest names,
 // for one that stands for none in such a model.
-std::vector<InterventionPlace> parse_places(const GptConfig& config, std::string_view text);
+std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string_view text);
 
 // "L1H0:7>3" or "L1H0:7>3,7>4": edges of a head from query to key. Throws Error{invalid_argument}
 // for what is not written so; the head is a place.
@@ -36,11 +36,11 @@ struct HeadEdges {
 HeadEdges parse_edges(std::string_view text);
 
 // "PLACE=VALUE", both not empty. `example` is shown where it is not that.
-struct PlaceAndValue {
-  std::string place;
+struct PointAndValue {
+  std::string point;
   std::string value;
 };
-PlaceAndValue parse_assignment(std::string_view text, std::string_view example);
+PointAndValue parse_assignment(std::string_view text, std::string_view example);
 
 // Throws Error{invalid_argument} for what is no number.
 float parse_factor(std::string_view text);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 #include "model/attention.h"
 #include "model/derived_points.h"
 #include "model/edited_points.h"

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "microscope/traces/activation_trace.h"
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 #include "model/vocabulary.h"
 
 namespace heed {

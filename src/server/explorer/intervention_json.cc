@@ -38,11 +38,11 @@ class Reader {
   }
 
  private:
-  std::vector<InterventionPlace> places() const {
+  std::vector<InterventionPoint> places() const {
     std::string text = fields_.required_string("place");
     if (fields_.has("positions")) text += "@" + fields_.required_string("positions");
-    std::vector<InterventionPlace> found = parse_places(config_, text);
-    for (const InterventionPlace& place : found) check_positions(place.where);
+    std::vector<InterventionPoint> found = parse_points(config_, text);
+    for (const InterventionPoint& place : found) check_positions(place.where);
     return found;
   }
 
@@ -54,7 +54,7 @@ class Reader {
             whole ? where.first_position : where.last_position, source_.last_position);
   }
 
-  void add(InterventionPlace place, Change change) {
+  void add(InterventionPoint place, Change change) {
     Intervention& added = out_.emplace_back();
     added.site = place.site;
     added.where = std::move(place.where);
@@ -63,7 +63,7 @@ class Reader {
 
   void ablate() {
     fields_.expect_only({"kind", "place", "positions"});
-    for (InterventionPlace& place : places()) add(std::move(place), SetZero{});
+    for (InterventionPoint& place : places()) add(std::move(place), SetZero{});
   }
 
   // Over this text, or over another trace's: one that is written on keeps the same mean.
@@ -71,7 +71,7 @@ class Reader {
     fields_.expect_only({"kind", "place", "positions", "from"});
     const auto tokens = fields_.has("from") ? from().pass->tokens() : source_.tokens;
     const std::vector<std::vector<std::int32_t>> texts{{tokens.begin(), tokens.end()}};
-    for (InterventionPlace& place : places()) {
+    for (InterventionPoint& place : places()) {
       std::vector<float> row = mean_row(source_.gpt, place.site, texts);
       add(std::move(place), SetRow{std::move(row)});
     }
@@ -80,13 +80,13 @@ class Reader {
   void scale() {
     fields_.expect_only({"kind", "place", "positions", "factor"});
     const float factor = fields_.required_float("factor");
-    for (InterventionPlace& place : places()) add(std::move(place), ScaleBy{factor});
+    for (InterventionPoint& place : places()) add(std::move(place), ScaleBy{factor});
   }
 
   void add_vector() {
     fields_.expect_only({"kind", "place", "positions", "vector"});
     const std::vector<float> vector = fields_.required_floats("vector");
-    for (InterventionPlace& place : places()) add(std::move(place), AddVector{vector});
+    for (InterventionPoint& place : places()) add(std::move(place), AddVector{vector});
   }
 
   StoredTrace& from() const {
@@ -130,7 +130,7 @@ class Reader {
     const bool whole = !fields_.has("positions");
     require(!whole || !fields_.has("from_positions"), ErrorCode::invalid_argument,
             "\"from_positions\" needs \"positions\" to go to");
-    for (InterventionPlace& place : places()) {
+    for (InterventionPoint& place : places()) {
       Tensor<float> values = values_of(other, place.site);
       if (whole || is_plane(place.site)) require_same_length(other);
       if (!whole && !is_plane(place.site)) values = moved(values, place.where, other);
@@ -149,7 +149,7 @@ class Reader {
     const std::int64_t last = std::min(where.last_position, source_.last_position);
     Selection theirs = where;
     if (fields_.has("from_positions")) {
-      theirs = parse_places(config_, "resid_pre0@" + fields_.required_string("from_positions"))
+      theirs = parse_points(config_, "resid_pre0@" + fields_.required_string("from_positions"))
                    .front()
                    .where;
     }
@@ -182,7 +182,7 @@ class Reader {
     const StoredTrace& other = from();
     const bool whole = !fields_.has("positions");
     if (whole) require_same_length(other);
-    for (const InterventionPlace& place : pattern_places()) {
+    for (const InterventionPoint& place : pattern_places()) {
       require(whole || place.where.last_position < other.positions(), ErrorCode::invalid_argument,
               "trace {} has positions 0 to {}, not {}", other.id, other.positions() - 1,
               place.where.last_position);
@@ -191,24 +191,24 @@ class Reader {
   }
 
   // Of a head (its pattern), a block or a point of one, or of every block.
-  std::vector<InterventionPlace> pattern_places() const {
+  std::vector<InterventionPoint> pattern_places() const {
     if (!fields_.has("place")) {
       require(!fields_.has("positions"), ErrorCode::invalid_argument,
               "\"positions\" needs a \"place\": a head or a block");
-      std::vector<InterventionPlace> all;
+      std::vector<InterventionPoint> all;
       for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
         all.push_back({.site = {Point::pattern, layer}, .where = {}});
       }
       return all;
     }
-    std::vector<InterventionPlace> chosen;
-    for (InterventionPlace place : places()) {
+    std::vector<InterventionPoint> chosen;
+    for (InterventionPoint place : places()) {
       require(place.site.layer >= 0 && place.where.neurons.empty(), ErrorCode::invalid_argument,
               "a pattern is frozen in a head or a block such as L2H3 or L2, not in {}",
               fields_.required_string("place"));
       place.site.point = Point::pattern;
       const bool twice = std::ranges::any_of(
-          chosen, [&](const InterventionPlace& each) { return each.site == place.site; });
+          chosen, [&](const InterventionPoint& each) { return each.site == place.site; });
       if (!twice) chosen.push_back(std::move(place));
     }
     return chosen;

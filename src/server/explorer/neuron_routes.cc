@@ -36,11 +36,11 @@ Reply strongest(State& state, const Request& request) {
     copy_neuron_output(gpt, layer, strongest[i].neuron,
                        directions.view()[static_cast<std::int64_t>(i)].span());
   }
-  const std::vector<TokenReading> readings = read_written(gpt, directions, 5);
+  const std::vector<VocabularyProjection> readings = project_to_logits(gpt, directions, 5);
   OrderedJson neurons = OrderedJson::array();
   for (std::size_t i = 0; i < strongest.size(); ++i) {
     OrderedJson promotes = OrderedJson::array();
-    for (const ReadToken& score : readings[i].most) {
+    for (const ProjectedToken& score : readings[i].most) {
       promotes.push_back(token_json(trace.model(), score.token));
     }
     neurons.push_back({{"neuron", strongest[i].neuron},
@@ -51,9 +51,9 @@ Reply strongest(State& state, const Request& request) {
   return json_reply({{"layer", layer}, {"position", position}, {"neurons", std::move(neurons)}});
 }
 
-OrderedJson scores_json(const LoadedModel& model, const std::vector<ReadToken>& scores) {
+OrderedJson scores_json(const LoadedModel& model, const std::vector<ProjectedToken>& scores) {
   OrderedJson rows = OrderedJson::array();
-  for (const ReadToken& score : scores) {
+  for (const ProjectedToken& score : scores) {
     rows.push_back(
         {{"token", token_json(model, score.token)}, {"value", json_number(score.score)}});
   }
@@ -69,7 +69,7 @@ Reply one_neuron(State& state, const Request& request) {
   const std::int64_t neuron = checked_neuron(request.integer_in_path("neuron"), config);
   Tensor<float> direction(Shape{1, config.channels});
   copy_neuron_output(model.gpt, layer, neuron, direction.span());
-  const TokenReading reading = read_written(model.gpt, direction, 10).front();
+  const VocabularyProjection reading = project_to_logits(model.gpt, direction, 10).front();
   OrderedJson activations = nullptr;
   if (trace != nullptr) {
     const View<const float> post = trace->pass->activations().block(layer).feed_forward.post;

@@ -8,7 +8,7 @@
 #include "microscope/explain/composition.h"
 #include "microscope/explain/head_weights.h"
 #include "microscope/explain/singular_vectors.h"
-#include "microscope/explain/vocabulary_reading.h"
+#include "microscope/explain/vocabulary_projection.h"
 
 namespace heed {
 namespace {
@@ -132,8 +132,8 @@ TEST(VocabularyReading, FindsTheTokenThatADirectionIs) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   Tensor<float> direction(Shape{1, 32});
   for (std::int64_t c = 0; c < 32; ++c) direction[c] = gpt.parameters().token_embedding()(17, c);
-  EXPECT_EQ(read_embedded(gpt, direction, 3).front().most.front().token, 17);
-  const TokenReading written = read_written(gpt, direction, 61).front();
+  EXPECT_EQ(project_to_embeddings(gpt, direction, 3).front().most.front().token, 17);
+  const VocabularyProjection written = project_to_logits(gpt, direction, 61).front();
   ASSERT_EQ(written.most.size(), 61U);
   EXPECT_EQ(written.most.front().token, written.least.back().token);
   for (std::size_t i = 1; i < 61; ++i) {

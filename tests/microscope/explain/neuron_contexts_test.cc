@@ -71,7 +71,7 @@ TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
   const View<const float> down = gpt.parameters().block(1).down.weight;
   double mean = 0;
   for (std::int64_t c = 0; c < 32; ++c) mean += down(c, 7) / 32;
-  for (const ReadToken& token : memory.says.most) {
+  for (const ProjectedToken& token : memory.says.most) {
     double expected = 0;
     for (std::int64_t c = 0; c < 32; ++c) {
       expected += (down(c, 7) - mean) * gpt.parameters().final_norm().gain(c) *

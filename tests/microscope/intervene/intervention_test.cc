@@ -259,18 +259,18 @@ TEST(Interventions, RefuseWhatDoesNotFit) {
 
 TEST(InterventionText, NamesPlaces) {
   const GptConfig config = testing::small_config();
-  const auto head = parse_places(config, "L2H3@4-");
+  const auto head = parse_points(config, "L2H3@4-");
   ASSERT_EQ(head.size(), 1U);
   EXPECT_EQ(head[0].site, (Site{Point::mixed_values, 2}));
   EXPECT_EQ(head[0].where.heads, std::vector<std::int64_t>{3});
   EXPECT_EQ(head[0].where.first_position, 4);
-  EXPECT_EQ(parse_places(config, "L1")[1].site, (Site{Point::feed_forward_out, 1}));
-  EXPECT_EQ(parse_places(config, "L1.attn").size(), 1U);
-  EXPECT_EQ(parse_places(config, "L0N127")[0].where.neurons, std::vector<std::int64_t>{127});
-  EXPECT_EQ(parse_places(config, "blocks.*.hook_mlp_out@2-3").size(), 3U);
-  EXPECT_EQ(parse_places(config, "L2H3.pattern@2-")[0].site, (Site{Point::pattern, 2}));
-  EXPECT_EQ(parse_places(config, "L2H3.k")[0].where.heads, std::vector<std::int64_t>{3});
-  EXPECT_EQ(parse_assignment("blocks.*.hook_z=0.5", "").place, "blocks.*.hook_z");
+  EXPECT_EQ(parse_points(config, "L1")[1].site, (Site{Point::feed_forward_out, 1}));
+  EXPECT_EQ(parse_points(config, "L1.attn").size(), 1U);
+  EXPECT_EQ(parse_points(config, "L0N127")[0].where.neurons, std::vector<std::int64_t>{127});
+  EXPECT_EQ(parse_points(config, "blocks.*.hook_mlp_out@2-3").size(), 3U);
+  EXPECT_EQ(parse_points(config, "L2H3.pattern@2-")[0].site, (Site{Point::pattern, 2}));
+  EXPECT_EQ(parse_points(config, "L2H3.k")[0].where.heads, std::vector<std::int64_t>{3});
+  EXPECT_EQ(parse_assignment("blocks.*.hook_z=0.5", "").point, "blocks.*.hook_z");
   EXPECT_EQ(parse_factor("-0.5"), -0.5F);
   const HeadEdges cut = parse_edges("L1H0:7>3,7>4");
   EXPECT_EQ(cut.head, "L1H0");
@@ -280,17 +280,17 @@ TEST(InterventionText, NamesPlaces) {
 
 TEST(InterventionText, OffersTheNearestNames) {
   const GptConfig config = testing::small_config();
-  EXPECT_THAT(message_of([&] { parse_places(config, "blocks.1.hook_resid_prä"); }),
+  EXPECT_THAT(message_of([&] { parse_points(config, "blocks.1.hook_resid_prä"); }),
               HasSubstr("'blocks.1.hook_resid_pre'"));
-  EXPECT_THAT(message_of([&] { parse_places(config, "L2H9"); }), HasSubstr("'L2H3'"));
-  EXPECT_THAT(message_of([&] { parse_places(config, "L7H0"); }), HasSubstr("layers 0 to 2"));
+  EXPECT_THAT(message_of([&] { parse_points(config, "L2H9"); }), HasSubstr("'L2H3'"));
+  EXPECT_THAT(message_of([&] { parse_points(config, "L7H0"); }), HasSubstr("layers 0 to 2"));
   for (const char* text : {"", "L", "LxH1", "L1H", "L1H1@", "L1H1@3-2", "L1Hx", "@3"}) {
-    EXPECT_NE(message_of([&] { parse_places(config, text); }), "no error") << text;
+    EXPECT_NE(message_of([&] { parse_points(config, text); }), "no error") << text;
   }
   for (const char* text : {"L1H0", "L1H0:", "L1H0:3", "L1H0:3>", "L1H0:3>1;", ":3>1"}) {
     EXPECT_THAT(message_of([&] { parse_edges(text); }), HasSubstr("names no edges"));
   }
-  EXPECT_THAT(message_of([&] { parse_places(config, "L1H0.x"); }), HasSubstr(".pattern"));
+  EXPECT_THAT(message_of([&] { parse_points(config, "L1H0.x"); }), HasSubstr(".pattern"));
   EXPECT_THAT(message_of([&] { parse_factor("half"); }), HasSubstr("how much"));
   for (const char* text : {"L1H0", "=2", "L1H0="}) {
     EXPECT_THAT(message_of([&] { parse_assignment(text, "--scale L2H3=0.5"); }),

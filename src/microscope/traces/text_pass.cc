@@ -1,4 +1,4 @@
-#include "microscope/traces/reading.h"
+#include "microscope/traces/text_pass.h"
 
 #include <optional>
 
@@ -33,8 +33,8 @@ void require_gradients_past(const Editor* editor, const GptConfig& config,
   }
 }
 
-GptActivations read_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
-                         Keep keep) {
+GptActivations run_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
+                        Keep keep) {
   require_readable(gpt.config(), tokens);
   const auto positions = std::ssize(tokens);
   GptActivations activations(gpt.config(), 1, positions, keep);

@@ -42,9 +42,9 @@ std::vector<std::string> matrix_names(const GptConfig& config) {
   return names;
 }
 
-class ShortWeights : public ::testing::TestWithParam<WeightFormat> {
+class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
  protected:
-  ShortWeights() { gpt.parameters().prepare(GetParam()); }
+  QuantisedWeights() { gpt.parameters().prepare(GetParam()); }
 
   // The same numbers as f32, multiplied as f32.
   Gpt restored() const {
@@ -61,7 +61,7 @@ class ShortWeights : public ::testing::TestWithParam<WeightFormat> {
   const LogitMetric metric{{7, 23}, -1};
 };
 
-INSTANTIATE_TEST_SUITE_P(Formats, ShortWeights,
+INSTANTIATE_TEST_SUITE_P(Formats, QuantisedWeights,
                          ::testing::Values(WeightFormat::bf16, WeightFormat::int8,
                                            WeightFormat::int4),
                          [](const auto& info) {
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, ShortWeights,
 
 // Backward multiplies by what forward did: d_z = d_attn_out · W_O, the shortened one, in f32. 32
 // products of f32 are off by about √32 · 2⁻²⁴ of their size.
-TEST_P(ShortWeights, GradientsGoBackThroughTheShortenedMatrices) {
+TEST_P(QuantisedWeights, GradientsGoBackThroughTheShortenedMatrices) {
   const auto tokens = testing::random_tokens(9, 61, 3);
   const Site out{Point::attention_out, 1}, mixed{Point::mixed_values, 1};
   const LogitGradients found = differentiate_logit(gpt, tokens, metric, {out, mixed});
@@ -93,7 +93,7 @@ TEST_P(ShortWeights, GradientsGoBackThroughTheShortenedMatrices) {
 // has 2⁻⁹, an eight-bit integer up to 2⁻⁸ of the largest of its 32, in each of the four products of
 // three layers, and of attention's from 64 tokens on. About twenty such errors that do not know of
 // each other are √20 · 2⁻⁸ ≈ 2 %.
-TEST_P(ShortWeights, GradientsAreThoseOfTheShortenedModel) {
+TEST_P(QuantisedWeights, GradientsAreThoseOfTheShortenedModel) {
   const Gpt reference = restored();
   const std::vector<Site> sites{
       {Point::embedding}, {Point::residual_mid, 1}, {Point::query, 0}, {Point::neurons_pre, 2}};
@@ -112,7 +112,7 @@ TEST_P(ShortWeights, GradientsAreThoseOfTheShortenedModel) {
   }
 }
 
-TEST_P(ShortWeights, TracedGradientsOfTheLossAreToo) {
+TEST_P(QuantisedWeights, TracedGradientsOfTheLossAreToo) {
   const Gpt reference = restored();
   const auto tokens = testing::random_tokens(40, 61, 3);
   const TraceRequest request{.points = {"resid_pre0_grad", "z2_grad"}};
@@ -125,7 +125,7 @@ TEST_P(ShortWeights, TracedGradientsOfTheLossAreToo) {
 }
 
 // The sum is exact: what products round away is a term.
-TEST_P(ShortWeights, AttributionsSumToTheLogitThatTheModelSays) {
+TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
   for (const std::int64_t positions : {9, 80}) {
     const auto tokens = testing::random_tokens(positions, 61, 3);
     const Tensor<float> logits = testing::full_logits(gpt, tokens);
@@ -150,7 +150,7 @@ TEST_P(ShortWeights, AttributionsSumToTheLogitThatTheModelSays) {
   }
 }
 
-TEST_P(ShortWeights, IntegratedGradientsAreCompleteUpToRounding) {
+TEST_P(QuantisedWeights, IntegratedGradientsAreCompleteUpToRounding) {
   const auto tokens = testing::random_tokens(9, 61, 3);
   const IntegratedGradients found = integrate_gradients(gpt, tokens, metric, 64);
   const double change = std::abs(found.metric - found.baseline);
@@ -158,7 +158,7 @@ TEST_P(ShortWeights, IntegratedGradientsAreCompleteUpToRounding) {
 }
 
 // The estimate starts from the same metrics as the sweep.
-TEST_P(ShortWeights, EstimatesStartWhereSweepsDo) {
+TEST_P(QuantisedWeights, EstimatesStartWhereSweepsDo) {
   PatchRequest request{.clean = testing::random_tokens(9, 61, 3),
                        .corrupted = testing::random_tokens(9, 61, 4),
                        .metric = {.answer = 7, .wrong = 23}};

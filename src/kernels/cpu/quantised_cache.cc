@@ -1,5 +1,5 @@
 // Keys and values to and from short formats.
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 
 #include <algorithm>
 #include <iterator>
@@ -14,7 +14,7 @@ constexpr std::string_view type_names[] = {"f32", "bf16", "int8"};
 
 // Calls body(b, s, h) for every row of `rows`, which must hold rows of `shape` (B, S, H, D).
 template <class Byte, class Number, class Body>
-void for_every_row(const ShortRows<Byte, Number>& rows, const Shape& shape, Body&& body) {
+void for_every_row(const QuantisedRows<Byte, Number>& rows, const Shape& shape, Body&& body) {
   require(rows.type != CacheType::f32, ErrorCode::invalid_argument,
           "rows of f32 are not short: bf16 and int8 are");
   checks::heads(rows.rows, {shape[0], shape[1], shape[2], cache_row_bytes(rows.type, shape[3])},
@@ -53,15 +53,15 @@ std::int64_t cache_row_bytes_with_scale(CacheType type, std::int64_t head_size) 
   return cache_row_bytes(type, head_size) + (type == CacheType::int8 ? scale : 0);
 }
 
-void shorten_rows(View<const float> from, const MutableShortRows& to) {
+void quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
   checks::heads(from, from.shape(), "keys or values");
   for_every_row(
       to, from.shape(), [&](std::int64_t b, std::int64_t s, std::int64_t h, float* scale) {
-        shorten_row(to.type, &from(b, s, h, 0), from.extent(3), &to.rows(b, s, h, 0), scale);
+        quantise_row(to.type, &from(b, s, h, 0), from.extent(3), &to.rows(b, s, h, 0), scale);
       });
 }
 
-void restore_rows(const ConstShortRows& from, View<float> to) {
+void dequantise_rows(const ConstQuantisedRows& from, View<float> to) {
   checks::heads(to, to.shape(), "restored rows");
   for_every_row(
       from, to.shape(), [&](std::int64_t b, std::int64_t s, std::int64_t h, const float* scale) {

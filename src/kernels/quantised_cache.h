@@ -26,31 +26,32 @@ std::int64_t cache_row_bytes_with_scale(CacheType type, std::int64_t head_size);
 
 // Keys or values (B, S, H, D) as bf16 or int8. Rows are dense; the rest may be strided.
 template <class Byte, class Number>
-struct ShortRows {
+struct QuantisedRows {
   CacheType type = CacheType::bf16;
   View<Byte> rows;      // (B, S, H, cache_row_bytes)
   View<Number> scales;  // (B, S, H), of int8
 };
-using ConstShortRows = ShortRows<const std::byte, const float>;
-using MutableShortRows = ShortRows<std::byte, float>;
+using ConstQuantisedRows = QuantisedRows<const std::byte, const float>;
+using MutableQuantisedRows = QuantisedRows<std::byte, float>;
 
 // Rounds rows (B, S, H, D) to nearest. Of int8, a row that is not finite becomes NaN as a whole,
 // and one whose magnitudes are below 1e-36 zero.
-void shorten_rows(View<const float> from, const MutableShortRows& to);
+void quantise_rows(View<const float> from, const MutableQuantisedRows& to);
 // The numbers that the rows stand for.
-void restore_rows(const ConstShortRows& from, View<float> to);
+void dequantise_rows(const ConstQuantisedRows& from, View<float> to);
 
 // As AttentionInput, against a memory in a short format.
-struct ShortMemoryAttention {
-  View<const float> query;  // (B, T, H, D)
-  ConstShortRows key;       // (B, S, H, D)
-  ConstShortRows value;     // (B, S, H, D)
+struct QuantisedCacheAttention {
+  View<const float> query;   // (B, T, H, D)
+  ConstQuantisedRows key;    // (B, S, H, D)
+  ConstQuantisedRows value;  // (B, S, H, D)
   Mask mask = Mask::causal;
   float scale = 1.0F;
 };
 
 // What attention_forward gives for the restored memory, to rounding. A few queries read the memory
 // as it is; for many, each thread restores one head of one sequence at a time.
-void attention_forward(const ShortMemoryAttention& input, View<float> out, View<float> log_sum_exp);
+void attention_forward(const QuantisedCacheAttention& input, View<float> out,
+                       View<float> log_sum_exp);
 
 }  // namespace heed::kernels

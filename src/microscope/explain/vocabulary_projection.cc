@@ -1,4 +1,4 @@
-#include "microscope/explain/vocabulary_reading.h"
+#include "microscope/explain/vocabulary_projection.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-TokenReading both_ends(std::span<const float> scores, std::int64_t top) {
+VocabularyProjection both_ends(std::span<const float> scores, std::int64_t top) {
   std::vector<std::int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   const auto count = std::min(top, std::ssize(order));
@@ -17,7 +17,7 @@ TokenReading both_ends(std::span<const float> scores, std::int64_t top) {
                       [&](std::int32_t a, std::int32_t b) {
                         return scores[a] != scores[b] ? before(scores[a], scores[b]) : a < b;
                       });
-    std::vector<ReadToken> tokens;
+    std::vector<ProjectedToken> tokens;
     for (std::int64_t i = 0; i < count; ++i) tokens.push_back({order[i], scores[order[i]]});
     return tokens;
   };
@@ -25,21 +25,21 @@ TokenReading both_ends(std::span<const float> scores, std::int64_t top) {
 }
 
 // `table` (V, C)
-std::vector<TokenReading> read_through(View<const float> table, View<const float> directions,
-                                       std::int64_t top) {
+std::vector<VocabularyProjection> project_through(View<const float> table,
+                                               View<const float> directions, std::int64_t top) {
   Tensor<float> scores(Shape{directions.extent(0), table.extent(0)});
   kernels::linear_forward(directions, {.weight = table}, scores);
-  std::vector<TokenReading> readings;
+  std::vector<VocabularyProjection> projections;
   for (std::int64_t row = 0; row < directions.extent(0); ++row) {
-    readings.push_back(both_ends(scores.view()[row].span(), top));
+    projections.push_back(both_ends(scores.view()[row].span(), top));
   }
-  return readings;
+  return projections;
 }
 
 }  // namespace
 
-std::vector<TokenReading> read_written(const Gpt& gpt, View<const float> directions,
-                                       std::int64_t top) {
+std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const float> directions,
+                                                    std::int64_t top) {
   const View<const float> gain = gpt.parameters().final_norm().gain;
   Tensor<float> normed(directions.shape());
   for (std::int64_t row = 0; row < directions.extent(0); ++row) {
@@ -50,12 +50,13 @@ std::vector<TokenReading> read_written(const Gpt& gpt, View<const float> directi
       normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
     }
   }
-  return read_through(gpt.parameters().head().weight, normed, top);
+  return project_through(gpt.parameters().head().weight, normed, top);
 }
 
-std::vector<TokenReading> read_embedded(const Gpt& gpt, View<const float> directions,
-                                        std::int64_t top) {
-  return read_through(gpt.parameters().token_embedding(), directions, top);
+std::vector<VocabularyProjection> project_to_embeddings(const Gpt& gpt,
+                                                        View<const float> directions,
+                                                        std::int64_t top) {
+  return project_through(gpt.parameters().token_embedding(), directions, top);
 }
 
 }  // namespace heed

@@ -21,7 +21,7 @@ void require_gradients_past(const Editor* editor, const GptConfig& config,
                             const std::function<bool(const Site&)>& wanted);
 
 // Reads `tokens` as one sequence and returns what the pass left: final_norm() is (T, C).
-GptActivations read_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
-                         Keep keep = Keep::one_block);
+GptActivations run_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
+                        Keep keep = Keep::one_block);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
 // Keys and values as bf16 and int8: what rounding costs, and attention over what is left.
-#include "kernels/short_memory.h"
+#include "kernels/quantised_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace heed::kernels {
 namespace {
 
-constexpr CacheType short_types[] = {CacheType::bf16, CacheType::int8};
+constexpr CacheType quantised_types[] = {CacheType::bf16, CacheType::int8};
 
 // Rows in memory as a cache lays them out: (B, H, capacity, bytes) with some room behind.
 struct Stored {
@@ -37,15 +37,15 @@ struct Stored {
             {extents[0], extents[1], extents[2], from.extent(3)},
             {from.stride(0), from.stride(2), from.stride(1), from.stride(3)}};
   }
-  MutableShortRows writable() {
+  MutableQuantisedRows writable() {
     return {type, positions_first(rows.view()), positions_first(scales.view())};
   }
-  ConstShortRows view() const {
+  ConstQuantisedRows view() const {
     return {type, positions_first(rows.view()), positions_first(scales.view())};
   }
   Tensor<float> restored() const {
     Tensor<float> values(extents);
-    restore_rows(view(), values);
+    dequantise_rows(view(), values);
     return values;
   }
 
@@ -57,11 +57,11 @@ struct Stored {
 
 Stored store(CacheType type, const Tensor<float>& values) {
   Stored stored(type, values.shape());
-  shorten_rows(values, stored.writable());
+  quantise_rows(values, stored.writable());
   return stored;
 }
 
-TEST(ShortMemory, RowsAreRoundedToNearest) {
+TEST(QuantisedCache, RowsAreRoundedToNearest) {
   for (const std::int64_t size : {1, 3, 8, 16, 33, 64, 80, 259}) {
     const Shape shape{2, 5, 3, size};
     const Twin values = random_twin(shape, 1, 3.0);
@@ -89,14 +89,14 @@ TEST(ShortMemory, RowsAreRoundedToNearest) {
   }
 }
 
-TEST(ShortMemory, ZerosStayZeroAndNotANumberComesThrough) {
+TEST(QuantisedCache, ZerosStayZeroAndNotANumberComesThrough) {
   const Shape shape{1, 4, 1, 20};
   Tensor<float> values(shape);
   values[20 + 7] = std::numeric_limits<float>::denorm_min();
   values[40 + 7] = std::numeric_limits<float>::quiet_NaN();
   values[60 + 7] = std::numeric_limits<float>::infinity();
   on_every_instruction_set([&] {
-    for (const CacheType type : short_types) {
+    for (const CacheType type : quantised_types) {
       const Tensor<float> restored = store(type, values).restored();
       for (std::int64_t i = 0; i < 40; ++i) EXPECT_EQ(restored[i], 0.0F) << i;
       EXPECT_TRUE(std::isnan(restored[40 + 7]));
@@ -105,7 +105,7 @@ TEST(ShortMemory, ZerosStayZeroAndNotANumberComesThrough) {
   });
 }
 
-TEST(ShortMemory, AttentionMatchesTheReferenceOnTheRestoredMemory) {
+TEST(QuantisedCache, AttentionMatchesTheReferenceOnTheRestoredMemory) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use) || shape.dropout > 0) continue;
     SCOPED_TRACE(shape.name());
@@ -113,7 +113,7 @@ TEST(ShortMemory, AttentionMatchesTheReferenceOnTheRestoredMemory) {
     const Shape memory_shape{shape.batch, shape.memory, shape.heads, shape.head_size};
     const Twin query = random_twin(query_shape, 1);
     const Twin key = random_twin(memory_shape, 2), value = random_twin(memory_shape, 3);
-    for (const CacheType type : short_types) {
+    for (const CacheType type : quantised_types) {
       SCOPED_TRACE(cache_type_name(type));
       const Stored keys = store(type, key.single), values = store(type, value.single);
       const Tensor<float> restored_keys = keys.restored(), restored_values = values.restored();
@@ -140,12 +140,12 @@ TEST(ShortMemory, AttentionMatchesTheReferenceOnTheRestoredMemory) {
   }
 }
 
-TEST(ShortMemory, AttentionDoesNotSwallowNotANumber) {
+TEST(QuantisedCache, AttentionDoesNotSwallowNotANumber) {
   const Shape shape{1, 9, 1, 16};
   Twin key = random_twin(shape, 2);
   const Twin value = random_twin(shape, 3), query = random_twin({1, 2, 1, 16}, 4);
   key.single[8 * 16 + 3] = NAN;  // seen by the last query alone
-  for (const CacheType type : short_types) {
+  for (const CacheType type : quantised_types) {
     const Stored keys = store(type, key.single), values = store(type, value.single);
     Tensor<float> out(query.single.shape()), log_sum_exp(Shape{1, 1, 2});
     on_every_instruction_set([&] {
@@ -157,7 +157,7 @@ TEST(ShortMemory, AttentionDoesNotSwallowNotANumber) {
   }
 }
 
-TEST(ShortMemory, SizesAreCountedAndNamesAreKnown) {
+TEST(QuantisedCache, SizesAreCountedAndNamesAreKnown) {
   EXPECT_EQ(cache_row_bytes_with_scale(CacheType::f32, 64), 256);
   EXPECT_EQ(cache_row_bytes_with_scale(CacheType::bf16, 64), 128);
   EXPECT_EQ(cache_row_bytes_with_scale(CacheType::int8, 64), 68);
@@ -168,23 +168,23 @@ TEST(ShortMemory, SizesAreCountedAndNamesAreKnown) {
       ErrorCode::invalid_argument, [] { parse_cache_type("int4"); }, "no cache type 'int4'");
 }
 
-TEST(ShortMemory, WrongOperandsAreNamed) {
+TEST(QuantisedCache, WrongOperandsAreNamed) {
   const Twin query = random_twin({1, 2, 2, 8}, 1), key = random_twin({1, 5, 2, 8}, 2);
   const Stored keys = store(CacheType::int8, key.single);
   const Stored others = store(CacheType::bf16, key.single);
   Tensor<float> out(query.single.shape()), log_sum_exp(Shape{1, 2, 2});
-  const auto refuse = [&](const ShortMemoryAttention& input, const char* part) {
+  const auto refuse = [&](const QuantisedCacheAttention& input, const char* part) {
     testing::expect_error(
         ErrorCode::invalid_argument, [&] { attention_forward(input, out, log_sum_exp); }, part);
   };
   refuse({query.single, keys.view(), others.view()}, "keys of int8 and values of bf16");
-  ConstShortRows cut = keys.view();
+  ConstQuantisedRows cut = keys.view();
   cut.rows = cut.rows.slice(1, 0, 1);
   refuse({query.single, cut, keys.view()}, "key");
-  ConstShortRows unscaled = keys.view();
+  ConstQuantisedRows unscaled = keys.view();
   unscaled.scales = {};
   refuse({query.single, keys.view(), unscaled}, "value");
-  ConstShortRows whole = keys.view();
+  ConstQuantisedRows whole = keys.view();
   whole.type = CacheType::f32;
   refuse({query.single, whole, keys.view()}, "not a short memory");
 }
