@@ -7,7 +7,8 @@ fuzz_seconds ?= 60
 # only runs one of them again.
 sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|server|cli)$$
 
-.PHONY: run test page-test build bench fuzz sanitize sanitize-threads format format-check lint layers install-deps install-test-deps
+.PHONY: run test page-test build bench build-sanitized fuzz sanitize sanitize-threads format \
+  format-check lint layers package install-deps install-test-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -29,9 +30,12 @@ page-test: install-test-deps
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e
 
-sanitize: install-test-deps
+# One build for the tests and the fuzzers.
+build-sanitized: install-test-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs)
+
+sanitize: build-sanitized
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
 	  ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
 
@@ -49,13 +53,11 @@ bench: install-test-deps
 	cmake --build --preset release -j $(jobs)
 	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
 
-fuzz: install-test-deps
-	cmake --preset fuzz $(cmake_flags)
-	cmake --build --preset fuzz --target fuzzers -j $(jobs)
-	for program in build/fuzz/bin/*_fuzz; do \
+fuzz: build-sanitized
+	for program in build/asan/bin/*_fuzz; do \
 	  echo "$$program"; \
 	  OMP_NUM_THREADS=1 "$$program" -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
-	    -artifact_prefix=build/fuzz/ || exit 1; \
+	    -artifact_prefix=build/asan/ || exit 1; \
 	done
 
 sources = $(shell git ls-files '*.cc' '*.h')
@@ -71,11 +73,17 @@ layers:
 	/usr/bin/python3 scripts/check_layers.py
 	/usr/bin/python3 -m unittest discover -s tests/scripts -p '*_test.py'
 
-# Clang reads the commands of the fuzzers' configuration, which is made for it.
+# All of src/, for one instruction set. lint_sources='src/server/gate.cc …' names less.
 lint: install-test-deps format-check layers
-	cmake -S . -B build/lint -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=clang++ \
-	  -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHEED_BUILD_FUZZERS=ON -DHEED_BUILD_TESTS=OFF
+	cmake --preset lint
+	cmake --build --preset lint --target heed_precompiled
 	printf '%s\n' $(lint_sources) | xargs -P $(jobs) -n 4 clang-tidy -p build/lint --quiet
+
+# A .deb and a tarball, in build/release/packages.
+package: install-deps
+	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build --preset release --target heed -j $(jobs)
+	cpack --config build/release/CPackConfig.cmake
 
 install-deps:
 	scripts/install-deps.sh

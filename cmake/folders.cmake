@@ -1,4 +1,30 @@
-# A folder of src/ is a static library; its sources are all its .cc files.
+# A folder of src/ is a static library; its sources are all its .cc files but main.cc.
+
+# The headers that most sources include are parsed once, for all targets that share a compiler's
+# flags. Kernels do without: Highway compiles each of them once for every instruction set.
+option(HEED_PRECOMPILE_HEADERS "Parse the most common headers once" ON)
+
+# `target` shares the precompiled `header` of the targets named so before.
+function(heed_precompile target name header)
+  if(NOT HEED_PRECOMPILE_HEADERS)
+    return()
+  endif()
+  if(NOT TARGET ${name})
+    file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "")
+    add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
+    target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json
+      OpenMP::OpenMP_CXX ${ARGN})
+    heed_options(${name})
+    target_precompile_headers(${name} PRIVATE ${header})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${name})
+  target_compile_options(${target} PRIVATE -fPIC)  # as it was precompiled; programs have -fPIE
+endfunction()
+
+# A face, or a test: what it computes takes no time, so it is compiled quickly instead of well.
+function(heed_optimise_little target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
 
 function(heed_options target)
   target_include_directories(${target} PUBLIC
@@ -18,6 +44,7 @@ endfunction()
 
 function(heed_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(NOT sources)
     add_library(heed_${name} INTERFACE)
     string(REPLACE "PUBLIC" "INTERFACE" links "${ARGN}")
@@ -28,14 +55,7 @@ function(heed_folder name)
   add_library(heed_${name} STATIC ${sources})
   target_link_libraries(heed_${name} ${ARGN})
   heed_options(heed_${name})
-endfunction()
-
-function(heed_program folder program)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
-  if(NOT sources)
-    return()
+  if(NOT name STREQUAL "kernels")
+    heed_precompile(heed_${name} heed_precompiled ${PROJECT_SOURCE_DIR}/src/base/precompiled.h)
   endif()
-  add_executable(${program} ${sources})
-  target_link_libraries(${program} ${ARGN})
-  heed_options(${program})
 endfunction()

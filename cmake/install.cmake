@@ -28,20 +28,28 @@ heed_collect_libraries(heed_engine heed_installed_libraries)
 set_target_properties(heed_engine PROPERTIES EXPORT_NAME heed)
 
 set(heed_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
+# Components: the program; what programs are compiled with; and, for a package that is to run where
+# nothing is installed, the shared libraries that the program needs, beside it.
+set(heed_library_folder lib/heed)
 install(TARGETS ${heed_installed_libraries} EXPORT heedTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${heed_package_folder})
-install(DIRECTORY include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-if(TARGET heed)
-  install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${heed_package_folder}
+  COMPONENT development)
+install(DIRECTORY include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.h")
+set_target_properties(heed PROPERTIES INSTALL_RPATH "$ORIGIN/../${heed_library_folder}")
+install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(CODE "set(program \"$<TARGET_FILE:heed>\")\nset(folder ${heed_library_folder})"
+  COMPONENT libraries EXCLUDE_FROM_ALL)
+install(SCRIPT cmake/install_libraries.cmake COMPONENT libraries EXCLUDE_FROM_ALL)
 
 configure_package_config_file(cmake/heedConfig.cmake.in ${CMAKE_BINARY_DIR}/heedConfig.cmake
   INSTALL_DESTINATION ${heed_package_folder})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/heedConfig.cmake ${CMAKE_BINARY_DIR}/heedConfigVersion.cmake
-  DESTINATION ${heed_package_folder})
+  DESTINATION ${heed_package_folder} COMPONENT development)
 
 if(HEED_BUILD_TESTS)
   add_test(NAME install COMMAND ${PROJECT_SOURCE_DIR}/tests/install/install_test.sh

@@ -1,8 +1,8 @@
 // What all commands share: how one is made, the options that every one takes, and how text and
 // models are asked for.
 //
-//   void add_greet_command(CLI::App& app) {
-//     CLI::App* command = add_command(app, "greet", "Say hello");
+//   void add_greet_command(Command app) {
+//     Command command = add_command(app, "greet", "Say hello");
 //     auto options = std::make_shared<GreetOptions>();
 //     command->add_option("--name", options->name, "Whom to greet")->capture_default_str();
 //     command->callback([options] { greet(*options); });
@@ -12,17 +12,17 @@
 // and an exit status.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
+
+#include "cli/arguments.h"
 
 namespace heed::cli {
 
 // A subcommand of `parent` with --help, -t/--threads and --color.
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description);
+Command add_command(Command parent, const std::string& name, const std::string& description);
 
 // --json, for commands that report.
-void add_json_option(CLI::App& command, bool& json);
+void add_json_option(Command command, bool& json);
 
 // What to do for a user whose command lacks something, and the exit status that goes with it.
 [[noreturn]] void fail_usage(const std::string& message);

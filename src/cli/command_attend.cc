@@ -122,8 +122,8 @@ void attend(const AttendOptions& options) {
 
 }  // namespace
 
-void add_attend_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "attend", "Show attention: all heads, one head, one word");
+void add_attend_command(Command app) {
+  Command command = add_command(app, "attend", "Show attention: all heads, one head, one word");
   auto options = std::make_shared<AttendOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);

@@ -63,16 +63,16 @@ struct Suite {
 };
 
 // --config, -m, --dtype, --batch, --context and --cache-type, of suites about models.
-void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& options) {
-  CLI::Option* config = command
-                            .add_option("--config", options.configs,
-                                        "Shape of a model of random weights: a preset (see `heed "
-                                        "params`), a config.json or a model directory; several "
-                                        "with commas between")
-                            ->delimiter(',')
-                            ->allow_extra_args(false)
-                            ->default_str("gpt2")
-                            ->type_name("NAME|FILE|DIR");
+void add_shape_options(Command command, const Suite& suite, BenchOptions& options) {
+  Option config = command
+                      .add_option("--config", options.configs,
+                                  "Shape of a model of random weights: a preset (see `heed "
+                                  "params`), a config.json or a model directory; several "
+                                  "with commas between")
+                      ->delimiter(',')
+                      ->allow_extra_args(false)
+                      ->default_str("gpt2")
+                      ->type_name("NAME|FILE|DIR");
   command
       .add_option("-m,--model", options.benchmark.model,
                   "A model with its own weights: a directory or \"starter\"")
@@ -93,9 +93,9 @@ void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& opti
   }
 }
 
-void add_suite(CLI::App& parent, const Suite& suite) {
+void add_suite(Command parent, const Suite& suite) {
   const std::string name(benchmark_suite_name(suite.suite));
-  CLI::App* command = add_command(parent, name, suite.description);
+  Command command = add_command(parent, name, suite.description);
   auto options = std::make_shared<BenchOptions>();
   options->benchmark.suite = suite.suite;
   if (*suite.context != '\0') add_shape_options(*command, suite, *options);
@@ -136,8 +136,8 @@ void add_suite(CLI::App& parent, const Suite& suite) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "bench", "Measure this machine and this build");
+void add_bench_command(Command app) {
+  Command command = add_command(app, "bench", "Measure this machine and this build");
   command->require_subcommand(1);
   command->footer("docs/performance.md says what is measured, and how operations are counted.");
   constexpr Suite suites[] = {

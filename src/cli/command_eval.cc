@@ -133,8 +133,8 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
 
 }  // namespace
 
-void add_eval_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "eval", "Measure how well a model predicts a text");
+void add_eval_command(Command app) {
+  Command command = add_command(app, "eval", "Measure how well a model predicts a text");
   auto options = std::make_shared<EvalOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);

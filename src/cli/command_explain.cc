@@ -345,9 +345,9 @@ void explain_neuron(const ExplainOptions& options) {
 }
 
 // What the three have in common.
-CLI::App* add_part(CLI::App& parent, const std::string& name, const std::string& description,
-                   ExplainOptions& options, const std::string& top) {
-  CLI::App* command = add_command(parent, name, description);
+Command add_part(Command parent, const std::string& name, const std::string& description,
+                 ExplainOptions& options, const std::string& top) {
+  Command command = add_command(parent, name, description);
   add_model_option(*command, options.model);
   command->add_option("--top", options.top, top)
       ->check(at_least(1))
@@ -358,28 +358,28 @@ CLI::App* add_part(CLI::App& parent, const std::string& name, const std::string&
   return command;
 }
 
-void add_raw_weights(CLI::App& command, ExplainOptions& options) {
+void add_raw_weights(Command command, ExplainOptions& options) {
   command.add_flag("--raw-weights", options.raw_weights,
                    "Weights as they are: norms not folded in, means not taken out");
 }
 
-void add_layer(CLI::App& command, ExplainOptions& options) {
+void add_layer(Command command, ExplainOptions& options) {
   command.add_option("--layer", options.layer, "From 0")->required()->type_name("L");
 }
 
 }  // namespace
 
-void add_explain_command(CLI::App& app) {
-  CLI::App* command =
+void add_explain_command(Command app) {
+  Command command =
       add_command(app, "explain", "Read the weights: how heads compose, what heads and neurons do");
   command->require_subcommand(1);
   const auto make = [] { return std::make_shared<ExplainOptions>(); };
 
   auto options = make();
-  CLI::App* part = add_part(*command, "composition", "Which heads read what earlier heads write",
-                            *options, "Pairs to list");
+  Command part = add_part(*command, "composition", "Which heads read what earlier heads write",
+                          *options, "Pairs to list");
   part->add_option("--kind", options->kind, "What is read: query, key or value")
-      ->check(CLI::IsMember({"query", "key", "value"}))
+      ->check(one_of({"query", "key", "value"}))
       ->capture_default_str()
       ->type_name("KIND");
   add_raw_weights(*part, *options);

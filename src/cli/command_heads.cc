@@ -338,8 +338,8 @@ void heads(HeadsOptions& options) {
 
 }  // namespace
 
-void add_heads_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "heads", "What every attention head does, in numbers");
+void add_heads_command(Command app) {
+  Command command = add_command(app, "heads", "What every attention head does, in numbers");
   auto options = std::make_shared<HeadsOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
@@ -354,17 +354,17 @@ void add_heads_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME");
-  CLI::Option* detect =
+  Option detect =
       command
           ->add_option("--detect", options->detect,
                        "Also how well heads fit a pattern: previous, duplicate or induction")
-          ->check(CLI::IsMember({"previous", "duplicate", "induction"}))
+          ->check(one_of({"previous", "duplicate", "induction"}))
           ->type_name("PATTERN");
   command
       ->add_option("--measure", options->measure,
                    "Of that fit: mul, the share of the weight in the pattern, or abs, 1 less the "
                    "mean distance from it")
-      ->check(CLI::IsMember({"mul", "abs"}))
+      ->check(one_of({"mul", "abs"}))
       ->needs(detect)
       ->capture_default_str()
       ->type_name("MEASURE");

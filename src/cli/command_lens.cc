@@ -55,7 +55,7 @@ void check_options(const LensCommandOptions& options) {
 }
 
 // Options that say more of a view than the one asked for has would go unheard.
-void check_view(const CLI::App& command, const LensCommandOptions& options) {
+void check_view(const Command command, const LensCommandOptions& options) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
   const bool takes_apart = options.residual || !options.attribute.empty();
   for (const char* option : {"--by", "--position"}) {
@@ -180,8 +180,8 @@ std::string ExplainedText::changes_line(const Ink& ink) const {
   return changes.empty() ? "" : ink.quiet("  changed: " + printable(changes) + "\n");
 }
 
-void add_lens_command(CLI::App& app) {
-  CLI::App* command =
+void add_lens_command(Command app) {
+  Command command =
       add_command(app, "lens", "Show what each layer would predict, and what made a prediction");
   auto options = std::make_shared<LensCommandOptions>();
   add_model_option(*command, options->model);
@@ -206,7 +206,7 @@ void add_lens_command(CLI::App& app) {
       ->add_option("--by", options->by,
                    "With --attribute: component, head, neuron, source (what each head reads where) "
                    "or input (integrated gradients)")
-      ->check(CLI::IsMember({"component", "head", "neuron", "source", "input"}))
+      ->check(one_of({"component", "head", "neuron", "source", "input"}))
       ->capture_default_str()
       ->type_name("PART");
   command

@@ -162,8 +162,8 @@ void check_model(const CheckOptions& options) {
   if (causality) print_causality(*causality);
 }
 
-void add_check_command(CLI::App& parent) {
-  CLI::App* command = add_command(parent, "check", "Measure a model against the stories' truth");
+void add_check_command(Command parent) {
+  Command command = add_command(parent, "check", "Measure a model against the stories' truth");
   auto options = std::make_shared<CheckOptions>();
   add_model_option(*command, options->model);
   command->add_option("-n,--stories", options->check.stories, "Stories to read")
@@ -181,8 +181,8 @@ void add_check_command(CLI::App& parent) {
 
 }  // namespace
 
-void add_microworld_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "microworld", "Write the embedded corpus, with its truth");
+void add_microworld_command(Command app) {
+  Command command = add_command(app, "microworld", "Write the embedded corpus, with its truth");
   auto options = std::make_shared<WriteOptions>();
   command->add_option("-n,--stories", options->stories, "Stories to write")
       ->capture_default_str()

@@ -131,8 +131,8 @@ void params(const ParamsOptions& options) {
 
 }  // namespace
 
-void add_params_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "params", "Count parameters, memory and operations");
+void add_params_command(Command app) {
+  Command command = add_command(app, "params", "Count parameters, memory and operations");
   auto options = std::make_shared<ParamsOptions>();
   command
       ->add_option("config", options->model,

@@ -277,8 +277,8 @@ void patch(const PatchOptions& options) {
 
 }  // namespace
 
-void add_patch_command(CLI::App& app) {
-  CLI::App* command =
+void add_patch_command(Command app) {
+  Command command =
       add_command(app, "patch", "Put parts of one prompt's pass into another's, cell by cell");
   auto options = std::make_shared<PatchOptions>();
   add_model_option(*command, options->model);
@@ -305,7 +305,7 @@ void add_patch_command(CLI::App& app) {
       ->add_option("--method", options->method,
                    "exact, or attribution: every cell estimated from gradients, to first order, in "
                    "the time of a few passes")
-      ->check(CLI::IsMember({"exact", "attribution"}))
+      ->check(one_of({"exact", "attribution"}))
       ->capture_default_str()
       ->type_name("METHOD");
   add("--head", options->head, "HEAD", "Whose edges an edge grid patches, such as L2H3");

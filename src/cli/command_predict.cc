@@ -248,8 +248,8 @@ void predict(const PredictOptions& options) {
 
 }  // namespace
 
-void add_predict_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "predict", "Show the next token's table");
+void add_predict_command(Command app) {
+  Command command = add_command(app, "predict", "Show the next token's table");
   auto options = std::make_shared<PredictOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);

@@ -85,8 +85,8 @@ void tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-void add_tokenize_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "tokenize", "Turn text into token ids, or back");
+void add_tokenize_command(Command app) {
+  Command command = add_command(app, "tokenize", "Turn text into token ids, or back");
   auto options = std::make_shared<TokenizeOptions>();
   command->add_option("text", options->words, "The text; without it, what comes through a pipe")
       ->type_name("TEXT");

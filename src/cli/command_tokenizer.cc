@@ -49,10 +49,10 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
 
 }  // namespace
 
-void add_tokenizer_command(CLI::App& app) {
-  CLI::App* group = app.add_subcommand("tokenizer", "Make tokenizers");
+void add_tokenizer_command(Command app) {
+  Command group = app.add_subcommand("tokenizer", "Make tokenizers");
   group->require_subcommand(1);
-  CLI::App* command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
+  Command command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
   auto options = std::make_shared<TokenizerTrainOptions>();
   command->add_option("--data", options->data, "Text files to learn from")
       ->required()

@@ -216,8 +216,8 @@ void tour(TourOptions options) {
 
 }  // namespace
 
-void add_tour_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "tour", "See a model at work on one sentence");
+void add_tour_command(Command app) {
+  Command command = add_command(app, "tour", "See a model at work on one sentence");
   auto options = std::make_shared<TourOptions>();
   add_model_option(*command, options->model);
   command->add_option("text", options->text.words, "A sentence of your own")->type_name("TEXT");

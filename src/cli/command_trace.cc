@@ -152,8 +152,8 @@ void trace_text(const TraceOptions& options) {
 
 }  // namespace
 
-void add_trace_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "trace", "Take out any numbers on the way through a model");
+void add_trace_command(Command app) {
+  Command command = add_command(app, "trace", "Take out any numbers on the way through a model");
   auto options = std::make_shared<TraceOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);

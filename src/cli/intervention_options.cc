@@ -136,7 +136,7 @@ std::string InterventionOptions::summary() const {
   return text;
 }
 
-void add_intervention_options(CLI::App& command, InterventionOptions& options) {
+void add_intervention_options(Command command, InterventionOptions& options) {
   const auto add = [&command](const char* name, std::vector<std::string>& texts, const char* type,
                               const char* description) {
     command.add_option(name, texts, description)

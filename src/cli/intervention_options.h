@@ -1,13 +1,12 @@
 // The options by which a command changes the passes that it runs, the same for every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "engine/loaded_model.h"
 #include "microscope/intervene/intervention.h"
 
@@ -36,7 +35,7 @@ struct InterventionOptions {
   std::string summary() const;
 };
 
-void add_intervention_options(CLI::App& command, InterventionOptions& options);
+void add_intervention_options(Command command, InterventionOptions& options);
 
 // What they ask for, first changing positions from `first_position` on; null when they ask for
 // nothing. Throws what EditedModel throws, and Error{invalid_argument} for

@@ -1,6 +1,7 @@
 // The command line. A face: it asks, shows and reports; what it shows is computed elsewhere.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <exception>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
@@ -37,7 +39,7 @@ void say(const std::string& message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-void add_all_commands(CLI::App& app) {
+void add_all_commands(Command app) {
   add_tour_command(app);
   add_train_command(app);
   add_generate_command(app);
@@ -147,7 +149,7 @@ int main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "Show this help and exit");
   app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
-  add_all_commands(app);
+  add_all_commands(Command(&app));
   app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
   return parse_and_run(app, argc, argv);
 }

@@ -12,7 +12,7 @@
 
 namespace heed::cli {
 
-void add_model_option(CLI::App& command, std::string& model) {
+void add_model_option(Command command, std::string& model) {
   command
       .add_option("-m,--model", model,
                   "Model directory, its .safetensors file, or the built-in model \"starter\"")
@@ -20,7 +20,7 @@ void add_model_option(CLI::App& command, std::string& model) {
       ->type_name("DIR|FILE");
 }
 
-void add_dtype_option(CLI::App& command, std::string& dtype) {
+void add_dtype_option(Command command, std::string& dtype) {
   command
       .add_option("--dtype", dtype,
                   "What weights are shortened to when the model is loaded: f32 (not at all), bf16, "
@@ -28,7 +28,7 @@ void add_dtype_option(CLI::App& command, std::string& dtype) {
       ->type_name("DTYPE");
 }
 
-void add_cache_type_option(CLI::App& command, std::string& cache_type) {
+void add_cache_type_option(Command command, std::string& cache_type) {
   command
       .add_option("--cache-type", cache_type,
                   "What keys and values of tokens read are held as: f32, bf16 or int8")
@@ -50,7 +50,7 @@ LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
   return loaded;
 }
 
-void add_text_options(CLI::App& command, TextOptions& options) {
+void add_text_options(Command command, TextOptions& options) {
   command.add_option("text", options.words, "The text; without it, what comes through a pipe")
       ->type_name("TEXT");
   command.add_option("--tokens", options.tokens, "Token ids instead of a text, such as 5,17,4")

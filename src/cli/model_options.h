@@ -1,25 +1,24 @@
 // How commands ask for a model and for a text.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "engine/loaded_model.h"
 
 namespace heed::cli {
 
 // -m/--model.
-void add_model_option(CLI::App& command, std::string& model);
+void add_model_option(Command command, std::string& model);
 
 // --dtype: what the model's matrices are shortened to while it runs; empty: as they are stored.
-void add_dtype_option(CLI::App& command, std::string& dtype);
+void add_dtype_option(Command command, std::string& dtype);
 
 // --cache-type: what keys and values of the positions read are held as.
-void add_cache_type_option(CLI::App& command, std::string& cache_type);
+void add_cache_type_option(Command command, std::string& cache_type);
 
 // The model, its matrices prepared; empty: as they are stored, and f32 of a shortened model gives
 // what its matrices stand for. Throws Error{invalid_argument} for an unknown dtype,
@@ -32,7 +31,7 @@ struct TextOptions {
   std::vector<std::string> words;
   std::string tokens;
 };
-void add_text_options(CLI::App& command, TextOptions& options);
+void add_text_options(Command command, TextOptions& options);
 
 // The ids of the text asked for. One newline at the end of a piped text is left out: `echo` put it
 // there. Throws Error{invalid_argument} for no text, an empty one, ids that are none,

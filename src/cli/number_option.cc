@@ -20,19 +20,19 @@ std::optional<Number> number_of(const std::string& text) {
   return value;
 }
 
-CLI::Validator seconds(bool (*holds)(double), const char* expected) {
+Check seconds(bool (*holds)(double), const char* expected) {
   const auto problem = [holds, expected](const std::string& text) {
     const std::optional<double> value = number_of<double>(text);
     return value && std::isfinite(*value) && holds(*value)
                ? std::string()
                : fmt::format("takes a number of seconds, {}, not '{}'", expected, text);
   };
-  return CLI::Validator(problem, "");
+  return problem;
 }
 
 }  // namespace
 
-CLI::Validator between(std::uint64_t least, std::uint64_t most) {
+Check between(std::uint64_t least, std::uint64_t most) {
   const auto problem = [least, most](const std::string& text) {
     const std::optional<std::uint64_t> value = number_of<std::uint64_t>(text);
     if (value && *value >= least && *value <= most) return std::string();
@@ -41,14 +41,14 @@ CLI::Validator between(std::uint64_t least, std::uint64_t most) {
         has_end ? fmt::format("from {} to {}", least, most) : fmt::format("of at least {}", least);
     return fmt::format("takes a whole number {}, not '{}'", range, text);
   };
-  return CLI::Validator(problem, "");
+  return problem;
 }
 
-CLI::Validator seconds_above_zero() {
+Check seconds_above_zero() {
   return seconds([](double value) { return value > 0; }, "more than 0");
 }
 
-CLI::Validator seconds_from_zero() {
+Check seconds_from_zero() {
   return seconds([](double value) { return value >= 0; }, "0 or more");
 }
 

@@ -11,7 +11,7 @@
 
 namespace heed::cli {
 
-void add_out_option(CLI::App& command, std::string& path) {
+void add_out_option(Command command, std::string& path) {
   command
       .add_option("--out", path,
                   "Also write a figure (.svg, .png, .html) or arrays (.npz, .safetensors, .json, "

@@ -1,20 +1,19 @@
 // --out FILE: what a command shows, as a figure or as arrays.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "engine/loaded_model.h"
 #include "microscope/figures/figure.h"
 #include "microscope/files/array_files.h"
 
 namespace heed::cli {
 
-void add_out_option(CLI::App& command, std::string& path);
+void add_out_option(Command command, std::string& path);
 
 // Before the work starts. Throws Error{invalid_argument} for an extension that says no format.
 void check_out(const std::string& path);
