@@ -50,7 +50,7 @@ std::vector<TokenReading> read_written(const Gpt& gpt, View<const float> directi
       normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
     }
   }
-  return read_through(gpt.parameters().head().weight, normed, top);
+  return read_through(gpt.parameters().unembedding().weight, normed, top);
 }
 
 std::vector<TokenReading> read_embedded(const Gpt& gpt, View<const float> directions,

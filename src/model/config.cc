@@ -172,14 +172,14 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
   config.embedding_dropout = fields.number_or("embd_pdrop", 0.1F);
   config.attention_dropout = fields.number_or("attn_pdrop", 0.1F);
   config.residual_dropout = fields.number_or("resid_pdrop", 0.1F);
-  config.tied_head = fields.boolean_or("tie_word_embeddings", true);
+  config.tied_unembedding = fields.boolean_or("tie_word_embeddings", true);
   config.end_of_text = fields.integer_or("eos_token_id", -1);
   // Small published vocabularies keep GPT-2's default of 50256 although they have no such token.
   if (config.end_of_text >= config.vocabulary_size) config.end_of_text = -1;
 
   const Fields own(fields.has("heed") ? document["heed"] : Json::object(), source + ": heed");
   config.has_bias = own.boolean_or("bias", true);
-  config.head_bias = own.boolean_or("head_bias", false);
+  config.unembedding_bias = own.boolean_or("head_bias", false);
   if (own.has("head_size")) {
     config.head_size = own.integer("head_size");
   } else {
@@ -211,7 +211,7 @@ OrderedJson gpt_config_to_json(const GptConfig& config) {
   json["attn_pdrop"] = decimal(config.attention_dropout);
   json["resid_pdrop"] = decimal(config.residual_dropout);
   json["scale_attn_weights"] = true;
-  json["tie_word_embeddings"] = config.tied_head;
+  json["tie_word_embeddings"] = config.tied_unembedding;
   json["torch_dtype"] = "float32";
   if (config.end_of_text >= 0) {
     json["bos_token_id"] = config.end_of_text;
@@ -222,7 +222,7 @@ OrderedJson gpt_config_to_json(const GptConfig& config) {
   }
   OrderedJson own = OrderedJson::object();
   if (!config.has_bias) own["bias"] = false;  // zero biases are written all the same
-  if (config.head_bias) own["head_bias"] = true;
+  if (config.unembedding_bias) own["head_bias"] = true;
   if (config.attention_width() != config.channels) own["head_size"] = config.head_size;
   if (!own.empty()) json["heed"] = own;
   return json;

@@ -24,8 +24,8 @@ struct GptConfig {
   float norm_epsilon = 1e-5F;
   float initial_deviation = 0.02F;  // of the weights before training
   bool has_bias = true;             // in linear layers and norms
-  bool tied_head = true;            // the vocabulary projection is the token embedding itself
-  bool head_bias = false;           // the vocabulary projection adds a number to each logit
+  bool tied_unembedding = true;     // the vocabulary projection is the token embedding itself
+  bool unembedding_bias = false;    // the vocabulary projection adds a number to each logit
   float embedding_dropout = 0.0F;   // after token + position embedding
   float attention_dropout = 0.0F;   // on the attention pattern
   float residual_dropout = 0.0F;    // on what attention and feed-forward add to the stream

@@ -17,7 +17,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view prefix = "transformer.";
-constexpr std::string_view head_name = "lm_head.weight";
+constexpr std::string_view unembedding_name = "lm_head.weight";
 
 using kernels::WeightFormat;
 
@@ -33,7 +33,7 @@ bool is_transposed(std::string_view name) {
 
 // Whether a parameter is shortened on its way into a file: what products read, but for a token
 // table that is the head too. Of a table a token reads one row, and gets it as it is.
-bool is_shortened(std::string_view name) { return is_transposed(name) || name == head_name; }
+bool is_shortened(std::string_view name) { return is_transposed(name) || name == unembedding_name; }
 
 // Buffers of the causal mask, which older files carry along.
 bool is_mask(std::string_view name) {
@@ -92,16 +92,16 @@ void read_parameter(const TensorSource& source, const std::string& name, View<fl
 }
 
 // A tied model may carry a copy of its embedding as the head; a different head is a contradiction.
-void check_tied_head(const TensorSource& source, const GptParameters& parameters) {
-  const TensorEntry* entry = find_tensor(source, std::string(head_name));
+void check_tied_unembedding(const TensorSource& source, const GptParameters& parameters) {
+  const TensorEntry* entry = find_tensor(source, std::string(unembedding_name));
   if (entry == nullptr) return;
   const View<const float> embedding = parameters.token_embedding();
-  Tensor<float> head(embedding.shape());
+  Tensor<float> unembedding(embedding.shape());
   require(entry->shape == embedding.shape(), ErrorCode::corrupt_data,
           "{}: '{}' has shape {}, but config.json asks for {}", source.source(), entry->name,
           entry->shape.text(), embedding.shape().text());
-  read_as_f32(*entry, head);
-  require(std::ranges::equal(head.span(), embedding.span()), ErrorCode::corrupt_data,
+  read_as_f32(*entry, unembedding);
+  require(std::ranges::equal(unembedding.span(), embedding.span()), ErrorCode::corrupt_data,
           "{}: '{}' differs from wte.weight although config.json ties them (tie_word_embeddings)",
           source.source(), entry->name);
 }
@@ -133,7 +133,7 @@ std::string_view parameter_of(const Described& described, std::string_view name)
       continue;
     }
     const std::string_view parameter = name.substr(0, name.size() - length);
-    const bool tied = parameter == head_name && described.config.tied_head;
+    const bool tied = parameter == unembedding_name && described.config.tied_unembedding;
     if (is_shortened(parameter) && !tied) return parameter;
   }
   return name;
@@ -144,7 +144,7 @@ void check_nothing_left_over(const TensorSource& source, const Described& descri
   const ArenaLayout expected = gpt_layout(config_of_file(config));
   for (const TensorEntry* entry : source.tensors()) {
     const std::string_view name = parameter_of(described, without_prefix(entry->name));
-    require(expected.find(name) != nullptr || name == head_name || is_mask(name),
+    require(expected.find(name) != nullptr || name == unembedding_name || is_mask(name),
             ErrorCode::corrupt_data,
             "{}: holds the tensor '{}', which a model of config.json's shape ({} layers) has not",
             source.source(), entry->name, config.layers);
@@ -181,7 +181,7 @@ Gpt build_gpt(const Described& described, const TensorSource& source) {
     }
   }
   check_absent_biases(source, described.config);
-  if (described.config.tied_head) check_tied_head(source, gpt.parameters());
+  if (described.config.tied_unembedding) check_tied_unembedding(source, gpt.parameters());
   gpt.parameters().prepare(described.format);
   return gpt;
 }

@@ -24,10 +24,10 @@ ParameterCount count_parameters(const GptConfig& config) {
   const std::int64_t norm = config.has_bias ? 2 * c : c;
   count.norms = (2 * config.layers + 1) * norm;
   count.biases = config.has_bias ? config.layers * (3 * a + c + f + c) : 0;
-  if (config.head_bias) count.biases += config.vocabulary_size;
-  count.head = config.tied_head ? 0 : count.embedding;
+  if (config.unembedding_bias) count.biases += config.vocabulary_size;
+  count.unembedding = config.tied_unembedding ? 0 : count.embedding;
   count.total = count.embedding + count.position + count.attention_total +
-                count.feed_forward_total + count.biases + count.norms + count.head;
+                count.feed_forward_total + count.biases + count.norms + count.unembedding;
   return count;
 }
 

@@ -25,9 +25,9 @@ struct ParameterCount {
   std::int64_t attention_total = 0;     // of all blocks
   std::int64_t feed_forward_block = 0;  // weights, without biases
   std::int64_t feed_forward_total = 0;
-  std::int64_t biases = 0;  // of all linear layers
-  std::int64_t norms = 0;   // gains and biases of all norms
-  std::int64_t head = 0;    // the vocabulary projection: V·C, or 0 when tied to the embedding
+  std::int64_t biases = 0;       // of all linear layers
+  std::int64_t norms = 0;        // gains and biases of all norms
+  std::int64_t unembedding = 0;  // the vocabulary projection: V·C, or 0 when tied to the embedding
   std::int64_t total = 0;
 };
 

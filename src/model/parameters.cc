@@ -71,8 +71,8 @@ ArenaLayout gpt_layout(const GptConfig& config) {
     add_pair(layout, block_name(layer, "mlp.c_proj"), {c, config.feed_forward}, config.has_bias);
   }
   add_pair(layout, "ln_f", {c}, config.has_bias);
-  if (!config.tied_head) layout.add("lm_head.weight", {config.vocabulary_size, c});
-  if (config.head_bias) layout.add("lm_head.bias", {config.vocabulary_size});
+  if (!config.tied_unembedding) layout.add("lm_head.weight", {config.vocabulary_size, c});
+  if (config.unembedding_bias) layout.add("lm_head.bias", {config.vocabulary_size});
   return layout;
 }
 
@@ -88,8 +88,8 @@ GptParameters::GptParameters(const GptConfig& config)
                                                                      norm, linear);
   final_norm_ =
       norm(find_view(arena_, layout_, "ln_f.weight"), find_view(arena_, layout_, "ln_f.bias"));
-  head_.weight = tensor(config.tied_head ? "wte.weight" : "lm_head.weight");
-  head_.bias = find_view(arena_, layout_, "lm_head.bias");
+  unembedding_.weight = tensor(config.tied_unembedding ? "wte.weight" : "lm_head.weight");
+  unembedding_.bias = find_view(arena_, layout_, "lm_head.bias");
 }
 
 void GptParameters::initialize(std::uint64_t seed) {
@@ -169,7 +169,7 @@ std::vector<LinearWeights*> GptParameters::linears() {
   for (BlockParameters& block : blocks_) {
     all.insert(all.end(), {&block.query_key_value, &block.projection, &block.up, &block.down});
   }
-  all.push_back(&head_);
+  all.push_back(&unembedding_);
   return all;
 }
 
@@ -197,10 +197,10 @@ void GptGradients::clear() {
 
 View<float> GptGradients::tensor(std::string_view name) { return tensor_of(arena_, layout_, name); }
 
-View<float> GptGradients::head() {
-  return tensor(config_.tied_head ? "wte.weight" : "lm_head.weight");
+View<float> GptGradients::unembedding() {
+  return tensor(config_.tied_unembedding ? "wte.weight" : "lm_head.weight");
 }
 
-View<float> GptGradients::head_bias() { return find_view(arena_, layout_, "lm_head.bias"); }
+View<float> GptGradients::unembedding_bias() { return find_view(arena_, layout_, "lm_head.bias"); }
 
 }  // namespace heed

@@ -43,7 +43,7 @@ struct BlockGradients {
 //     h.l.attn.c_proj.{weight (C, A), bias (C)}, h.l.ln_2.{weight, bias} (C),
 //     h.l.mlp.c_fc.{weight (F, C), bias (F)}, h.l.mlp.c_proj.{weight (C, F), bias (C)},
 //   ln_f.{weight, bias} (C), lm_head.weight (V, C) when it is not tied, and lm_head.bias (V) when
-//   the head has one.
+//   the unembedding has one.
 // Biases are absent when the config has none.
 ArenaLayout gpt_layout(const GptConfig& config);
 
@@ -63,7 +63,7 @@ class GptParameters {
 
   View<const float> token_embedding() const { return tensor("wte.weight"); }     // (V, C)
   View<const float> position_embedding() const { return tensor("wpe.weight"); }  // (P, C)
-  const LinearWeights& head() const { return head_; }                            // (V, C)
+  const LinearWeights& unembedding() const { return unembedding_; }              // (V, C)
   const BlockParameters& block(std::int64_t layer) const { return blocks_[layer]; }
   const NormWeights& final_norm() const { return final_norm_; }
 
@@ -89,7 +89,7 @@ class GptParameters {
   NormWeights final_norm_;
   std::vector<LinearWeights*> linears();
 
-  LinearWeights head_;
+  LinearWeights unembedding_;
   kernels::WeightFormat prepared_format_ = kernels::WeightFormat::f32;
   std::vector<kernels::PreparedWeight> prepared_;
   std::vector<kernels::PackedWeight> packed_;
@@ -105,8 +105,8 @@ class GptGradients {
   void clear();
   View<float> tensor(std::string_view name);
 
-  View<float> head();
-  View<float> head_bias();  // absent when the head has none
+  View<float> unembedding();
+  View<float> unembedding_bias();  // absent when the unembedding has none
   const BlockGradients& block(std::int64_t layer) const { return blocks_[layer]; }
   const NormWeightGradients& final_norm() const { return final_norm_; }
 

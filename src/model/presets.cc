@@ -62,7 +62,7 @@ std::vector<GptPreset> make_presets() {
   // tied, that all of them are equally likely there pulls their vectors together, and with them
   // goes what copying a name needs.
   GptConfig starter = make_gpt_config(4, 6, 192, 256, 1536);
-  starter.tied_head = false;
+  starter.tied_unembedding = false;
   starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small
   starter.end_of_text = 0;
   presets.push_back({"starter", "the model that ships with heed", starter});

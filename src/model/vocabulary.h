@@ -19,7 +19,7 @@ struct LossSum {
 
 class VocabularyLoss {
  public:
-  using Head = kernels::LinearParameters<float>;
+  using Unembedding = kernels::LinearParameters<float>;
 
   explicit VocabularyLoss(std::int64_t vocabulary_size);
 
@@ -27,20 +27,21 @@ class VocabularyLoss {
   static std::int64_t bytes_needed(std::int64_t vocabulary_size, std::int64_t rows);
 
   // Per-row losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
-  // head (V, C): cross-entropy in nats, 0 for ignored targets.
-  LossSum forward(View<const float> x, const Head& head, View<const std::int32_t> targets,
-                  View<float> losses);
+  // unembedding (V, C): cross-entropy in nats, 0 for ignored targets.
+  LossSum forward(View<const float> x, const Unembedding& unembedding,
+                  View<const std::int32_t> targets, View<float> losses);
 
-  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_head (V, C) and
-  // d_bias (V), absent where the head has none, accumulate.
+  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_unembedding (V, C)
+  // and d_bias (V), absent where the unembedding has none, accumulate.
   struct Backward {
     float scale = 1.0F;
     View<float> d_x;
-    View<float> d_head;
+    View<float> d_unembedding;
     View<float> d_bias{};
   };
-  LossSum forward_backward(View<const float> x, const Head& head, View<const std::int32_t> targets,
-                           View<float> losses, const Backward& backward);
+  LossSum forward_backward(View<const float> x, const Unembedding& unembedding,
+                           View<const std::int32_t> targets, View<float> losses,
+                           const Backward& backward);
 
  private:
   template <class Chunk>

@@ -12,7 +12,7 @@ constexpr std::int64_t positions = 64;  // more than are read without a matrix p
 
 GptConfig config_of(bool tied) {
   GptConfig config = make_gpt_config(2, 4, 36, positions, 70);
-  config.tied_head = tied;
+  config.tied_unembedding = tied;
   return config;
 }
 

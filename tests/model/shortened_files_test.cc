@@ -56,7 +56,7 @@ TEST(ShortenedFiles, ComputeWhatShorteningOnLoadComputes) {
   for (const bool tied : {true, false}) {
     for (const bool bias : {true, false}) {
       GptConfig config = odd_config();
-      config.tied_head = tied;
+      config.tied_unembedding = tied;
       config.has_bias = bias;
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));

@@ -7,7 +7,7 @@
 #include "microscope/capture.h"
 #include "microscope/intervention_text.h"
 #include "microscope/point_names.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 #include "server/fields.h"
 
 namespace heed::server {
