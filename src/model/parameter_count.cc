@@ -40,7 +40,7 @@ ModelCost model_cost(const GptConfig& config) {
   cost.key_value_bytes_per_token = 2 * config.layers * config.attention_width() * f32;
   cost.run_bytes = count.total * f32 + config.context * cost.key_value_bytes_per_token;
   cost.train_bytes = 4 * count.total * f32;
-  // The vocabulary projection multiplies even where it shares the embedding's memory.
+  // The unembedding is multiplied even where it is tied to the embedding.
   const double multiplied = static_cast<double>(count.attention_total + count.feed_forward_total +
                                                 config.vocabulary_size * config.channels);
   cost.flops_per_token = 2.0 * multiplied + 2.0 * static_cast<double>(config.layers) * a *

@@ -25,7 +25,7 @@ auto find_view(ArenaType& arena, const ArenaLayout& layout, const std::string& n
   return entry == nullptr ? decltype(arena.view(*entry)){} : arena.view(*entry);
 }
 
-// Norm and Linear are the structs of parameters or those of gradients: the names are the same.
+// Norm and Linear are the structs of parameters or of gradients; the names are the same.
 template <class Block, class Norm, class Linear>
 std::vector<Block> bind_blocks(Arena<float>& arena, const ArenaLayout& layout, std::int64_t layers,
                                const auto& make_norm, const auto& make_linear) {
@@ -105,7 +105,7 @@ void GptParameters::initialize(std::uint64_t seed) {
     }
     const bool writes_to_stream = entry.name.ends_with("c_proj.weight");
     const float deviation = config_.initial_deviation * (writes_to_stream ? residual_scale : 1.0F);
-    // One stream a row, so that rows are drawn in parallel and the result is the same.
+    // One random stream per row, so that the result does not depend on the number of threads.
     const std::int64_t columns = entry.shape[1];
     parallel_ranges(entry.shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {

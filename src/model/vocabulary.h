@@ -1,5 +1,5 @@
-// The vocabulary projection and the loss. A whole batch of logits (N, V) never exists: rows go
-// through the projection in chunks.
+// The loss over the vocabulary. The logits (N, V) of a whole batch never exist: rows go through the
+// unembedding in chunks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace heed {
 
 struct LossSum {
-  double sum = 0;          // nats, over all counted targets
+  double sum = 0;          // nats
   std::int64_t count = 0;  // targets that were not ignored
 
   double mean() const { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
@@ -23,10 +23,10 @@ class VocabularyLoss {
 
   explicit VocabularyLoss(std::int64_t vocabulary_size);
 
-  // Bytes of a chunk of logits for passes of `rows` rows.
+  // Memory of a chunk of logits in passes of `rows` rows.
   static std::int64_t bytes_needed(std::int64_t vocabulary_size, std::int64_t rows);
 
-  // Per-row losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
+  // Losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
   // unembedding (V, C): cross-entropy in nats, 0 for ignored targets.
   LossSum forward(View<const float> x, const Unembedding& unembedding,
                   View<const std::int32_t> targets, View<float> losses);
