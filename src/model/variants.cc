@@ -12,16 +12,6 @@ namespace {
 
 View<float> first_rows(View<float> matrix, std::int64_t rows) { return matrix.slice(0, 0, rows); }
 
-// Some outputs [begin, end) of a linear layer.
-kernels::LinearParameters<float> outputs(kernels::LinearParameters<float> linear,
-                                         std::int64_t begin, std::int64_t end) {
-  linear.weight = linear.weight.slice(0, begin, end);
-  if (linear.bias.present()) linear.bias = linear.bias.slice(0, begin, end);
-  linear.prepared = nullptr;
-  linear.packed = nullptr;
-  return linear;
-}
-
 }  // namespace
 
 Variants::Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts)
@@ -122,25 +112,17 @@ View<float> Variants::gather_last_rows() {
   return last_rows_;
 }
 
-// In the last block only the last position of each variant needs a query; the others provide keys
-// and values.
+// In the last block only the last position of each variant attends; the others provide keys and
+// values.
 void Variants::last_block(std::int64_t layer) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
   const std::int64_t a = gpt_.config().attention_width(), b = count();
   kernels::layer_norm_forward(stream_, parameters.norm_1, norm_, {mean_, deviation_});
-  Tensor<float> keys_and_values(Shape{rows(), 2 * a});
-  kernels::linear_forward(norm_, outputs(parameters.query_key_value, a, 3 * a), keys_and_values);
-  copy_matrix(keys_and_values, query_key_value_.view().slice(1, a, 3 * a));
-  Tensor<float> last_norms(Shape{b, gpt_.config().channels});
-  Tensor<float> queries(Shape{b, a});
-  for (std::int64_t variant = 0; variant < b; ++variant) {
-    std::copy_n(&norm_.view()(begins_[variant + 1] - 1, 0), last_norms.shape()[1],
-                &last_norms.view()(variant, 0));
-  }
-  kernels::linear_forward(last_norms, outputs(parameters.query_key_value, 0, a), queries);
+  kernels::linear_forward(norm_, parameters.query_key_value, query_key_value_);
   const View<float> mixed = first_rows(mixed_, b), out = first_rows(branch_out_, b);
   for (std::int64_t variant = 0; variant < b; ++variant) {
-    attend(layer, variant, queries.view().slice(0, variant, variant + 1),
+    const std::int64_t last = begins_[variant + 1] - 1;
+    attend(layer, variant, query_key_value_.view().slice(0, last, last + 1).slice(1, 0, a),
            mixed.slice(0, variant, variant + 1));
   }
   kernels::linear_forward(mixed, parameters.projection, out);
