@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/terminal/text.h"
+#include "model/input_checks.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {
@@ -129,10 +130,7 @@ std::vector<std::int32_t> read_any_tokens(const TextOptions& options, const Load
 
 std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model) {
   std::vector<std::int32_t> tokens = read_any_tokens(options, model);
-  const std::int64_t context = model.gpt.config().context;
-  require(std::ssize(tokens) <= context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}; shorten it", tokens.size(),
-          context);
+  require_text_fits(model.gpt.config(), tokens);
   return tokens;
 }
 

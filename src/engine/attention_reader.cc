@@ -1,8 +1,8 @@
 // Lazy attention behind standard types, with the maps of the heads used last.
-#include "base/error.h"
 #include "engine/read_attention.h"
 #include "microscope/attention/attention_maps.h"
 #include "microscope/attention/head_scan.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -31,11 +31,8 @@ AttentionReader::~AttentionReader() = default;
 
 AttentionReader AttentionReader::read(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require_text_fits(gpt.config(), tokens);
   const auto positions = std::ssize(tokens);
-  require(positions <= gpt.config().context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}", positions,
-          gpt.config().context);
   auto parts = std::make_unique<Parts>(Parts{LazyAttention(gpt.config(), layers, positions)});
   const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &parts->attention},

@@ -72,7 +72,7 @@ WorkCost update_cost(const GptConfig& config) {
 WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions) {
   const ParameterCount count = count_parameters(config);
-  const double inside = real(count.total - count.embedding - count.position - count.head);
+  const double inside = real(count.total - count.embedding - count.position - count.unembedding);
   const double tokens = real(batch) * real(positions);
   return {.flops = tokens * (2 * inside + attention_flops_per_token(config, positions)),
           .bytes = weight_bytes(config, formats.weights) +
@@ -86,7 +86,7 @@ double projection_flops(const GptConfig& config) {
 WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                        std::int64_t position) {
   const ParameterCount count = count_parameters(config);
-  const double inside = real(count.total - count.embedding - count.position - count.head);
+  const double inside = real(count.total - count.embedding - count.position - count.unembedding);
   const double seen = real(position + 1);  // the token itself too
   const double attention = 4 * real(config.layers) * real(config.attention_width()) * seen;
   return {.flops = real(batch) * (2 * inside + projection_flops(config) + attention),

@@ -10,6 +10,7 @@
 #include "engine/benchmark_suites.h"
 #include "engine/find_config.h"
 #include "engine/loaded_model.h"
+#include "model/input_checks.h"
 #include "model/parameter_count.h"
 #include "train/optimizer.h"
 
@@ -57,11 +58,6 @@ Tensor<std::int32_t> random_tokens(const GptConfig& config, const Shape& shape) 
         static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(config.vocabulary_size)));
   }
   return tokens;
-}
-
-void require_room(const GptConfig& config, std::int64_t positions) {
-  require(positions <= config.context, ErrorCode::invalid_argument,
-          "{} positions are more than the model's context of {}", positions, config.context);
 }
 
 // What Session does for one sequence, for any number of them.
@@ -166,7 +162,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
   const std::int64_t batch = options.batch.value_or(4);
   const std::int64_t positions = options.context.value_or(config.context);
   const std::int64_t steps = options.count.value_or(1);
-  require_room(config, positions);
+  require_positions_fit(config, positions);
   if (options.dtype == WeightFormat::bf16) {
     gpt.parameters().set_precision(kernels::Precision::bf16);
   }
@@ -210,7 +206,7 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   const std::int64_t positions =
       options.context.value_or(std::min<std::int64_t>(512, config.context));
   const std::int64_t prompts = options.count.value_or(1);
-  require_room(config, positions);
+  require_positions_fit(config, positions);
   const Tensor<std::int32_t> tokens = random_tokens(config, {batch, positions});
   BatchReader reader(gpt, batch, positions, options.cache_type);
 
@@ -248,10 +244,10 @@ BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   gpt.parameters().prepare(options.dtype);
   const GptConfig& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
-  require_room(config, before + 1);
+  require_positions_fit(config, before + 1);
   const std::int64_t count =
       options.count.value_or(std::min<std::int64_t>(128, config.context - before));
-  require_room(config, before + count);
+  require_positions_fit(config, before + count);
   // (T, B, 1): of each position its tokens, side by side.
   const Tensor<std::int32_t> tokens = random_tokens(config, {count, batch, 1});
   BatchReader reader(gpt, batch, before + count, options.cache_type);

@@ -7,7 +7,7 @@
 #include "engine/token_json.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -72,7 +72,7 @@ class Deriver {
 
   Derivation logits() {
     require_index(config_.vocabulary_size, "token");
-    const LinearWeights& head = parameters().head();
+    const LinearWeights& head = parameters().unembedding();
     derivation_.name = fmt::format("logits[{}, {}]", place_.position, place_.index);
     describe("logit_w = Σ_c x_c W_U[c,w] + b_w",
              R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)", "sum");

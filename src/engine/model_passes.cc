@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/error.h"
 #include "generate/generator.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -25,10 +25,7 @@ SamplingOptions sampling_options(const Model::Sampling& sampling) {
 
 std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
                                Editor* editor) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  const std::int64_t context = model.gpt.config().context;
-  require(std::ssize(tokens) <= context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}", tokens.size(), context);
+  require_text_fits(model.gpt.config(), tokens);
   Session session(model.gpt, std::ssize(tokens));
   session.set_editor(editor);
   const std::span<const float> logits = session.feed(tokens);

@@ -5,12 +5,13 @@
 #include "base/error.h"
 #include "generate/session.h"
 #include "microscope/traces/activation_trace.h"
+#include "model/input_checks.h"
 
 namespace heed {
 
 Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
                        std::int64_t new_tokens, const TraceRequest& request, Editor* editor) {
-  require(!prompt.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require_tokens(prompt, "the prompt");
   require(new_tokens >= 0, ErrorCode::invalid_argument, "{} new tokens are fewer than none",
           new_tokens);
   require(!asks_for_gradients(request), ErrorCode::invalid_argument,

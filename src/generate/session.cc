@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -65,8 +66,7 @@ const GptActivations& Session::activations_for(std::int64_t positions) {
 }
 
 void Session::check_tokens(std::span<const std::int32_t> tokens) const {
-  require(!tokens.empty(), ErrorCode::invalid_argument,
-          "there is nothing to read: expected at least one token");
+  require_tokens(tokens);
   const std::int64_t vocabulary_size = gpt_.config().vocabulary_size;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     require(tokens[i] >= 0 && tokens[i] < vocabulary_size, ErrorCode::invalid_argument,

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -65,7 +65,7 @@ ScoringShape scoring_shape(std::int64_t length, std::int64_t context) {
 
 ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count) {
   const std::int64_t length = std::ssize(tokens);
-  require(length >= 1, ErrorCode::invalid_argument, "there are no tokens to be scored");
+  require_text_fits(gpt.config(), tokens);
   // 1: one pass over the text and what fills it up, which changes nothing before it
   const auto [batch, positions] = scoring_shape(length, gpt.config().context);
   Tensor<std::int32_t> padded(Shape{batch, positions});

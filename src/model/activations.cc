@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-// Collects places in a layout first and binds views once the arena is allocated.
+// Collects the shapes of views first, and binds the views once the arena is allocated.
 class Planner {
  public:
   void want(View<float>& view, const Shape& shape) {
@@ -30,13 +30,13 @@ class Planner {
   std::vector<Wanted> wanted_;
 };
 
-// Where the activations of a pass go, without memory.
+// The layout of the activations of a pass, without memory.
 struct ActivationPlan {
   Planner planner;
   std::vector<BlockActivations> blocks;
   View<float> embedding;
   View<float> branch_out;
-  std::vector<View<float>> streams;  // what each block writes; none: in place
+  std::vector<View<float>> streams;  // output of each block; empty: in place
   NormSaved final_norm_saved;
   View<float> final_norm;
 
@@ -66,7 +66,7 @@ struct ActivationPlan {
     planner.want(final_norm_saved.reciprocal_deviation, {n});
     planner.want(final_norm, {n, c});
   }
-  ActivationPlan(const ActivationPlan&) = delete;  // the planner knows where the views are
+  ActivationPlan(const ActivationPlan&) = delete;  // the planner points at the views
   ActivationPlan& operator=(const ActivationPlan&) = delete;
 };
 
@@ -96,8 +96,8 @@ GptActivations::GptActivations(const GptConfig& config, std::int64_t batch, std:
   final_norm_ = plan.final_norm;
   blocks_ = std::move(plan.blocks);
   blocks_.resize(static_cast<std::size_t>(config.layers), blocks_.front());
-  // The stream: each block reads what the one before wrote. With one stream in memory it is written
-  // in place, because residual_mid stands between residual_pre and residual_post.
+  // The stream: each block reads the previous one's output. A single stream can be written in
+  // place, because residual_mid lies between residual_pre and residual_post.
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     blocks_[layer].residual_pre = layer == 0 ? plan.embedding : blocks_[layer - 1].residual_post;
     blocks_[layer].residual_post = plan.streams.empty() ? plan.embedding : plan.streams[layer];

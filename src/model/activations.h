@@ -1,4 +1,4 @@
-// What a forward pass computes, and what backward needs of it, planned in one arena. N = B·T rows.
+// The values that a forward pass computes and backward needs, in one arena. N = B·T rows.
 #pragma once
 
 #include <vector>
@@ -35,18 +35,18 @@ struct BlockActivations {
   View<float> residual_post;  // (N, C): residual_pre of the next block
 };
 
-// Which blocks' activations stay in memory after the pass.
+// Which activations stay in memory after the pass.
 enum class Keep {
   every_block,  // for backward
-  residuals,    // for a backward that computes each block again from the stream that it read
-  one_block,    // for inference: each block overwrites the one before
+  residuals,    // for a backward pass that recomputes each block from its input (checkpointing)
+  one_block,    // for inference: each block overwrites the previous one
 };
 
 class GptActivations {
  public:
   GptActivations(const GptConfig& config, std::int64_t batch, std::int64_t positions, Keep keep);
 
-  // Bytes that such activations take.
+  // Memory of such activations.
   static std::int64_t bytes_needed(const GptConfig& config, std::int64_t batch,
                                    std::int64_t positions, Keep keep);
 
@@ -70,10 +70,10 @@ class GptActivations {
   View<float> final_norm_;
 };
 
-// Gradients of activations, shared by all blocks: backward needs one block's at a time.
+// Gradients of activations. All blocks share them: backward needs those of one block at a time.
 struct ActivationGradientViews {
   View<float> residual;         // (N, C), accumulates
-  View<float> branch;           // (N, C): of what a branch added to the stream
+  View<float> branch;           // (N, C): of a branch's output
   View<float> norm;             // (N, C): of a norm's output
   View<float> query_key_value;  // (N, 3A)
   View<float> mixed_values;     // (N, A)

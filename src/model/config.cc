@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// Bounds that no real model reaches, low enough that products of them fit in 63 bits.
+// Bounds above any real model, low enough that their products fit in 63 bits.
 constexpr std::int64_t largest_extent = std::int64_t{1} << 24;
 constexpr std::int64_t most_layers = 4096;
 constexpr std::size_t largest_config_file = std::size_t{1} << 20;
@@ -23,10 +23,10 @@ void require_rate(float rate, const char* name) {
           "{} must be at least 0 and below 1, not {}", name, rate);
 }
 
-// Reads fields of one JSON object, with the document's name in every complaint.
+// Reads fields of one JSON object; errors name the document.
 class Fields {
  public:
-  // A copy, because an object within a document may be a temporary one.
+  // A copy: an object within a document may be a temporary.
   Fields(Json object, std::string source) : object_(std::move(object)), source_(std::move(source)) {
     require(object_.is_object(), ErrorCode::corrupt_data, "{}: expected a JSON object", source_);
   }
@@ -69,7 +69,7 @@ class Fields {
 
   void refuse(const char* key) const {
     require(!boolean_or(key, false), ErrorCode::unsupported,
-            "{}: '{}' is true; heed does not compute that variant", source_, key);
+            "{}: '{}' is true; heed does not support that variant", source_, key);
   }
 
  private:
@@ -77,7 +77,7 @@ class Fields {
   std::string source_;
 };
 
-// What is impossible in a config is damage in a document: the same complaint, with the source.
+// An impossible config in a document is corrupt data: the same message, with the source.
 template <class Validate>
 void validate_document(const std::string& source, Validate&& validate) {
   try {
@@ -128,6 +128,8 @@ void GptConfig::validate() const {
 
 GptConfig make_gpt_config(std::int64_t layers, std::int64_t heads, std::int64_t channels,
                           std::int64_t context, std::int64_t vocabulary_size) {
+  require(heads >= 1 && channels % heads == 0, ErrorCode::invalid_argument,
+          "{} channels cannot be divided into {} heads of equal size", channels, heads);
   GptConfig config;
   config.layers = layers;
   config.heads = heads;
@@ -159,7 +161,7 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
   config.channels = fields.integer("n_embd");
   config.layers = fields.integer("n_layer");
   config.heads = fields.integer("n_head");
-  // Before anything is derived from them.
+  // Checked before other values are derived from them.
   validate_document(source, [&] {
     require_extent(config.channels, largest_extent, "channels");
     require_extent(config.heads, 65536, "heads");
@@ -172,14 +174,14 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
   config.embedding_dropout = fields.number_or("embd_pdrop", 0.1F);
   config.attention_dropout = fields.number_or("attn_pdrop", 0.1F);
   config.residual_dropout = fields.number_or("resid_pdrop", 0.1F);
-  config.tied_head = fields.boolean_or("tie_word_embeddings", true);
+  config.tied_unembedding = fields.boolean_or("tie_word_embeddings", true);
   config.end_of_text = fields.integer_or("eos_token_id", -1);
   // Small published vocabularies keep GPT-2's default of 50256 although they have no such token.
   if (config.end_of_text >= config.vocabulary_size) config.end_of_text = -1;
 
   const Fields own(fields.has("heed") ? document["heed"] : Json::object(), source + ": heed");
   config.has_bias = own.boolean_or("bias", true);
-  config.head_bias = own.boolean_or("head_bias", false);
+  config.unembedding_bias = own.boolean_or("head_bias", false);
   if (own.has("head_size")) {
     config.head_size = own.integer("head_size");
   } else {
@@ -211,7 +213,7 @@ OrderedJson gpt_config_to_json(const GptConfig& config) {
   json["attn_pdrop"] = decimal(config.attention_dropout);
   json["resid_pdrop"] = decimal(config.residual_dropout);
   json["scale_attn_weights"] = true;
-  json["tie_word_embeddings"] = config.tied_head;
+  json["tie_word_embeddings"] = config.tied_unembedding;
   json["torch_dtype"] = "float32";
   if (config.end_of_text >= 0) {
     json["bos_token_id"] = config.end_of_text;
@@ -222,7 +224,7 @@ OrderedJson gpt_config_to_json(const GptConfig& config) {
   }
   OrderedJson own = OrderedJson::object();
   if (!config.has_bias) own["bias"] = false;  // zero biases are written all the same
-  if (config.head_bias) own["head_bias"] = true;
+  if (config.unembedding_bias) own["head_bias"] = true;
   if (config.attention_width() != config.channels) own["head_size"] = config.head_size;
   if (!own.empty()) json["heed"] = own;
   return json;

@@ -24,27 +24,28 @@ struct GptConfig {
   float norm_epsilon = 1e-5F;
   float initial_deviation = 0.02F;  // of the weights before training
   bool has_bias = true;             // in linear layers and norms
-  bool tied_head = true;            // the vocabulary projection is the token embedding itself
-  bool head_bias = false;           // the vocabulary projection adds a number to each logit
+  bool tied_unembedding = true;     // the unembedding is the token embedding
+  bool unembedding_bias = false;    // added to the logits
   float embedding_dropout = 0.0F;   // after token + position embedding
   float attention_dropout = 0.0F;   // on the attention pattern
-  float residual_dropout = 0.0F;    // on what attention and feed-forward add to the stream
+  float residual_dropout = 0.0F;    // on the outputs of attention and feed-forward
   std::int64_t end_of_text = -1;    // token that separates documents; -1: none
 
   std::int64_t attention_width() const { return heads * head_size; }  // A = H·D
 
-  // Throws Error{invalid_argument} naming the first value that cannot be.
+  // Throws Error{invalid_argument} naming the first impossible value.
   void validate() const;
 
   bool operator==(const GptConfig&) const = default;
 };
 
 // A config with the usual proportions: head_size = channels / heads, feed_forward = 4·channels.
+// Throws Error{invalid_argument} unless channels is a multiple of heads.
 GptConfig make_gpt_config(std::int64_t layers, std::int64_t heads, std::int64_t channels,
                           std::int64_t context, std::int64_t vocabulary_size);
 
 // `source` names the document in errors. Throws Error{corrupt_data} for a missing or impossible
-// value and Error{unsupported} for a variant that heed would compute differently.
+// value and Error{unsupported} for a variant that heed does not compute.
 GptConfig gpt_config_from_json(const Json& document, const std::string& source);
 OrderedJson gpt_config_to_json(const GptConfig& config);
 

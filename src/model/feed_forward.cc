@@ -7,13 +7,13 @@ namespace heed {
 void feed_forward_forward(const GptConfig& config, const BlockParameters& parameters,
                           std::int64_t layer, const Pass& pass, View<const float> x,
                           const FeedForwardActivations& saved, View<float> out) {
-  // 1. compare with every key: (N, C) -> (N, F)
+  // 1. up projection: (N, C) -> (N, F)
   kernels::linear_forward(x, parameters.up, saved.pre);
   pass.visit_rows(Point::neurons_pre, layer, saved.pre);
-  // 2. which neurons fire
+  // 2. activation
   kernels::activation_forward(saved.pre, config.activation, saved.post);
   pass.visit_rows(Point::neurons_post, layer, saved.post);
-  // 3. write their values: (N, F) -> (N, C)
+  // 3. down projection: (N, F) -> (N, C)
   kernels::linear_forward(saved.post, parameters.down, out);
 }
 

@@ -1,6 +1,6 @@
-// The feed-forward layer of a block: a key-value memory read position by position. Rows of `up` are
-// keys that a position is compared with, the activation decides which fire, and columns of `down`
-// are the values they write.
+// The feed-forward layer of a block (MLP), applied to each position separately. Rows of `up` are
+// the input weights of the neurons, columns of `down` their output weights (Geva et al. 2021 read
+// them as the keys and values of a memory).
 #pragma once
 
 #include "model/activations.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-// out (N, C) from x (N, C), the normed stream.
+// out (N, C) from x (N, C), the normalised stream.
 void feed_forward_forward(const GptConfig& config, const BlockParameters& parameters,
                           std::int64_t layer, const Pass& pass, View<const float> x,
                           const FeedForwardActivations& saved, View<float> out);

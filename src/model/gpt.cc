@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/edited_points.h"
+#include "model/input_checks.h"
 #include "model/norm.h"
 
 namespace heed {
@@ -55,9 +56,7 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
   require_shape(tokens, {pass.batch, pass.positions}, "tokens");
   std::int64_t last = pass.first_position;
   for (std::int64_t first : pass.first_positions) last = std::max(last, first);
-  require(last + pass.positions <= config_.context, ErrorCode::invalid_argument,
-          "{} positions are more than the model's context of {}", last + pass.positions,
-          config_.context);
+  require_positions_fit(config_, last + pass.positions);
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
         "a pass continues where its cache ends");
   check(pass.editor == nullptr || !pass.dropout.active, "passes are edited without dropout");
@@ -131,12 +130,12 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
 }
 
 void Gpt::project(View<const float> x, View<float> logits) const {
-  kernels::linear_forward(x, parameters_.head(), logits);
+  kernels::linear_forward(x, parameters_.unembedding(), logits);
 }
 
 void Gpt::project_backward(View<const float> d_logits, View<float> d_x) const {
-  kernels::linear_backward_input(kernels::MultipliedWeight(parameters_.head()).view(), d_logits,
-                                 d_x, parameters_.head().precision);
+  kernels::linear_backward_input(kernels::MultipliedWeight(parameters_.unembedding()).view(),
+                                 d_logits, d_x, parameters_.unembedding().precision);
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -148,8 +147,8 @@ LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targ
            .positions = tokens.extent(1),
            .cache = buffers.cache ? &*buffers.cache : nullptr},
           buffers.activations);
-  return buffers.loss.forward(buffers.activations.final_norm(), parameters_.head(), flat(targets),
-                              buffers.losses);
+  return buffers.loss.forward(buffers.activations.final_norm(), parameters_.unembedding(),
+                              flat(targets), buffers.losses);
 }
 
 LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -162,11 +161,11 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
                   .probe = step.probe};
   forward(tokens, pass, buffers.activations);
   const LossSum loss = buffers.loss.forward_backward(
-      buffers.activations.final_norm(), parameters_.head(), flat(targets), buffers.losses,
+      buffers.activations.final_norm(), parameters_.unembedding(), flat(targets), buffers.losses,
       {.scale = step.scale,
        .d_x = buffers.gradients.norm,
-       .d_head = gradients.head(),
-       .d_bias = gradients.head_bias()});
+       .d_unembedding = gradients.unembedding(),
+       .d_bias = gradients.unembedding_bias()});
   backward(tokens, pass, buffers.activations, buffers.gradients, &gradients);
   return loss;
 }

@@ -17,7 +17,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view prefix = "transformer.";
-constexpr std::string_view head_name = "lm_head.weight";
+constexpr std::string_view unembedding_name = "lm_head.weight";
 
 using kernels::WeightFormat;
 
@@ -31,11 +31,11 @@ bool is_transposed(std::string_view name) {
          name.ends_with("c_fc.weight");
 }
 
-// Whether a parameter is shortened on its way into a file: what products read, but for a token
-// table that is the head too. Of a table a token reads one row, and gets it as it is.
-bool is_shortened(std::string_view name) { return is_transposed(name) || name == head_name; }
+// Whether a parameter is quantised in a file: the matrices of linear layers, except an unembedding
+// tied to the token table, whose rows are read as embeddings too.
+bool is_quantised(std::string_view name) { return is_transposed(name) || name == unembedding_name; }
 
-// Buffers of the causal mask, which older files carry along.
+// Buffers of the causal mask, which older files contain.
 bool is_mask(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
@@ -55,7 +55,7 @@ const TensorEntry* find_tensor(const TensorSource& source, const std::string& na
 // A model as its config.json describes it.
 struct Described {
   GptConfig config;
-  WeightFormat format = WeightFormat::f32;  // of the shortened matrices
+  WeightFormat format = WeightFormat::f32;  // of the quantised matrices
 };
 
 Described describe(const Json& document, const std::string& source) {
@@ -72,17 +72,17 @@ Described describe(const Json& document, const std::string& source) {
 }
 
 bool holds_integers(const Described& described, std::string_view name) {
-  return is_integer(described.format) && is_shortened(name);
+  return is_integer(described.format) && is_quantised(name);
 }
 
 void read_parameter(const TensorSource& source, const std::string& name, View<float> parameter) {
   const TensorEntry* entry = find_tensor(source, name);
   require(entry != nullptr, ErrorCode::corrupt_data,
-          "{}: the tensor '{}' that config.json asks for is missing", source.source(), name);
+          "{}: tensor '{}' is missing; config.json requires it", source.source(), name);
   const Shape& shape = parameter.shape();
   const Shape expected = is_transposed(name) ? Shape{shape[1], shape[0]} : shape;
   require(entry->shape == expected, ErrorCode::corrupt_data,
-          "{}: '{}' has shape {}, but config.json asks for {}", source.source(), entry->name,
+          "{}: '{}' has shape {}, but config.json requires {}", source.source(), entry->name,
           entry->shape.text(), expected.text());
   if (is_transposed(name)) {
     read_transposed_as_f32(*entry, parameter);
@@ -91,22 +91,23 @@ void read_parameter(const TensorSource& source, const std::string& name, View<fl
   }
 }
 
-// A tied model may carry a copy of its embedding as the head; a different head is a contradiction.
-void check_tied_head(const TensorSource& source, const GptParameters& parameters) {
-  const TensorEntry* entry = find_tensor(source, std::string(head_name));
+// A file of a tied model may repeat the embedding as the unembedding; another one is a
+// contradiction.
+void check_tied_unembedding(const TensorSource& source, const GptParameters& parameters) {
+  const TensorEntry* entry = find_tensor(source, std::string(unembedding_name));
   if (entry == nullptr) return;
   const View<const float> embedding = parameters.token_embedding();
-  Tensor<float> head(embedding.shape());
+  Tensor<float> unembedding(embedding.shape());
   require(entry->shape == embedding.shape(), ErrorCode::corrupt_data,
-          "{}: '{}' has shape {}, but config.json asks for {}", source.source(), entry->name,
+          "{}: '{}' has shape {}, but config.json requires {}", source.source(), entry->name,
           entry->shape.text(), embedding.shape().text());
-  read_as_f32(*entry, head);
-  require(std::ranges::equal(head.span(), embedding.span()), ErrorCode::corrupt_data,
+  read_as_f32(*entry, unembedding);
+  require(std::ranges::equal(unembedding.span(), embedding.span()), ErrorCode::corrupt_data,
           "{}: '{}' differs from wte.weight although config.json ties them (tie_word_embeddings)",
           source.source(), entry->name);
 }
 
-// A bias that the config denies must not be in the file, unless it is zero.
+// A bias that the config excludes must be absent from the file, or zero.
 void check_absent_biases(const TensorSource& source, const GptConfig& config) {
   if (config.has_bias) return;
   const ArenaLayout in_file = gpt_layout(config_of_file(config));
@@ -123,7 +124,7 @@ void check_absent_biases(const TensorSource& source, const GptConfig& config) {
   }
 }
 
-// The name of the parameter that a tensor, maybe one of two, holds.
+// The name of the parameter that a tensor stores, alone or with a second tensor of scales.
 std::string_view parameter_of(const Described& described, std::string_view name) {
   if (!is_integer(described.format)) return name;
   for (const std::string_view ending :
@@ -133,25 +134,24 @@ std::string_view parameter_of(const Described& described, std::string_view name)
       continue;
     }
     const std::string_view parameter = name.substr(0, name.size() - length);
-    const bool tied = parameter == head_name && described.config.tied_head;
-    if (is_shortened(parameter) && !tied) return parameter;
+    const bool tied = parameter == unembedding_name && described.config.tied_unembedding;
+    if (is_quantised(parameter) && !tied) return parameter;
   }
   return name;
 }
 
-void check_nothing_left_over(const TensorSource& source, const Described& described) {
+void check_no_unexpected_tensors(const TensorSource& source, const Described& described) {
   const GptConfig& config = described.config;
   const ArenaLayout expected = gpt_layout(config_of_file(config));
   for (const TensorEntry* entry : source.tensors()) {
     const std::string_view name = parameter_of(described, without_prefix(entry->name));
-    require(expected.find(name) != nullptr || name == head_name || is_mask(name),
-            ErrorCode::corrupt_data,
-            "{}: holds the tensor '{}', which a model of config.json's shape ({} layers) has not",
+    require(expected.find(name) != nullptr || name == unembedding_name || is_mask(name),
+            ErrorCode::corrupt_data, "{}: unexpected tensor '{}' for this config ({} layers)",
             source.source(), entry->name, config.layers);
   }
 }
 
-// Before any memory is taken: a config that asks for more than the file holds is refused.
+// Before memory is allocated: a config that requires more than the file holds is refused.
 void check_sizes(const TensorSource& source, const Described& described) {
   const ArenaLayout expected = gpt_layout(described.config);
   for (const auto& entry : expected.entries()) {
@@ -162,13 +162,13 @@ void check_sizes(const TensorSource& source, const Described& described) {
     const TensorEntry* stored = find_tensor(source, entry.name);
     require(
         stored != nullptr && stored->shape.size() == entry.shape.size(), ErrorCode::corrupt_data,
-        "{}: '{}' {}, but config.json asks for {} elements", source.source(), entry.name,
+        "{}: '{}' {}, but config.json requires {} elements", source.source(), entry.name,
         stored == nullptr ? "is missing" : "has shape " + stored->shape.text(), entry.shape.size());
   }
 }
 
 Gpt build_gpt(const Described& described, const TensorSource& source) {
-  check_nothing_left_over(source, described);
+  check_no_unexpected_tensors(source, described);
   check_sizes(source, described);
   Gpt gpt(described.config);
   for (const auto& entry : gpt.parameters().layout().entries()) {
@@ -181,7 +181,7 @@ Gpt build_gpt(const Described& described, const TensorSource& source) {
     }
   }
   check_absent_biases(source, described.config);
-  if (described.config.tied_head) check_tied_head(source, gpt.parameters());
+  if (described.config.tied_unembedding) check_tied_unembedding(source, gpt.parameters());
   gpt.parameters().prepare(described.format);
   return gpt;
 }
@@ -191,13 +191,13 @@ OutgoingTensor as_bf16(OutgoingTensor tensor) {
   tensor.dtype = DType::bf16;
   tensor.produce = [produce = std::move(tensor.produce)](const ByteSink& sink) {
     produce([&](std::span<const std::byte> bytes) {
-      std::vector<std::uint16_t> shorter(bytes.size() / sizeof(float));
-      for (std::size_t i = 0; i < shorter.size(); ++i) {
+      std::vector<std::uint16_t> rounded(bytes.size() / sizeof(float));
+      for (std::size_t i = 0; i < rounded.size(); ++i) {
         float number;
         std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
-        shorter[i] = f32_to_bf16(number);
+        rounded[i] = f32_to_bf16(number);
       }
-      sink(std::as_bytes(std::span(shorter)));
+      sink(std::as_bytes(std::span(rounded)));
     });
   };
   return tensor;
@@ -223,13 +223,13 @@ void write_weights(const Gpt& gpt, WeightFormat format, AtomicFile& file) {
   for (const auto& entry : in_file.entries()) {
     if (parameters.layout().find(entry.name) == nullptr) {
       tensors.push_back(outgoing(entry.name, View<const float>(zeros.data(), entry.shape)));
-    } else if (is_shortened(entry.name)) {
+    } else if (is_quantised(entry.name)) {
       append_matrix(tensors, entry.name, parameters.tensor(entry.name), format);
     } else {
       tensors.push_back(outgoing(entry.name, parameters.tensor(entry.name)));
     }
   }
-  // Larger elements first, which keeps all of them aligned in the file.
+  // Larger elements first, so that all stay aligned in the file.
   std::ranges::stable_sort(tensors, std::greater{},
                            [](const auto& tensor) { return dtype_size(tensor.dtype); });
   write_safetensors(file, tensors, {{"format", "pt"}});
@@ -249,13 +249,12 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
           "there is no model '{}'", name);
   require(name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"),
           ErrorCode::unsupported,
-          "'{}' is no model: expected a directory with {} and {}, or a .safetensors file in one",
+          "'{}' is not a model: expected a directory with {} and {}, or a .safetensors file in one",
           name, config_file_name, weights_file_name);
   const std::filesystem::path directory =
       directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
   require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
-          "'{}' holds weights alone: there is no {} beside it that says what model they are of",
-          name, config_file_name);
+          "no {1} beside the weights '{0}': it describes the model", name, config_file_name);
   return directory;
 }
 
@@ -292,7 +291,7 @@ void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
     file.write(text.text);
     file.finish();
   }
-  // The config goes first and comes last: without it, there is no model here.
+  // The config is removed first and renamed last: a directory without it holds no model.
   if (!std::ranges::all_of(texts, [&](const auto& text) { return holds(directory, text); })) {
     remove_file(directory / config_file_name);
   }

@@ -29,7 +29,7 @@ float largest_magnitude(std::span<const float> weights) {
   return largest < least_magnitude ? 0.0F : largest;
 }
 
-// Of weights that are scale · integer already, which makes the division exact.
+// The weights are scale · integer already, so the division is exact.
 float scale_of(std::span<const float> weights, WeightFormat format) {
   return largest_magnitude(weights) / largest_integer(format);
 }
@@ -62,12 +62,12 @@ int get_integer(const std::byte* row, std::int64_t input, WeightFormat format) {
 }
 
 void produce_integers(View<const float> matrix, WeightFormat format, const ByteSink& sink) {
-  const Tensor<float> shortened = PreparedWeight(matrix, format).restored();
+  const Tensor<float> restored = PreparedWeight(matrix, format).restored();
   const std::int64_t outputs = matrix.extent(0), inputs = matrix.extent(1);
   const std::int64_t bytes = row_bytes(inputs, format);
   Tensor<std::byte> integers(Shape{outputs, bytes});
   for_every_group(
-      shortened.view(), [&](std::int64_t o, std::int64_t g, std::span<const float> weights) {
+      restored.view(), [&](std::int64_t o, std::int64_t g, std::span<const float> weights) {
         const float scale = scale_of(weights, format);
         for (std::size_t i = 0; i < weights.size(); ++i) {
           const int integer = scale == 0.0F ? 0 : static_cast<int>(std::lround(weights[i] / scale));
@@ -84,9 +84,9 @@ void produce_integers(View<const float> matrix, WeightFormat format, const ByteS
 }
 
 void produce_scales(View<const float> matrix, WeightFormat format, const ByteSink& sink) {
-  const Tensor<float> shortened = PreparedWeight(matrix, format).restored();
+  const Tensor<float> restored = PreparedWeight(matrix, format).restored();
   Tensor<std::uint16_t> scales(Shape{matrix.extent(0), groups_of(matrix.extent(1))});
-  for_every_group(shortened.view(),
+  for_every_group(restored.view(),
                   [&](std::int64_t o, std::int64_t g, std::span<const float> weights) {
                     scales.view()(o, g) = f32_to_bf16(scale_of(weights, format));
                   });
@@ -97,9 +97,9 @@ const TensorEntry* find_tensor(const TensorSource& source, const std::string& na
                                const Shape& shape) {
   const TensorEntry* entry = source.find(name);
   require(entry != nullptr, ErrorCode::corrupt_data,
-          "{}: the tensor '{}' that config.json asks for is missing", source.source(), name);
+          "{}: tensor '{}' is missing; config.json requires it", source.source(), name);
   require(entry->dtype == dtype && entry->shape == shape, ErrorCode::corrupt_data,
-          "{}: '{}' is {} {}, but config.json asks for {} {}", source.source(), name,
+          "{}: '{}' is {} {}, but config.json requires {} {}", source.source(), name,
           dtype_name(entry->dtype), entry->shape.text(), dtype_name(dtype), shape.text());
   return entry;
 }
@@ -153,17 +153,17 @@ void read_integers(const TensorSource& source, const StoredIntegers& stored, Wei
   const int most = static_cast<int>(largest_integer(format));
   if (format == WeightFormat::int4 && inputs % 2 == 1) {
     for (std::int64_t o = 0; o < out.extent(0); ++o) {
-      const int behind = get_integer(stored.integers->bytes.data() + o * bytes, inputs, format);
-      require(behind == 0, ErrorCode::corrupt_data,
-              "{}: '{}' holds {} behind the {} inputs of row {}; it must be 0", source.source(),
-              stored.integers->name, behind, inputs, o);
+      const int padding = get_integer(stored.integers->bytes.data() + o * bytes, inputs, format);
+      require(padding == 0, ErrorCode::corrupt_data,
+              "{}: '{}' has {} after the {} inputs of row {}; expected 0", source.source(),
+              stored.integers->name, padding, inputs, o);
     }
   }
   for_every_group(out, [&](std::int64_t o, std::int64_t g, std::span<float> weights) {
     const float scale = read_scale(*stored.scales, o * groups_of(inputs) + g);
     require(std::isfinite(scale * largest_integer(format)) && scale >= 0.0F,
             ErrorCode::corrupt_data,
-            "{}: '{}' holds {} at ({}, {}); a scale is not negative, and its weights are finite",
+            "{}: '{}' has scale {} at ({}, {}); expected a scale of at least 0 with finite weights",
             source.source(), stored.scales->name, scale, o, g);
     const std::byte* const row = stored.integers->bytes.data() + o * bytes;
     int largest = 0;
@@ -173,7 +173,7 @@ void read_integers(const TensorSource& source, const StoredIntegers& stored, Wei
       weights[i] = scale * static_cast<float>(integer);
     }
     require(largest == most || largest == 0, ErrorCode::corrupt_data,
-            "{}: the largest magnitude of '{}' in group {} of row {} is {}; it must be {}, or 0",
+            "{}: the largest magnitude of '{}' in group {} of row {} is {}; expected {} or 0",
             source.source(), stored.integers->name, g, o, largest, most);
   });
 }

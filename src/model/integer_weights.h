@@ -1,13 +1,13 @@
-// Matrices in integers as a file holds them: row by row, whatever order products read them in.
+// Integer matrices in files: row by row, independent of the layout that products use in memory.
 //
-// A matrix NAME (O, I), outputs first as in memory, is two tensors, its inputs in groups of 32 of
-// which the last may be shorter:
+// A matrix NAME (O, I), outputs first as in memory, is stored as two tensors. Its inputs form
+// groups of 32, of which the last may be smaller:
 //   NAME.int8    I8 (O, I), integers from −127 to 127
 //   NAME.int4    U8 (O, ⌈I/2⌉), two inputs a byte, the first in the low half, each integer + 8;
 //                where I is odd the last half is 8
 //   NAME.scales  BF16 (O, ⌈I/32⌉), weight = scale · integer
-// The largest magnitude of a group is 127 (7), unless all are zero: then scale · integer, shortened
-// again, is the same integers, and a model that was saved so computes what it did before.
+// The largest magnitude of a group is 127 (7), unless all are zero. Quantising scale · integer
+// again then gives the same integers, and a saved model computes what it did before.
 #pragma once
 
 #include <string>

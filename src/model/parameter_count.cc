@@ -24,10 +24,10 @@ ParameterCount count_parameters(const GptConfig& config) {
   const std::int64_t norm = config.has_bias ? 2 * c : c;
   count.norms = (2 * config.layers + 1) * norm;
   count.biases = config.has_bias ? config.layers * (3 * a + c + f + c) : 0;
-  if (config.head_bias) count.biases += config.vocabulary_size;
-  count.head = config.tied_head ? 0 : count.embedding;
+  if (config.unembedding_bias) count.biases += config.vocabulary_size;
+  count.unembedding = config.tied_unembedding ? 0 : count.embedding;
   count.total = count.embedding + count.position + count.attention_total +
-                count.feed_forward_total + count.biases + count.norms + count.head;
+                count.feed_forward_total + count.biases + count.norms + count.unembedding;
   return count;
 }
 
@@ -40,7 +40,7 @@ ModelCost model_cost(const GptConfig& config) {
   cost.key_value_bytes_per_token = 2 * config.layers * config.attention_width() * f32;
   cost.run_bytes = count.total * f32 + config.context * cost.key_value_bytes_per_token;
   cost.train_bytes = 4 * count.total * f32;
-  // The vocabulary projection multiplies even where it shares the embedding's memory.
+  // The unembedding is multiplied even where it is tied to the embedding.
   const double multiplied = static_cast<double>(count.attention_total + count.feed_forward_total +
                                                 config.vocabulary_size * config.channels);
   cost.flops_per_token = 2.0 * multiplied + 2.0 * static_cast<double>(config.layers) * a *

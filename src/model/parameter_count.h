@@ -1,4 +1,4 @@
-// Parameters counted by part, and what a model of that shape costs to run and to train.
+// Parameters by part, and the memory and operations that a model takes to run and to train.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct ParameterCount {
   std::int64_t attention_total = 0;     // of all blocks
   std::int64_t feed_forward_block = 0;  // weights, without biases
   std::int64_t feed_forward_total = 0;
-  std::int64_t biases = 0;  // of all linear layers
-  std::int64_t norms = 0;   // gains and biases of all norms
-  std::int64_t head = 0;    // the vocabulary projection: V·C, or 0 when tied to the embedding
+  std::int64_t biases = 0;       // of all linear layers
+  std::int64_t norms = 0;        // gains and biases of all norms
+  std::int64_t unembedding = 0;  // V·C, or 0 when tied to the embedding
   std::int64_t total = 0;
 };
 
@@ -41,8 +41,8 @@ struct ModelCost {
   double train_flops_per_token = 0;  // forward and backward, three times as many
 };
 
-// Counts attention over a context of T = config.context tokens with causality counted once: a token
-// sees T/2 others on average, and each costs 4·A operations (score and value) in each layer.
+// Attention is counted over a context of T = config.context tokens: with the causal mask a token
+// attends to T/2 others on average, at 4·A operations each (score and value) in each layer.
 ModelCost model_cost(const GptConfig& config);
 
 }  // namespace heed

@@ -25,7 +25,7 @@ auto find_view(ArenaType& arena, const ArenaLayout& layout, const std::string& n
   return entry == nullptr ? decltype(arena.view(*entry)){} : arena.view(*entry);
 }
 
-// Norm and Linear are the structs of parameters or those of gradients: the names are the same.
+// Norm and Linear are the structs of parameters or of gradients; the names are the same.
 template <class Block, class Norm, class Linear>
 std::vector<Block> bind_blocks(Arena<float>& arena, const ArenaLayout& layout, std::int64_t layers,
                                const auto& make_norm, const auto& make_linear) {
@@ -71,8 +71,8 @@ ArenaLayout gpt_layout(const GptConfig& config) {
     add_pair(layout, block_name(layer, "mlp.c_proj"), {c, config.feed_forward}, config.has_bias);
   }
   add_pair(layout, "ln_f", {c}, config.has_bias);
-  if (!config.tied_head) layout.add("lm_head.weight", {config.vocabulary_size, c});
-  if (config.head_bias) layout.add("lm_head.bias", {config.vocabulary_size});
+  if (!config.tied_unembedding) layout.add("lm_head.weight", {config.vocabulary_size, c});
+  if (config.unembedding_bias) layout.add("lm_head.bias", {config.vocabulary_size});
   return layout;
 }
 
@@ -88,8 +88,8 @@ GptParameters::GptParameters(const GptConfig& config)
                                                                      norm, linear);
   final_norm_ =
       norm(find_view(arena_, layout_, "ln_f.weight"), find_view(arena_, layout_, "ln_f.bias"));
-  head_.weight = tensor(config.tied_head ? "wte.weight" : "lm_head.weight");
-  head_.bias = find_view(arena_, layout_, "lm_head.bias");
+  unembedding_.weight = tensor(config.tied_unembedding ? "wte.weight" : "lm_head.weight");
+  unembedding_.bias = find_view(arena_, layout_, "lm_head.bias");
 }
 
 void GptParameters::initialize(std::uint64_t seed) {
@@ -105,7 +105,7 @@ void GptParameters::initialize(std::uint64_t seed) {
     }
     const bool writes_to_stream = entry.name.ends_with("c_proj.weight");
     const float deviation = config_.initial_deviation * (writes_to_stream ? residual_scale : 1.0F);
-    // One stream a row, so that rows are drawn in parallel and the result is the same.
+    // One random stream per row, so that the result does not depend on the number of threads.
     const std::int64_t columns = entry.shape[1];
     parallel_ranges(entry.shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
@@ -169,7 +169,7 @@ std::vector<LinearWeights*> GptParameters::linears() {
   for (BlockParameters& block : blocks_) {
     all.insert(all.end(), {&block.query_key_value, &block.projection, &block.up, &block.down});
   }
-  all.push_back(&head_);
+  all.push_back(&unembedding_);
   return all;
 }
 
@@ -197,10 +197,10 @@ void GptGradients::clear() {
 
 View<float> GptGradients::tensor(std::string_view name) { return tensor_of(arena_, layout_, name); }
 
-View<float> GptGradients::head() {
-  return tensor(config_.tied_head ? "wte.weight" : "lm_head.weight");
+View<float> GptGradients::unembedding() {
+  return tensor(config_.tied_unembedding ? "wte.weight" : "lm_head.weight");
 }
 
-View<float> GptGradients::head_bias() { return find_view(arena_, layout_, "lm_head.bias"); }
+View<float> GptGradients::unembedding_bias() { return find_view(arena_, layout_, "lm_head.bias"); }
 
 }  // namespace heed

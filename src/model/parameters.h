@@ -43,7 +43,7 @@ struct BlockGradients {
 //     h.l.attn.c_proj.{weight (C, A), bias (C)}, h.l.ln_2.{weight, bias} (C),
 //     h.l.mlp.c_fc.{weight (F, C), bias (F)}, h.l.mlp.c_proj.{weight (C, F), bias (C)},
 //   ln_f.{weight, bias} (C), lm_head.weight (V, C) when it is not tied, and lm_head.bias (V) when
-//   the head has one.
+//   the unembedding has one.
 // Biases are absent when the config has none.
 ArenaLayout gpt_layout(const GptConfig& config);
 
@@ -51,8 +51,8 @@ class GptParameters {
  public:
   explicit GptParameters(const GptConfig& config);  // zeros
 
-  // GPT-2's initialisation: weights normal(0, 0.02), those that write to the residual stream scaled
-  // by 1/√(2L), norms one, biases zero. A pure function of config and seed.
+  // GPT-2's initialisation: weights normal(0, initial_deviation), output projections of attention
+  // and feed-forward scaled by 1/√(2L), gains one, biases zero. A pure function of config and seed.
   void initialize(std::uint64_t seed);
 
   const ArenaLayout& layout() const { return layout_; }
@@ -63,21 +63,21 @@ class GptParameters {
 
   View<const float> token_embedding() const { return tensor("wte.weight"); }     // (V, C)
   View<const float> position_embedding() const { return tensor("wpe.weight"); }  // (P, C)
-  const LinearWeights& head() const { return head_; }                            // (V, C)
+  const LinearWeights& unembedding() const { return unembedding_; }              // (V, C)
   const BlockParameters& block(std::int64_t layer) const { return blocks_[layer]; }
   const NormWeights& final_norm() const { return final_norm_; }
 
-  // What every matrix product of the model is computed in, forward and backward; f32 at first.
+  // The precision of every matrix product, forward and backward [f32].
   void set_precision(kernels::Precision precision);
 
-  // Lays the matrices out for running the model, in bf16, int8 or int4; f32 goes back to them as
-  // they are. Parameters must not change as long as prepared ones are in use.
+  // Quantises the matrices of linear layers to bf16, int8 or int4 for inference; f32 returns to the
+  // parameters themselves. Parameters must not change while prepared weights are in use.
   void prepare(kernels::WeightFormat format);
   kernels::WeightFormat prepared_format() const { return prepared_format_; }
 
-  // Also keeps the matrices in the order of products of f32, so that prompts of more than a few
-  // tokens are read faster, in packed_bytes() more of memory. Does nothing where they are prepared
-  // in a shorter format. Parameters must not change from then on.
+  // Keeps a copy of the matrices in the layout of f32 products, which speeds up prompts of more
+  // than a few tokens, in packed_bytes() of additional memory. Does nothing where the matrices are
+  // prepared in another format. Parameters must not change afterwards.
   void pack();
   static std::int64_t packed_bytes(const GptConfig& config);
 
@@ -89,7 +89,7 @@ class GptParameters {
   NormWeights final_norm_;
   std::vector<LinearWeights*> linears();
 
-  LinearWeights head_;
+  LinearWeights unembedding_;
   kernels::WeightFormat prepared_format_ = kernels::WeightFormat::f32;
   std::vector<kernels::PreparedWeight> prepared_;
   std::vector<kernels::PackedWeight> packed_;
@@ -105,8 +105,8 @@ class GptGradients {
   void clear();
   View<float> tensor(std::string_view name);
 
-  View<float> head();
-  View<float> head_bias();  // absent when the head has none
+  View<float> unembedding();
+  View<float> unembedding_bias();  // absent when the unembedding has none
   const BlockGradients& block(std::int64_t layer) const { return blocks_[layer]; }
   const NormWeightGradients& final_norm() const { return final_norm_; }
 

@@ -58,11 +58,10 @@ std::vector<GptPreset> make_presets() {
   character.embedding_dropout = character.attention_dropout = character.residual_dropout = 0.2F;
   presets.push_back({"shakespeare-char", "6 layers over characters, with dropout", character});
 
-  // Its own input embedding keeps words apart that may stand in the same places: where the head is
-  // tied, that all of them are equally likely there pulls their vectors together, and with them
-  // goes what copying a name needs.
+  // Untied: with tied embeddings, words that are equally likely in the same contexts are pulled
+  // together, and attention can no longer tell one name from another to copy it.
   GptConfig starter = make_gpt_config(4, 6, 192, 256, 1536);
-  starter.tied_head = false;
+  starter.tied_unembedding = false;
   starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small
   starter.end_of_text = 0;
   presets.push_back({"starter", "the model that ships with heed", starter});
@@ -87,7 +86,7 @@ const GptPreset& gpt_preset(std::string_view name) {
     if (preset.name == name) return preset;
     names += (names.empty() ? "" : ", ") + preset.name;
   }
-  fail(ErrorCode::not_found, "there is no config named '{}'; there are {}", name, names);
+  fail(ErrorCode::not_found, "there is no config named '{}'; expected one of {}", name, names);
 }
 
 }  // namespace heed

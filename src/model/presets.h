@@ -1,4 +1,4 @@
-// Shapes known by name: GPT-2's and GPT-3's, and heed's own.
+// Named configs: GPT-2's and GPT-3's, and heed's own.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct GptPreset {
 
 const std::vector<GptPreset>& gpt_presets();
 
-// Throws Error{not_found} with the names there are.
+// Throws Error{not_found} with the known names.
 const GptPreset& gpt_preset(std::string_view name);
 bool is_gpt_preset(std::string_view name);
 

@@ -8,12 +8,12 @@
 namespace heed {
 namespace {
 
-// Enough rows to keep the matrix products efficient (with every chunk they pack the projection and
-// add to its gradient), few enough to keep the logits small: 64 M floats are 256 MiB.
+// Enough rows to keep the matrix products efficient (every chunk packs the unembedding and adds to
+// its gradient), few enough to keep the logits small: 64 M floats are 256 MiB.
 constexpr std::int64_t chunk_elements = std::int64_t{1} << 26;
 constexpr std::int64_t most_chunk_rows = 4096;
 
-// Of passes of `rows` rows: equal chunks, but for the last.
+// For passes of `rows` rows: equal chunks, except for the last.
 std::int64_t chunk_rows(std::int64_t vocabulary_size, std::int64_t rows) {
   const std::int64_t most =
       std::clamp<std::int64_t>(chunk_elements / vocabulary_size, 16, most_chunk_rows);
@@ -57,30 +57,31 @@ LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> 
   return total;
 }
 
-LossSum VocabularyLoss::forward(View<const float> x, const Head& head,
+LossSum VocabularyLoss::forward(View<const float> x, const Unembedding& unembedding,
                                 View<const std::int32_t> targets, View<float> losses) {
   return in_chunks(x, targets, losses, [&](auto begin, auto end, auto logits, auto chunk_losses) {
-    kernels::linear_forward(x.slice(0, begin, end), head, logits);
+    kernels::linear_forward(x.slice(0, begin, end), unembedding, logits);
     kernels::cross_entropy_forward(logits, targets.slice(0, begin, end), chunk_losses);
   });
 }
 
-LossSum VocabularyLoss::forward_backward(View<const float> x, const Head& head,
+LossSum VocabularyLoss::forward_backward(View<const float> x, const Unembedding& unembedding,
                                          View<const std::int32_t> targets, View<float> losses,
                                          const Backward& backward) {
-  const kernels::MultipliedWeight weight(head);
+  const kernels::MultipliedWeight weight(unembedding);
   return in_chunks(x, targets, losses, [&](auto begin, auto end, auto logits, auto chunk_losses) {
-    // 1. logits = x · headᵀ
+    // 1. logits = x · unembeddingᵀ + bias
     const View<const float> chunk_x = x.slice(0, begin, end);
-    kernels::linear_forward(chunk_x, head, logits);
-    // 2. the loss, and at once its gradient in the place of the logits
+    kernels::linear_forward(chunk_x, unembedding, logits);
+    // 2. the loss, and its gradient in place of the logits
     kernels::cross_entropy_forward_backward(logits, targets.slice(0, begin, end), backward.scale,
                                             chunk_losses);
-    // 1. backwards
+    // 1. backward
     kernels::linear_backward_input(weight.view(), logits, backward.d_x.slice(0, begin, end),
-                                   head.precision);
-    kernels::linear_backward_parameters(
-        chunk_x, logits, {.weight = backward.d_head, .bias = backward.d_bias}, head.precision);
+                                   unembedding.precision);
+    kernels::linear_backward_parameters(chunk_x, logits,
+                                        {.weight = backward.d_unembedding, .bias = backward.d_bias},
+                                        unembedding.precision);
   });
 }
 

@@ -1,5 +1,5 @@
-// The vocabulary projection and the loss. A whole batch of logits (N, V) never exists: rows go
-// through the projection in chunks.
+// The loss over the vocabulary. The logits (N, V) of a whole batch never exist: rows go through the
+// unembedding in chunks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace heed {
 
 struct LossSum {
-  double sum = 0;          // nats, over all counted targets
+  double sum = 0;          // nats
   std::int64_t count = 0;  // targets that were not ignored
 
   double mean() const { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
@@ -19,28 +19,29 @@ struct LossSum {
 
 class VocabularyLoss {
  public:
-  using Head = kernels::LinearParameters<float>;
+  using Unembedding = kernels::LinearParameters<float>;
 
   explicit VocabularyLoss(std::int64_t vocabulary_size);
 
-  // Bytes of a chunk of logits for passes of `rows` rows.
+  // Memory of a chunk of logits in passes of `rows` rows.
   static std::int64_t bytes_needed(std::int64_t vocabulary_size, std::int64_t rows);
 
-  // Per-row losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
-  // head (V, C): cross-entropy in nats, 0 for ignored targets.
-  LossSum forward(View<const float> x, const Head& head, View<const std::int32_t> targets,
-                  View<float> losses);
+  // Losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
+  // unembedding (V, C): cross-entropy in nats, 0 for ignored targets.
+  LossSum forward(View<const float> x, const Unembedding& unembedding,
+                  View<const std::int32_t> targets, View<float> losses);
 
-  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_head (V, C) and
-  // d_bias (V), absent where the head has none, accumulate.
+  // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_unembedding (V, C)
+  // and d_bias (V), absent where the unembedding has none, accumulate.
   struct Backward {
     float scale = 1.0F;
     View<float> d_x;
-    View<float> d_head;
+    View<float> d_unembedding;
     View<float> d_bias{};
   };
-  LossSum forward_backward(View<const float> x, const Head& head, View<const std::int32_t> targets,
-                           View<float> losses, const Backward& backward);
+  LossSum forward_backward(View<const float> x, const Unembedding& unembedding,
+                           View<const std::int32_t> targets, View<float> losses,
+                           const Backward& backward);
 
  private:
   template <class Chunk>

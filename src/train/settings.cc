@@ -118,7 +118,7 @@ const std::vector<Setting>& all_settings() {
       number("norm_epsilon", HEED_MEMBER(model.norm_epsilon)),
       number("initial_deviation", HEED_MEMBER(model.initial_deviation)),
       boolean("bias", HEED_MEMBER(model.has_bias)),
-      boolean("tied_head", HEED_MEMBER(model.tied_head)),
+      boolean("tied_head", HEED_MEMBER(model.tied_unembedding)),
       number("embedding_dropout", HEED_MEMBER(model.embedding_dropout)),
       number("attention_dropout", HEED_MEMBER(model.attention_dropout)),
       number("residual_dropout", HEED_MEMBER(model.residual_dropout)),

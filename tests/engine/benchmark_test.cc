@@ -57,7 +57,7 @@ TEST(BenchmarkCost, CountsTheBytesOfFormats) {
   EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::int8), matrices * 34 / 32 + rest);
   EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::int4), matrices * 18 / 32 + rest);
   GptConfig untied = gpt2();
-  untied.tied_head = false;  // the embedding is no longer read but for a row
+  untied.tied_unembedding = false;  // the embedding is no longer read but for a row
   EXPECT_DOUBLE_EQ(weight_bytes(untied, WeightFormat::f32),
                    weight_bytes(gpt2(), WeightFormat::f32));
 }

@@ -33,7 +33,7 @@ BytePairTokenizer byte_tokenizer() {
 Gpt reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t context) {
   const auto size = static_cast<std::int64_t>(successor.size());
   GptConfig config = make_gpt_config(1, 1, size, context, size);
-  config.tied_head = false;
+  config.tied_unembedding = false;
   Gpt gpt(config);
   for (std::int64_t token = 0; token < size; ++token) {
     gpt.parameters().tensor("wte.weight")(token, token) = 1.0F;

@@ -49,14 +49,14 @@ TEST(Config, IsReadAsItWasWritten) {
   unusual.norm_epsilon = 1e-6F;
   unusual.initial_deviation = 0.013F;
   unusual.has_bias = false;
-  unusual.tied_head = false;
+  unusual.tied_unembedding = false;
   unusual.embedding_dropout = 0.1F;
   unusual.attention_dropout = 0.2F;
   unusual.residual_dropout = 0.3F;
   unusual.end_of_text = 36;
   GptConfig rectified = plain;
   rectified.activation = Activation::relu;
-  rectified.head_bias = true;
+  rectified.unembedding_bias = true;
   for (const GptConfig& config : {plain, unusual, rectified}) {
     EXPECT_EQ(read(Json::parse(gpt_config_to_json(config).dump())), config);
   }
@@ -94,7 +94,7 @@ TEST(Config, FillsInWhatGpt2Assumes) {
   EXPECT_EQ(config.head_size, 4);
   EXPECT_EQ(config.feed_forward, 48);
   EXPECT_EQ(config.activation, Activation::gelu_tanh);
-  EXPECT_TRUE(config.tied_head);
+  EXPECT_TRUE(config.tied_unembedding);
   EXPECT_EQ(config.end_of_text, -1);
   EXPECT_EQ(read(with("activation_function", "gelu_pytorch_tanh")).activation,
             Activation::gelu_tanh);

@@ -33,7 +33,7 @@ GptConfig small_config() { return make_gpt_config(2, 2, 12, 8, 11); }
 GptConfig bias_free_config() {
   GptConfig config = small_config();
   config.has_bias = false;
-  config.tied_head = false;
+  config.tied_unembedding = false;
   config.head_size = 5;
   return config;
 }
@@ -231,7 +231,7 @@ TEST_F(GptFiles, MayNotContradictATiedHead) {
 
 TEST_F(GptFiles, NeedAHeadThatIsNotTied) {
   GptConfig config = small_config();
-  config.tied_head = false;
+  config.tied_unembedding = false;
   save(random_gpt(config));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   rewrite();

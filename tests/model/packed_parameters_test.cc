@@ -12,7 +12,7 @@ constexpr std::int64_t positions = 64;  // more than are read without a matrix p
 
 GptConfig config_of(bool tied) {
   GptConfig config = make_gpt_config(2, 4, 36, positions, 70);
-  config.tied_head = tied;
+  config.tied_unembedding = tied;
   return config;
 }
 
@@ -41,14 +41,14 @@ TEST(PackedParameters, ChangeNoBit) {
 }
 
 TEST(PackedParameters, GiveWayToShorterFormats) {
-  Gpt gpt(config_of(true)), shortened(config_of(true));
+  Gpt gpt(config_of(true)), quantised(config_of(true));
   gpt.parameters().initialize(3);
-  shortened.parameters().initialize(3);
-  shortened.parameters().prepare(kernels::WeightFormat::int8);
+  quantised.parameters().initialize(3);
+  quantised.parameters().prepare(kernels::WeightFormat::int8);
   gpt.parameters().pack();
   gpt.parameters().prepare(kernels::WeightFormat::int8);
   gpt.parameters().pack();  // does nothing now
-  EXPECT_TRUE(same_bits(logits_of(gpt), logits_of(shortened)));
+  EXPECT_TRUE(same_bits(logits_of(gpt), logits_of(quantised)));
 }
 
 TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {

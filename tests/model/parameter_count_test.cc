@@ -29,7 +29,7 @@ TEST(ParameterCount, TakesGpt3Apart) {
   EXPECT_EQ(count.attention_total, 57'982'058'496);
   EXPECT_EQ(count.feed_forward_block, 1'207'959'552);
   EXPECT_EQ(count.feed_forward_total, 115'964'116'992);
-  EXPECT_EQ(count.head, 0);
+  EXPECT_EQ(count.unembedding, 0);
 }
 
 TEST(ParameterCount, IsWhatTheArenaHolds) {
@@ -38,7 +38,7 @@ TEST(ParameterCount, IsWhatTheArenaHolds) {
   GptConfig unusual = make_gpt_config(2, 3, 24, 16, 37);
   unusual.head_size = 10;
   unusual.feed_forward = 56;
-  unusual.tied_head = false;
+  unusual.tied_unembedding = false;
   configs.push_back(unusual);
   unusual.has_bias = false;
   configs.push_back(unusual);

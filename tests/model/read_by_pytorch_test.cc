@@ -96,7 +96,7 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
   config.head_size = 10;
   config.feed_forward = 56;
   config.has_bias = false;
-  config.tied_head = false;
+  config.tied_unembedding = false;
   outcome = compare(random_gpt(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   RecordProperty("unlike_gpt2", outcome.output);

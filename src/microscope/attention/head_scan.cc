@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "microscope/attention/score_precision.h"
 #include "model/edited_points.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -318,7 +319,7 @@ double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t de
 
 HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require_tokens(tokens);
   const std::int64_t context = gpt.config().context;
   require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
           "windows of {} tokens: the model reads between 1 and {} at once", options.window,

@@ -10,7 +10,7 @@
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
 #include "microscope/attention/score_precision.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {

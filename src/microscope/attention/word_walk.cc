@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {

@@ -15,12 +15,13 @@ void require_token(std::int32_t token, const GptConfig& config) {
 void add_token(const Gpt& gpt, std::int32_t token, double sign, LogitDirection& to) {
   const GptParameters& parameters = gpt.parameters();
   const NormWeights& norm = parameters.final_norm();
-  const std::vector<float> row = kernels::multiplied_row(parameters.head(), token);
+  const std::vector<float> row = kernels::multiplied_row(parameters.unembedding(), token);
   for (std::size_t c = 0; c < row.size(); ++c) {
     to.direction[c] += sign * norm.gain(c) * row[c];
     if (norm.bias.present()) to.constant += sign * norm.bias(c) * row[c];
   }
-  if (parameters.head().bias.present()) to.constant += sign * parameters.head().bias(token);
+  if (parameters.unembedding().bias.present())
+    to.constant += sign * parameters.unembedding().bias(token);
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 #include "microscope/traces/capture.h"
 #include "microscope/traces/text_pass.h"
 #include "model/editor.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -56,7 +57,7 @@ struct HeadRow {
 
 HeadRow head_row(const Gpt& gpt, const LogitQuestion& question) {
   question.validate(gpt.config());
-  const LinearWeights& head = gpt.parameters().head();
+  const LinearWeights& head = gpt.parameters().unembedding();
   HeadRow row{.gradient = std::vector<float>(gpt.config().channels)};
   const auto add = [&](std::int32_t token, float sign) {
     const std::vector<float> weights = kernels::multiplied_row(head, token);
@@ -136,7 +137,7 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
                                    const LogitMetric& metric, std::vector<Site> sites,
                                    Editor* editor) {
   const GptConfig& config = gpt.config();
-  require_readable(config, tokens);
+  require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const std::int64_t position = position_in_text(metric.position, positions);
   const HeadRow row = head_row(gpt, metric.question);

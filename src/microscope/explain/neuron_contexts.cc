@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "microscope/explain/neuron_outputs.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -128,7 +128,7 @@ VocabularyProjection what_it_says(const Gpt& gpt, const NeuronId& id, std::int64
 std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const std::int32_t> corpus,
                                                std::span<const NeuronId> neurons,
                                                const NeuronSearch& search) {
-  require(!corpus.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
+  require_tokens(corpus, "the corpus");
   require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
           "a search keeps at least one context and reads at least one window of one token");
   require_neurons(gpt.config(), neurons);

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "microscope/explain/head_weights.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {

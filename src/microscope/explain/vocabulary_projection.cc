@@ -50,7 +50,7 @@ std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const f
       normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
     }
   }
-  return project_through(gpt.parameters().head().weight, normed, top);
+  return project_through(gpt.parameters().unembedding().weight, normed, top);
 }
 
 std::vector<VocabularyProjection> project_to_embeddings(const Gpt& gpt,

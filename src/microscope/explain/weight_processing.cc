@@ -11,8 +11,8 @@ namespace {
 
 GptConfig processed_config(const GptConfig& config) {
   GptConfig processed = config;
-  processed.tied_head = false;
-  processed.head_bias = config.has_bias || config.head_bias;
+  processed.tied_unembedding = false;
+  processed.unembedding_bias = config.has_bias || config.unembedding_bias;
   return processed;
 }
 
@@ -21,7 +21,7 @@ Gpt copy_of(const Gpt& gpt) {
   for (const auto& entry : copy.parameters().layout().entries()) {
     const View<float> to = copy.parameters().tensor(entry.name);
     if (entry.name == "lm_head.weight") {
-      std::ranges::copy(gpt.parameters().head().weight.span(), to.data());
+      std::ranges::copy(gpt.parameters().unembedding().weight.span(), to.data());
     } else if (gpt.parameters().layout().find(entry.name) != nullptr) {
       std::ranges::copy(gpt.parameters().tensor(entry.name).span(), to.data());
     }

@@ -139,7 +139,7 @@ class Examination {
 
     VocabularyLoss loss(config.vocabulary_size);
     Tensor<float> losses(Shape{size * batch.positions});
-    loss_ += loss.forward(activations.final_norm(), gpt_.parameters().head(),
+    loss_ += loss.forward(activations.final_norm(), gpt_.parameters().unembedding(),
                           batch.targets.view().reshape({size * batch.positions}), losses)
                  .sum;
     for (std::int64_t b = 0; b < size; ++b) {

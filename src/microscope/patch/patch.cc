@@ -9,6 +9,7 @@
 #include "microscope/patch/patch_estimate.h"
 #include "microscope/patch/patch_file.h"
 #include "microscope/patch/patch_grid.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -21,15 +22,12 @@ void check_token(const Gpt& gpt, std::int32_t token, const char* what) {
 
 void check_request(const Gpt& gpt, const PatchRequest& request) {
   const GptConfig& config = gpt.config();
-  require(!request.clean.empty(), ErrorCode::invalid_argument, "the clean prompt has no tokens");
+  require_text_fits(config, request.clean, "the clean prompt");
   require(
       request.clean.size() == request.corrupted.size(), ErrorCode::invalid_argument,
       "the clean prompt has {} tokens and the corrupted one {}: patching needs the same number, "
       "token for token",
       request.clean.size(), request.corrupted.size());
-  require(std::ssize(request.clean) <= config.context, ErrorCode::invalid_argument,
-          "prompts of {} tokens are longer than the model's context of {}", request.clean.size(),
-          config.context);
   for (const std::int32_t token : request.clean) check_token(gpt, token, "token id");
   for (const std::int32_t token : request.corrupted) check_token(gpt, token, "token id");
   if (request.metric.kind != PatchMetric::Kind::kl) {
@@ -129,7 +127,7 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
             "interrupted after {} of {} cells{}", finished, result.cells,
             request.results.empty() ? "" : "; the same call goes on from there");
   };
-  const std::int64_t most_rows = request.memory / Branches::bytes_per_row(gpt.config());
+  const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.config());
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
     // Cells of one layer that are not known yet, as many as there is memory for.

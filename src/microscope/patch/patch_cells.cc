@@ -179,14 +179,14 @@ void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
 
 // The streams as the corrupted run has them, before or behind the patched layer, with what needs no
 // computing put back.
-void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Branches& branches) const {
+void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& variants) const {
   const BlockActivations& clean = clean_.block(cells.front().layer);
   const BlockActivations& corrupted = corrupted_.block(cells.front().layer);
   const bool enters_before = kind_.point == Point::residual_pre;
   const View<const float> stem = enters_before ? corrupted.residual_pre : corrupted.residual_post;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
-    const std::int64_t first = branches.first(i);
-    const View<float> stream = branches.stream(i);
+    const std::int64_t first = variants.first(i);
+    const View<float> stream = variants.stream(i);
     for (std::int64_t t = first; t < clean_.positions(); ++t) {
       copy_row(stem, t, stream, t - first);
     }
@@ -241,24 +241,24 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells) const
 Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
   std::vector<std::int64_t> firsts;
   for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
-  Branches branches(gpt_, corrupted_, std::move(firsts));
-  fill_streams(cells, branches);
+  Variants variants(gpt_, corrupted_, std::move(firsts));
+  fill_streams(cells, variants);
   const std::int64_t layer = cells.front().layer;
-  if (kind_.point == Point::residual_pre) return branches.run(layer);
+  if (kind_.point == Point::residual_pre) return variants.run(layer);
   if (kind_.point == Point::residual_mid || kind_.point == Point::feed_forward_out) {
-    return branches.run(layer + 1);
+    return variants.run(layer + 1);
   }
 
   Tensor<float> changed_rows_after = patched_middles(cells);
-  branches.feed_forward(layer, changed_rows_after);
+  variants.feed_forward(layer, changed_rows_after);
   std::int64_t row = 0;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
     const Changed changed = changed_rows(cells[i]);
     for (std::int64_t t = changed.begin; t < changed.end; ++t, ++row) {
-      copy_row(changed_rows_after, row, branches.stream(i), t - branches.first(i));
+      copy_row(changed_rows_after, row, variants.stream(i), t - variants.first(i));
     }
   }
-  return branches.run(layer + 1);
+  return variants.run(layer + 1);
 }
 
 }  // namespace heed

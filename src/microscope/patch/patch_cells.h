@@ -5,7 +5,7 @@
 
 #include "microscope/patch/patch.h"
 #include "microscope/patch/patch_grid.h"
-#include "model/branches.h"
+#include "model/variants.h"
 
 namespace heed {
 
@@ -38,7 +38,7 @@ class PatchRuns {
  private:
   struct Changed;
   Changed changed_rows(const PatchCell& cell) const;
-  void fill_streams(std::span<const PatchCell> cells, const Branches& branches) const;
+  void fill_streams(std::span<const PatchCell> cells, const Variants& variants) const;
   Tensor<float> patched_middles(std::span<const PatchCell> cells) const;
   void mix(const PatchCell& cell, View<float> mixed) const;
   void mix_edge(const PatchCell& cell, View<float> mixed) const;

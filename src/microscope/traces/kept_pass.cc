@@ -7,6 +7,7 @@
 #include "model/attention.h"
 #include "model/derived_points.h"
 #include "model/edited_points.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -42,7 +43,7 @@ KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared
       editor_(std::move(editor)),
       buffers_(std::move(reused)) {
   const GptConfig& config = gpt_.config();
-  require_readable(config, tokens_);
+  require_text_fits(config, tokens_);
   const bool fits =
       buffers_.activations != nullptr && buffers_.activations->positions() == positions() &&
       buffers_.activations->bytes() == static_cast<std::size_t>(GptActivations::bytes_needed(

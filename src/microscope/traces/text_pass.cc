@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "model/input_checks.h"
 
 namespace heed {
 
@@ -11,13 +12,6 @@ std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
   require(position >= 0 && position < positions, ErrorCode::invalid_argument,
           "position {} is not in a text of {} tokens", position, positions);
   return position;
-}
-
-void require_readable(const GptConfig& config, std::span<const std::int32_t> tokens) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  require(std::ssize(tokens) <= config.context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}", tokens.size(),
-          config.context);
 }
 
 void require_gradients_past(const Editor* editor, const GptConfig& config,
@@ -35,7 +29,7 @@ void require_gradients_past(const Editor* editor, const GptConfig& config,
 
 GptActivations run_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
                         Keep keep) {
-  require_readable(gpt.config(), tokens);
+  require_text_fits(gpt.config(), tokens);
   const auto positions = std::ssize(tokens);
   GptActivations activations(gpt.config(), 1, positions, keep);
   gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},

@@ -12,9 +12,6 @@ namespace heed {
 // `position`, or the last for −1. Throws Error{invalid_argument} for one that is not in the text.
 std::int64_t position_in_text(std::int64_t position, std::int64_t positions);
 
-// Throws Error{invalid_argument} for no tokens and more of them than the model's context.
-void require_readable(const GptConfig& config, std::span<const std::int32_t> tokens);
-
 // Backward goes through what an editor (null: nobody) adds, and through nothing else that it does.
 // Throws Error{unsupported} where a gradient is wanted before a point that it changes otherwise.
 void require_gradients_past(const Editor* editor, const GptConfig& config,

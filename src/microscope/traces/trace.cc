@@ -1,21 +1,9 @@
 #include "microscope/traces/trace.h"
 
-#include "base/error.h"
+#include "microscope/traces/text_pass.h"
 
 namespace heed {
-
 namespace {
-
-void read_once(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  const auto positions = static_cast<std::int64_t>(tokens.size());
-  require(positions <= gpt.config().context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}", positions,
-          gpt.config().context);
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},
-              activations);
-}
 
 class PatternVisitor final : public Probe {
  public:
@@ -36,14 +24,14 @@ class PatternVisitor final : public Probe {
 
 Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites) {
   Capture capture(std::move(sites));
-  read_once(gpt, tokens, capture);
+  read_text(gpt, tokens, capture);
   return capture;
 }
 
 void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const std::function<void(std::int64_t layer, View<const float>)>& visit) {
   PatternVisitor visitor(visit);
-  read_once(gpt, tokens, visitor);
+  read_text(gpt, tokens, visitor);
 }
 
 Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/text_pass.h"
+#include "model/input_checks.h"
 #include "model/vocabulary.h"
 
 namespace heed {
@@ -29,9 +30,11 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
     next.push_back(kernels::ignored_target);
     Tensor<float> losses(Shape{positions});
     VocabularyLoss loss(gpt.config().vocabulary_size);
-    loss.forward_backward(
-        final_norm, gpt.parameters().head(), {next.data(), {positions}}, losses,
-        {.scale = 1.0F / static_cast<float>(positions - 1), .d_x = d_final_norm, .d_head = {}});
+    loss.forward_backward(final_norm, gpt.parameters().unembedding(), {next.data(), {positions}},
+                          losses,
+                          {.scale = 1.0F / static_cast<float>(positions - 1),
+                           .d_x = d_final_norm,
+                           .d_unembedding = {}});
     return;
   }
   // A logit is a row of the head times the final norm.
@@ -42,7 +45,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
             gpt.config().vocabulary_size);
     const std::int64_t row = position_of(logit.position, positions);
     const std::vector<float> weights =
-        kernels::multiplied_row(gpt.parameters().head(), logit.token);
+        kernels::multiplied_row(gpt.parameters().unembedding(), logit.token);
     for (std::size_t channel = 0; channel < weights.size(); ++channel) {
       d_final_norm(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
     }
@@ -53,11 +56,9 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
 
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target, Editor* editor) {
-  require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  const auto positions = std::ssize(tokens);
   const GptConfig& config = gpt.config();
-  require(positions <= config.context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}", positions, config.context);
+  require_text_fits(config, tokens);
+  const auto positions = std::ssize(tokens);
   const bool gradients = asks_for_gradients(request);
   const std::int64_t more =
       gradients ? GptActivations::bytes_needed(config, 1, positions, Keep::residuals) +

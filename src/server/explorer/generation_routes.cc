@@ -8,6 +8,7 @@
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "generate/text_stream.h"
+#include "model/input_checks.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
@@ -48,9 +49,7 @@ class Writing {
         session_(source_.model->gpt) {
     const GptConfig& config = source_.model->gpt.config();
     const auto positions = std::ssize(tokens_);
-    require(positions <= config.context, ErrorCode::invalid_argument,
-            "the text has {} tokens, more than the model's context of {}; shorten it", positions,
-            config.context);
+    require_text_fits(config, tokens_);
     most_ = fields.integer("max_new_tokens", 1, config.context)
                 .value_or(std::min<std::int64_t>(32, config.context));
     top_ = fields.integer("top", 0, config.vocabulary_size).value_or(10);
@@ -110,10 +109,7 @@ class Writing {
   std::vector<std::int32_t> prompt_of(const Fields& fields) const {
     if (!fields.has("tokens")) return source_.model->encode(fields.required_string("text"));
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    std::vector<std::int32_t> tokens =
-        fields.required_token_ids("tokens", source_.model->gpt.config().vocabulary_size);
-    require(!tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to continue");
-    return tokens;
+    return fields.required_token_ids("tokens", source_.model->gpt.config().vocabulary_size);
   }
 
   // A model may have more tokens than its tokenizer, to round its vocabulary up.

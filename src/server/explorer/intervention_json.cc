@@ -7,7 +7,7 @@
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
-#include "model/places.h"
+#include "model/input_checks.h"
 #include "server/fields.h"
 
 namespace heed::server {

@@ -38,7 +38,7 @@ Reply describe_model(State& state, const Request&) {
        {"version", version},
        {"dimensions", dimensions_json(config)},
        {"activation", activation_name(config.activation)},
-       {"tied", config.tied_head},
+       {"tied", config.tied_unembedding},
        {"dtype", kernels::weight_format_name(model.gpt.parameters().prepared_format())},
        {"has_tokenizer", model.tokenizer != nullptr},
        {"examples", examples_json(model)},
@@ -110,7 +110,7 @@ OrderedJson parts_json(const ParameterCount& count) {
   add("feed_forward", count.feed_forward_total);
   add("biases", count.biases);
   add("norms", count.norms);
-  add("head", count.head);
+  add("head", count.unembedding);
   return parts;
 }
 
@@ -143,7 +143,7 @@ GptConfig shape_of(State& state, const Request& request, std::string& name) {
   config.feed_forward = bounded(request, "feed_forward", 4 * config.channels, 1, 8 * most_width);
   config.vocabulary_size = bounded(request, "vocabulary", config.vocabulary_size, 1, most_rows);
   config.context = bounded(request, "context", config.context, 1, most_rows);
-  config.tied_head = truth(request, "tied", config.tied_head);
+  config.tied_unembedding = truth(request, "tied", config.tied_unembedding);
   config.has_bias = truth(request, "bias", config.has_bias);
   config.end_of_text = -1;
   require(config.heads * config.head_size <= 8 * most_width, ErrorCode::invalid_argument,
@@ -164,7 +164,7 @@ Reply presets(State&, const Request&) {
   for (const GptPreset& preset : gpt_presets()) {
     OrderedJson shape = dimensions_json(preset.config);
     shape.erase("parameters");
-    shape["tied"] = preset.config.tied_head;
+    shape["tied"] = preset.config.tied_unembedding;
     shape["bias"] = preset.config.has_bias;
     list.push_back({{"name", preset.name},
                     {"description", preset.description},

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "model/places.h"
+#include "model/input_checks.h"
 #include "server/context.h"
 #include "server/explorer/model_pool.h"
 #include "server/explorer/options.h"

@@ -5,6 +5,7 @@
 #include "engine/token_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/traces/activation_trace.h"
+#include "model/input_checks.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
@@ -41,10 +42,7 @@ Reply make_trace(State& state, const Request& request) {
   }
   if (base != nullptr) wanted.base = base->id;
   const GptConfig& config = model.gpt.config();
-  require(!wanted.tokens.empty(), ErrorCode::invalid_argument, "there are no tokens to read");
-  require(std::ssize(wanted.tokens) <= config.context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}; shorten it",
-          wanted.tokens.size(), config.context);
+  require_text_fits(config, wanted.tokens);
   state.traces.require_room(config, std::ssize(wanted.tokens));
   if (fields.has("interventions")) {
     wanted.interventions = fields.required_list("interventions");

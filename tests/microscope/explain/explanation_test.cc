@@ -36,7 +36,7 @@ Gpt unruly_gpt(GptConfig config = testing::small_config()) {
 GptConfig without_biases() {
   GptConfig config = testing::small_config();
   config.has_bias = false;
-  config.tied_head = false;
+  config.tied_unembedding = false;
   config.head_size = 6;
   return config;
 }
@@ -196,7 +196,7 @@ TEST_P(Explanation, ProcessedWeightsPredictTheSame) {
 TEST_P(Explanation, ProcessingLeavesWhatItSays) {
   const Gpt processed = process_weights(gpt);
   const GptParameters& parameters = processed.parameters();
-  EXPECT_FALSE(processed.config().tied_head);
+  EXPECT_FALSE(processed.config().tied_unembedding);
   for (const auto& entry : parameters.layout().entries()) {
     const View<const float> tensor = parameters.tensor(entry.name);
     if (entry.name.find("ln_") != std::string::npos) {
@@ -215,7 +215,7 @@ TEST_P(Explanation, ProcessingLeavesWhatItSays) {
   const Capture capture = trace(processed, tokens, {{Point::residual_post, 2}});
   const auto stream = capture.at({Point::residual_post, 2}).view()[0][5].span();
   EXPECT_NEAR(std::accumulate(stream.begin(), stream.end(), 0.0), 0, 1e-3);
-  const View<const float> head = parameters.head().weight;
+  const View<const float> head = parameters.unembedding().weight;
   for (std::int64_t c = 0; c < head.extent(1); ++c) {
     double sum = 0;
     for (std::int64_t v = 0; v < head.extent(0); ++v) sum += head(v, c);

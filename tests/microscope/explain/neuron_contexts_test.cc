@@ -75,7 +75,7 @@ TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
     double expected = 0;
     for (std::int64_t c = 0; c < 32; ++c) {
       expected += (down(c, 7) - mean) * gpt.parameters().final_norm().gain(c) *
-                  gpt.parameters().head().weight(token.token, c);
+                  gpt.parameters().unembedding().weight(token.token, c);
     }
     EXPECT_NEAR(token.score, expected, 1e-5);
   }

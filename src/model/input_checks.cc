@@ -1,8 +1,26 @@
-#include "model/places.h"
+#include "model/input_checks.h"
 
 #include "base/error.h"
 
 namespace heed {
+
+void require_tokens(std::span<const std::int32_t> tokens, std::string_view text) {
+  require(!tokens.empty(), ErrorCode::invalid_argument,
+          "{} has no tokens: expected at least one token", text);
+}
+
+void require_text_fits(const GptConfig& config, std::span<const std::int32_t> tokens,
+                       std::string_view text) {
+  require_tokens(tokens, text);
+  require(std::ssize(tokens) <= config.context, ErrorCode::invalid_argument,
+          "{} has {} tokens, more than the model's context of {}; shorten it", text, tokens.size(),
+          config.context);
+}
+
+void require_positions_fit(const GptConfig& config, std::int64_t positions) {
+  require(positions <= config.context, ErrorCode::invalid_argument,
+          "{} positions are more than the model's context of {}", positions, config.context);
+}
 
 std::int64_t checked_layer(std::int64_t layer, const GptConfig& config) {
   require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,

@@ -1,40 +1,27 @@
-#include "model/branches.h"
+#include "model/variants.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
+#include "model/matrix_copy.h"
 
 namespace heed {
 namespace {
 
-void copy_columns(View<const float> from, std::int64_t column, View<float> to) {
-  for (std::int64_t row = 0; row < from.extent(0); ++row) {
-    std::copy_n(&from(row, column), to.extent(1), &to(row, 0));
-  }
-}
-
 View<float> first_rows(View<float> matrix, std::int64_t rows) { return matrix.slice(0, 0, rows); }
-
-// Some outputs [begin, end) of a linear layer.
-kernels::LinearParameters<float> outputs(kernels::LinearParameters<float> linear,
-                                         std::int64_t begin, std::int64_t end) {
-  linear.weight = linear.weight.slice(0, begin, end);
-  if (linear.bias.present()) linear.bias = linear.bias.slice(0, begin, end);
-  linear.prepared = nullptr;
-  linear.packed = nullptr;
-  return linear;
-}
 
 }  // namespace
 
-Branches::Branches(const Gpt& gpt, const GptActivations& stem, std::vector<std::int64_t> firsts)
-    : gpt_(gpt), stem_(stem), positions_(stem.positions()), firsts_(std::move(firsts)) {
-  check(stem.batch() == 1 && stem.keep() == Keep::every_block, "a stem keeps every block");
+Variants::Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts)
+    : gpt_(gpt), base_(base), positions_(base.positions()), firsts_(std::move(firsts)) {
+  require(base.batch() == 1 && base.keep() == Keep::every_block, ErrorCode::invalid_argument,
+          "variants need the activations of one sequence with every block kept");
   begins_.push_back(0);
   for (const std::int64_t first : firsts_) {
-    check(first >= 0 && first < positions_, "a branch begins inside the sequence");
+    require(first >= 0 && first < positions_, ErrorCode::invalid_argument,
+            "a variant cannot begin at position {} of a sequence of {}", first, positions_);
     begins_.push_back(begins_.back() + positions_ - first);
   }
   const GptConfig& config = gpt.config();
@@ -54,23 +41,23 @@ Branches::Branches(const Gpt& gpt, const GptActivations& stem, std::vector<std::
   last_rows_ = Tensor<float>(Shape{count(), c});
 }
 
-std::int64_t Branches::bytes_per_row(const GptConfig& config) {
+std::int64_t Variants::bytes_per_row(const GptConfig& config) {
   const std::int64_t floats =
       3 * config.channels + 4 * config.attention_width() + config.feed_forward + 2;
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
-// mixed (R, A) for the queries (R, A) at the last R positions of a branch.
-void Branches::attend(std::int64_t layer, std::int64_t branch, View<const float> query,
+// mixed (R, A) for the queries (R, A) at the last R positions of a variant.
+void Variants::attend(std::int64_t layer, std::int64_t variant, View<const float> query,
                       View<float> mixed) {
   const GptConfig& config = gpt_.config();
-  const std::int64_t a = config.attention_width(), shared = firsts_[branch];
-  const View<const float> stem = stem_.block(layer).attention.query_key_value;  // (T, 3A)
+  const std::int64_t a = config.attention_width(), shared = firsts_[variant];
+  const View<const float> base = base_.block(layer).attention.query_key_value;  // (T, 3A)
   const View<const float> own =
-      query_key_value_.view().slice(0, begins_[branch], begins_[branch + 1]);
+      query_key_value_.view().slice(0, begins_[variant], begins_[variant + 1]);
   for (const auto& [column, to] : {std::pair{a, keys_.view()}, std::pair{2 * a, values_.view()}}) {
-    copy_columns(stem.slice(0, 0, shared), column, to.slice(0, 0, shared));
-    copy_columns(own, column, to.slice(0, shared, positions_));
+    copy_matrix(base.slice(0, 0, shared).slice(1, column, column + a), to.slice(0, 0, shared));
+    copy_matrix(own.slice(1, column, column + a), to.slice(0, shared, positions_));
   }
   const auto heads = [&](auto rows) {  // (R, A) -> (1, R, H, D)
     using Rows = decltype(rows);
@@ -88,7 +75,7 @@ void Branches::attend(std::int64_t layer, std::int64_t branch, View<const float>
                              View<float>(log_sum_exp_.data(), {1, config.heads, queries}));
 }
 
-void Branches::feed_forward(std::int64_t layer, View<float> stream) {
+void Variants::feed_forward(std::int64_t layer, View<float> stream) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
   const std::int64_t r = stream.extent(0);
   const View<float> norm = first_rows(norm_, r), neurons = first_rows(neurons_, r);
@@ -101,52 +88,42 @@ void Branches::feed_forward(std::int64_t layer, View<float> stream) {
   kernels::add(stream, out, stream);
 }
 
-void Branches::block(std::int64_t layer) {
+void Variants::block(std::int64_t layer) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
   const std::int64_t a = gpt_.config().attention_width();
   kernels::layer_norm_forward(stream_, parameters.norm_1, norm_, {mean_, deviation_});
   kernels::linear_forward(norm_, parameters.query_key_value, query_key_value_);
-  for (std::int64_t branch = 0; branch < count(); ++branch) {
+  for (std::int64_t variant = 0; variant < count(); ++variant) {
     const auto own = [&](View<float> rows) {
-      return rows.slice(0, begins_[branch], begins_[branch + 1]);
+      return rows.slice(0, begins_[variant], begins_[variant + 1]);
     };
-    attend(layer, branch, own(query_key_value_).slice(1, 0, a), own(mixed_));
+    attend(layer, variant, own(query_key_value_).slice(1, 0, a), own(mixed_));
   }
   kernels::linear_forward(mixed_, parameters.projection, branch_out_);
   kernels::add(stream_, branch_out_, stream_);
   feed_forward(layer, stream_);
 }
 
-View<float> Branches::gather_last_rows() {
-  for (std::int64_t branch = 0; branch < count(); ++branch) {
-    std::copy_n(&stream_(begins_[branch + 1] - 1, 0), stream_.extent(1),
-                &last_rows_.view()(branch, 0));
+View<float> Variants::gather_last_rows() {
+  for (std::int64_t variant = 0; variant < count(); ++variant) {
+    std::copy_n(&stream_(begins_[variant + 1] - 1, 0), stream_.extent(1),
+                &last_rows_.view()(variant, 0));
   }
   return last_rows_;
 }
 
-// Of the last block only the last position of each branch is read: the others give it keys and
-// values and ask nothing.
-void Branches::last_block(std::int64_t layer) {
+// In the last block only the last position of each variant attends; the others provide keys and
+// values.
+void Variants::last_block(std::int64_t layer) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
   const std::int64_t a = gpt_.config().attention_width(), b = count();
   kernels::layer_norm_forward(stream_, parameters.norm_1, norm_, {mean_, deviation_});
-  Tensor<float> keys_and_values(Shape{rows(), 2 * a});
-  kernels::linear_forward(norm_, outputs(parameters.query_key_value, a, 3 * a), keys_and_values);
-  for (std::int64_t row = 0; row < rows(); ++row) {
-    std::copy_n(&keys_and_values.view()(row, 0), 2 * a, &query_key_value_.view()(row, a));
-  }
-  Tensor<float> asking(Shape{b, gpt_.config().channels});
-  Tensor<float> queries(Shape{b, a});
-  for (std::int64_t branch = 0; branch < b; ++branch) {
-    std::copy_n(&norm_.view()(begins_[branch + 1] - 1, 0), asking.shape()[1],
-                &asking.view()(branch, 0));
-  }
-  kernels::linear_forward(asking, outputs(parameters.query_key_value, 0, a), queries);
+  kernels::linear_forward(norm_, parameters.query_key_value, query_key_value_);
   const View<float> mixed = first_rows(mixed_, b), out = first_rows(branch_out_, b);
-  for (std::int64_t branch = 0; branch < b; ++branch) {
-    attend(layer, branch, queries.view().slice(0, branch, branch + 1),
-           mixed.slice(0, branch, branch + 1));
+  for (std::int64_t variant = 0; variant < b; ++variant) {
+    const std::int64_t last = begins_[variant + 1] - 1;
+    attend(layer, variant, query_key_value_.view().slice(0, last, last + 1).slice(1, 0, a),
+           mixed.slice(0, variant, variant + 1));
   }
   kernels::linear_forward(mixed, parameters.projection, out);
   const View<float> last = gather_last_rows();
@@ -154,7 +131,7 @@ void Branches::last_block(std::int64_t layer) {
   feed_forward(layer, last);
 }
 
-Tensor<float> Branches::run(std::int64_t layer) {
+Tensor<float> Variants::run(std::int64_t layer) {
   const std::int64_t layers = gpt_.config().layers, b = count();
   for (; layer + 1 < layers; ++layer) block(layer);
   if (layer < layers) {

@@ -56,7 +56,7 @@ TEST(ShortenedFiles, ComputeWhatShorteningOnLoadComputes) {
   for (const bool tied : {true, false}) {
     for (const bool bias : {true, false}) {
       GptConfig config = odd_config();
-      config.tied_head = tied;
+      config.tied_unembedding = tied;
       config.has_bias = bias;
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
@@ -69,7 +69,7 @@ TEST(ShortenedFiles, ComputeWhatShorteningOnLoadComputes) {
         const Tensor<float> whole = logits_of(gpt);
         gpt.parameters().prepare(format);
         EXPECT_TRUE(same_bits(logits_of(loaded), logits_of(gpt)));
-        EXPECT_FALSE(same_bits(logits_of(loaded), whole)) << "nothing was shortened";
+        EXPECT_FALSE(same_bits(logits_of(loaded), whole)) << "nothing was quantised";
       }
     }
   }
@@ -115,7 +115,7 @@ TEST(ShortenedFiles, HoldWhatTheirLayoutSays) {
   EXPECT_EQ(scales->shape, (Shape{33, 2}));
   EXPECT_EQ(integers->bytes[0], std::byte{0x1F});   // 7 + 8, and −7 + 8 in the high half
   EXPECT_EQ(integers->bytes[1], std::byte{0x8A});   // 0.76 / 0.5 is 2
-  EXPECT_EQ(integers->bytes[17], std::byte{0x8F});  // the last input, and nothing behind it
+  EXPECT_EQ(integers->bytes[17], std::byte{0x8F});  // the last input, and nothing after it
   std::uint16_t bits[2];
   std::memcpy(bits, scales->bytes.data(), sizeof(bits));
   EXPECT_EQ(bf16_to_f32(bits[0]), 0.5F);
@@ -169,7 +169,7 @@ TEST_F(DamagedFiles, AreRefusedWithWhatIsWrong) {
   const std::string integers = "h.0.mlp.c_fc.weight.int8", scales = "h.0.mlp.c_fc.weight.scales";
   save(WeightFormat::int8);
   stored(integers).bytes[40] = std::byte{0x80};
-  expect_refused(integers, "group 0 of row 1 is 128", "must be 127");  // row 1 begins at 35
+  expect_refused(integers, "group 0 of row 1 is 128", "expected 127");  // row 1 begins at 35
   save(WeightFormat::int8);
   for (int i = 0; i < 32; ++i) stored(integers).bytes[static_cast<std::size_t>(i)] = std::byte{5};
   expect_refused(integers, "group 0 of row 0 is 5");
@@ -188,10 +188,10 @@ TEST_F(DamagedFiles, AreRefusedWithWhatIsWrong) {
   expect_refused(scales, "is missing");
   save(WeightFormat::int4);
   stored("h.0.mlp.c_fc.weight.int4").bytes[0] &= std::byte{0xF0};
-  expect_refused("h.0.mlp.c_fc.weight.int4", "group 0 of row 0 is 8", "must be 7");
+  expect_refused("h.0.mlp.c_fc.weight.int4", "group 0 of row 0 is 8", "expected 7");
   save(WeightFormat::int4);
   stored("h.0.mlp.c_fc.weight.int4").bytes[17] |= std::byte{0x10};  // 8 to 9: of 35 inputs none
-  expect_refused("h.0.mlp.c_fc.weight.int4", "holds 1 behind the 35 inputs of row 0");
+  expect_refused("h.0.mlp.c_fc.weight.int4", "has 1 after the 35 inputs of row 0");
 }
 
 TEST_F(DamagedFiles, MustAgreeWithTheirConfig) {
@@ -208,9 +208,9 @@ TEST_F(DamagedFiles, MustAgreeWithTheirConfig) {
     write_text_file(config, document.dump());
   };
   with("");
-  expect_refused("holds the tensor", ".weight.scales");
+  expect_refused("unexpected tensor", ".weight.scales");
   with("int4");
-  expect_refused("holds the tensor", ".int8");
+  expect_refused("unexpected tensor", ".int8");
   with("int3");
   expect_refused("'dtype' must be", "\"int3\"");
   with("f32");

@@ -1,0 +1,65 @@
+// Variants of one sequence, the base, that each differ from it from some position on; what comes
+// before is computed once and shared. The rows of all variants form one matrix, so that a linear
+// layer reads its weights once for all of them. Attention uses the base's keys and values before a
+// variant's first position and the variant's own from there on.
+#pragma once
+
+#include <vector>
+
+#include "model/gpt.h"
+
+namespace heed {
+
+class Variants {
+ public:
+  // `base`: activations (1, T) of the sequence, with every block kept; borrowed. Variant v differs
+  // from position firsts[v] on. Throws Error{invalid_argument} for other activations and for a
+  // position outside the sequence.
+  Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts);
+
+  // Memory of one row of the matrix.
+  static std::int64_t bytes_per_row(const GptConfig& config);
+
+  std::int64_t count() const { return static_cast<std::int64_t>(firsts_.size()); }
+  std::int64_t first(std::int64_t variant) const { return firsts_[variant]; }
+  std::int64_t rows() const { return begins_.back(); }  // N, Σ T - first
+
+  // The residual stream of a variant, (T - first, C): to be filled before run().
+  View<float> stream(std::int64_t variant) const {
+    return View<float>(stream_).slice(0, begins_[variant], begins_[variant + 1]);
+  }
+
+  // stream (R, C) += feed_forward(norm_2(stream)) of a layer, for any R <= N rows.
+  void feed_forward(std::int64_t layer, View<float> stream);
+
+  // Runs blocks [layer, L) and the final norm; the stream comes in as residual_pre of `layer`.
+  // Returns the logits (count, V) at the last position of each variant.
+  Tensor<float> run(std::int64_t layer);
+
+ private:
+  void block(std::int64_t layer);
+  void last_block(std::int64_t layer);
+  void attend(std::int64_t layer, std::int64_t variant, View<const float> query, View<float> mixed);
+  View<float> gather_last_rows();
+
+  const Gpt& gpt_;
+  const GptActivations& base_;
+  std::int64_t positions_;  // T
+  std::vector<std::int64_t> firsts_;
+  std::vector<std::int64_t> begins_;  // rows of variant v are [begins_[v], begins_[v + 1])
+  Tensor<float> stream_storage_;
+  View<float> stream_;             // (N, C)
+  Tensor<float> norm_;             // (N, C)
+  Tensor<float> query_key_value_;  // (N, 3A)
+  Tensor<float> mixed_;            // (N, A)
+  Tensor<float> branch_out_;       // (N, C)
+  Tensor<float> neurons_;          // (N, F)
+  Tensor<float> mean_;             // (N)
+  Tensor<float> deviation_;        // (N)
+  Tensor<float> log_sum_exp_;      // (H, T)
+  Tensor<float> keys_;             // (T, A): of the variant that attends
+  Tensor<float> values_;           // (T, A)
+  Tensor<float> last_rows_;        // (count, C)
+};
+
+}  // namespace heed

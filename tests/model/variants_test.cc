@@ -1,0 +1,68 @@
+#include "model/variants.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/expect_error.h"
+#include "generate/random_gpt.h"
+#include "model/comparison.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int64_t positions = 9;
+
+struct Base {
+  Gpt gpt = testing::random_gpt(testing::small_config());
+  std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
+
+  GptActivations activations(Keep keep = Keep::every_block) const {
+    GptActivations activations(gpt.config(), 1, positions, keep);
+    gpt.forward({tokens.data(), {1, positions}}, {.positions = positions}, activations);
+    return activations;
+  }
+};
+
+// A variant that differs in nothing ends in the logits of the sequence itself, whatever weights the
+// products read: the tolerance is that of f32 sums in another order.
+TEST(Variants, ThatDifferInNothingEndAsTheirBase) {
+  for (const kernels::WeightFormat format :
+       {kernels::WeightFormat::f32, kernels::WeightFormat::bf16, kernels::WeightFormat::int8}) {
+    Base base;
+    base.gpt.parameters().prepare(format);
+    const GptActivations activations = base.activations();
+    Tensor<float> expected(Shape{1, 61});
+    base.gpt.project(activations.final_norm().slice(0, positions - 1, positions), expected);
+    for (const std::int64_t layer : {0, 1, 2, 3}) {
+      Variants variants(base.gpt, activations, {0, 3, 8});
+      const View<const float> stream =
+          layer < 3 ? activations.block(layer).residual_pre : activations.last_residual();
+      for (std::int64_t variant = 0; variant < variants.count(); ++variant) {
+        const auto rows = stream.slice(0, variants.first(variant), positions).span();
+        std::ranges::copy(rows, variants.stream(variant).data());
+      }
+      const Tensor<float> logits = variants.run(layer);
+      for (std::int64_t variant = 0; variant < variants.count(); ++variant) {
+        EXPECT_LT(testing::relative_error(logits.view()[variant].span(), expected.span()), 1e-5)
+            << kernels::weight_format_name(format) << ", layer " << layer << ", variant "
+            << variant;
+      }
+    }
+  }
+}
+
+TEST(Variants, NeedABaseThatKeepsEveryBlock) {
+  const Base base;
+  const GptActivations kept = base.activations();
+  const GptActivations overwritten = base.activations(Keep::one_block);
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { Variants(base.gpt, overwritten, {0}); },
+      "every block kept");
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { Variants(base.gpt, kept, {9}); },
+      "position 9 of a sequence of 9");
+}
+
+}  // namespace
+}  // namespace heed
