@@ -7,8 +7,8 @@ fuzz_seconds ?= 60
 # only runs one of them again.
 sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|server|cli)$$
 
-.PHONY: run test page-test build bench build-sanitized fuzz sanitize sanitize-threads format \
-  format-check lint layers package install-deps install-test-deps
+.PHONY: run test page page-test build bench build-sanitized fuzz sanitize sanitize-threads \
+  format format-check lint layers package install-deps install-test-deps install-page-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -23,9 +23,13 @@ build:
 test: install-test-deps build
 	ctest --test-dir build/release --output-on-failure
 
+# Writes web/built, which is committed: after every change in web/.
+page: install-page-deps
+	cd web && npm ci && npm run build
+
 # The page alone, then in a browser against the program that embeds it.
-page-test: install-test-deps
-	cd web && npm ci && npm test && npm run check && npm run build
+page-test: install-test-deps install-page-deps
+	cd web && npm ci && npm test && npm run check && npm run check-built
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e
@@ -90,3 +94,6 @@ install-deps:
 
 install-test-deps:
 	scripts/install-deps.sh --test
+
+install-page-deps:
+	scripts/install-deps.sh --page

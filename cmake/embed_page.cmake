@@ -1,6 +1,6 @@
-# Run at build time: compresses every file of DIST into OUTPUT and writes OUTPUT/page_files.cc, the
-# table of them.
-file(GLOB_RECURSE files RELATIVE ${DIST} ${DIST}/*)
+# Run at build time: compresses every file of BUILT into OUTPUT and writes OUTPUT/page_files.cc, a
+# table of these files.
+file(GLOB_RECURSE files RELATIVE ${BUILT} ${BUILT}/*)
 list(SORT files)
 file(MAKE_DIRECTORY ${OUTPUT}/compressed)
 
@@ -19,10 +19,10 @@ set(index 0)
 foreach(file IN LISTS files)
   string(REGEX REPLACE ".*\\." "" extension ${file})
   if(NOT DEFINED types_${extension})
-    message(FATAL_ERROR "${file}: what content type has .${extension}?")
+    message(FATAL_ERROR "${file}: no content type is known for .${extension}")
   endif()
   set(compressed ${OUTPUT}/compressed/${index}.gz)
-  execute_process(COMMAND gzip -9 -n -c ${DIST}/${file} OUTPUT_FILE ${compressed}
+  execute_process(COMMAND gzip -9 -n -c ${BUILT}/${file} OUTPUT_FILE ${compressed}
     RESULT_VARIABLE failed)
   if(failed)
     message(FATAL_ERROR "gzip cannot compress ${file}")
@@ -41,13 +41,7 @@ foreach(file IN LISTS files)
 endforeach()
 
 if(index EQUAL 0)
-  set(table "std::span<const PageFile> page_files() { return {}; }")
-else()
-  set(table "std::span<const PageFile> page_files() {
-  static const PageFile files[] = {
-${rows}  };
-  return files;
-}")
+  message(FATAL_ERROR "${BUILT} has no files; \"make page\" builds them")
 endif()
 
 file(WRITE ${OUTPUT}/page_files.cc
@@ -68,7 +62,11 @@ file(WRITE ${OUTPUT}/page_files.cc
 ${embedded}
 namespace heed::server {
 
-${table}
+std::span<const PageFile> page_files() {
+  static const PageFile files[] = {
+${rows}  };
+  return files;
+}
 
 }  // namespace heed::server
 ")

@@ -3,6 +3,7 @@
 #
 #   scripts/install-deps.sh           what the program needs
 #   scripts/install-deps.sh --test    also what the tests, the linters and the fuzzers need
+#   scripts/install-deps.sh --page    also what building and testing the page, web/, needs
 set -euo pipefail
 
 build=(build-essential g++ cmake ninja-build pkg-config git make
@@ -14,20 +15,20 @@ tests=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-numpy python3-
 analysis=(clang clang-format clang-tidy libomp-dev)
 
 wanted=("${build[@]}")
-# The explorer's page is built with them; any version that is there will do.
-command -v node >/dev/null || wanted+=(nodejs)
-command -v npm >/dev/null || wanted+=(npm)
 case "${1:-}" in
   "") ;;
   --test)
     wanted+=("${tests[@]}" "${analysis[@]}")
+    ;;
+  --page)
+    # Those that are there will do, packaged or not.
     command -v node >/dev/null || wanted+=(nodejs)
     command -v npm >/dev/null || wanted+=(npm)
     # The page's tests drive a browser. Ubuntu has none as a package: set CHROMIUM to one there.
     command -v chromium >/dev/null || grep -q '^ID=ubuntu' /etc/os-release || wanted+=(chromium)
     ;;
   *)
-    echo "usage: $0 [--test]" >&2
+    echo "usage: $0 [--test | --page]" >&2
     exit 2
     ;;
 esac

@@ -1,6 +1,7 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 import type { Plugin } from 'vite';
+import { licenses } from './tools/licenses';
 
 // `npm run dev` shows the page with the answers of a running `heed explore`, which takes no other origin's requests.
 const server = process.env.HEED_SERVER ?? 'http://127.0.0.1:8080';
@@ -13,14 +14,31 @@ const onlyWoff2: Plugin = {
     id.includes('katex.min.css') ? code.replace(/,\s*url\([^)]*\.(?:woff|ttf)\)\s*format\("[^"]*"\)/g, '') : undefined,
 };
 
+/** Libraries have chunks of their own, which change only with the library. */
+const libraries = ['svelte', 'd3', 'katex', 'leaflet', 'uplot'];
+const libraryOf = (module: string) => libraries.find((name) => module.includes(`/node_modules/${name}`));
+
 export default defineConfig({
-  plugins: [onlyWoff2, svelte()],
+  plugins: [onlyWoff2, svelte(), licenses()],
+  // Names stay as written, so that a small change in the source is a small change in the built page.
+  esbuild: { minifyIdentifiers: false },
   build: {
+    // Committed and embedded in the binary, whose build needs no Node.js.
+    outDir: 'built',
     target: 'es2022',
-    // The server's Content-Security-Policy allows no data: fonts, and hashed files are cached for ever.
+    // The server's Content-Security-Policy allows no data: fonts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 400,
+    rollupOptions: {
+      output: {
+        entryFileNames: 'assets/[name].js',
+        chunkFileNames: 'assets/[name].js',
+        assetFileNames: 'assets/[name][extname]',
+        minifyInternalExports: false,
+        manualChunks: libraryOf,
+      },
+    },
   },
   server: {
     host: '127.0.0.1',

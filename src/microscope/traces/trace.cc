@@ -24,14 +24,14 @@ class PatternVisitor final : public Probe {
 
 Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites) {
   Capture capture(std::move(sites));
-  read_text(gpt, tokens, capture);
+  run_text(gpt, tokens, capture);
   return capture;
 }
 
 void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const std::function<void(std::int64_t layer, View<const float>)>& visit) {
   PatternVisitor visitor(visit);
-  read_text(gpt, tokens, visitor);
+  run_text(gpt, tokens, visitor);
 }
 
 Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {

@@ -9,16 +9,10 @@
 namespace heed::server {
 namespace {
 
-// Nothing from elsewhere. Styles in attributes are the formulas'; images are drawn on the spot.
+// Own resources only. The formulas have style attributes; images are drawn in the page.
 constexpr const char* content_policy =
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-constexpr std::string_view no_page =
-    "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>heed</title>\n"
-    "<p>This build of heed has no page: it was made without Node.js. Its answers are under\n"
-    "<a href=\"/api/model\">/api/model</a>; <a href=\"/openapi.json\">/openapi.json</a> lists them "
-    "all.</p>\n</html>\n";
 
 std::string inflated(std::string_view compressed) {
   z_stream stream{};
@@ -35,7 +29,7 @@ std::string inflated(std::string_view compressed) {
     text.append(buffer.data(), buffer.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  check(result == Z_STREAM_END, "the page's files are whole");
+  check(result == Z_STREAM_END, "embedded files are intact");
   return text;
 }
 
@@ -54,21 +48,15 @@ bool accepts_gzip(const std::string& accepted) {
   return false;
 }
 
-void add_page_headers(Reply& reply) {
-  reply.headers.emplace_back("Content-Security-Policy", content_policy);
-  reply.headers.emplace_back("Referrer-Policy", "no-referrer");
-}
-
 Reply send(const PageFile& file, const Request& request) {
   Reply reply;
-  // Names of assets hold a hash of their contents: another file has another name.
-  const bool is_hashed = file.path.starts_with("/assets/");
-  reply.headers.emplace_back("Cache-Control",
-                             is_hashed ? "public, max-age=31536000, immutable" : "no-cache");
+  // Names stay the same from build to build, so browsers revalidate by the tag.
+  reply.headers.emplace_back("Cache-Control", "no-cache");
   reply.headers.emplace_back("ETag", file.tag);
   reply.headers.emplace_back("Vary", "Accept-Encoding");
   reply.content_type = std::string(file.content_type);
-  add_page_headers(reply);
+  reply.headers.emplace_back("Content-Security-Policy", content_policy);
+  reply.headers.emplace_back("Referrer-Policy", "no-referrer");
   if (request.header("if-none-match") == file.tag) {
     reply.status = 304;
     return reply;
@@ -89,12 +77,6 @@ void add_page_routes(Router& router, std::span<const PageFile> files) {
     router.add("GET", std::string(file.path),
                [file](const Request& request) { return send(file, request); });
   }
-  if (!files.empty()) return;
-  router.add("GET", "/", [](const Request&) {
-    Reply reply = text_reply(std::string(no_page), "text/html; charset=utf-8");
-    add_page_headers(reply);
-    return reply;
-  });
 }
 
 }  // namespace heed::server

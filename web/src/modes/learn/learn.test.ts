@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { render } from '../../lib/katex';
+import { render } from '../../lib/typeset';
 import { chapters, emphasised } from './chapters';
 import { surprise } from './surprise';
 
