@@ -2,12 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 namespace heed {
 
-// Holds a directory for one writer, until it is destroyed or its process ends however it ends.
-// Others are not kept from reading. Throws Error{not_found} where there is none, Error{conflict}
-// when another holds it; where the file system has no locks, nothing is held.
+// Holds a directory for one writer, until the object is destroyed or its process ends. Readers are
+// not affected. Throws Error{not_found} if there is no such directory, Error{conflict} if another
+// writer holds it; on file systems without locks, nothing is held.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::filesystem::path& directory);
@@ -18,5 +19,8 @@ class DirectoryLock {
  private:
   int descriptor_ = -1;
 };
+
+// Whether a writer holds the directory; nothing where that cannot be known.
+std::optional<bool> is_locked(const std::filesystem::path& directory);
 
 }  // namespace heed

@@ -274,7 +274,7 @@ Gpt load_gpt(const GptBytes& files) {
 
 void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
               const std::vector<CompanionFile>& companions, WeightFormat format) {
-  make_directory(directory);
+  OutputDirectory made(directory);
   AtomicFile weights(directory / weights_file_name);
   write_weights(gpt, format, weights);
   weights.finish();
@@ -297,6 +297,7 @@ void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
   }
   weights.commit();
   for (AtomicFile& file : files) file.commit();
+  made.keep();
 }
 
 }  // namespace heed

@@ -79,8 +79,9 @@ bool Tokenizer::is_special(std::int32_t id) const {
 }
 
 void Tokenizer::save(const std::filesystem::path& directory) const {
-  make_directory(directory);
+  OutputDirectory made(directory);
   write_text_file(directory / tokenizer_file_name, to_json());
+  made.keep();
 }
 
 std::string Tokenizer::content_key() const {

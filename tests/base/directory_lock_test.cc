@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/expect_error.h"
 #include "base/temporary_directory.h"
 
@@ -22,6 +25,29 @@ TEST(DirectoryLock, IsHeldByOneUntilItEnds) {
   EXPECT_NO_THROW(DirectoryLock(directory.path()));
   expect_error(
       ErrorCode::not_found, [&] { DirectoryLock(directory / "absent"); }, "absent");
+}
+
+TEST(DirectoryLock, IsSeenByOthers) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(is_locked(directory.path()), false);
+  {
+    const DirectoryLock lock(directory.path());
+    EXPECT_EQ(is_locked(directory.path()), true);
+  }
+  EXPECT_EQ(is_locked(directory.path()), false);
+  EXPECT_EQ(is_locked(directory / "absent"), std::nullopt);
+}
+
+// An observer that asks again and again never keeps a writer out.
+TEST(DirectoryLock, IsNotDisturbedByObservers) {
+  const TemporaryDirectory directory;
+  std::atomic<bool> done{false};
+  std::thread observer([&] {
+    while (!done) is_locked(directory.path());
+  });
+  for (int i = 0; i < 200; ++i) EXPECT_NO_THROW(DirectoryLock(directory.path()));
+  done = true;
+  observer.join();
 }
 
 }  // namespace
