@@ -1,111 +1,123 @@
-// Any bytes on a connection: replies that begin as HTTP's do, or none; and the next client is
-// served. Time limits are short, for what never ends ends there.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
+// Any bytes through the request parser and the gate, without sockets: a request or a refusal with a
+// status, the same however the bytes are cut into pieces, and never a body beyond the limit.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
+#include <string_view>
 
-#include "server/http_server.h"
+#include "base/error.h"
+#include "server/gate.h"
+#include "server/http_parser.h"
 
 namespace heed::server {
 namespace {
 
-HttpOptions hasty() {
-  HttpOptions options;
-  options.port = 0;
-  options.max_connections = 4;
-  options.head_time = options.body_time = options.idle_time = HttpOptions::Seconds(0.01);
-  options.write_time = options.request_time = options.grace_time = HttpOptions::Seconds(1);
-  return options;
-}
+using Phase = RequestParser::Phase;
 
-Router small_router() {
-  Router router;
-  router.add("GET", "/", [](const Request&) { return json_reply({{"ok", true}}); });
-  router.add("POST", "/json",
-             [](const Request& request) { return json_reply(OrderedJson(request.json())); });
-  router.add("GET", "/stream/{name}", [](const Request& request) {
-    Reply reply;
-    reply.stream = [name = request.in_path("name")](StreamWriter& writer) { writer.write(name); };
-    return reply;
-  });
-  return router;
-}
+constexpr std::int64_t most_body_bytes = 1 << 10;
 
-class Server {
- public:
-  Server() : thread_([this] { server_.run(&stop_); }) {}
-  ~Server() {
-    stop_ = true;
-    thread_.join();
-  }
-  int port() const { return server_.port(); }
+struct Outcome {
+  int status = 0;  // of the refusal; 0: accepted, or unfinished
+  Phase phase = Phase::header;
+  std::string method;
+  std::string target;
+  HeaderFields fields;
+  std::string body;
+  std::size_t consumed = 0;  // where it was not refused
 
- private:
-  Router router_ = small_router();
-  Gate gate_{GateOptions{.max_body_bytes = 1 << 16}};
-  HttpServer server_{router_, gate_, hasty()};
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
+  bool operator==(const Outcome&) const = default;
 };
 
-// A connection. The system keeps the numbers of closed ones for a while, and may run out of them.
-int connect_to(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  for (int attempt = 0; attempt < 80; ++attempt) {
-    const int client = ::socket(AF_INET, SOCK_STREAM, 0);
-    if (client < 0) break;
-    if (::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
-      return client;
-    const int reason = errno;
-    ::close(client);
-    if (reason != EADDRNOTAVAIL) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  std::perror("connect");
-  std::abort();
+void check_refusal(const Reply& refusal) {
+  if (refusal.status < 400 || refusal.status > 505 || refusal.status == 500) std::abort();
+  const Json error = parse_json(refusal.body, "reply")["error"];
+  if (error["code"] != refusal.status || error["message"].get<std::string>().empty()) std::abort();
 }
 
-// All that comes back for these bytes.
-std::string exchange(int port, std::string_view bytes) {
-  const int client = connect_to(port);
-  ::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  ::shutdown(client, SHUT_WR);
-  std::string reply;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = ::recv(client, buffer, sizeof buffer, 0)) > 0;) {
-    reply.append(buffer, static_cast<std::size_t>(got));
+// What a server does with bytes that arrive in pieces of this size.
+class Reader {
+ public:
+  Outcome read(std::string_view bytes, std::size_t piece) {
+    try {
+      for (std::size_t begin = 0; begin < bytes.size() && outcome_.status == 0; begin += piece) {
+        unread_ += bytes.substr(begin, piece);
+        parse();
+      }
+      if (outcome_.status == 0 && parser_.phase() == Phase::complete) {
+        outcome_.body = parser_.take_body();
+      }
+    } catch (const HttpError& error) {
+      outcome_.status = error.status();
+      check_refusal(reply_to_exception());
+    }
+    outcome_.phase = parser_.phase();
+    if (outcome_.status != 0) outcome_.consumed = 0;  // how far it came is of no matter
+    return outcome_;
   }
-  ::close(client);
-  return reply;
-}
+
+ private:
+  void parse() {
+    while (const std::size_t consumed = parser_.put(unread_)) {
+      if (consumed > unread_.size()) std::abort();
+      unread_.erase(0, consumed);
+      outcome_.consumed += consumed;
+      if (!has_header_ && parser_.phase() != Phase::header) pass_gate();
+      if (outcome_.status != 0) return;
+    }
+  }
+
+  void pass_gate() {
+    has_header_ = true;
+    const RequestHeader& header = parser_.header();
+    outcome_.method = header.method;
+    outcome_.target = header.target;
+    outcome_.fields = header.fields;
+    Request request;
+    try {
+      request = parse_request(header.method, header.target);
+    } catch (const Error&) {
+      check_refusal(reply_to_exception());
+      outcome_.status = 400;
+      return;
+    }
+    request.headers = header.fields;
+    if (const auto refusal = gate_.check(request)) {
+      outcome_.status = refusal->status;
+      if (refusal->status != 204) check_refusal(*refusal);
+      return;
+    }
+    if (parser_.phase() == Phase::body) {
+      parser_.limit_body(static_cast<std::uint64_t>(most_body_bytes));
+    }
+  }
+
+  const Gate gate_{GateOptions{.api_key = "key",
+                               .allowed_origins = {"http://a"},
+                               .allowed_hosts = {"box"},
+                               .max_body_bytes = most_body_bytes}};
+  RequestParser parser_;
+  std::string unread_;
+  bool has_header_ = false;
+  Outcome outcome_;
+};
 
 }  // namespace
 }  // namespace heed::server
 
+// The first byte chooses what stands in front of the input, so that headers and chunks are reached.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace heed::server;
-  static Server server;
-  // Half of the inputs are headers and body of a request that is one.
-  const std::string_view input(reinterpret_cast<const char*>(data), size);
-  std::string bytes(input);
-  if (size > 0 && data[0] % 2 == 0) {
-    bytes = "POST /json HTTP/1.1\r\nHost: localhost\r\n" + std::string(input.substr(1));
+  if (size == 0) return 0;
+  std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string start = "POST /a?b=c HTTP/1.1\r\nHost: box\r\nX-Api-Key: key\r\n";
+  if (data[0] % 4 == 1) bytes = start + bytes;
+  if (data[0] % 4 == 2) bytes = start + "Transfer-Encoding: chunked\r\n\r\n" + bytes;
+  const Outcome whole = Reader().read(bytes, bytes.size() + 1);
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}}) {
+    if (!(Reader().read(bytes, piece) == whole)) std::abort();
   }
-  const std::string reply = exchange(server.port(), bytes);
-  if (!reply.empty() && !reply.starts_with("HTTP/1.1 ")) std::abort();
-  if (reply.starts_with("HTTP/1.1 500")) std::abort();
+  if (whole.body.size() > static_cast<std::size_t>(most_body_bytes)) std::abort();
   return 0;
 }

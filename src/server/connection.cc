@@ -2,28 +2,39 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
 
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_head_bytes = 64 << 10;
 // How often a wait looks whether it is still wanted.
 constexpr std::chrono::milliseconds slice{50};
-
-Connection::Clock::duration clock_time(HttpOptions::Seconds seconds) {
-  return std::chrono::duration_cast<Connection::Clock::duration>(seconds);
-}
+constexpr std::chrono::seconds linger_time{1};
+constexpr HttpOptions::Seconds longest_time{1e9};  // what a clock can count with
+constexpr std::size_t most_lingering_bytes = 64 << 20;
+// For a stream's error message after its end, to a client that reads.
+constexpr std::chrono::milliseconds last_words_time{500};
 
 }  // namespace
 
+Connection::Connection(int socket, const HttpOptions& options, const std::atomic<bool>& stopping)
+    : socket_(socket), options_(options), stopping_(stopping) {}
+
+Connection::~Connection() { ::close(socket_); }
+
+Connection::Clock::time_point Connection::after(HttpOptions::Seconds time) {
+  const auto bounded = std::min(time, longest_time);
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(bounded);
+}
+
 bool Connection::wait(short event, Clock::time_point deadline,
-                      const std::atomic<bool>* closing) const {
+                      const std::atomic<bool>* stopping) const {
   while (true) {
-    if (ended_.load() || (closing != nullptr && closing->load())) return false;
+    if (ended_.load() || (stopping != nullptr && stopping->load())) return false;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) return false;
     pollfd polled{.fd = socket_, .events = event, .revents = 0};
@@ -33,111 +44,72 @@ bool Connection::wait(short event, Clock::time_point deadline,
   }
 }
 
-bool Connection::wait_for_request(const std::atomic<bool>& closing) {
-  if (begin_ < end_) return true;
-  return wait(POLLIN, Clock::now() + clock_time(options_.idle_time), &closing);
-}
-
-void Connection::begin_head() {
-  in_head_ = true;
-  read_in_head_ = 0;
-  ended_.store(false);
-  ending_.store(Ending::none);
-  deadline_ = Clock::now() + clock_time(options_.head_time);
-}
-
-void Connection::begin_body() {
-  in_head_ = false;
-  deadline_ = Clock::now() + clock_time(options_.body_time);
-}
-
-void Connection::begin_reply() {
-  reply_deadline_.store(Clock::now() + clock_time(options_.request_time));
-  replying_.store(true);
-}
-
-void Connection::end(Ending ending) {
-  Ending none = Ending::none;
-  if (!replying_.load() || !ending_.compare_exchange_strong(none, ending)) return;
-  ended_.store(true);
-}
-
-void Connection::watch() {
-  if (!replying_.load() || ended_.load()) return;
-  if (Clock::now() > reply_deadline_.load()) return end(Ending::out_of_time);
-  // Bytes that are sent ahead do not matter here, an end of the stream does.
-  pollfd polled{.fd = socket_, .events = POLLRDHUP, .revents = 0};
-  if (::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
-    end(Ending::client_left);
-  }
-}
-
-ssize_t Connection::read(char* bytes, std::size_t size) {
-  if (begin_ == end_) {
-    if (!wait(POLLIN, deadline_, nullptr)) {
-      timed_out_ = true;
-      return -1;
-    }
-    const ssize_t received = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
-    if (received <= 0) return received;
-    begin_ = 0;
-    end_ = static_cast<std::size_t>(received);
-  }
-  const std::size_t count = std::min(size, end_ - begin_);
-  if (in_head_) {
-    read_in_head_ += count;
-    if (read_in_head_ > most_head_bytes) {
-      head_too_large_ = true;
-      return -1;
-    }
-  }
-  std::memcpy(bytes, buffer_.data() + begin_, count);
-  begin_ += count;
-  return static_cast<ssize_t>(count);
-}
-
-ssize_t Connection::write(const char* bytes, std::size_t size) {
+Connection::Input Connection::receive(Clock::time_point deadline) {
   while (true) {
-    if (ending_.load() == Ending::client_left) return -1;
-    const ssize_t sent = ::send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) return sent;
-    if (sent < 0 && errno == EINTR) continue;
-    const bool full = sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (!full || !wait(POLLOUT, Clock::now() + clock_time(options_.write_time), nullptr)) {
-      end(Ending::client_left);
-      return -1;
+    if (!wait(POLLIN, deadline, &stopping_)) {
+      return stopping_.load() || ended_.load() ? Input::server_stops : Input::out_of_time;
     }
+    std::array<char, 16384> bytes;
+    const ssize_t count = ::recv(socket_, bytes.data(), bytes.size(), 0);
+    if (count > 0) {
+      unread_.append(bytes.data(), static_cast<std::size_t>(count));
+      return Input::received;
+    }
+    if (count == 0 || (errno != EINTR && errno != EAGAIN)) return Input::closed;
   }
 }
 
-bool Connection::write_all(std::string_view bytes) {
+bool Connection::send(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t sent = write(bytes.data(), bytes.size());
-    if (sent <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
+    if (ending_.load() == Ending::client_left) return false;
+    if (ended_.load() && Clock::now() > last_words_deadline_.load()) return false;
+    const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (sent < 0 && errno == EINTR) continue;
+    const bool is_full = sent < 0 && errno == EAGAIN;
+    if (!is_full || !wait(POLLOUT, after(options_.write_time), nullptr)) {
+      end(Ending::client_left);
+      return false;
+    }
   }
   return true;
 }
 
 void Connection::linger() {
   ::shutdown(socket_, SHUT_WR);
-  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(1);
+  const Clock::time_point deadline = Clock::now() + linger_time;
+  std::array<char, 16384> bytes;
   std::size_t drained = 0;
-  while (drained < (64U << 20) && wait(POLLIN, deadline, nullptr)) {
-    const ssize_t received = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
-    if (received <= 0) return;
-    drained += static_cast<std::size_t>(received);
+  while (drained < most_lingering_bytes && wait(POLLIN, deadline, nullptr)) {
+    const ssize_t count = ::recv(socket_, bytes.data(), bytes.size(), 0);
+    if (count <= 0) return;
+    drained += static_cast<std::size_t>(count);
   }
 }
 
-void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
-  ip.clear();
-  port = 0;
+void Connection::begin_reply() {
+  reply_deadline_.store(after(options_.request_time));
+  replying_.store(true);
 }
 
-void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
-  ip.clear();
-  port = 0;
+void Connection::watch() {
+  if (!replying_.load() || ended_.load()) return;
+  if (Clock::now() > reply_deadline_.load()) return end(Ending::out_of_time);
+  // Requests that are sent ahead do not matter here, an end of the stream does.
+  pollfd polled{.fd = socket_, .events = POLLRDHUP, .revents = 0};
+  if (::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
+    end(Ending::client_left);
+  }
+}
+
+void Connection::end(Ending ending) {
+  Ending none = Ending::none;
+  if (!ending_.compare_exchange_strong(none, ending)) return;
+  last_words_deadline_.store(Clock::now() + last_words_time);
+  ended_.store(true);
 }
 
 }  // namespace heed::server

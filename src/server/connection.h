@@ -1,74 +1,71 @@
-// One client's socket: what it sends is read within limits of bytes and time, and it is seen to
-// leave while its request is still being answered.
+// One client's socket: what it sends is received within limits of time, and it is seen to
+// disconnect while its request is still being answered.
 #pragma once
 
-#include <httplib.h>
-
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "server/http_server.h"
 
 namespace heed::server {
 
+// Why a request is not answered to its end.
 enum class Ending { none, client_left, out_of_time, server_stops };
 
-class Connection : public httplib::Stream {
+class Connection {
  public:
   using Clock = std::chrono::steady_clock;
+  static Clock::time_point after(HttpOptions::Seconds time);
 
-  Connection(int socket, const HttpOptions& options) : socket_(socket), options_(options) {}
+  enum class Input { received, closed, out_of_time, server_stops };
 
-  // Waits for the first byte of a request; false when none comes or `closing` is set.
-  bool wait_for_request(const std::atomic<bool>& closing);
-  void begin_head();
-  void begin_body();
-  void begin_reply();  // until end_reply() it may be ended from another thread
-  void end_reply() { replying_.store(false); }
+  // Owns the socket, which must not block. Borrows the rest; once `stopping` is set nothing more is
+  // received.
+  Connection(int socket, const HttpOptions& options, const std::atomic<bool>& stopping);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
-  // Ends the request for a reason, if it is being answered; from any thread.
-  void end(Ending ending);
-  // Ends it if its client has left or its time is up. From one other thread.
-  void watch();
+  // What was received and not consumed.
+  std::string_view unread() const { return unread_; }
+  void consume(std::size_t bytes) { unread_.erase(0, bytes); }
+  // Waits for more of it.
+  Input receive(Clock::time_point deadline);
 
-  Ending ending() const { return ending_.load(); }
-  StopFlag stop_flag() const { return &ended_; }
-  bool timed_out() const { return timed_out_; }  // while reading
-  bool head_too_large() const { return head_too_large_; }
-  bool has_begun() const { return read_in_head_ > 0; }
-
-  // Writes bytes past the HTTP library.
-  bool write_all(std::string_view bytes);
+  // Sends all of it; false once the client disconnected or reads nothing for the write time, or a
+  // moment after end().
+  bool send(std::string_view bytes);
   // Lets the client read the last reply before the connection breaks over what it still sends.
   void linger();
 
-  bool is_readable() const override { return true; }
-  bool is_writable() const override { return !ended_.load(); }
-  ssize_t read(char* bytes, std::size_t size) override;
-  ssize_t write(const char* bytes, std::size_t size) override;
-  void get_remote_ip_and_port(std::string& ip, int& port) const override;
-  void get_local_ip_and_port(std::string& ip, int& port) const override;
-  socket_t socket() const override { return socket_; }
+  // While a reply is computed and sent, watch() looks for what ends it.
+  void begin_reply();
+  void end_reply() { replying_.store(false); }
+
+  // From one other thread. end() is for good: it sets the stop flag, ends waiting, and leaves only
+  // a moment for last words.
+  void watch();
+  void end(Ending ending);
+
+  bool server_stops() const { return stopping_.load(); }
+  Ending ending() const { return ending_.load(); }
+  StopFlag stop_flag() const { return &ended_; }
 
  private:
-  bool wait(short event, Clock::time_point deadline, const std::atomic<bool>* closing) const;
+  bool wait(short event, Clock::time_point deadline, const std::atomic<bool>* stopping) const;
 
-  int socket_;
+  const int socket_;
   const HttpOptions& options_;
-  std::array<char, 16384> buffer_{};
-  std::size_t begin_ = 0;  // buffer_[begin_, end_) has been received and not read
-  std::size_t end_ = 0;
-  bool in_head_ = true;
-  std::size_t read_in_head_ = 0;
-  bool timed_out_ = false;
-  bool head_too_large_ = false;
-  Clock::time_point deadline_{};
-  std::atomic<Clock::time_point> reply_deadline_{};
+  const std::atomic<bool>& stopping_;
+  std::string unread_;
   std::atomic<bool> replying_{false};
-  std::atomic<bool> ended_{false};
+  std::atomic<Clock::time_point> reply_deadline_{};
+  std::atomic<Clock::time_point> last_words_deadline_{};
   std::atomic<Ending> ending_{Ending::none};
+  std::atomic<bool> ended_{false};  // set after the two above
 };
 
 }  // namespace heed::server

@@ -5,14 +5,13 @@
 
 namespace heed::server {
 
-ConnectionThreads::Enqueued ConnectionThreads::enqueue(std::function<void()> job) {
+void ConnectionThreads::enqueue(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
     if (jobs_.size() > idle_ && threads_ < most_) start_thread();
   }
   changed_.notify_one();
-  return static_cast<Enqueued>(true);
 }
 
 // Where the system has no thread left, the job waits for one that is busy.

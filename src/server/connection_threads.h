@@ -2,31 +2,28 @@
 // for a while ends, and gives back its stack and what the allocator keeps for it.
 #pragma once
 
-#include <httplib.h>
-
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <utility>
 
 namespace heed::server {
 
-class ConnectionThreads : public httplib::TaskQueue {
+class ConnectionThreads {
  public:
   static constexpr std::chrono::milliseconds idle_time{500};
 
   explicit ConnectionThreads(std::size_t most) : most_(most) {}
-
-  // What the library wants back differs between its versions: nothing, or whether it was taken.
-  using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr));
+  ConnectionThreads(const ConnectionThreads&) = delete;
+  ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
   // Jobs beyond the bound wait for a thread.
-  Enqueued enqueue(std::function<void()> job) override;
+  void enqueue(std::function<void()> job);
 
   // Finishes what was enqueued and waits for the threads to end. Must come before destruction.
-  void shutdown() override;
+  void shutdown();
 
   std::size_t threads() const;
 

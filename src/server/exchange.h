@@ -35,7 +35,7 @@ struct Request {
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
   std::map<std::string, std::string> captured;  // what {name} in the route's pattern stands for
-  // True once nobody waits for the reply: the client left, time is up or the server stops.
+  // True once the reply is not needed: the client disconnected, time is up or the server stops.
   StopFlag stop = nullptr;
 
   std::string header(const std::string& name) const;  // empty when absent

@@ -1,17 +1,18 @@
-// Who may ask: checked on a request's head, before its body is read.
+// Which requests are accepted: checked on their headers, before their body is received.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "server/authority.h"
 #include "server/exchange.h"
 
 namespace heed::server {
 
 struct GateOptions {
   std::string api_key;                       // asked for when it is not empty
-  std::vector<std::string> allowed_origins;  // other pages that may ask; "*": all
+  std::vector<std::string> allowed_origins;  // of pages that may use the server; "*": all
   // Names that the server may be called by, besides localhost and bare addresses. A page elsewhere
   // can let its own name point to this machine; then its requests carry that name (DNS rebinding).
   std::vector<std::string> allowed_hosts;
@@ -22,7 +23,7 @@ class Gate {
  public:
   explicit Gate(GateOptions options) : options_(std::move(options)) {}
 
-  // A refusal (400, 401, 403, 411, 413, 415, 421), the answer to a preflight, or nothing: come in.
+  // A refusal (400, 401, 403, 413, 415, 421), the answer to a preflight, or none: it is accepted.
   std::optional<Reply> check(const Request& request) const;
 
   // What a reply tells the browser about other origins.
@@ -31,8 +32,9 @@ class Gate {
   const GateOptions& options() const { return options_; }
 
  private:
-  bool allows_host(const std::string& host) const;
-  bool allows_origin(const std::string& origin) const;
+  bool allows_host(const Authority& host) const;
+  bool allows_origin(const std::string& given) const;
+  void check_host_and_origin(const Request& request) const;
   void check_body_headers(const Request& request) const;
 
   GateOptions options_;

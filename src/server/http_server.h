@@ -17,7 +17,7 @@ struct HttpOptions {
   int next_ports = 0;                  // where it is taken, so many after it are tried
   std::int64_t max_connections = 160;  // more are told 503
   using Seconds = std::chrono::duration<double>;
-  Seconds head_time{10};      // for a request's head to arrive
+  Seconds header_time{10};    // for a request's header to arrive
   Seconds body_time{60};      // for its body to arrive
   Seconds idle_time{5};       // between two requests on one connection
   Seconds write_time{30};     // a client that reads nothing for so long is gone
@@ -27,7 +27,7 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // Listens from here on; who connects waits until run(). Borrows router and gate. Throws
+  // Listens from here on; clients that connect wait until run(). Borrows router and gate. Throws
   // Error{input_output} where host and port cannot be had.
   HttpServer(const Router& router, const Gate& gate, const HttpOptions& options);
   ~HttpServer();
@@ -36,7 +36,8 @@ class HttpServer {
 
   int port() const;
 
-  // Serves until `stop` is set. Replies under way then have the grace time to finish before their
+  // Serves until `stop` is set. Then nothing more is received: connections that are idle or in the
+  // middle of a request end at once. Replies under way have the grace time to finish before their
   // requests' stop flags are set.
   void run(StopFlag stop);
 

@@ -66,6 +66,11 @@ class CheckLayers(unittest.TestCase):
             self.assert_breach("src/model/a.cc", f'#include "{header}"\n', "only in")
             self.assert_breach("include/heed/a.h", f"#include <{header}>\n", "only in")
 
+    def test_the_servers_libraries(self):
+        self.assert_clean("src/server/a.cc", "#include <boost/beast/http/parser.hpp>\n")
+        self.assert_breach("src/engine/a.cc", "#include <boost/asio.hpp>\n", "only in src/server")
+        self.assert_breach("src/server/a.cc", "#include <httplib.h>\n", "only in tests")
+
     def test_installed_headers(self):
         self.assert_clean("include/heed/a.h", '#include "heed/error.h"\n#include <string>\n')
         self.assert_breach("include/heed/a.h", '#include "base/error.h"\n', "installed headers")

@@ -108,12 +108,17 @@ TEST(Gate, KnowsItsOwnNames) {
        {"localhost", "localhost:8080", "LOCALHOST", "127.0.0.1:1", "[::1]:8080", "192.168.1.7"}) {
     EXPECT_EQ(refusal({}, with_headers({{"host", host}})), 0) << host;
   }
-  for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
-                           "[::1].evil.example", "evil"}) {
+  for (const char* host :
+       {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil"}) {
     EXPECT_EQ(refusal({}, with_headers({{"host", host}})), 421) << host;
+  }
+  for (const char* host : {"[::1].evil.example", "[evil.com]", "localhost:x@evil.com",
+                           "localhost:99999", "localhost:", "localhost, localhost"}) {
+    EXPECT_EQ(refusal({}, with_headers({{"host", host}})), 400) << host;
   }
   EXPECT_EQ(refusal({}, with_headers({})), 400);
   EXPECT_EQ(refusal({.allowed_hosts = {"box.lan"}}, with_headers({{"host", "box.lan:8080"}})), 0);
+  EXPECT_EQ(refusal({.allowed_hosts = {"Box.LAN"}}, with_headers({{"host", "bOX.lan."}})), 0);
 }
 
 TEST(Gate, KeepsOtherPagesOut) {
@@ -132,6 +137,35 @@ TEST(Gate, KeepsOtherPagesOut) {
   Reply reply;
   Gate(open).add_headers(asked, reply);
   EXPECT_EQ(reply.headers[0].second, "https://page.example");
+}
+
+TEST(Gate, ComparesOriginsByWhatTheyMean) {
+  const auto with = [](const std::string& host, const std::string& origin) {
+    return with_headers({{"host", host}, {"origin", origin}});
+  };
+  EXPECT_EQ(refusal({}, with("LocalHost", "http://localhost:80")), 0);
+  EXPECT_EQ(refusal({}, with("localhost:80", "HTTP://localhost")), 0);
+  EXPECT_EQ(refusal({}, with("localhost:443", "https://localhost")), 0);
+  EXPECT_EQ(refusal({}, with("[0::1]:8080", "http://[::1]:8080")), 0);
+  EXPECT_EQ(refusal({}, with("localhost", "http://localhost:443")), 403);
+  EXPECT_EQ(refusal({}, with("localhost:8080", "http://localhost")), 403);
+  const GateOptions open{.allowed_origins = {"HTTPS://Page.example:443"}};
+  EXPECT_EQ(refusal(open, with("localhost", "https://page.example")), 0);
+  EXPECT_EQ(refusal(open, with("localhost", "http://page.example")), 403);
+  EXPECT_EQ(refusal({.allowed_origins = {"null"}}, with("localhost", "null")), 0);
+}
+
+TEST(Gate, NamesTheOptionThatWouldAccept) {
+  const auto message = [](const std::map<std::string, std::string>& headers) {
+    return Gate({}).check(with_headers(headers))->body;
+  };
+  EXPECT_NE(message({{"host", "Box.LAN:8080"}}).find("--allow-host box.lan\""), std::string::npos);
+  EXPECT_NE(message({{"host", "localhost"}, {"origin", "HTTPS://Example.com:443"}})
+                .find("--allow-origin https://example.com\""),
+            std::string::npos);
+  EXPECT_NE(message({{"host", "localhost"}, {"sec-fetch-site", "cross-site"}})
+                .find("--allow-origin '*'\""),
+            std::string::npos);
 }
 
 TEST(Gate, AsksForTheKey) {

@@ -37,7 +37,7 @@ const std::vector<Malformed>& malformed() {
       {"garbage\r\n\r\n", 400},
       {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"s, 400},  // TLS
       {"GET\r\n\r\n", 400},
-      {"GET / HTTP/9.9\r\n" + host + "\r\n", 400},
+      {"GET / HTTP/9.9\r\n" + host + "\r\n", 505},
       {"BREW / HTTP/1.1\r\n" + host + "\r\n", 400},
       {"GET / HTTP/1.1\r\n\r\n", 400},
       {"GET /../../etc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
@@ -107,7 +107,7 @@ TEST(Malformed, EachGetsItsStatusAndOneMessage) {
 
 TEST(Malformed, WhatNeverEndsIsEnded) {
   ServeOptions options;
-  options.http.head_time = HttpOptions::Seconds(0.2);
+  options.http.header_time = HttpOptions::Seconds(0.2);
   options.http.body_time = HttpOptions::Seconds(0.2);
   options.http.idle_time = HttpOptions::Seconds(0.2);
   const TestServer server(options);

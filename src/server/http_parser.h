@@ -1,0 +1,66 @@
+// Turns the bytes of one HTTP/1.x request into its header section and body, strictly as RFC 9112
+// says: what it refuses could be understood differently by another reader of the same bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/http_syntax.h"
+
+namespace heed::server {
+
+struct RequestHeader {
+  std::string method;
+  std::string target;  // of an absolute address only what follows the host; "*" stays
+  HeaderFields fields;
+  BodyFraming framing;
+  bool is_http_1_0 = false;
+  bool keeps_alive = false;  // what the client asks for, or its version's default
+};
+
+class RequestParser {
+ public:
+  enum class Phase { header, body, complete };
+
+  RequestParser();
+  ~RequestParser();
+  RequestParser(const RequestParser&) = delete;
+  RequestParser& operator=(const RequestParser&) = delete;
+
+  // Parses `bytes`, which begin where the last call's consumed ones ended, and returns how many it
+  // consumed: never any behind the header section in the call that completes it, nor behind the
+  // request. What is not consumed must come again with more bytes behind it. Throws HttpError for
+  // what is no request; then nothing behind it can be read as one.
+  std::size_t put(std::string_view bytes);
+
+  Phase phase() const { return phase_; }
+  const RequestHeader& header() const { return header_; }  // from Phase::body on
+
+  // Chunked bodies beyond it are refused with 413. To be called once, in Phase::body.
+  void limit_body(std::uint64_t bytes);
+  std::string take_body();
+
+ private:
+  class Implementation;
+
+  std::size_t put_header(std::string_view bytes);
+  std::size_t put_body(std::string_view bytes);
+  void check_line(std::string_view line);
+  void check_start(std::string_view line) const;
+  void finish_header(std::string_view bytes);
+
+  std::unique_ptr<Implementation> implementation_;
+  Phase phase_ = Phase::header;
+  RequestHeader header_;
+  std::size_t line_begin_ = 0;  // lines in front of it were checked
+  std::size_t searched_ = 0;    // no line ends in front of it
+  int lines_ = 0;
+};
+
+// "Not Found" for 404.
+std::string reason_phrase(int status);
+
+}  // namespace heed::server

@@ -1,0 +1,138 @@
+#include "server/http_session.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace heed::server {
+namespace {
+
+using Phase = RequestParser::Phase;
+
+constexpr int most_requests_per_connection = 1000;
+
+// A request from the end of its header section to the end of its reply.
+class Processing {
+ public:
+  explicit Processing(Traffic& traffic) : traffic_(traffic) {
+    traffic_.processing.fetch_add(1);
+    traffic_.changes.fetch_add(1);
+  }
+  ~Processing() {
+    traffic_.processing.fetch_sub(1);
+    traffic_.changes.fetch_add(1);
+  }
+  Processing(const Processing&) = delete;
+  Processing& operator=(const Processing&) = delete;
+
+ private:
+  Traffic& traffic_;
+};
+
+}  // namespace
+
+void HttpSession::run() {
+  for (int left = most_requests_per_connection; left > 0; --left) {
+    // Some clients send an empty line behind a request.
+    while (connection_.unread().starts_with("\r\n")) connection_.consume(2);
+    const auto deadline = Connection::after(services_.options.idle_time);
+    if (connection_.unread().empty() &&
+        connection_.receive(deadline) != Connection::Input::received) {
+      return;
+    }
+    if (!serve_request(left == 1)) return;
+  }
+}
+
+void HttpSession::refuse() {
+  send_reply(connection_, error_reply(503, "the server has too many connections"), {});
+}
+
+bool HttpSession::serve_request(bool is_last) {
+  RequestParser parser;
+  std::optional<Processing> processing;
+  Reply reply;
+  try {
+    receive(parser, Phase::body, services_.options.header_time);
+    processing.emplace(services_.traffic);
+    reply = answer(parser);
+  } catch (...) {
+    reply = reply_to_exception();
+  }
+  Request asked;
+  asked.headers = parser.header().fields;
+  services_.gate.add_headers(asked, reply);
+  // Where a request ends that was refused before its end is not known.
+  const bool is_received = parser.phase() == Phase::complete;
+  const ReplyFraming framing{
+      .has_no_body = parser.header().method == "HEAD",
+      .is_http_1_0 = parser.header().is_http_1_0,
+      .keeps_alive =
+          is_received && !is_last && parser.header().keeps_alive && !connection_.server_stops(),
+  };
+  const bool goes_on = send_reply(connection_, reply, framing);
+  connection_.end_reply();
+  if (!is_received || (!goes_on && !connection_.unread().empty())) connection_.linger();
+  return goes_on && connection_.ending() == Ending::none;
+}
+
+void HttpSession::receive(RequestParser& parser, Phase until, HttpOptions::Seconds time) {
+  const auto deadline = Connection::after(time);
+  const char* part = parser.phase() == Phase::header ? "request header" : "request body";
+  while (true) {
+    while (const std::size_t consumed = parser.put(connection_.unread())) {
+      connection_.consume(consumed);
+      if (parser.phase() >= until) return;
+    }
+    switch (connection_.receive(deadline)) {
+      case Connection::Input::received: break;
+      case Connection::Input::closed:
+        throw HttpError(400, fmt::format("the connection ended within the {}", part));
+      case Connection::Input::out_of_time:
+        throw HttpError(408, fmt::format("the {} did not arrive within {} s", part, time.count()));
+      case Connection::Input::server_stops: throw HttpError(503, "the server is stopping");
+    }
+  }
+}
+
+Reply HttpSession::answer(RequestParser& parser) {
+  Request request = to_request(parser.header());
+  if (std::optional<Reply> refusal = services_.gate.check(request)) return std::move(*refusal);
+  receive_body(parser);
+  request.body = parser.take_body();
+  connection_.begin_reply();
+  Reply reply = services_.router.handle(std::move(request));
+  if (connection_.ending() == Ending::out_of_time && reply.status == 503) {
+    return error_reply(408, fmt::format("the reply took longer than {} s",
+                                        services_.options.request_time.count()));
+  }
+  return reply;
+}
+
+Request HttpSession::to_request(const RequestHeader& header) const {
+  Request request;
+  if (header.method == "OPTIONS" && header.target == "*") {  // of the server as a whole
+    request.method = header.method;
+    request.path = header.target;
+  } else {
+    request = parse_request(header.method, header.target);
+  }
+  request.headers = header.fields;
+  request.stop = connection_.stop_flag();
+  return request;
+}
+
+void HttpSession::receive_body(RequestParser& parser) {
+  const RequestHeader& header = parser.header();
+  const auto expected = header.fields.find("expect");
+  const bool expects = !header.is_http_1_0 && expected != header.fields.end();
+  if (expects && lower_case(expected->second) != "100-continue") {
+    throw HttpError(417, "the only expectation that can be met is 100-continue");
+  }
+  if (parser.phase() == Phase::complete) return;
+  parser.limit_body(static_cast<std::uint64_t>(services_.gate.options().max_body_bytes));
+  if (expects) connection_.send("HTTP/1.1 100 Continue\r\n\r\n");
+  receive(parser, Phase::complete, services_.options.body_time);
+}
+
+}  // namespace heed::server

@@ -1,0 +1,52 @@
+// Serves the requests that come on one connection, one after another.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "server/connection.h"
+#include "server/gate.h"
+#include "server/http_parser.h"
+#include "server/http_reply.h"
+#include "server/router.h"
+
+namespace heed::server {
+
+// What a server counts, for whoever watches it.
+struct Traffic {
+  std::atomic<std::int64_t> open{0};        // connections
+  std::atomic<std::int64_t> processing{0};  // requests that are being answered
+  std::atomic<std::int64_t> changes{0};     // beginnings and ends of the two
+};
+
+struct HttpServices {
+  const Router& router;
+  const Gate& gate;
+  const HttpOptions& options;
+  Traffic& traffic;
+};
+
+class HttpSession {
+ public:
+  HttpSession(Connection& connection, const HttpServices& services)
+      : connection_(connection), services_(services) {}
+
+  // Returns when the connection shall be closed.
+  void run();
+  // Instead: refuses a connection beyond the limit.
+  void refuse();
+
+ private:
+  // Whether another may follow on the connection.
+  bool serve_request(bool is_last);
+  Reply answer(RequestParser& parser);
+  // Throws HttpError where that much does not arrive in time.
+  void receive(RequestParser& parser, RequestParser::Phase until, HttpOptions::Seconds time);
+  void receive_body(RequestParser& parser);
+  Request to_request(const RequestHeader& header) const;
+
+  Connection& connection_;
+  const HttpServices& services_;
+};
+
+}  // namespace heed::server
