@@ -189,7 +189,7 @@ TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
   }
 }
 
-TEST(Probe, IsNotBotheredWithWhatWouldHaveToBeComputedForIt) {
+TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
   class Modest : public RecordingProbe {
    public:
     bool wants(const Site&) const override { return false; }
