@@ -126,7 +126,8 @@ std::vector<std::string> nearest_names(std::string_view name,
 std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
   const std::vector<Site> every = all_sites(layers);
   for (const std::string& pattern :
-       {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name)}) {
+       {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name),
+        fmt::format("blocks.*.attn.{}", name)}) {
     std::vector<Site> sites = matching(pattern, every);
     if (!sites.empty()) return sites;
   }

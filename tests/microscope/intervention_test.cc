@@ -276,6 +276,8 @@ TEST(InterventionText, NamesPlaces) {
   EXPECT_EQ(parse_places(config, "L2H3.k_input")[0].site, (Site{Point::key_input, 2}));
   EXPECT_EQ(parse_places(config, "L2H3.result")[0].site, (Site{Point::head_results, 2}));
   EXPECT_EQ(parse_places(config, "q_input1@3")[0].site, (Site{Point::query_input, 1}));
+  EXPECT_EQ(parse_places(config, "hook_result").size(), 3U);
+  EXPECT_EQ(parse_places(config, "hook_result")[1].site, (Site{Point::head_results, 1}));
   EXPECT_EQ(parse_assignment("blocks.*.hook_z=0.5", "").place, "blocks.*.hook_z");
   EXPECT_EQ(parse_factor("-0.5"), -0.5F);
   const HeadEdges cut = parse_edges("L1H0:7>3,7>4");
