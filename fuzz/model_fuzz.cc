@@ -1,5 +1,5 @@
-// Models from any weights: a fixed small config, in each of the formats that a file may hold. What
-// is loaded is finite where its file says so, and nothing but an Error comes of the rest.
+// Loads models from arbitrary weights: a fixed small config, in each of the formats that a file may
+// have. A file is loaded or refused with an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -22,8 +22,7 @@ std::string config_with(const char* format) {
          format + "}";
 }
 
-// What save_gpt writes of such a model, but with `data` again and again in the place of its
-// elements.
+// A file as save_gpt writes it for this config, with its elements filled by repeating `data`.
 std::string file_with(const std::string& header, std::span<const std::uint8_t> data,
                       std::size_t elements) {
   const std::uint64_t length = header.size();
@@ -36,7 +35,7 @@ std::string file_with(const std::string& header, std::span<const std::uint8_t> d
   return file;
 }
 
-// The header of the model's tensors in `format`, and how many bytes they take.
+// The safetensors header of the model's tensors in `format`, and their size in bytes.
 class Header {
  public:
   explicit Header(std::string format) : format_(std::move(format)) {

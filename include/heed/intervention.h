@@ -73,8 +73,8 @@ struct CutEdges {
 };
 
 struct Edit {
-  // L2H3         a head: what it mixes of the values, blocks.2.attn.hook_z; L2H3.q, .k, .v, .scores
-  //              and .pattern are its other points
+  // L2H3         a head: its mixed values, blocks.2.attn.hook_z; L2H3.q, .k, .v, .q_input,
+  //              .k_input, .v_input, .scores, .pattern and .result are its other points
   // L2N17        a neuron, after the activation: blocks.2.mlp.hook_post
   // L2           a block: what its attention and its feed-forward layer add to the stream; L2.attn
   //              and L2.mlp are its halves

@@ -13,11 +13,12 @@ namespace heed {
 namespace {
 
 constexpr const char* known_points =
-    "hook_embed, hook_pos_embed, hook_resid_pre, hook_resid_mid, hook_resid_post, "
-    "ln1.hook_scale, ln1.hook_normalized, ln2.hook_scale, ln2.hook_normalized, "
+    "hook_embed, hook_pos_embed, hook_resid_pre, hook_resid_mid, hook_resid_post, hook_attn_in, "
+    "hook_q_input, hook_k_input, hook_v_input, hook_mlp_in, ln1.hook_scale, ln1.hook_normalized, "
+    "ln2.hook_scale, ln2.hook_normalized, "
     "ln_final.hook_scale, ln_final.hook_normalized, attn.hook_q, attn.hook_k, attn.hook_v, "
     "attn.hook_attn_scores, attn.hook_pattern, attn.hook_z, attn.hook_result, hook_attn_out, "
-    "mlp.hook_pre, mlp.hook_post, hook_mlp_out and logits";
+    "mlp.hook_pre, mlp.hook_post, hook_mlp_out, unembed.hook_in and logits";
 
 class Deriver {
  public:
@@ -37,48 +38,33 @@ class Deriver {
         break;
       case Point::residual_post: residual_post(layer_, "resid_post"); break;
       case Point::norm_1_scale: scale(block().residual_pre, block().norm_1_saved); break;
-      case Point::norm_2_scale: scale(block().residual_mid, block().norm_2_saved); break;
+      case Point::norm_2_scale: scale(feed_forward_in(), block().norm_2_saved); break;
       case Point::final_scale: scale(last_residual(), final_saved()); break;
       case Point::norm_1_normalized: normalized(block().residual_pre, block().norm_1_saved); break;
-      case Point::norm_2_normalized: normalized(block().residual_mid, block().norm_2_saved); break;
+      case Point::norm_2_normalized: normalized(feed_forward_in(), block().norm_2_saved); break;
       case Point::final_normalized: normalized(last_residual(), final_saved()); break;
+      case Point::attention_in:
+      case Point::query_input:
+      case Point::key_input:
+      case Point::value_input: copied(site, "resid_pre", block().residual_pre); break;
+      case Point::feed_forward_in: copied(site, "resid_mid", block().residual_mid); break;
       case Point::query: projection(0, "q", "Q"); break;
       case Point::key: projection(1, "k", "K"); break;
       case Point::value: projection(2, "v", "V"); break;
       case Point::scores: scores(); break;
       case Point::pattern: pattern(); break;
       case Point::mixed_values: mixed_values(); break;
+      case Point::head_results: head_result(); break;
       case Point::attention_out: attention_out(); break;
       case Point::neurons_pre: neurons_pre(); break;
       case Point::neurons_post: neurons_post(); break;
       case Point::feed_forward_out: feed_forward_out(); break;
+      case Point::unembedding_in: unembedding_in(); break;
+      case Point::logits: logits(); break;
     }
-    if (pass_.edits(site)) {
+    if (is_edited(site)) {
       add("intervention", derivation_.value - derivation_.sum(), 1);
     }
-    return std::move(derivation_);
-  }
-
-  // What one head adds to the stream.
-  Derivation result(std::int64_t layer) {
-    layer_ = layer;
-    const std::int64_t c = channel();
-    derivation_.name = fmt::format("blocks.{}.attn.hook_result[{}, {}, {}]", layer, place_.position,
-                                   place_.head, c);
-    describe("r_c = Σ_j z_j W_O[j,c]", R"(r_c = \sum_j z_j\, W_O[j,c])", "sum");
-    derivation_.value = add_head_result(place_.head, c);
-    return std::move(derivation_);
-  }
-
-  Derivation logits() {
-    require_index(config_.vocabulary_size, "token");
-    const LinearWeights& head = parameters().unembedding();
-    derivation_.name = fmt::format("logits[{}, {}]", place_.position, place_.index);
-    describe("logit_w = Σ_c x_c W_U[c,w] + b_w",
-             R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)", "sum");
-    linear(pass_.final_norm()[place_.position], head, place_.index);
-    const Tensor<float> logits = pass_.logits(place_.position, place_.position + 1);
-    derivation_.value = logits[place_.index];
     return std::move(derivation_);
   }
 
@@ -129,11 +115,56 @@ class Deriver {
     if (matrix.bias.present()) derivation_.bias = matrix.bias(output);
   }
 
-  // Embeddings as the pass used them, for nothing else holds them.
-  double observed(Point point) const {
-    Capture capture(std::vector<Site>{{point, -1}});
+  // A point that the pass does not keep, (B, T, …), as the pass used it.
+  Tensor<float> observed(const Site& site) const {
+    Capture capture({site});
     pass_.replay(capture);
-    return capture.at({point, -1}).view()(0, place_.position, place_.index);
+    return capture.take(site);
+  }
+  double observed_embedding(Point point) const {
+    return observed({point, -1}).view()(0, place_.position, place_.index);
+  }
+
+  // What an intervention changes that the terms do not show: the point itself, or copies of the
+  // stream that it is computed from.
+  bool is_edited(const Site& site) const {
+    const auto any = [&](std::initializer_list<Point> points) {
+      return std::ranges::any_of(points, [&](Point point) {
+        return pass_.edits_head({point, layer_}, place_.head);
+      });
+    };
+    switch (site.point) {
+      case Point::query: return any({site.point, Point::attention_in, Point::query_input});
+      case Point::key: return any({site.point, Point::attention_in, Point::key_input});
+      case Point::value: return any({site.point, Point::attention_in, Point::value_input});
+      case Point::query_input:
+      case Point::key_input:
+      case Point::value_input: return any({site.point, Point::attention_in});
+      case Point::attention_out:
+        return pass_.edits(site) || pass_.edits({Point::head_results, layer_});
+      default: return pass_.edits(site);
+    }
+  }
+
+  // The stream (T, C) as the second norm reads it.
+  View<const float> feed_forward_in() {
+    const Site site{Point::feed_forward_in, layer_};
+    if (!pass_.edits(site)) return block().residual_mid;
+    edited_ = observed(site);
+    return View<const float>(edited_)[0];
+  }
+
+  void copied(const Site& site, const char* stream_name, View<const float> stream) {
+    const std::int64_t c = channel();
+    derivation_.formula = fmt::format("x_c = {}_c", stream_name);
+    derivation_.latex = "x_c = x_c";
+    add(stream_name, stream(place_.position, c), 1);
+    const Tensor<float> values = observed(site);
+    if (values.shape().rank() == 3) {
+      number(values.view()(0, place_.position, c), {place_.position, c});
+    } else {
+      number(values.view()(0, place_.position, place_.head, c), {place_.position, place_.head, c});
+    }
   }
 
   void embedding() {
@@ -141,7 +172,7 @@ class Deriver {
     const std::int32_t token = pass_.tokens()[static_cast<std::size_t>(place_.position)];
     describe("e_c = W_E[token, c]", R"(e_c = W_E[\mathrm{token}, c])", "sum");
     add(token_label(place_.position), parameters().token_embedding()(token, c), 1);
-    number(observed(Point::embedding), {place_.position, c});
+    number(observed_embedding(Point::embedding), {place_.position, c});
   }
 
   void position_embedding() {
@@ -149,15 +180,15 @@ class Deriver {
     describe("p_c = W_P[position, c]", R"(p_c = W_P[\mathrm{position}, c])", "sum");
     add(fmt::format("position {}", place_.position),
         parameters().position_embedding()(place_.position, c), 1);
-    number(observed(Point::position), {place_.position, c});
+    number(observed_embedding(Point::position), {place_.position, c});
   }
 
   void residual_pre() {
     if (layer_ > 0) return residual_post(layer_ - 1, "resid_pre");
     const std::int64_t c = channel();
     describe("x_c = e_c + p_c", R"(x_c = e_c + p_c)", "sum");
-    add("hook_embed", observed(Point::embedding), 1);
-    add("hook_pos_embed", observed(Point::position), 1);
+    add("hook_embed", observed_embedding(Point::embedding), 1);
+    add("hook_pos_embed", observed_embedding(Point::position), 1);
     number(block().residual_pre(place_.position, c), {place_.position, c});
   }
 
@@ -283,6 +314,15 @@ class Deriver {
     return sum;
   }
 
+  // What one head adds to the stream.
+  void head_result() {
+    const std::int64_t c = channel();
+    describe("r_c = Σ_j z_j W_O[j,c]", R"(r_c = \sum_j z_j\, W_O[j,c])", "sum");
+    add_head_result(place_.head, c);
+    number(observed({Point::head_results, layer_}).view()(0, place_.position, place_.head, c),
+           {place_.position, place_.head, c});
+  }
+
   void attention_out() {
     const std::int64_t c = channel();
     describe("a_c = Σ_h r_{h,c} + b_c, and r_{h,c} = Σ_j z_{h,j} W_O[h,j,c]",
@@ -337,24 +377,35 @@ class Deriver {
     number(pass_.feed_forward_out(layer_)(place_.position, c), {place_.position, c});
   }
 
+  // y_c = x̂_c γ_c + β_c
+  void unembedding_in() {
+    const std::int64_t c = channel();
+    describe("y_c = x̂_c γ_c + β_c", R"(y_c = \hat x_c\, \gamma_c + \beta_c)", "norm");
+    const NormWeights& norm = parameters().final_norm();
+    add("x̂ · γ", observed({Point::final_normalized}).view()(0, place_.position, c), norm.gain(c));
+    if (norm.bias.present()) derivation_.bias = norm.bias(c);
+    number(pass_.final_norm()(place_.position, c), {place_.position, c});
+  }
+
+  void logits() {
+    require_index(config_.vocabulary_size, "token");
+    const LinearWeights& unembedding = parameters().unembedding();
+    derivation_.name = "logits";
+    describe("logit_w = Σ_c x_c W_U[c,w] + b_w",
+             R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)", "sum");
+    linear(pass_.final_norm()[place_.position], unembedding, place_.index);
+    const Tensor<float> logits = pass_.logits(place_.position, place_.position + 1);
+    number(logits[place_.index], {place_.position, place_.index});
+  }
+
   const DerivedPass& from_;
   const KeptPass& pass_;
   const GptConfig& config_;
   const NumberPlace& place_;
   std::int64_t layer_ = -1;
+  Tensor<float> edited_;
   Derivation derivation_;
 };
-
-// "blocks.2.attn.hook_result", "attn.hook_result", "result": the layer that it names, or `layer`.
-std::optional<std::int64_t> layer_of_result(const std::string& point, std::int64_t layer) {
-  if (point == "result" || point == "hook_result" || point == "attn.hook_result") return layer;
-  std::string as_z = point;
-  const std::size_t at = as_z.find("hook_result");
-  if (at == std::string::npos) return std::nullopt;
-  as_z.replace(at, as_z.size() - at, "hook_z");
-  const auto site = site_from_name(as_z);
-  return site ? std::optional(site->layer) : std::nullopt;
-}
 
 Site chosen_site(const NumberPlace& place, const GptConfig& config) {
   if (const auto exact = site_from_name(place.point)) {
@@ -388,10 +439,6 @@ Derivation derive(const DerivedPass& from, const NumberPlace& place) {
   }
   checked_head(place.head, config);
   Deriver deriver(from, place);
-  if (place.point == "logits") return deriver.logits();
-  if (const auto layer = layer_of_result(place.point, place.layer)) {
-    return deriver.result(checked_layer(*layer, config));
-  }
   return deriver.at(chosen_site(place, config));
 }
 

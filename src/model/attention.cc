@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 #include "model/cache.h"
 #include "model/edited_points.h"
+#include "model/head_points.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -36,27 +37,27 @@ View<T> concatenated_heads(const GptConfig& config, const Pass& pass, View<T> mi
   return mixed_values.reshape({pass.batch, pass.positions, config.heads, config.head_size});
 }
 
-// From this many positions on, prompts against weights prepared in bf16 are worth rounding for.
+// From this many positions on, rounding the operands of attention to bf16 costs less than it saves.
 constexpr std::int64_t long_prompt = 64;
 
-// Attention multiplies in the precision of the projection that its operands come from.
+// The precision of attention's products: that of the QKV projection, or bf16 for long prompts where
+// the weights are prepared in bf16.
 kernels::Precision attention_precision(const LinearWeights& query_key_value, const Pass& pass) {
   const kernels::PreparedWeight* const prepared = query_key_value.prepared;
-  const bool short_weights =
+  const bool has_bf16_weights =
       prepared != nullptr && prepared->format() == kernels::WeightFormat::bf16;
-  return short_weights && pass.positions >= long_prompt ? kernels::Precision::bf16
-                                                        : query_key_value.precision;
+  return has_bf16_weights && pass.positions >= long_prompt ? kernels::Precision::bf16
+                                                           : query_key_value.precision;
 }
 
-// Which attention of a model.
 struct AttentionSite {
   const GptConfig& config;
   std::int64_t layer;
   kernels::Precision precision;
 };
 
-// What the queries look at: this pass's own keys and values, or everything in the cache and them
-// (of a cache in a short format, attend_to_short_cache sees to it).
+// Queries of this pass against its own keys and values or, with a cache, against everything in it
+// (attend_to_quantised_cache sets the keys and values of a quantised cache).
 kernels::AttentionInput<float> attention_input(const AttentionSite& site, const Pass& pass,
                                                const Heads<const float>& heads) {
   const auto& [config, layer, precision] = site;
@@ -78,17 +79,17 @@ kernels::AttentionInput<float> attention_input(const AttentionSite& site, const 
   return input;
 }
 
-bool has_short_cache(const Pass& pass) {
+bool has_quantised_cache(const Pass& pass) {
   return pass.cache != nullptr && pass.cache->type() != CacheType::f32;
 }
 
-// `input` against the cache in the place of its own keys and values.
-void attend_to_short_cache(const Pass& pass, std::int64_t layer,
-                           const kernels::AttentionInput<float>& input, View<float> mixed,
-                           View<float> log_sum_exp) {
+// `input` with the keys and values of the cache instead of its own.
+void attend_to_quantised_cache(const Pass& pass, std::int64_t layer,
+                               const kernels::AttentionInput<float>& input, View<float> mixed,
+                               View<float> log_sum_exp) {
   const std::int64_t positions = pass.first_position + pass.positions;
-  const auto key = pass.cache->short_keys(layer, positions);
-  const auto value = pass.cache->short_values(layer, positions);
+  const auto key = pass.cache->quantised_keys(layer, positions);
+  const auto value = pass.cache->quantised_values(layer, positions);
   kernels::attention_forward(
       {.query = input.query, .key = key, .value = value, .mask = input.mask, .scale = input.scale},
       mixed, log_sum_exp);
@@ -101,24 +102,24 @@ void attend_to_short_cache(const Pass& pass, std::int64_t layer,
   kernels::AttentionInput<float> restored = input;
   restored.key = keys;
   restored.value = values;
-  restored.precision = kernels::Precision::f32;  // as it was attended to
+  restored.precision = kernels::Precision::f32;  // as attention read them
   edit_attention(pass, layer, restored, log_sum_exp, mixed);
   observe_attention(pass, layer, restored, log_sum_exp);
 }
 
 void attend(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
             View<float> mixed, View<float> log_sum_exp) {
-  if (has_short_cache(pass)) {
-    return attend_to_short_cache(pass, layer, input, mixed, log_sum_exp);
+  if (has_quantised_cache(pass)) {
+    return attend_to_quantised_cache(pass, layer, input, mixed, log_sum_exp);
   }
   kernels::attention_forward(input, mixed, log_sum_exp);
   edit_attention(pass, layer, input, log_sum_exp, mixed);
   observe_attention(pass, layer, input, log_sum_exp);
 }
 
-// Sequences whose memories differ in length, each with its own. Short work: one thread a sequence.
-void attend_apart(const AttentionSite& site, const Pass& pass, const Heads<const float>& heads,
-                  View<float> mixed, View<float> log_sum_exp) {
+// Sequences of different lengths, each with its own cache; one thread per sequence.
+void attend_separately(const AttentionSite& site, const Pass& pass, const Heads<const float>& heads,
+                       View<float> mixed, View<float> log_sum_exp) {
   parallel_items(pass.batch, [&](std::int64_t b) {
     const auto of_sequence = [b](const auto& view) { return view.slice(0, b, b + 1); };
     const Pass own{.batch = 1,
@@ -136,27 +137,31 @@ void attend_apart(const AttentionSite& site, const Pass& pass, const Heads<const
 }  // namespace
 
 void self_attention_forward(const GptConfig& config, const BlockParameters& parameters,
-                            std::int64_t layer, const Pass& pass, View<const float> x,
-                            const AttentionActivations& saved, View<float> out) {
-  // 1. every position asks, offers and carries: (N, C) -> (N, 3A)
-  kernels::linear_forward(x, parameters.query_key_value, saved.query_key_value);
+                            std::int64_t layer, const Pass& pass, const BlockActivations& block) {
+  // 1. QKV projection: (N, C) -> (N, 3A)
+  const AttentionActivations& saved = block.attention;
+  kernels::linear_forward(block.norm_1, parameters.query_key_value, saved.query_key_value);
+  edit_head_inputs(config, parameters, layer, pass, block.residual_pre, saved.query_key_value);
   const auto heads = split_heads(config, pass, saved.query_key_value);
   pass.visit(Point::query, layer, heads.query);
   pass.visit(Point::key, layer, heads.key);
   pass.visit(Point::value, layer, heads.value);
 
-  // 2. each head weighs the values it finds by how well their keys answer: (B, T, H, D)
+  // 2. softmax(query·keyᵀ·scale)·value, head by head: (B, T, H, D)
   const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
   const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
   if (pass.caches.empty()) {
     attend(pass, layer, attention_input(site, pass, heads), mixed, saved.log_sum_exp);
   } else {
-    attend_apart(site, pass, heads, mixed, saved.log_sum_exp);
+    attend_separately(site, pass, heads, mixed, saved.log_sum_exp);
   }
   pass.visit(Point::mixed_values, layer, mixed);
 
-  // 3. heads side by side, projected back to the stream: (N, A) -> (N, C)
-  kernels::linear_forward(saved.mixed_values, parameters.projection, out);
+  // 3. heads concatenated and projected back to the stream: (N, A) -> (N, C)
+  kernels::linear_forward(saved.mixed_values, parameters.projection, block.branch_out);
+  edit_head_results(config, parameters.projection, layer, pass, saved.mixed_values,
+                    block.branch_out);
+  observe_head_results(config, parameters.projection, layer, pass, saved.mixed_values);
 }
 
 kernels::AttentionInput<float> saved_attention_input(const GptConfig& config,
@@ -174,6 +179,7 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
                              const GptActivationGradients& buffers,
                              const SelfAttentionBackward& operands) {
   // 3. out = mixed_values · projectionᵀ + bias
+  observe_head_result_gradients(config, layer, pass, operands.d_out);
   kernels::linear_backward_input(kernels::MultipliedWeight(parameters.projection).view(),
                                  operands.d_out, buffers.mixed_values,
                                  parameters.projection.precision);

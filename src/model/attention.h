@@ -8,19 +8,19 @@
 
 namespace heed {
 
-// out (N, C) from x (N, C), the normed stream.
+// saved.branch_out (N, C) from saved.norm_1 (N, C), the normalised stream; saved.attention is
+// filled.
 void self_attention_forward(const GptConfig& config, const BlockParameters& parameters,
-                            std::int64_t layer, const Pass& pass, View<const float> x,
-                            const AttentionActivations& saved, View<float> out);
+                            std::int64_t layer, const Pass& pass, const BlockActivations& saved);
 
-// What the attention of a pass without a cache read, from what it saved: (B, T, H, D) each.
+// The operands of attention in a pass without a cache, from saved activations: (B, T, H, D) each.
 kernels::AttentionInput<float> saved_attention_input(const GptConfig& config,
                                                      const BlockParameters& parameters,
                                                      std::int64_t layer, const Pass& pass,
                                                      const AttentionActivations& saved);
 
-// d_x (N, C), overwritten, from d_out (N, C); parameter gradients accumulate. d_query_key_value
-// and d_mixed_values of `buffers` are scratch.
+// d_x (N, C), overwritten, from d_out (N, C); parameter gradients accumulate. Leaves the gradients
+// of query_key_value and mixed_values in `buffers`.
 struct SelfAttentionBackward {
   View<const float> x;      // (N, C), as in forward
   View<const float> d_out;  // (N, C)

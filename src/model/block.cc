@@ -3,6 +3,7 @@
 #include "kernels/kernels.h"
 #include "model/attention.h"
 #include "model/feed_forward.h"
+#include "model/head_points.h"
 #include "model/norm.h"
 
 namespace heed {
@@ -16,17 +17,17 @@ void block_forward(const GptConfig& config, const BlockParameters& parameters, s
 
   // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
   pass.visit_rows(Point::residual_pre, layer, saved.residual_pre);
-  norm_forward(pass, layer, {Point::norm_1_scale, Point::norm_1_normalized}, saved.residual_pre,
+  observe_head_inputs(config, layer, pass, saved.residual_pre);
+  norm_forward(pass, layer, norm_1_sites, saved.residual_pre,
                {parameters.norm_1, saved.norm_1_saved, saved.norm_1});
-  self_attention_forward(config, parameters, layer, pass, saved.norm_1, saved.attention,
-                         saved.branch_out);
+  self_attention_forward(config, parameters, layer, pass, saved);
   dropped(DropoutSite::attention_out, saved.branch_out);
   pass.visit_rows(Point::attention_out, layer, saved.branch_out);
   kernels::add(saved.residual_pre, saved.branch_out, saved.residual_mid);
 
   // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
   pass.visit_rows(Point::residual_mid, layer, saved.residual_mid);
-  norm_forward(pass, layer, {Point::norm_2_scale, Point::norm_2_normalized}, saved.residual_mid,
+  norm_forward(pass, layer, norm_2_sites, saved.residual_mid,
                {parameters.norm_2, saved.norm_2_saved, saved.norm_2});
   feed_forward_forward(config, parameters, layer, pass, saved.norm_2, saved.feed_forward,
                        saved.branch_out);
@@ -39,7 +40,7 @@ void block_forward(const GptConfig& config, const BlockParameters& parameters, s
 void block_backward(const GptConfig& config, const BlockParameters& parameters,
                     const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
                     const BlockActivations& saved, const GptActivationGradients& buffers) {
-  // The gradient of what a branch added: that of the stream, where dropout let it through.
+  // The gradient of a branch's output: the stream's, times the dropout factor.
   const auto branch_gradient = [&](DropoutSite site) -> View<const float> {
     const auto dropout = pass.dropout.at(site, layer, config.residual_dropout);
     if (dropout.rate <= 0) return buffers.residual;
@@ -55,10 +56,9 @@ void block_backward(const GptConfig& config, const BlockParameters& parameters,
                          .d_out = branch_gradient(DropoutSite::feed_forward_out),
                          .d_neurons = buffers.neurons,
                          .d_x = buffers.norm});
-  observe_norm_gradients(pass, layer, {Point::norm_2_scale, Point::norm_2_normalized},
-                         {saved.residual_mid, saved.norm_2_saved, parameters.norm_2, buffers.norm});
-  kernels::layer_norm_backward(saved.residual_mid, parameters.norm_2, saved.norm_2_saved,
-                               buffers.norm, buffers.residual, gradients.norm_2);
+  norm_backward(pass, layer, norm_2_sites,
+                {saved.residual_mid, saved.norm_2_saved, parameters.norm_2, buffers.norm},
+                {buffers.residual, gradients.norm_2});
 
   // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
   pass.observe_gradient_rows(Point::residual_mid, layer, buffers.residual);
@@ -67,10 +67,10 @@ void block_backward(const GptConfig& config, const BlockParameters& parameters,
                           {.x = saved.norm_1,
                            .d_out = branch_gradient(DropoutSite::attention_out),
                            .d_x = buffers.norm});
-  observe_norm_gradients(pass, layer, {Point::norm_1_scale, Point::norm_1_normalized},
-                         {saved.residual_pre, saved.norm_1_saved, parameters.norm_1, buffers.norm});
-  kernels::layer_norm_backward(saved.residual_pre, parameters.norm_1, saved.norm_1_saved,
-                               buffers.norm, buffers.residual, gradients.norm_1);
+  observe_head_input_gradients(config, parameters, layer, pass, saved, buffers.query_key_value);
+  norm_backward(pass, layer, norm_1_sites,
+                {saved.residual_pre, saved.norm_1_saved, parameters.norm_1, buffers.norm},
+                {buffers.residual, gradients.norm_1});
   pass.observe_gradient_rows(Point::residual_pre, layer, buffers.residual);
 }
 

@@ -7,12 +7,12 @@
 
 namespace heed {
 
-// Reads saved.residual_pre (N, C), writes saved.residual_post (N, C) and all between.
+// From saved.residual_pre (N, C) to saved.residual_post (N, C); fills everything between.
 void block_forward(const GptConfig& config, const BlockParameters& parameters, std::int64_t layer,
                    const Pass& pass, const BlockActivations& saved);
 
-// buffers.residual (N, C) comes in as the gradient of residual_post and leaves as that of
-// residual_pre; parameter gradients accumulate.
+// buffers.residual (N, C) holds the gradient of residual_post before the call and that of
+// residual_pre after it. Parameter gradients accumulate.
 void block_backward(const GptConfig& config, const BlockParameters& parameters,
                     const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
                     const BlockActivations& saved, const GptActivationGradients& buffers);

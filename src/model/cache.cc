@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// (B, H, capacity, …) seen from position `first` on as (B, positions, H, …).
+// (B, H, capacity, …) from position `first` on, viewed as (B, positions, H, …).
 template <class T>
 View<T> positions_first(View<T> heads_first, std::int64_t first, std::int64_t positions) {
   View<T> from = heads_first.slice(2, first, first + positions);
@@ -22,11 +22,11 @@ View<T> positions_first(View<T> heads_first, std::int64_t first, std::int64_t po
           {from.stride(0), from.stride(2), from.stride(1), from.stride(3)}};
 }
 
-constexpr std::int64_t copied_by_a_thread = 16384;  // numbers at least: some microseconds
+constexpr std::int64_t elements_per_thread = 16384;  // at least: some microseconds of copying
 
 void copy_rows(View<const float> from, View<float> to) {
   const std::int64_t positions = from.extent(1), heads = from.extent(2), size = from.extent(3);
-  const std::int64_t grain = copied_by_a_thread / std::max<std::int64_t>(heads * size, 1) + 1;
+  const std::int64_t grain = elements_per_thread / std::max<std::int64_t>(heads * size, 1) + 1;
   parallel_ranges(from.extent(0) * positions, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t b = row / positions, t = row % positions;
@@ -54,14 +54,14 @@ KeyValueCache::KeyValueCache(const GptConfig& config, std::int64_t batch, std::i
 KeyValueCache::Memory KeyValueCache::make_memory() const {
   if (type_ == CacheType::f32) return {.numbers = Tensor<float>(shape_)};
   const Shape rows{shape_[0], shape_[1], shape_[2], shape_[3]};
-  Memory memory{.shorter = Tensor<std::byte>(Shape{rows[0], rows[1], rows[2], rows[3],
-                                                   kernels::cache_row_bytes(type_, shape_[4])})};
+  Memory memory{.quantised = Tensor<std::byte>(Shape{rows[0], rows[1], rows[2], rows[3],
+                                                     kernels::cache_row_bytes(type_, shape_[4])})};
   if (type_ == CacheType::int8) memory.scales = Tensor<float>(rows);
   return memory;
 }
 
 void KeyValueCache::truncate(std::int64_t length) {
-  check(length >= 0 && length <= length_, "a cache can only be shortened");
+  check(length >= 0 && length <= length_, "a cache is truncated to at most its length");
   length_ = length;
 }
 
@@ -71,6 +71,11 @@ void KeyValueCache::advance(std::int64_t positions) {
 }
 
 void KeyValueCache::store(std::int64_t layer, View<const float> key, View<const float> value) {
+  require(layer >= 0 && layer < shape_[0], ErrorCode::invalid_argument,
+          "the key-value cache has layers 0 to {}, not {}", shape_[0] - 1, layer);
+  const Shape expected{shape_[1], key.extent(1), shape_[2], shape_[4]};
+  require_shape(key, expected, "keys for the cache");
+  require_shape(value, expected, "values for the cache");
   const std::int64_t end = length_ + key.extent(1);
   require(end <= capacity(), ErrorCode::invalid_argument,
           "the key-value cache has room for {} positions, not for {}", capacity(), end);
@@ -84,7 +89,7 @@ void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& me
     return copy_rows(rows, positions_first(memory.numbers.view()[layer], length_, count));
   }
   kernels::MutableQuantisedRows to{
-      .type = type_, .rows = positions_first(memory.shorter.view()[layer], length_, count)};
+      .type = type_, .rows = positions_first(memory.quantised.view()[layer], length_, count)};
   if (type_ == CacheType::int8) {
     to.scales = positions_first(memory.scales.view()[layer], length_, count);
   }
@@ -93,15 +98,15 @@ void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& me
 
 View<const float> KeyValueCache::numbers(const Memory& memory, std::int64_t layer,
                                          std::int64_t positions) const {
-  check(type_ == CacheType::f32, "floats of a cache that holds them");
+  check(type_ == CacheType::f32, "an f32 cache");
   return positions_first(memory.numbers.view()[layer], 0, positions);
 }
 
-kernels::ConstQuantisedRows KeyValueCache::shorter(const Memory& memory, std::int64_t layer,
-                                                   std::int64_t positions) const {
-  check(type_ != CacheType::f32, "short rows of a cache that holds them");
+kernels::ConstQuantisedRows KeyValueCache::quantised(const Memory& memory, std::int64_t layer,
+                                                     std::int64_t positions) const {
+  check(type_ != CacheType::f32, "a quantised cache");
   kernels::ConstQuantisedRows rows{
-      .type = type_, .rows = positions_first(memory.shorter.view()[layer], 0, positions)};
+      .type = type_, .rows = positions_first(memory.quantised.view()[layer], 0, positions)};
   if (type_ == CacheType::int8) {
     rows.scales = positions_first(memory.scales.view()[layer], 0, positions);
   }
@@ -116,14 +121,14 @@ View<const float> KeyValueCache::values(std::int64_t layer, std::int64_t positio
   return numbers(values_, layer, positions);
 }
 
-kernels::ConstQuantisedRows KeyValueCache::short_keys(std::int64_t layer,
-                                                      std::int64_t positions) const {
-  return shorter(keys_, layer, positions);
+kernels::ConstQuantisedRows KeyValueCache::quantised_keys(std::int64_t layer,
+                                                          std::int64_t positions) const {
+  return quantised(keys_, layer, positions);
 }
 
-kernels::ConstQuantisedRows KeyValueCache::short_values(std::int64_t layer,
-                                                        std::int64_t positions) const {
-  return shorter(values_, layer, positions);
+kernels::ConstQuantisedRows KeyValueCache::quantised_values(std::int64_t layer,
+                                                            std::int64_t positions) const {
+  return quantised(values_, layer, positions);
 }
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// The keys and values of the positions a model has already read, so that the next one costs a
-// single row.
+// The key-value cache: keys and values of the positions computed so far, so that the next position
+// costs a single row.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace heed {
 
 using kernels::CacheType;
 
-// Bytes of a cache of `positions` positions of one sequence.
+// Bytes of the cache of one sequence of `positions` positions.
 std::int64_t cache_bytes(const GptConfig& config, CacheType type, std::int64_t positions);
 
 class KeyValueCache {
  public:
-  // Room for `capacity` positions of `batch` sequences in every layer. What is not f32 is rounded
-  // as it is stored, and read so from the first pass on: a sequence continues alike however it was
-  // read.
+  // Room for `capacity` positions of `batch` sequences in every layer. Types other than f32 are
+  // quantised as they are stored, and attention reads the quantised values from the first pass on,
+  // so that results do not depend on how a sequence was divided into passes.
   KeyValueCache(const GptConfig& config, std::int64_t batch, std::int64_t capacity,
                 CacheType type = CacheType::f32);
 
@@ -29,36 +29,37 @@ class KeyValueCache {
   std::int64_t length() const { return length_; }  // positions held
   std::int64_t bytes() const { return keys_.bytes() + values_.bytes(); }
 
-  // Forgets the positions from `length` on.
+  // Removes the positions from `length` on.
   void truncate(std::int64_t length);
 
-  // Makes `positions` new ones part of the memory once every layer has stored them.
+  // Counts `positions` new positions as held, once every layer has stored them.
   void advance(std::int64_t positions);
 
-  // Writes new keys and values (B, T, H, D) of `layer` behind those held.
+  // Appends keys and values (B, T, H, D) of `layer`. Throws Error{invalid_argument} for another
+  // shape, a layer that the cache does not have, and more positions than its capacity.
   void store(std::int64_t layer, View<const float> key, View<const float> value);
 
-  // The first `positions` keys or values of `layer`, (B, positions, H, D), of a cache in f32.
+  // The first `positions` keys or values of `layer`, (B, positions, H, D), of an f32 cache.
   View<const float> keys(std::int64_t layer, std::int64_t positions) const;
   View<const float> values(std::int64_t layer, std::int64_t positions) const;
 
-  // The same of a cache in a short format.
-  kernels::ConstQuantisedRows short_keys(std::int64_t layer, std::int64_t positions) const;
-  kernels::ConstQuantisedRows short_values(std::int64_t layer, std::int64_t positions) const;
+  // The same of a quantised cache.
+  kernels::ConstQuantisedRows quantised_keys(std::int64_t layer, std::int64_t positions) const;
+  kernels::ConstQuantisedRows quantised_values(std::int64_t layer, std::int64_t positions) const;
 
  private:
-  // (L, B, H, capacity, …): one head's keys lie together, for they are read together.
+  // (L, B, H, capacity, …): one head's keys are read together, so they are adjacent.
   struct Memory {
-    Tensor<float> numbers;      // (…, D), of f32
-    Tensor<std::byte> shorter;  // (…, bytes of a row), of the other types
-    Tensor<float> scales;       // (…), of int8
-    std::int64_t bytes() const { return 4 * numbers.size() + shorter.size() + 4 * scales.size(); }
+    Tensor<float> numbers;        // (…, D): f32
+    Tensor<std::byte> quantised;  // (…, bytes of a row): other types
+    Tensor<float> scales;         // (…): int8
+    std::int64_t bytes() const { return 4 * numbers.size() + quantised.size() + 4 * scales.size(); }
   };
   Memory make_memory() const;
   void store(std::int64_t layer, View<const float> rows, Memory& memory) const;
   View<const float> numbers(const Memory& memory, std::int64_t layer, std::int64_t positions) const;
-  kernels::ConstQuantisedRows shorter(const Memory& memory, std::int64_t layer,
-                                      std::int64_t positions) const;
+  kernels::ConstQuantisedRows quantised(const Memory& memory, std::int64_t layer,
+                                        std::int64_t positions) const;
 
   CacheType type_;
   Shape shape_;  // (L, B, H, capacity, D)

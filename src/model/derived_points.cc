@@ -8,10 +8,6 @@
 namespace heed {
 namespace {
 
-bool wanted(const Pass& pass, Point point, std::int64_t layer) {
-  return pass.probe != nullptr && pass.probe->wants({point, layer});
-}
-
 // Calls compute(b, head, out (T, S)) for every head of every sequence: (B, H, T, S).
 template <class Compute>
 Tensor<float> head_planes(const kernels::AttentionInput<float>& input, Compute&& compute) {
@@ -28,7 +24,7 @@ Tensor<float> head_planes(const kernels::AttentionInput<float>& input, Compute&&
   return planes;
 }
 
-// ∂loss/∂pattern[t, s] = d_mixed[t]·value[s], what dropout took out left out.
+// ∂loss/∂pattern[t, s] = d_mixed[t]·value[s], times the dropout factor.
 void pattern_gradient(const kernels::AttentionInput<float>& input, View<const float> d_mixed,
                       const kernels::AttentionTile& tile, View<float> out) {
   kernels::attention_scores_tile(
@@ -62,13 +58,13 @@ void observe_attention(const Pass& pass, std::int64_t layer,
   if (pass.probe != nullptr && pass.probe->wants_attention(layer)) {
     pass.probe->observe_attention(layer, input, log_sum_exp);
   }
-  if (wanted(pass, Point::scores, layer)) {
+  if (pass.wants(Point::scores, layer)) {
     pass.probe->observe({Point::scores, layer},
                         head_planes(input, [&](auto b, auto head, auto out) {
                           scores_plane(pass, layer, input, b, head, out);
                         }));
   }
-  if (wanted(pass, Point::pattern, layer)) {
+  if (pass.wants(Point::pattern, layer)) {
     pass.probe->observe({Point::pattern, layer},
                         head_planes(input, [&](auto b, auto head, auto out) {
                           pattern_plane(pass, layer, input, log_sum_exp, b, head, out);
@@ -100,22 +96,34 @@ void observe_attention_gradients(const Pass& pass, std::int64_t layer,
 void observe_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
                   const NormSaved& saved) {
   const std::int64_t channels = x.extent(1);
-  if (wanted(pass, sites.scale, layer)) {
+  if (sites.input && pass.wants(*sites.input, layer)) {
+    Tensor<float> edited;
+    pass.observe(
+        *sites.input, layer,
+        norm_input(pass, layer, sites, x, edited).reshape({pass.batch, pass.positions, channels}));
+  }
+  if (pass.wants(sites.scale, layer)) {
     Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
       scale[row] = 1.0F / saved.reciprocal_deviation(row);
     }
     pass.probe->observe({sites.scale, layer}, scale);
   }
-  if (wanted(pass, sites.normalized, layer)) {
-    Tensor<float> normalized(Shape{pass.batch, pass.positions, channels});
-    normalized_values(pass, {sites.normalized, layer}, x, saved, normalized);
+  if (pass.wants(sites.normalized, layer)) {
+    Tensor<float> edited, normalized(Shape{pass.batch, pass.positions, channels});
+    normalized_values(pass, {sites.normalized, layer}, norm_input(pass, layer, sites, x, edited),
+                      saved, normalized);
     pass.probe->observe({sites.normalized, layer}, normalized);
   }
 }
 
 void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormSites& sites,
                             const NormOperands& norm) {
+  if (sites.input && pass.wants_gradient(*sites.input, layer)) {
+    Tensor<float> d_x(norm.x.shape());
+    kernels::layer_norm_backward(norm.x, norm.parameters, norm.saved, norm.d_out, d_x, {});
+    pass.observe_gradient_rows(*sites.input, layer, d_x);
+  }
   const bool wants_scale = pass.wants_gradient(sites.scale, layer);
   const bool wants_normalized = pass.wants_gradient(sites.normalized, layer);
   if (!wants_scale && !wants_normalized) return;
@@ -141,16 +149,34 @@ void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& i
   const std::int64_t channels = input.token_table.extent(1);
   Tensor<float> values;
   const auto room = [&] { values = Tensor<float>(Shape{pass.batch, pass.positions, channels}); };
-  if (wanted(pass, Point::embedding, -1)) {
+  if (pass.wants(Point::embedding, -1)) {
     room();
     embedding_values(pass, input, Point::embedding, values);
     pass.probe->observe({Point::embedding, -1}, values);
   }
-  if (wanted(pass, Point::position, -1)) {
+  if (pass.wants(Point::position, -1)) {
     room();
     embedding_values(pass, input, Point::position, values);
     pass.probe->observe({Point::position, -1}, values);
   }
+}
+
+void observe_logits(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
+                    View<const float> x) {
+  if (!pass.wants(Point::logits, -1)) return;
+  Tensor<float> logits(Shape{pass.batch, pass.positions, unembedding.weight.extent(0)});
+  kernels::linear_forward(x, unembedding, logits.view().reshape({pass.rows(), logits.shape()[2]}));
+  pass.observe(Point::logits, -1, logits);
+}
+
+void observe_logit_gradients(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
+                             View<const float> x, View<const std::int32_t> targets, float scale) {
+  if (!pass.wants_gradient(Point::logits, -1)) return;
+  Tensor<float> logits(Shape{pass.rows(), unembedding.weight.extent(0)});
+  Tensor<float> losses(Shape{pass.rows()});
+  kernels::linear_forward(x, unembedding, logits);
+  kernels::cross_entropy_forward_backward(logits, targets, scale, losses);
+  pass.observe_gradient_rows(Point::logits, -1, logits);
 }
 
 }  // namespace heed

@@ -1,6 +1,8 @@
-// Probe points that the fast path never holds in memory: computed from what it saved, and only for
-// a probe that wants them.
+// Probe points that the fast path never holds in memory: computed from saved activations, and only
+// for a probe that wants them. (The stream head by head: head_points.h.)
 #pragma once
+
+#include <optional>
 
 #include "kernels/operands.h"
 #include "model/activations.h"
@@ -12,22 +14,30 @@ namespace heed {
 void observe_attention(const Pass& pass, std::int64_t layer,
                        const kernels::AttentionInput<float>& input, View<const float> log_sum_exp);
 
-// Their gradients, from that of the mixed values, d_mixed (B, T, H, D).
+// Their gradients, from the gradient of the mixed values, d_mixed (B, T, H, D).
 void observe_attention_gradients(const Pass& pass, std::int64_t layer,
                                  const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp, View<const float> d_mixed);
 
-// scale (B, T, 1) and normalized (B, T, C) of a norm that read x (N, C).
+// The points of a norm: scale (B, T, 1), normalized (B, T, C) and, where it has one of its own, its
+// input (B, T, C).
 struct NormSites {
   Point scale;
   Point normalized;
+  std::optional<Point> input{};
 };
+inline constexpr NormSites norm_1_sites{Point::norm_1_scale, Point::norm_1_normalized};
+inline constexpr NormSites norm_2_sites{Point::norm_2_scale, Point::norm_2_normalized,
+                                        Point::feed_forward_in};
+inline constexpr NormSites final_norm_sites{Point::final_scale, Point::final_normalized};
+
+// Of a norm of the stream x (N, C).
 void observe_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
                   const NormSaved& saved);
 
-// Their gradients, from that of the norm's output.
+// Their gradients, from the gradient of the norm's output.
 struct NormOperands {
-  View<const float> x;  // (N, C)
+  View<const float> x;  // (N, C), edited where the pass edits the norm's input
   const NormSaved& saved;
   const kernels::NormParameters<float>& parameters;
   View<const float> d_out;  // (N, C)
@@ -35,7 +45,15 @@ struct NormOperands {
 void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormSites& sites,
                             const NormOperands& norm);
 
-// Token and position embedding, apart, (B, T, C).
+// Token and position embedding, separately, (B, T, C).
 void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input);
+
+// Logits (B, T, V) of the final norm's output x (N, C).
+void observe_logits(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
+                    View<const float> x);
+
+// The gradient of their loss, `scale` times the summed cross-entropy of predicting targets (N).
+void observe_logit_gradients(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
+                             View<const float> x, View<const std::int32_t> targets, float scale);
 
 }  // namespace heed

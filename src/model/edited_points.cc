@@ -10,11 +10,6 @@
 namespace heed {
 namespace {
 
-bool edits_head(const Pass& pass, Point point, std::int64_t layer, std::int64_t head) {
-  const Site site{point, layer};
-  return pass.edits(site) && pass.editor->edits_head(site, head);
-}
-
 void edit_plane(const Pass& pass, const Site& site, std::int64_t b, std::int64_t head,
                 View<float> plane) {
   EditPlace place = pass.place(site);
@@ -23,8 +18,7 @@ void edit_plane(const Pass& pass, const Site& site, std::int64_t b, std::int64_t
   pass.editor->edit(place, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
 }
 
-// Rows of scores become shares in place; a row that sees nothing becomes zeros, as TransformerLens
-// has it.
+// Softmax of each row, in place; a fully masked row becomes zeros, as in TransformerLens.
 void softmax_rows(View<float> plane) {
   for (std::int64_t t = 0; t < plane.extent(0); ++t) {
     const std::span<float> row = plane[t].span();
@@ -84,7 +78,7 @@ kernels::AttentionTile whole_plane(const kernels::AttentionInput<float>& input, 
 void scores_plane(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
                   std::int64_t b, std::int64_t head, View<float> out) {
   kernels::attention_scores_tile(input, whole_plane(input, b, head), out);
-  if (edits_head(pass, Point::scores, layer, head)) {
+  if (pass.edits_head({Point::scores, layer}, head)) {
     edit_plane(pass, {Point::scores, layer}, b, head, out);
   }
 }
@@ -92,13 +86,13 @@ void scores_plane(const Pass& pass, std::int64_t layer, const kernels::Attention
 void pattern_plane(const Pass& pass, std::int64_t layer,
                    const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                    std::int64_t b, std::int64_t head, View<float> out) {
-  if (edits_head(pass, Point::scores, layer, head)) {
+  if (pass.edits_head({Point::scores, layer}, head)) {
     scores_plane(pass, layer, input, b, head, out);
     softmax_rows(out);
   } else {
     kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), out);
   }
-  if (edits_head(pass, Point::pattern, layer, head)) {
+  if (pass.edits_head({Point::pattern, layer}, head)) {
     edit_plane(pass, {Point::pattern, layer}, b, head, out);
   }
 }
@@ -107,11 +101,11 @@ void edit_attention(const Pass& pass, std::int64_t layer,
                     const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                     View<float> mixed) {
   if (!pass.edits({Point::scores, layer}) && !pass.edits({Point::pattern, layer})) return;
-  check(input.dropout.rate == 0, "patterns are edited without dropout");
+  check(input.dropout.rate == 0, "edits of patterns run without dropout");
   Tensor<float> plane(Shape{input.query.extent(1), input.key.extent(1)});
   for (std::int64_t head = 0; head < input.query.extent(2); ++head) {
-    if (!edits_head(pass, Point::scores, layer, head) &&
-        !edits_head(pass, Point::pattern, layer, head)) {
+    if (!pass.edits_head({Point::scores, layer}, head) &&
+        !pass.edits_head({Point::pattern, layer}, head)) {
       continue;
     }
     for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
@@ -119,6 +113,16 @@ void edit_attention(const Pass& pass, std::int64_t layer,
       mix_values(plane, of_head(input.value, b, head), of_head(mixed, b, head));
     }
   }
+}
+
+View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormSites& sites,
+                             View<const float> x, Tensor<float>& edited) {
+  if (!sites.input || !pass.edits({*sites.input, layer})) return x;
+  edited = Tensor<float>(x.shape());
+  std::ranges::copy(x.span(), edited.data());
+  pass.edit({*sites.input, layer},
+            edited.view().reshape({pass.batch, pass.positions, x.extent(1)}));
+  return edited;
 }
 
 void normalized_values(const Pass& pass, const Site& site, View<const float> x,

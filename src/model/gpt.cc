@@ -54,15 +54,19 @@ kernels::EmbeddingInput<float> Gpt::embedding_input(View<const std::int32_t> tok
 void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
                   const GptActivations& activations) const {
   require_shape(tokens, {pass.batch, pass.positions}, "tokens");
+  require_shape(activations.final_norm(), {pass.rows(), config_.channels}, "activations");
   std::int64_t last = pass.first_position;
   for (std::int64_t first : pass.first_positions) last = std::max(last, first);
   require_positions_fit(config_, last + pass.positions);
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
-        "a pass continues where its cache ends");
-  check(pass.editor == nullptr || !pass.dropout.active, "passes are edited without dropout");
+        "a pass starts at the length of its cache");
+  check(pass.editor == nullptr || !pass.dropout.active, "edited passes run without dropout");
   check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
+  require(!pass.edits({Point::logits}), ErrorCode::unsupported,
+          "{} cannot be edited: edit unembed.hook_in, which the logits are computed from",
+          site_name({Point::logits}));
 
-  // 1. what each token is, and where: (B, T) -> (N, C)
+  // 1. token + position embedding: (B, T) -> (N, C)
   const auto embedding = embedding_input(tokens, pass);
   const auto embedded =
       activations.embedding().reshape({pass.batch, pass.positions, config_.channels});
@@ -72,7 +76,7 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
   const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
   if (dropout.rate > 0) kernels::dropout(activations.embedding(), dropout, activations.embedding());
 
-  // 2. each block refines it
+  // 2. the blocks
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     block_forward(config_, parameters_.block(layer), layer, pass, activations.block(layer));
   }
@@ -81,8 +85,10 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
 
   // 3. the final norm
   norm_forward(
-      pass, -1, {Point::final_scale, Point::final_normalized}, activations.last_residual(),
+      pass, -1, final_norm_sites, activations.last_residual(),
       {parameters_.final_norm(), activations.final_norm_saved(), activations.final_norm()});
+  pass.visit_rows(Point::unembedding_in, -1, activations.final_norm());
+  observe_logits(pass, parameters_.unembedding(), activations.final_norm());
 }
 
 void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
@@ -90,27 +96,29 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
                    GptGradients* gradients) const {
   require(activations.keep() != Keep::one_block, ErrorCode::invalid_argument,
           "backward needs activations that keep every block or the residual stream");
+  require_shape(tokens, {pass.batch, pass.positions}, "tokens");
+  require_shape(activations.final_norm(), {pass.rows(), config_.channels}, "activations");
+  require_shape(buffers.norm, {pass.rows(), config_.channels}, "activation gradients");
   const auto of_block = [&](std::int64_t layer) {
     return gradients != nullptr ? gradients->block(layer) : BlockGradients{};
   };
 
-  // 3. the final norm; its input's gradient starts the stream's
+  // 3. the final norm, whose input is the end of the residual stream
   const std::span<float> residual = buffers.residual.span();
   std::fill(residual.begin(), residual.end(), 0.0F);
-  observe_norm_gradients(pass, -1, {Point::final_scale, Point::final_normalized},
-                         {activations.last_residual(), activations.final_norm_saved(),
-                          parameters_.final_norm(), buffers.norm});
-  kernels::layer_norm_backward(
-      activations.last_residual(), parameters_.final_norm(), activations.final_norm_saved(),
-      buffers.norm, buffers.residual,
-      gradients != nullptr ? gradients->final_norm() : NormWeightGradients{});
+  pass.observe_gradient_rows(Point::unembedding_in, -1, buffers.norm);
+  norm_backward(
+      pass, -1, final_norm_sites,
+      {activations.last_residual(), activations.final_norm_saved(), parameters_.final_norm(),
+       buffers.norm},
+      {buffers.residual, gradients != nullptr ? gradients->final_norm() : NormWeightGradients{}});
 
   // 2. the blocks
-  Pass unseen = pass;
-  unseen.probe = nullptr;
+  Pass unobserved = pass;
+  unobserved.probe = nullptr;
   for (std::int64_t layer = config_.layers - 1; layer >= 0; --layer) {
     if (activations.keep() == Keep::residuals && layer + 1 < config_.layers) {
-      block_forward(config_, parameters_.block(layer), layer, unseen, activations.block(layer));
+      block_forward(config_, parameters_.block(layer), layer, unobserved, activations.block(layer));
     }
     block_backward(config_, parameters_.block(layer), of_block(layer), layer, pass,
                    activations.block(layer), buffers);
@@ -131,11 +139,6 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
 
 void Gpt::project(View<const float> x, View<float> logits) const {
   kernels::linear_forward(x, parameters_.unembedding(), logits);
-}
-
-void Gpt::project_backward(View<const float> d_logits, View<float> d_x) const {
-  kernels::linear_backward_input(kernels::MultipliedWeight(parameters_.unembedding()).view(),
-                                 d_logits, d_x, parameters_.unembedding().precision);
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -160,6 +163,8 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
                   .dropout = step.dropout,
                   .probe = step.probe};
   forward(tokens, pass, buffers.activations);
+  observe_logit_gradients(pass, parameters_.unembedding(), buffers.activations.final_norm(),
+                          flat(targets), step.scale);
   const LossSum loss = buffers.loss.forward_backward(
       buffers.activations.final_norm(), parameters_.unembedding(), flat(targets), buffers.losses,
       {.scale = step.scale,

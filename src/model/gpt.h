@@ -15,8 +15,7 @@ namespace heed {
 
 // Everything a training step of one batch shape needs, allocated once.
 struct TrainingBuffers {
-  // Keep::every_block, or Keep::residuals to spend time in the place of memory: a quarter more
-  // work.
+  // Keep::every_block, or Keep::residuals, which trades a quarter more work for memory.
   TrainingBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions,
                   Keep keep = Keep::every_block);
 
@@ -26,9 +25,9 @@ struct TrainingBuffers {
   Tensor<float> losses;  // (N), of the last batch
 };
 
-// Everything that measuring the loss of one batch shape needs.
+// Everything an evaluation of one batch shape needs.
 struct EvaluationBuffers {
-  // With a type, keys and values go through a cache of it, as they do in generation.
+  // With a cache type, keys and values go through a cache of it, as in generation.
   EvaluationBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions,
                     std::optional<CacheType> cache_type = std::nullopt);
 
@@ -43,21 +42,22 @@ class Gpt {
   explicit Gpt(const GptConfig& config);  // parameters are zero
 
   const GptConfig& config() const { return config_; }
-  // The only part of a config that may change under trained parameters.
+  // The only part of a config that may change after construction.
   void set_dropout(float embedding, float attention, float residual);
   GptParameters& parameters() { return parameters_; }
   const GptParameters& parameters() const { return parameters_; }
 
-  // Reads tokens (B, T) and fills `activations`, whose final_norm() (B·T, C) the logits come from.
-  // With a cache, its new positions are kept. Throws Error{invalid_argument} for a token outside
-  // the vocabulary or more positions than the context has.
+  // Runs a forward pass over tokens (B, T) and fills `activations`; project() gives the logits of
+  // its final_norm() (B·T, C). With a cache, appends the new positions to it. Throws
+  // Error{invalid_argument} for a token outside the vocabulary, more positions than the context
+  // has, and activations of another shape, and Error{unsupported} for an editor of the logits.
   void forward(View<const std::int32_t> tokens, const Pass& pass,
                const GptActivations& activations) const;
 
-  // logits (M, V) of any rows x (M, C) of a final norm.
+  // logits (M, V) of any rows x (M, C) of final_norm().
   void project(View<const float> x, View<float> logits) const;
 
-  // Losses of predicting targets (B, T) from tokens (B, T).
+  // The loss of predicting targets (B, T) from tokens (B, T).
   LossSum loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                EvaluationBuffers& buffers) const;
 
@@ -72,16 +72,13 @@ class Gpt {
                              const Step& step, TrainingBuffers& buffers,
                              GptGradients& gradients) const;
 
-  // Backward of a forward pass that kept every block or the residual stream. buffers.norm comes in
-  // as the gradient (N, C) of its final_norm(): that of the loss or of anything else that was
-  // computed from it. A probe of `pass` may see the gradients of activations; those of parameters
-  // accumulate in `gradients`, and null leaves them, and their time, out.
+  // Backward of a forward pass that kept every block or the residual stream. buffers.norm holds the
+  // gradient (N, C) with respect to final_norm(): of the loss, or of anything else computed from
+  // it. A probe of `pass` observes gradients of activations. Gradients of parameters accumulate in
+  // `gradients`; null skips them.
   void backward(View<const std::int32_t> tokens, const Pass& pass,
                 const GptActivations& activations, const GptActivationGradients& buffers,
                 GptGradients* gradients) const;
-
-  // d_x (M, C) of rows of a final norm from the gradient (M, V) of their logits.
-  void project_backward(View<const float> d_logits, View<float> d_x) const;
 
  private:
   kernels::EmbeddingInput<float> embedding_input(View<const std::int32_t> tokens,

@@ -1,4 +1,4 @@
-// A norm of a pass, seen and changed at its points.
+// A norm of a pass, with its probe points.
 #pragma once
 
 #include "model/edited_points.h"
@@ -8,5 +8,13 @@ namespace heed {
 // norm.out (N, C) from x (N, C); norm.saved is filled.
 void norm_forward(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
                   const NormOutput& norm);
+
+// d_x (N, C), accumulated, from norm.d_out (N, C); parameter gradients accumulate.
+struct NormBackward {
+  View<float> d_x;
+  kernels::NormGradients<float> gradients;
+};
+void norm_backward(const Pass& pass, std::int64_t layer, const NormSites& sites,
+                   const NormOperands& norm, const NormBackward& backward);
 
 }  // namespace heed

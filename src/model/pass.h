@@ -1,4 +1,4 @@
-// What the stages of one pass through the model share.
+// Parameters of one pass through the model, shared by its stages.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class KeyValueCache;
 
 enum class DropoutSite : std::uint64_t { embedding, pattern, attention_out, feed_forward_out };
 
-// Which elements a training pass drops: a pure function of (seed, pass, site, layer, element).
-// Inactive outside training.
+// Which elements a training pass drops: a pure function of (seed, pass, DropoutSite, layer,
+// element). Inactive outside training.
 struct DropoutPlan {
   bool active = false;
   std::uint64_t seed = 0;
@@ -28,18 +28,26 @@ struct Pass {
   std::int64_t batch = 1;           // B
   std::int64_t positions = 1;       // T
   std::int64_t first_position = 0;  // of tokens[:, 0]; with a cache, the positions already in it
-  KeyValueCache* cache = nullptr;   // remembers keys and values; null: attend within the batch
-  // Sequences of different lengths, each with a cache of its own (B), in the place of the two.
+  KeyValueCache* cache = nullptr;   // stores keys and values; null: attend within the batch
+  // For sequences of different lengths, instead of `cache` and `first_position`: a cache each (B),
+  // and the positions already in it (B).
   std::span<KeyValueCache* const> caches{};
-  std::span<const std::int64_t> first_positions{};  // (B), what is in those caches
+  std::span<const std::int64_t> first_positions{};
   DropoutPlan dropout{};
   Probe* probe = nullptr;
-  Editor* editor = nullptr;         // changes what passes by
-  std::int64_t first_sequence = 0;  // of a batch that is read in parts
+  Editor* editor = nullptr;
+  std::int64_t first_sequence = 0;  // of a batch that is computed in parts
 
   std::int64_t rows() const { return batch * positions; }  // N = B·T
 
+  // Values that are computed for a probe alone are computed only where it wants them.
+  bool wants(Point point, std::int64_t layer) const {
+    return probe != nullptr && probe->wants({point, layer});
+  }
   bool edits(const Site& site) const { return editor != nullptr && editor->edits(site); }
+  bool edits_head(const Site& site, std::int64_t head) const {
+    return edits(site) && editor->edits_head(site, head);
+  }
   EditPlace place(const Site& site) const {
     return {.site = site,
             .first_sequence = first_sequence,
@@ -50,7 +58,7 @@ struct Pass {
     if (edits(site)) editor->edit(place(site), values);
   }
 
-  // Lets `values` be changed, then shows them; one branch when nobody is there.
+  // Edits `values`, then observes them; one branch without an editor and a probe.
   void visit(Point point, std::int64_t layer, View<float> values) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
       edit({point, layer}, values);
@@ -63,14 +71,14 @@ struct Pass {
       visit(point, layer, rows.reshape({batch, positions, rows.extent(1)}));
     }
   }
-  // Shows `values` to whoever looks; one branch when nobody does.
+  // Shows `values` to the probe; one branch without one.
   void observe(Point point, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
       probe->observe({point, layer}, values);
     }
   }
 
-  // The same for gradients, which are shown only where they are wanted.
+  // The same for gradients, which are shown only where the probe wants them.
   bool wants_gradient(Point point, std::int64_t layer) const {
     return probe != nullptr && probe->wants_gradient({point, layer});
   }

@@ -1,5 +1,6 @@
 #include "model/probe.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -8,16 +9,21 @@
 namespace heed {
 namespace {
 
+// In the order of a forward pass.
 struct NamedPoint {
   Point point;
   std::string_view name;  // inside a block: what follows "blocks.l."
   bool in_block;
 };
 
-constexpr std::array<NamedPoint, 21> points{{
+constexpr std::array<NamedPoint, 29> points{{
     {Point::embedding, "hook_embed", false},
     {Point::position, "hook_pos_embed", false},
     {Point::residual_pre, "hook_resid_pre", true},
+    {Point::attention_in, "hook_attn_in", true},
+    {Point::query_input, "hook_q_input", true},
+    {Point::key_input, "hook_k_input", true},
+    {Point::value_input, "hook_v_input", true},
     {Point::norm_1_scale, "ln1.hook_scale", true},
     {Point::norm_1_normalized, "ln1.hook_normalized", true},
     {Point::query, "attn.hook_q", true},
@@ -26,8 +32,10 @@ constexpr std::array<NamedPoint, 21> points{{
     {Point::scores, "attn.hook_attn_scores", true},
     {Point::pattern, "attn.hook_pattern", true},
     {Point::mixed_values, "attn.hook_z", true},
+    {Point::head_results, "attn.hook_result", true},
     {Point::attention_out, "hook_attn_out", true},
     {Point::residual_mid, "hook_resid_mid", true},
+    {Point::feed_forward_in, "hook_mlp_in", true},
     {Point::norm_2_scale, "ln2.hook_scale", true},
     {Point::norm_2_normalized, "ln2.hook_normalized", true},
     {Point::neurons_pre, "mlp.hook_pre", true},
@@ -36,6 +44,8 @@ constexpr std::array<NamedPoint, 21> points{{
     {Point::residual_post, "hook_resid_post", true},
     {Point::final_scale, "ln_final.hook_scale", false},
     {Point::final_normalized, "ln_final.hook_normalized", false},
+    {Point::unembedding_in, "unembed.hook_in", false},
+    {Point::logits, "unembed.hook_out", false},
 }};
 
 }  // namespace
@@ -68,21 +78,16 @@ std::optional<Site> site_from_name(std::string_view name) {
 }
 
 std::vector<Site> all_sites(std::int64_t layers) {
+  const auto in_block = [](const NamedPoint& named) { return named.in_block; };
+  const auto first = std::ranges::find_if(points, in_block);
+  const auto last = std::ranges::find_if_not(first, points.end(), in_block);
   std::vector<Site> sites;
-  const auto is_final = [](Point point) {
-    return point == Point::final_scale || point == Point::final_normalized;
+  const auto add = [&](auto begin, auto end, std::int64_t layer) {
+    std::for_each(begin, end, [&](const auto& named) { sites.push_back({named.point, layer}); });
   };
-  for (const NamedPoint& named : points) {
-    if (!named.in_block && !is_final(named.point)) sites.push_back({named.point, -1});
-  }
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    for (const NamedPoint& named : points) {
-      if (named.in_block) sites.push_back({named.point, layer});
-    }
-  }
-  for (const NamedPoint& named : points) {
-    if (is_final(named.point)) sites.push_back({named.point, -1});
-  }
+  add(points.begin(), first, -1);
+  for (std::int64_t layer = 0; layer < layers; ++layer) add(first, last, layer);
+  add(last, points.end(), -1);
   return sites;
 }
 

@@ -1,5 +1,4 @@
-// Probe points: the places inside a forward pass where every number can be seen. Their names are
-// those of TransformerLens.
+// Probe points: the values of a forward pass that can be observed, by TransformerLens's names.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +16,10 @@ enum class Point {
   embedding,          // hook_embed (B, T, C): token embedding
   position,           // hook_pos_embed (B, T, C)
   residual_pre,       // blocks.l.hook_resid_pre (B, T, C): the stream before block l
+  attention_in,       // blocks.l.hook_attn_in (B, T, H, C): the stream as each head reads it
+  query_input,        // blocks.l.hook_q_input (B, T, H, C): as each head's query reads it
+  key_input,          // blocks.l.hook_k_input (B, T, H, C)
+  value_input,        // blocks.l.hook_v_input (B, T, H, C)
   norm_1_scale,       // blocks.l.ln1.hook_scale (B, T, 1): √(variance + epsilon)
   norm_1_normalized,  // blocks.l.ln1.hook_normalized (B, T, C): before gain and bias
   query,              // blocks.l.attn.hook_q (B, T, H, D)
@@ -25,8 +28,10 @@ enum class Point {
   scores,             // blocks.l.attn.hook_attn_scores (B, H, T, S): scaled, −∞ where masked
   pattern,            // blocks.l.attn.hook_pattern (B, H, T, S): each row sums to one
   mixed_values,       // blocks.l.attn.hook_z (B, T, H, D): pattern · values, head by head
-  attention_out,      // blocks.l.hook_attn_out (B, T, C)
+  head_results,       // blocks.l.attn.hook_result (B, T, H, C): what each head adds to the stream
+  attention_out,      // blocks.l.hook_attn_out (B, T, C): their sum and the bias, after dropout
   residual_mid,       // blocks.l.hook_resid_mid (B, T, C): after attention
+  feed_forward_in,    // blocks.l.hook_mlp_in (B, T, C): the stream as feed-forward reads it
   norm_2_scale,       // blocks.l.ln2.hook_scale (B, T, 1)
   norm_2_normalized,  // blocks.l.ln2.hook_normalized (B, T, C)
   neurons_pre,        // blocks.l.mlp.hook_pre (B, T, F): before the activation
@@ -35,9 +40,11 @@ enum class Point {
   residual_post,      // blocks.l.hook_resid_post (B, T, C): the stream after block l
   final_scale,        // ln_final.hook_scale (B, T, 1)
   final_normalized,   // ln_final.hook_normalized (B, T, C)
+  unembedding_in,     // unembed.hook_in (B, T, C): the final norm's output
+  logits,             // unembed.hook_out (B, T, V); cannot be edited
 };
 
-// A point and, for those inside a block, its layer; −1 elsewhere.
+// A point of one layer; layer −1 for a point outside the blocks.
 struct Site {
   Point point;
   std::int64_t layer = -1;
@@ -49,29 +56,28 @@ std::string site_name(const Site& site);                    // "blocks.3.attn.ho
 std::optional<Site> site_from_name(std::string_view name);  // nothing for an unknown name
 std::vector<Site> all_sites(std::int64_t layers);           // in the order of a forward pass
 
-// Whoever looks at a pass. Looking never changes it: with and without a probe, outputs are equal to
+// An observer of a pass. Observing never changes it: with and without a probe, outputs are equal to
 // the bit.
 class Probe {
  public:
   virtual ~Probe() = default;
 
-  // Asked before the values of points that would have to be computed for the probe alone (scores,
-  // pattern, scales, normalised vectors, separate embeddings).
+  // Asked before values are computed for the probe alone: scores, pattern, scales, normalised
+  // vectors, separate embeddings, the stream head by head, logits.
   virtual bool wants(const Site& site) const = 0;
 
-  // `values` is borrowed for the time of the call; the leading dimensions are as listed at Point.
+  // `values` is borrowed for the time of the call, shaped as listed at Point, and may be strided.
   virtual void observe(const Site& site, View<const float> values) = 0;
 
-  // For layers where it is wanted, what any tile of scores or pattern can be computed from: the
-  // operands of attention, with all of the memory, and its log_sum_exp (B, H, T). Borrowed,
-  // likewise.
+  // For layers where it is wanted: the operands of attention, with all keys and values, and its
+  // log_sum_exp (B, H, T), from which any tile of scores or pattern can be computed. Borrowed for
+  // the time of the call.
   virtual bool wants_attention(std::int64_t) const { return false; }
   virtual void observe_attention(std::int64_t, const kernels::AttentionInput<float>&,
                                  View<const float>) {}
 
-  // In backward, for the sites that are wanted alone: the gradient of the loss by the values that
-  // forward showed, in their shape. Where a site's values reach the loss in several ways, as those
-  // of the residual stream do, it is the sum over all of them.
+  // In backward, for wanted sites only: the gradient of the loss with respect to the values that
+  // forward showed, in their shape: the total derivative, over every path to the loss.
   virtual bool wants_gradient(const Site&) const { return false; }
   virtual void observe_gradient(const Site&, View<const float>) {}
 };

@@ -33,7 +33,7 @@ std::string refusal(const TraceRequest& request) {
 TEST(Trace, HoldsThePartThatWasAskedFor) {
   const Gpt gpt = testing::small_gpt(20);
   const Trace whole = trace_prompt(gpt, tokens, {.points = {"*"}});
-  EXPECT_EQ(whole.arrays.size(), 4U + 2U * 17U);
+  EXPECT_EQ(whole.arrays.size(), 6U + 2U * 23U);
   const Trace part = trace_prompt(gpt, tokens,
                                   {.points = {"z", "pattern", "hook_resid_post", "ln_final.*"},
                                    .layers = {1},
@@ -166,7 +166,7 @@ TEST(Trace, GradientsOfTheLossAreThoseOfAStep) {
   std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
   next.push_back(kernels::ignored_target);
   const Trace step = trace_step(gpt, {tokens.data(), {1, 7}}, {next.data(), {1, 7}}, request);
-  ASSERT_EQ(prompt.arrays.size(), 2U + 4U + 2U * 17U);
+  ASSERT_EQ(prompt.arrays.size(), 2U + 6U + 2U * 23U);
   ASSERT_EQ(prompt.arrays.size(), step.arrays.size());
   for (std::size_t i = 0; i < step.arrays.size(); ++i) {
     EXPECT_EQ(prompt.arrays[i].name, step.arrays[i].name);
@@ -195,6 +195,52 @@ TEST(Trace, RefusesWhatExceedsItsBudgetWithTheSizeThatItNeeds) {
   EXPECT_EQ(trace_prompt(gpt, tokens, {.points = {"resid_pre"}, .budget = 1344}).arrays.size(), 2U);
   EXPECT_THAT(refusal({.points = {"resid_pre"}, .budget = 1343}),
               HasSubstr("needs 1344 bytes, more than its budget of 1343 bytes"));
+}
+
+// What a point needs beyond the part that is kept counts too: 4 bytes for each of 7 positions, 3
+// heads and 24 channels, or 20 tokens of the vocabulary.
+TEST(Trace, CountsWhatAPointNeedsWhileItIsComputed) {
+  const Gpt gpt = testing::small_gpt(20);
+  EXPECT_THAT(refusal({.points = {"result1"}, .heads = {0}, .positions = {6}, .budget = 2111}),
+              HasSubstr("needs 2112 bytes"));
+  EXPECT_THAT(refusal({.points = {"logits"}, .positions = {6}, .budget = 639}),
+              HasSubstr("needs 640 bytes"));
+}
+
+TEST(Trace, TakesPartsOfTheStreamHeadByHead) {
+  const Gpt gpt = testing::small_gpt(20);
+  const Trace trace = trace_prompt(gpt, tokens,
+                                   {.points = {"q_input1", "mlp_in0", "result0", "result0_grad"},
+                                    .heads = {2},
+                                    .positions = {-1}});
+  EXPECT_EQ(trace.at("blocks.1.hook_q_input").shape, (std::vector<std::int64_t>{1, 1, 1, 24}));
+  EXPECT_EQ(trace.at("blocks.0.hook_mlp_in").shape, (std::vector<std::int64_t>{1, 1, 24}));
+  EXPECT_EQ(trace.at("blocks.0.attn.hook_result").shape, (std::vector<std::int64_t>{1, 1, 1, 24}));
+  EXPECT_EQ(trace.at("blocks.0.attn.hook_result_grad").shape,
+            (std::vector<std::int64_t>{1, 1, 1, 24}));
+  const Trace whole = trace_prompt(gpt, tokens, {.points = {"resid_pre1"}, .positions = {-1}});
+  EXPECT_EQ(trace.at("blocks.1.hook_q_input").values, whole.arrays[0].values);
+}
+
+// Of a logit, the gradient is its weight; of the loss, probabilities less the token that came.
+TEST(Trace, TakesTheGradientOfLogits) {
+  const Gpt gpt = testing::small_gpt(20);
+  const Trace of_logit = trace_prompt(gpt, tokens, {.points = {"logits_grad"}},
+                                      {{{.position = 3, .token = 5, .weight = -2}}});
+  const Trace of_loss = trace_prompt(gpt, tokens, {.points = {"logits", "logits_grad"}});
+  for (std::int64_t i = 0; i < 7 * 20; ++i) {
+    EXPECT_EQ(of_logit.arrays[0].values[i], i == 3 * 20 + 5 ? -2 : 0);
+  }
+  for (std::int64_t t = 0; t < 7; ++t) {
+    const float* const logits = of_loss.arrays[0].values.data() + t * 20;
+    double sum = 0;
+    for (std::int64_t v = 0; v < 20; ++v) sum += std::exp(double{logits[v]});
+    for (std::int64_t v = 0; v < 20; ++v) {
+      const double came = t < 6 && tokens[t + 1] == v ? 1 : 0;
+      const double expected = t < 6 ? (std::exp(double{logits[v]}) / sum - came) / 6 : 0;
+      EXPECT_NEAR(of_loss.arrays[1].values[t * 20 + v], expected, 1e-6);
+    }
+  }
 }
 
 TEST(Trace, IsPartOfTheLibrary) {

@@ -27,7 +27,7 @@ class GptConfig:
     activation: str = "gelu_new"
     norm_epsilon: float = 1e-5
     has_bias: bool = True
-    tied_head: bool = True
+    tied_unembedding: bool = True
 
     @staticmethod
     def from_json(document):
@@ -45,7 +45,7 @@ class GptConfig:
             activation=document.get("activation_function", "gelu_new"),
             norm_epsilon=document.get("layer_norm_epsilon", 1e-5),
             has_bias=own.get("bias", True),
-            tied_head=document.get("tie_word_embeddings", True),
+            tied_unembedding=document.get("tie_word_embeddings", True),
         )
 
 
@@ -58,11 +58,14 @@ ACTIVATIONS = {
 
 class Points(dict):
     """Collects the points of a pass by name, and may change them: `edits` holds, by name, functions
-    from the values of a point to those that the pass goes on with."""
+    from the values of a point to those that the pass goes on with. With `split_heads`, every head
+    normalises and projects its own copy of the stream, (B, T, H, C): those copies are points, and
+    the norm's are not."""
 
-    def __init__(self, edits=None):
+    def __init__(self, edits=None, split_heads=False):
         super().__init__()
         self.edits = edits or {}
+        self.split_heads = split_heads
 
     def see(self, name, values):
         values = self.edits.get(name, lambda same: same)(values)
@@ -73,8 +76,8 @@ class Points(dict):
 class PointsWithGradients(Points):
     """Keeps, beside each point, the gradient that a later backward leaves at it."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, split_heads=False):
+        super().__init__(split_heads=split_heads)
         self.gradients = {}
 
     def see(self, name, values):
@@ -93,8 +96,11 @@ class Norm(nn.Module):
     def forward(self, x, points, name):
         centred = x - x.mean(-1, keepdim=True)
         scale = torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + self.epsilon)
-        scale = points.see(name + ".hook_scale", scale)
-        normalized = points.see(name + ".hook_normalized", centred / scale)
+        if points is not None:
+            scale = points.see(name + ".hook_scale", scale)
+        normalized = centred / scale
+        if points is not None:
+            normalized = points.see(name + ".hook_normalized", normalized)
         out = normalized * self.weight
         return out if self.bias is None else out + self.bias
 
@@ -107,10 +113,30 @@ class Attention(nn.Module):
         self.c_attn = nn.Linear(config.channels, 3 * width, bias=config.has_bias)
         self.c_proj = nn.Linear(width, config.channels, bias=config.has_bias)
 
-    def forward(self, x, points, name):
-        batch, positions, _ = x.shape
-        split = lambda part: part.reshape(batch, positions, self.heads, self.head_size)
-        query, key, value = (split(part) for part in self.c_attn(x).chunk(3, dim=-1))
+    def projected(self, stream, norm, points, block):
+        """Queries, keys and values (B, T, H, D) of the stream (B, T, C)."""
+        shape = (*stream.shape[:2], self.heads, self.head_size)
+        x = norm(stream, points, block + ".ln1")
+        return [part.reshape(shape) for part in self.c_attn(x).chunk(3, dim=-1)]
+
+    def projected_by_head(self, stream, norm, points, block):
+        """The same, each head from its own copy of the stream."""
+        copies = stream.unsqueeze(2).expand(-1, -1, self.heads, -1)  # (B, T, H, C)
+        copies = points.see(block + ".hook_attn_in", copies)
+        weights = self.c_attn.weight.reshape(3, self.heads, self.head_size, -1)
+        parts = []
+        for third, letter in enumerate("qkv"):
+            own = points.see(f"{block}.hook_{letter}_input", copies.clone())
+            part = torch.einsum("bthc,hdc->bthd", norm(own, None, ""), weights[third])
+            if self.c_attn.bias is not None:
+                part = part + self.c_attn.bias.reshape(3, self.heads, self.head_size)[third]
+            parts.append(part)
+        return parts
+
+    def forward(self, stream, norm, points, block):
+        positions, name = stream.shape[1], block + ".attn"
+        project = self.projected_by_head if points.split_heads else self.projected
+        query, key, value = project(stream, norm, points, block)
         query = points.see(name + ".hook_q", query)
         key = points.see(name + ".hook_k", key)
         value = points.see(name + ".hook_v", value)
@@ -121,7 +147,10 @@ class Attention(nn.Module):
         pattern = points.see(name + ".hook_pattern", torch.softmax(scores, dim=-1))
         mixed = torch.einsum("bhts,bshd->bthd", pattern, value)
         mixed = points.see(name + ".hook_z", mixed)
-        return self.c_proj(mixed.reshape(batch, positions, -1))
+        weight = self.c_proj.weight.reshape(-1, self.heads, self.head_size)
+        results = torch.einsum("bthd,chd->bthc", mixed, weight)
+        out = points.see(name + ".hook_result", results).sum(dim=2)
+        return out if self.c_proj.bias is None else out + self.c_proj.bias
 
 
 class FeedForward(nn.Module):
@@ -145,11 +174,12 @@ class Block(nn.Module):
 
     def forward(self, x, points, name):
         x = points.see(name + ".hook_resid_pre", x)
-        attended = self.attn(self.ln_1(x, points, name + ".ln1"), points, name + ".attn")
+        attended = self.attn(x, self.ln_1, points, name)
         attended = points.see(name + ".hook_attn_out", attended)
         x = x + attended
         x = points.see(name + ".hook_resid_mid", x)
-        remembered = self.mlp(self.ln_2(x, points, name + ".ln2"), points, name + ".mlp")
+        read = points.see(name + ".hook_mlp_in", x.clone())
+        remembered = self.mlp(self.ln_2(read, points, name + ".ln2"), points, name + ".mlp")
         remembered = points.see(name + ".hook_mlp_out", remembered)
         x = x + remembered
         x = points.see(name + ".hook_resid_post", x)
@@ -164,7 +194,7 @@ class Gpt(nn.Module):
         self.wpe = nn.Embedding(config.context, config.channels)
         self.h = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.ln_f = Norm(config)
-        if not config.tied_head:
+        if not config.tied_unembedding:
             self.lm_head = nn.Linear(config.channels, config.vocabulary_size, bias=False)
 
     def forward(self, tokens, points=None):
@@ -177,6 +207,6 @@ class Gpt(nn.Module):
         x = embedded + positions
         for layer, block in enumerate(self.h):
             x = block(x, points, f"blocks.{layer}")
-        x = self.ln_f(x, points, "ln_final")
-        head = self.wte.weight if self.config.tied_head else self.lm_head.weight
-        return x @ head.T
+        x = points.see("unembed.hook_in", self.ln_f(x, points, "ln_final"))
+        unembedding = self.wte.weight if self.config.tied_unembedding else self.lm_head.weight
+        return points.see("unembed.hook_out", x @ unembedding.T)

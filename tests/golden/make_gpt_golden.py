@@ -37,11 +37,11 @@ MODELS = {
     "gpt_tied": GptConfig(
         vocabulary_size=61, context=24, channels=32, layers=3, heads=4, head_size=8,
         feed_forward=128),
-    # As different as the config allows: an own head, no biases, the exact GELU, heads whose width
+    # As different as the config allows: an own unembedding, no biases, the exact GELU, heads whose width
     # is not the stream's, a feed-forward layer that is not four times as wide.
     "gpt_untied": GptConfig(
         vocabulary_size=37, context=16, channels=24, layers=2, heads=3, head_size=10,
-        feed_forward=56, activation="gelu", norm_epsilon=1e-6, has_bias=False, tied_head=False),
+        feed_forward=56, activation="gelu", norm_epsilon=1e-6, has_bias=False, tied_unembedding=False),
 }
 
 
@@ -59,7 +59,7 @@ def config_json(config):
         "embd_pdrop": 0.0,
         "attn_pdrop": 0.0,
         "resid_pdrop": 0.0,
-        "tie_word_embeddings": config.tied_head,
+        "tie_word_embeddings": config.tied_unembedding,
         "heed": {"bias": config.has_bias, "head_size": config.head_size},
     }
 
@@ -130,9 +130,12 @@ def golden(config):
     for name, parameter in model.named_parameters():
         tensors["parameter." + name] = single(as_in_file(name, parameter))
         tensors["gradient." + name] = single(as_in_file(name, parameter.grad))
-    for name, values in points.items():
-        tensors["probe." + name] = single(values)
-        tensors["probe_gradient." + name] = single(points.gradients[name])
+    split = PointsWithGradients(split_heads=True)
+    loss_of(model, tokens, targets, split)[1].backward()
+    for seen in (points, split):
+        for name, values in seen.items():
+            tensors.setdefault("probe." + name, single(values))
+            tensors.setdefault("probe_gradient." + name, single(seen.gradients[name]))
     tensors["tokens"] = tokens.numpy().astype(numpy.int32)
     tensors["targets"] = targets.numpy().astype(numpy.int32)
     tensors["logits"] = single(logits)

@@ -35,9 +35,10 @@ TEST(KeyValueCache, KeepsWhatItIsGivenInItsOwnFormat) {
       }
       cache.advance(positions);
     }
-    // behind the four, the one: a step of int8 is a largest magnitude of about 3, over 127
+    // the last position appended to the four: a step of int8 is a largest magnitude of about 3,
+    // over 127
     const Shape shape{2, 5, config.heads, config.head_size};
-    const Tensor<float> keys = restored(cache.short_keys(1, 5), shape);
+    const Tensor<float> keys = restored(cache.quantised_keys(1, 5), shape);
     const Tensor<float> first = random_rows(config, 4, 1), last = random_rows(config, 1, 1);
     for (std::int64_t b = 0; b < 2; ++b) {
       for (std::int64_t s = 0; s < 5; ++s) {
@@ -56,6 +57,19 @@ TEST(KeyValueCache, KeepsWhatItIsGivenInItsOwnFormat) {
         ErrorCode::invalid_argument, [&] { cache.store(0, many, many); },
         "room for 10 positions, not for 11");
   }
+}
+
+// A cache of another batch or model is refused before anything is written to it.
+TEST(KeyValueCache, RefusesKeysOfAnotherShape) {
+  const GptConfig config = make_gpt_config(2, 3, 48, 16, 10);
+  KeyValueCache cache(config, 1, 10);
+  const Tensor<float> two = random_rows(config, 4, 1);  // of two sequences
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { cache.store(0, two, two); },
+      "keys for the cache has shape (2, 4, 3, 16), expected (1, 4, 3, 16)");
+  KeyValueCache fitting(config, 2, 10);
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { fitting.store(2, two, two); }, "layers 0 to 1, not 2");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(PackedParameters, ChangeNoBit) {
   }
 }
 
-TEST(PackedParameters, GiveWayToShorterFormats) {
+TEST(PackedParameters, GiveWayToQuantisedFormats) {
   Gpt gpt(config_of(true)), quantised(config_of(true));
   gpt.parameters().initialize(3);
   quantised.parameters().initialize(3);

@@ -42,6 +42,12 @@ Shape promised_shape(Point point, std::int64_t t, std::int64_t s) {
     case Point::key:
     case Point::value:
     case Point::mixed_values: return {batch, t, heads, head_size};
+    case Point::attention_in:
+    case Point::query_input:
+    case Point::key_input:
+    case Point::value_input:
+    case Point::head_results: return {batch, t, heads, channels};
+    case Point::logits: return {batch, t, vocabulary};
     case Point::scores:
     case Point::pattern: return {batch, heads, t, s};
     case Point::neurons_pre:
@@ -183,7 +189,7 @@ TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
   }
 }
 
-TEST(Probe, IsNotBotheredWithWhatWouldHaveToBeComputedForIt) {
+TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
   class Modest : public RecordingProbe {
    public:
     bool wants(const Site&) const override { return false; }
@@ -196,6 +202,10 @@ TEST(Probe, IsNotBotheredWithWhatWouldHaveToBeComputedForIt) {
   EXPECT_EQ(probe.records.count("blocks.0.attn.hook_pattern"), 0U);
   EXPECT_EQ(probe.records.count("blocks.1.ln1.hook_scale"), 0U);
   EXPECT_EQ(probe.records.count("hook_embed"), 0U);
+  EXPECT_EQ(probe.records.count("blocks.0.hook_q_input"), 0U);
+  EXPECT_EQ(probe.records.count("blocks.0.attn.hook_result"), 0U);
+  EXPECT_EQ(probe.records.count("blocks.1.hook_mlp_in"), 0U);
+  EXPECT_EQ(probe.records.count("unembed.hook_out"), 0U);
   EXPECT_EQ(probe.records.count("blocks.1.hook_resid_post"), 1U);
 }
 
@@ -203,7 +213,7 @@ TEST(SiteName, IsReadBack) {
   for (const Site& site : all_sites(13)) EXPECT_EQ(site_from_name(site_name(site)), site);
   EXPECT_EQ(site_name({Point::pattern, 3}), "blocks.3.attn.hook_pattern");
   EXPECT_EQ(site_name({Point::final_scale}), "ln_final.hook_scale");
-  EXPECT_EQ(all_sites(13).size(), 4U + 13U * 17U);
+  EXPECT_EQ(all_sites(13).size(), 6U + 13U * 23U);
 }
 
 TEST(SiteName, IsNothingWhenUnknown) {

@@ -52,7 +52,7 @@ bool same_bits(const Tensor<float>& a, const Tensor<float>& b) {
          std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
 }
 
-TEST(ShortenedFiles, ComputeWhatShorteningOnLoadComputes) {
+TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
   for (const bool tied : {true, false}) {
     for (const bool bias : {true, false}) {
       GptConfig config = odd_config();
@@ -75,7 +75,7 @@ TEST(ShortenedFiles, ComputeWhatShorteningOnLoadComputes) {
   }
 }
 
-TEST(ShortenedFiles, GiveBackWhatTheirMatricesStandFor) {
+TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
   const Gpt gpt = random_gpt(odd_config());
   const TemporaryDirectory directory, again;
   save_gpt(gpt, directory.path(), {}, WeightFormat::int8);
@@ -92,7 +92,7 @@ TEST(ShortenedFiles, GiveBackWhatTheirMatricesStandFor) {
             read_text_file(directory.path() / weights_file_name));
 }
 
-TEST(ShortenedFiles, HoldWhatTheirLayoutSays) {
+TEST(QuantisedFiles, FollowTheDocumentedLayout) {
   Gpt gpt = random_gpt(odd_config());
   // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
   const View<float> matrix = gpt.parameters().tensor("h.1.mlp.c_fc.weight");

@@ -125,7 +125,7 @@ void LazyAttention::observe_attention(std::int64_t layer,
   if (kept.spans.empty() || kept.spans.back().precision != precision) {
     kept.spans.push_back({kept.positions, precision});
   }
-  keep_keys(precision == kernels::Precision::bf16 ? kept.short_keys : kept.keys, input.key,
+  keep_keys(precision == kernels::Precision::bf16 ? kept.quantised_keys : kept.keys, input.key,
             precision);
   for (std::int64_t h = 0; h < heads_; ++h) {
     for (std::int64_t t = 0; t < added; ++t) {
@@ -159,7 +159,7 @@ kernels::AttentionInput<float> LazyAttention::head_input(std::int64_t layer, std
   const auto after = std::ranges::upper_bound(kept.spans, query, {}, &Span::begin);
   const Keys& keys =
       after != kept.spans.begin() && std::prev(after)->precision == kernels::Precision::bf16
-          ? kept.short_keys
+          ? kept.quantised_keys
           : kept.keys;
   const auto rows = [&](const Tensor<float>& all) {
     return View<const float>(&all.view()(head, 0, 0), {1, kept.positions, 1, head_size_});

@@ -71,7 +71,7 @@ class LazyAttention final : public Probe {
   struct Layer {
     Tensor<float> query;        // (H, capacity, D), each row as its pass multiplied it
     Keys keys;                  // as passes in f32 multiply them
-    Keys short_keys;            // and those in bf16
+    Keys quantised_keys;            // and those in bf16
     Tensor<float> log_sum_exp;  // (H, capacity)
     std::int64_t positions = 0;
     std::vector<Span> spans;

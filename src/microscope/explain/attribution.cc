@@ -50,7 +50,10 @@ class AttributionProbe final : public Probe {
         if (by_head()) add_heads(site.layer, values[0][position_]);
         return;
       case Point::attention_out:
-        if (by_head()) return complete(site, stream_row(values));
+        if (by_head()) {
+          return complete(edits(site) ? site : Site{Point::head_results, site.layer},
+                          stream_row(values));
+        }
         return write({Part::attention, site.layer}, stream_row(values));
       case Point::neurons_post:
         if (by_neuron()) add_neurons(site.layer, values[0][position_]);
@@ -74,8 +77,10 @@ class AttributionProbe final : public Probe {
     for (const AttributionTerm& term : terms_) sum += term.value;
     rounding_ /= scale_;
     const double rest = logit - sum - rounding_;
-    if (edits({Point::final_normalized})) {
-      terms_.push_back({.part = Part::edit, .value = rest, .point = Point::final_normalized});
+    const Point edited =
+        edits({Point::unembedding_in}) ? Point::unembedding_in : Point::final_normalized;
+    if (edits({edited})) {
+      terms_.push_back({.part = Part::edit, .value = rest, .point = edited});
     } else {
       rounding_ += rest;
     }

@@ -41,8 +41,8 @@ Tensor<float> copy_of(const Tensor<float>& tensor) {
   return copy;
 }
 
-// The gradient (C) of the metric by its row of the final norm's output, and the metric itself.
-struct HeadRow {
+// The metric as a linear function of a row (C) of the final norm's output.
+struct MetricRow {
   std::vector<float> gradient;
   double bias = 0;
 
@@ -55,14 +55,14 @@ struct HeadRow {
   }
 };
 
-HeadRow head_row(const Gpt& gpt, const LogitQuestion& question) {
+MetricRow metric_row(const Gpt& gpt, const LogitQuestion& question) {
   question.validate(gpt.config());
-  const LinearWeights& head = gpt.parameters().unembedding();
-  HeadRow row{.gradient = std::vector<float>(gpt.config().channels)};
+  const LinearWeights& unembedding = gpt.parameters().unembedding();
+  MetricRow row{.gradient = std::vector<float>(gpt.config().channels)};
   const auto add = [&](std::int32_t token, float sign) {
-    const std::vector<float> weights = kernels::multiplied_row(head, token);
+    const std::vector<float> weights = kernels::multiplied_row(unembedding, token);
     for (std::size_t c = 0; c < weights.size(); ++c) row.gradient[c] += sign * weights[c];
-    if (head.bias.present()) row.bias += sign * head.bias(token);
+    if (unembedding.bias.present()) row.bias += sign * unembedding.bias(token);
   };
   add(question.token, 1.0F);
   if (question.against) add(*question.against, -1.0F);
@@ -140,7 +140,7 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const std::int64_t position = position_in_text(metric.position, positions);
-  const HeadRow row = head_row(gpt, metric.question);
+  const MetricRow row = metric_row(gpt, metric.question);
   require_gradients_past(editor, config, [&](const Site& site) {
     return std::ranges::find(sites, site) != sites.end();
   });
@@ -154,6 +154,12 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   std::ranges::fill(buffers.norm.span(), 0.0F);
   std::ranges::copy(row.gradient, &buffers.norm(position, 0));
   gpt.backward(batch, pass, activations, buffers, nullptr);
+  if (pass.wants_gradient(Point::logits, -1)) {
+    Tensor<float> d_logits(Shape{positions, config.vocabulary_size});
+    d_logits.view()(position, metric.question.token) += 1.0F;
+    if (metric.question.against) d_logits.view()(position, *metric.question.against) -= 1.0F;
+    pass.observe_gradient_rows(Point::logits, -1, d_logits);
+  }
 
   LogitGradients result{.metric = row.metric(activations.final_norm()[position].span()),
                         .sites = std::move(sites)};
@@ -179,7 +185,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
   const GptActivations activations = run_text(gpt, clean, to);
   const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
   AttributionPatching result{
-      .clean_metric = head_row(gpt, metric.question)
+      .clean_metric = metric_row(gpt, metric.question)
                           .metric(View<const float>(activations.final_norm())[position].span()),
       .corrupted_metric = from.metric,
       .sites = sites};

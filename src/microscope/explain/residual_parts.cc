@@ -97,11 +97,12 @@ class PartsProbe final : public Probe {
     add(std::move(name), vector);
   }
 
-  // What was written in finer parts, as a whole.
+  // What the heads write, as a whole: `site` is attention_out.
   void complete(const Site& site, std::span<const float> whole) {
     const Vector rest = difference(whole, heads_);
-    if (edits(site)) {
-      add(edit_label(site), rest);
+    const Site results{Point::head_results, site.layer};
+    if (edits(site) || edits(results)) {
+      add(edit_label(edits(site) ? site : results), rest);
     } else {
       add_to(rounding_, rest);
     }

@@ -38,6 +38,9 @@ class Examiner {
     require(std::ranges::find(sites, intervention_.site) != sites.end(),
             ErrorCode::invalid_argument, "{} does not exist: the model has layers 0 to {}", name_,
             config_.layers - 1);
+    require(intervention_.site.point != Point::logits, ErrorCode::invalid_argument,
+            "{} cannot be changed: change unembed.hook_in, which the logits are computed from",
+            name_);
     const Selection& where = intervention_.where;
     const bool heads = shape_.has_heads || shape_.is_plane;
     require(heads || where.heads.empty(), ErrorCode::invalid_argument,
@@ -212,6 +215,11 @@ PointShape point_shape(const GptConfig& config, Point point) {
     case Point::key:
     case Point::value:
     case Point::mixed_values: return {.width = config.head_size, .has_heads = true};
+    case Point::attention_in:
+    case Point::query_input:
+    case Point::key_input:
+    case Point::value_input:
+    case Point::head_results: return {.width = config.channels, .has_heads = true};
     case Point::scores:
     case Point::pattern: return {.is_plane = true};
     case Point::neurons_pre:
@@ -219,6 +227,7 @@ PointShape point_shape(const GptConfig& config, Point point) {
     case Point::norm_1_scale:
     case Point::norm_2_scale:
     case Point::final_scale: return {.width = 1};
+    case Point::logits: return {.width = config.vocabulary_size};
     default: return {.width = config.channels};
   }
 }
@@ -293,10 +302,7 @@ std::vector<float> mean_row(const Gpt& gpt, const Site& site,
 Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens) {
   Capture capture(std::vector<Site>{site});
   run_text(gpt, tokens, capture);
-  const Tensor<float>& seen = capture.at(site);
-  Tensor<float> values(seen.shape());
-  std::ranges::copy(seen.span(), values.data());
-  return values;
+  return capture.take(site);
 }
 
 }  // namespace heed

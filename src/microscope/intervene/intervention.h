@@ -48,7 +48,8 @@ struct Intervention {
 class Interventions final : public Editor {
  public:
   // Throws Error{invalid_argument} for a layer, head or neuron that is not there, a vector or trace
-  // of the wrong shape, and a change that its point does not know (edges are cut in patterns only).
+  // of the wrong shape, and a change that its point does not know (edges are cut in patterns only,
+  // logits cannot be changed).
   Interventions(const GptConfig& config, std::vector<Intervention> interventions);
 
   bool edits(const Site& site) const override;

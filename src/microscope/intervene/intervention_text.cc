@@ -50,14 +50,23 @@ void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
 // The point of a head that ".q" and the like behind it mean; its mixed values without one.
 Point head_point(Scanner& scanner, std::string_view text) {
   if (scanner.at_end()) return Point::mixed_values;
-  constexpr std::pair<std::string_view, Point> parts[] = {
-      {".q", Point::query},        {".k", Point::key},         {".v", Point::value},
-      {".z", Point::mixed_values}, {".scores", Point::scores}, {".pattern", Point::pattern}};
+  constexpr std::pair<std::string_view, Point> parts[] = {{".q_input", Point::query_input},
+                                                          {".k_input", Point::key_input},
+                                                          {".v_input", Point::value_input},
+                                                          {".q", Point::query},
+                                                          {".k", Point::key},
+                                                          {".v", Point::value},
+                                                          {".z", Point::mixed_values},
+                                                          {".scores", Point::scores},
+                                                          {".pattern", Point::pattern},
+                                                          {".result", Point::head_results}};
   for (const auto& [name, point] : parts) {
     if (scanner.take(name) && scanner.at_end()) return point;
   }
   fail(ErrorCode::invalid_argument,
-       "'{}': a head's points are .q, .k, .v, .z, .scores and .pattern", text);
+       "'{}': a head's points are .q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern "
+       "and .result",
+       text);
 }
 
 // L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.

@@ -1,7 +1,7 @@
 // Interventions written as short texts, for command lines and bindings.
 //
 //   L2H3          a head: its mixed values, blocks.2.attn.hook_z
-//   L2H3.q, L2H3.k, L2H3.v, L2H3.z, L2H3.scores, L2H3.pattern    its points
+//   L2H3.q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern, .result    its points
 //   L2N17         a neuron: blocks.2.mlp.hook_post
 //   L2, L2.attn, L2.mlp    what a block, or one half of it, adds to the stream
 //   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h

@@ -64,6 +64,17 @@ std::vector<Site> requested_sites(const TraceRequest& request, const GptConfig& 
   return ordered;
 }
 
+// Bytes of the values (B positions of them) that are computed for a probe of a point alone.
+std::int64_t temporary_bytes(const GptConfig& config, Point point, std::int64_t batch,
+                             std::int64_t positions) {
+  const PointShape shape = point_shape(config, point);
+  std::int64_t width = 0;
+  if (shape.is_plane) width = config.heads * positions;
+  if (shape.has_heads && shape.width == config.channels) width = config.heads * config.channels;
+  if (point == Point::logits) width = config.vocabulary_size;
+  return batch * positions * width * static_cast<std::int64_t>(sizeof(float));
+}
+
 // Leaves the first `rows` rows of each sequence, or of each plane, whose memory then ends at
 // `seen`.
 void cut(TracedArray& array, bool of_planes, std::int64_t rows, std::int64_t seen) {
@@ -106,20 +117,17 @@ ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& re
   require(!activations_.empty() || !gradients_.empty(), ErrorCode::invalid_argument,
           "the request names no point in the layers that it names");
 
-  // Planes that the fast path does not have are made whole, one layer at a time, before the wanted
-  // part is copied.
+  // Values that the fast path does not have are computed whole, one point at a time, before the
+  // wanted part is copied.
   std::int64_t needed = more_bytes;
-  std::int64_t largest_plane = 0;
+  std::int64_t largest = 0;
   for (const std::vector<Kept>* all : {&activations_, &gradients_}) {
     for (const Kept& kept : *all) {
       needed += elements(kept) * static_cast<std::int64_t>(sizeof(float));
-      if (kept.of_planes) {
-        largest_plane =
-            batch * config.heads * positions * positions * static_cast<std::int64_t>(sizeof(float));
-      }
+      largest = std::max(largest, temporary_bytes(config, kept.site.point, batch, positions));
     }
   }
-  needed += largest_plane;
+  needed += largest;
   require(needed <= request.budget, ErrorCode::invalid_argument,
           "this trace needs {}, more than its budget of {}: ask for fewer points, layers, heads or "
           "positions, or allow more",

@@ -80,4 +80,9 @@ const Tensor<float>& Capture::at(const Site& site) const {
   return found->second;
 }
 
+Tensor<float> Capture::take(const Site& site) {
+  at(site);
+  return std::move(values_.extract(site_name(site)).mapped());
+}
+
 }  // namespace heed

@@ -27,6 +27,7 @@ class Capture final : public Probe {
 
   // What was seen last. Throws Error{not_found} when nothing was.
   const Tensor<float>& at(const Site& site) const;
+  Tensor<float> take(const Site& site);  // the same, no longer kept
   const std::vector<Site>& sites() const { return sites_; }
 
  private:

@@ -7,6 +7,7 @@
 #include "model/attention.h"
 #include "model/derived_points.h"
 #include "model/edited_points.h"
+#include "model/head_points.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -83,8 +84,11 @@ void KeptPass::replay(Probe& probe) const {
                             .token_table = gpt_.parameters().token_embedding(),
                             .position_table = gpt_.parameters().position_embedding()});
   for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) replay_layer(layer, probe);
-  observe_norm(shown, -1, {Point::final_scale, Point::final_normalized},
-               activations().last_residual(), activations().final_norm_saved());
+  observe_norm(shown, -1, final_norm_sites, activations().last_residual(),
+               activations().final_norm_saved());
+  shown.observe(Point::unembedding_in, -1,
+                final_norm().reshape({1, positions(), gpt_.config().channels}));
+  observe_logits(shown, gpt_.parameters().unembedding(), final_norm());
 }
 
 void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
@@ -94,8 +98,8 @@ void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
     probe.observe({point, layer}, rows.reshape({1, positions(), rows.extent(1)}));
   };
   show(Point::residual_pre, block.residual_pre);
-  observe_norm(shown, layer, {Point::norm_1_scale, Point::norm_1_normalized}, block.residual_pre,
-               block.norm_1_saved);
+  observe_head_inputs(gpt_.config(), layer, shown, block.residual_pre);
+  observe_norm(shown, layer, norm_1_sites, block.residual_pre, block.norm_1_saved);
   const kernels::AttentionInput<float> input = attention_input(layer);
   probe.observe({Point::query, layer}, input.query);
   probe.observe({Point::key, layer}, input.key);
@@ -104,10 +108,11 @@ void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
   probe.observe({Point::mixed_values, layer},
                 View<const float>(block.attention.mixed_values)
                     .reshape({1, positions(), gpt_.config().heads, gpt_.config().head_size}));
+  observe_head_results(gpt_.config(), gpt_.parameters().block(layer).projection, layer, shown,
+                       block.attention.mixed_values);
   show(Point::attention_out, attention_out(layer));
   show(Point::residual_mid, block.residual_mid);
-  observe_norm(shown, layer, {Point::norm_2_scale, Point::norm_2_normalized}, block.residual_mid,
-               block.norm_2_saved);
+  observe_norm(shown, layer, norm_2_sites, block.residual_mid, block.norm_2_saved);
   show(Point::neurons_pre, block.feed_forward.pre);
   show(Point::neurons_post, block.feed_forward.post);
   show(Point::feed_forward_out, feed_forward_out(layer));

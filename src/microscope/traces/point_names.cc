@@ -17,11 +17,16 @@ struct ShortName {
   bool in_block = true;
 };
 
-constexpr std::array<ShortName, 25> short_names{{{"resid_pre", "hook_resid_pre"},
+constexpr std::array<ShortName, 32> short_names{{{"resid_pre", "hook_resid_pre"},
                                                  {"resid_mid", "hook_resid_mid"},
                                                  {"resid_post", "hook_resid_post"},
                                                  {"attn_out", "hook_attn_out"},
                                                  {"mlp_out", "hook_mlp_out"},
+                                                 {"attn_in", "hook_attn_in"},
+                                                 {"q_input", "hook_q_input"},
+                                                 {"k_input", "hook_k_input"},
+                                                 {"v_input", "hook_v_input"},
+                                                 {"mlp_in", "hook_mlp_in"},
                                                  {"q", "attn.hook_q"},
                                                  {"query", "attn.hook_q"},
                                                  {"k", "attn.hook_k"},
@@ -33,6 +38,7 @@ constexpr std::array<ShortName, 25> short_names{{{"resid_pre", "hook_resid_pre"}
                                                  {"attn_logits", "attn.hook_attn_scores"},
                                                  {"pattern", "attn.hook_pattern"},
                                                  {"attn", "attn.hook_pattern"},
+                                                 {"result", "attn.hook_result"},
                                                  {"pre", "mlp.hook_pre"},
                                                  {"mlp_pre", "mlp.hook_pre"},
                                                  {"post", "mlp.hook_post"},
@@ -41,7 +47,8 @@ constexpr std::array<ShortName, 25> short_names{{{"resid_pre", "hook_resid_pre"}
                                                  {"pos_embed", "hook_pos_embed", false},
                                                  {"scale", "ln_final.hook_scale", false},
                                                  {"normalized", "ln_final.hook_normalized", false},
-                                                 {"ln_final", "ln_final.hook_normalized", false}}};
+                                                 {"ln_final", "ln_final.hook_normalized", false},
+                                                 {"logits", "unembed.hook_out", false}}};
 
 std::vector<Site> matching(std::string_view pattern, const std::vector<Site>& every) {
   std::vector<Site> sites;
@@ -94,7 +101,9 @@ std::string list_of(const std::vector<std::string>& names) {
 std::string edit_label(const Site& site) {
   constexpr std::string_view before = "hook_";
   const std::string name = site_name(site);
-  const std::string point = name.substr(name.rfind(before) + before.size());
+  const std::string point = site.point == Point::unembedding_in
+                                ? "unembed_in"
+                                : name.substr(name.rfind(before) + before.size());
   return site.layer < 0 ? point + "_edit" : fmt::format("{}_{}_edit", site.layer, point);
 }
 
@@ -117,7 +126,8 @@ std::vector<std::string> nearest_names(std::string_view name,
 std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
   const std::vector<Site> every = all_sites(layers);
   for (const std::string& pattern :
-       {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name)}) {
+       {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name),
+        fmt::format("blocks.*.attn.{}", name)}) {
     std::vector<Site> sites = matching(pattern, every);
     if (!sites.empty()) return sites;
   }

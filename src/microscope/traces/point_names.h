@@ -17,6 +17,7 @@ inline constexpr std::string_view gradient_suffix = "_grad";
 //   blocks.3.attn.hook_pattern   a point, by TransformerLens's names
 //   blocks.*.hook_resid_*        a glob of them: * stands for any characters
 //   attn.hook_q, hook_resid_pre  without its block: in every layer
+//   hook_q, hook_result          without "attn." too
 //   resid_pre, k6, pattern       TransformerLens's short names, with a layer or in every one
 // Throws Error{invalid_argument} for any other, with the nearest names.
 std::vector<Site> sites_named(std::string_view name, std::int64_t layers);

@@ -14,14 +14,26 @@ std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
   return position;
 }
 
+namespace {
+
+// Backward normalises the stream itself, not the copies of it that heads with an edited input read.
+bool is_head_input(Point point) {
+  return point == Point::attention_in || point == Point::query_input || point == Point::key_input ||
+         point == Point::value_input;
+}
+
+}  // namespace
+
 void require_gradients_past(const Editor* editor, const GptConfig& config,
                             const std::function<bool(const Site&)>& wanted) {
   if (editor == nullptr) return;
   std::optional<Site> asked;
   for (const Site& site : all_sites(config.layers)) {
-    require(!asked || !editor->edits(site) || editor->only_adds(site), ErrorCode::unsupported,
+    const bool passes = !is_head_input(site.point) && editor->only_adds(site);
+    require(!asked || !editor->edits(site) || passes, ErrorCode::unsupported,
             "the gradient at {} would go back through the intervention at {}, and gradients pass "
-            "only where vectors are added; ask for points from there on",
+            "only where vectors are added, and not at the inputs of heads; ask for points from "
+            "there on",
             site_name(asked.value_or(site)), site_name(site));
     if (!asked && wanted(site)) asked = site;
   }

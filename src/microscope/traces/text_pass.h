@@ -12,8 +12,8 @@ namespace heed {
 // `position`, or the last for −1. Throws Error{invalid_argument} for one that is not in the text.
 std::int64_t position_in_text(std::int64_t position, std::int64_t positions);
 
-// Backward goes through what an editor (null: nobody) adds, and through nothing else that it does.
-// Throws Error{unsupported} where a gradient is wanted before a point that it changes otherwise.
+// Backward passes an edit only where the editor (null: none) adds to a point, and that is not the
+// input of a head. Throws Error{unsupported} where a gradient is wanted before any other edit.
 void require_gradients_past(const Editor* editor, const GptConfig& config,
                             const std::function<bool(const Site&)>& wanted);
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/text_pass.h"
+#include "model/derived_points.h"
 #include "model/input_checks.h"
 #include "model/vocabulary.h"
 
@@ -18,8 +19,8 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
   return wanted < 0 ? wanted + positions : wanted;
 }
 
-// d_final_norm (T, C) of the target.
-void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
+// d_final_norm (T, C) of the target; the probe of `pass` may see the gradient of the logits.
+void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const Pass& pass,
                     const GradientTarget& target, View<const float> final_norm,
                     View<float> d_final_norm) {
   const auto positions = std::ssize(tokens);
@@ -28,28 +29,34 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
             "one token predicts nothing that its loss could be measured by");
     std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
     next.push_back(kernels::ignored_target);
+    const View<const std::int32_t> targets(next.data(), {positions});
+    const float scale = 1.0F / static_cast<float>(positions - 1);
+    observe_logit_gradients(pass, gpt.parameters().unembedding(), final_norm, targets, scale);
     Tensor<float> losses(Shape{positions});
     VocabularyLoss loss(gpt.config().vocabulary_size);
-    loss.forward_backward(final_norm, gpt.parameters().unembedding(), {next.data(), {positions}},
-                          losses,
-                          {.scale = 1.0F / static_cast<float>(positions - 1),
-                           .d_x = d_final_norm,
-                           .d_unembedding = {}});
+    loss.forward_backward(final_norm, gpt.parameters().unembedding(), targets, losses,
+                          {.scale = scale, .d_x = d_final_norm, .d_unembedding = {}});
     return;
   }
-  // A logit is a row of the head times the final norm.
+  // A logit is a row of the unembedding times the final norm.
+  Tensor<float> d_logits;
+  if (pass.wants_gradient(Point::logits, -1)) {
+    d_logits = Tensor<float>(Shape{positions, gpt.config().vocabulary_size});
+  }
   std::ranges::fill(d_final_norm.span(), 0.0F);
   for (const GradientTarget::Logit& logit : target.logits) {
     require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,
             ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", logit.token,
             gpt.config().vocabulary_size);
     const std::int64_t row = position_of(logit.position, positions);
+    if (d_logits.present()) d_logits.view()(row, logit.token) += static_cast<float>(logit.weight);
     const std::vector<float> weights =
         kernels::multiplied_row(gpt.parameters().unembedding(), logit.token);
     for (std::size_t channel = 0; channel < weights.size(); ++channel) {
       d_final_norm(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
     }
   }
+  if (d_logits.present()) pass.observe_gradient_rows(Point::logits, -1, d_logits);
 }
 
 }  // namespace
@@ -74,7 +81,7 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
   gpt.forward(read, pass, activations);
   if (gradients) {
     const GptActivationGradients buffers(config, positions);
-    start_gradient(gpt, tokens, target, activations.final_norm(), buffers.norm);
+    start_gradient(gpt, tokens, pass, target, activations.final_norm(), buffers.norm);
     gpt.backward(read, pass, activations, buffers, nullptr);
   }
   Trace taken = trace.take();

@@ -20,6 +20,13 @@ namespace {
 constexpr AttributionUnit units[] = {AttributionUnit::component, AttributionUnit::head,
                                      AttributionUnit::neuron, AttributionUnit::source};
 
+// Every point but the logits.
+std::vector<Site> editable_sites(const GptConfig& config) {
+  std::vector<Site> sites = all_sites(config.layers);
+  std::erase(sites, Site{Point::logits});
+  return sites;
+}
+
 class EditedExplanation : public ::testing::Test {
  protected:
   KeptPass pass_with(std::vector<Intervention> interventions) const {
@@ -48,7 +55,7 @@ void expect_sum(const Attribution& attribution, double logit, const std::string&
 }
 
 TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
-  for (const Site& site : all_sites(gpt.config().layers)) {
+  for (const Site& site : editable_sites(gpt.config())) {
     const KeptPass pass = pass_with({{site, {}, ScaleBy{0.5F}}});
     for (const std::int64_t position : {8, 16}) {
       const Tensor<float> logits = pass.logits(position, position + 1);
@@ -105,7 +112,7 @@ TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
 }
 
 TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
-  for (const Site& site : all_sites(gpt.config().layers)) {
+  for (const Site& site : editable_sites(gpt.config())) {
     const KeptPass pass = pass_with({{site, {}, ScaleBy{0.5F}}});
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
       const ResidualParts parts = take_residual_apart(pass, unit, 8);
@@ -140,6 +147,23 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_THAT(error.what(), ::testing::HasSubstr("blocks.1.attn.hook_z"));
   }
+}
+
+// Heads whose input is edited read another stream than the one that backward normalises.
+TEST_F(EditedExplanation, GradientsStopAtEditedInputsOfHeads) {
+  const AddVector vector{std::vector<float>(32, 0.5F)};
+  const Site at{Point::key_input, 1};
+  Interventions editor(gpt.config(), {{at, {.heads = {2}}, vector}});
+  EXPECT_NO_THROW(differentiate_logit(gpt, tokens, {question}, {at}, &editor));
+  EXPECT_THROW(differentiate_logit(gpt, tokens, {question}, {{Point::residual_pre, 1}}, &editor),
+               Error);
+}
+
+// An edited result of a head is a part of its own, and what the head itself wrote stays.
+TEST_F(EditedExplanation, AnEditedResultIsAPartOfItsOwn) {
+  const KeptPass pass = pass_with({{{Point::head_results, 1}, {.heads = {2}}, SetZero{}}});
+  const Attribution found = attribute_logit(pass, question, AttributionUnit::head);
+  EXPECT_NEAR(value_of(found, "1_result_edit"), -value_of(found, "L1H2"), 1e-5);
 }
 
 // Without anything to change, a pass that was kept is explained as any other.

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-// Adds a number to one element of one site.
+// Adds a number to one element of one site; of head 2, where it has heads.
 class Nudge final : public Editor {
  public:
   Nudge(Site site, std::int64_t position, std::int64_t channel, float by)
@@ -19,7 +19,7 @@ class Nudge final : public Editor {
 
   bool edits(const Site& site) const override { return site == site_; }
   void edit(const EditPlace&, View<float> values) override {
-    values(0, position_, channel_) += by_;
+    (values.rank() == 4 ? values[0][position_][2] : values[0][position_])(channel_) += by_;
   }
 
  private:
@@ -45,10 +45,11 @@ TEST_F(LogitGradient, MetricIsTheModels) {
 // Central differences of a float pass: a step of 2e-3 loses about 1e-6/4e-3 to rounding, and to the
 // curvature of a norm over embeddings of length about one somewhat more.
 TEST_F(LogitGradient, AgreesWithFiniteDifferences) {
-  const std::vector<Site> sites{{Point::embedding},
-                                {Point::residual_mid, 1},
-                                {Point::neurons_post, 0},
-                                {Point::feed_forward_out, 2}};
+  const std::vector<Site> sites{
+      {Point::embedding},           {Point::residual_mid, 1},    {Point::attention_in, 1},
+      {Point::query_input, 1},      {Point::key_input, 0},       {Point::value_input, 2},
+      {Point::head_results, 1},     {Point::feed_forward_in, 1}, {Point::neurons_post, 0},
+      {Point::feed_forward_out, 2}, {Point::unembedding_in}};
   const LogitGradients found = differentiate_logit(gpt, tokens, metric, sites);
   constexpr float step = 2e-3F;
   for (std::size_t i = 0; i < sites.size(); ++i) {
@@ -58,9 +59,23 @@ TEST_F(LogitGradient, AgreesWithFiniteDifferences) {
       const double difference = (differentiate_logit(gpt, tokens, metric, {}, &up).metric -
                                  differentiate_logit(gpt, tokens, metric, {}, &down).metric) /
                                 (2 * step);
-      const double gradient = found.gradients[i].view()(0, position, channel);
+      const View<const float> row = found.gradients[i].view()[0][position];
+      const double gradient = (row.rank() == 2 ? row[2] : row)(channel);
       EXPECT_NEAR(gradient, difference, 2e-3 * std::max(1.0, std::abs(difference)))
           << site_name(sites[i]);
+    }
+  }
+}
+
+TEST_F(LogitGradient, OfTheLogitsIsTheMetric) {
+  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {{Point::logits}});
+  const View<const float> values = found.values[0].view()[0],
+                          gradients = found.gradients[0].view()[0];
+  EXPECT_NEAR(values(8, 7) - values(8, 23), found.metric, 1e-5);
+  for (std::int64_t t = 0; t < 9; ++t) {
+    for (std::int64_t token = 0; token < 61; ++token) {
+      const float expected = t < 8 ? 0.0F : token == 7 ? 1.0F : token == 23 ? -1.0F : 0.0F;
+      EXPECT_EQ(gradients(t, token), expected);
     }
   }
 }

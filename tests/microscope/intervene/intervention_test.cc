@@ -253,6 +253,8 @@ TEST(Interventions, RefuseWhatDoesNotFit) {
   EXPECT_THAT(message(at(Point::pattern, 0, AddVector{{1}})), HasSubstr("takes no vector"));
   EXPECT_THAT(message(at(Point::query, 0, CutEdges{{{1, 0}}})), HasSubstr("hook_pattern"));
   EXPECT_THAT(message(at(Point::pattern, 0, CutEdges{{{1, 2}}})), HasSubstr("from 1 to 2"));
+  EXPECT_THAT(message({{Point::logits}, {}, SetZero{}}), HasSubstr("change unembed.hook_in"));
+  EXPECT_THAT(message(at(Point::query_input, 0, AddVector{{1, 2}})), HasSubstr("expected 32"));
   EXPECT_THAT(message(at(Point::key, 0, ReplaceWith{Tensor<float>(Shape{1, 5, 4, 7})})),
               HasSubstr("shape (1, 5, 4, 7), expected (1, T, 4, 8)"));
 }
@@ -270,6 +272,12 @@ TEST(InterventionText, NamesPlaces) {
   EXPECT_EQ(parse_points(config, "blocks.*.hook_mlp_out@2-3").size(), 3U);
   EXPECT_EQ(parse_points(config, "L2H3.pattern@2-")[0].site, (Site{Point::pattern, 2}));
   EXPECT_EQ(parse_points(config, "L2H3.k")[0].where.heads, std::vector<std::int64_t>{3});
+  EXPECT_EQ(parse_points(config, "L2H3.k")[0].site, (Site{Point::key, 2}));
+  EXPECT_EQ(parse_points(config, "L2H3.k_input")[0].site, (Site{Point::key_input, 2}));
+  EXPECT_EQ(parse_points(config, "L2H3.result")[0].site, (Site{Point::head_results, 2}));
+  EXPECT_EQ(parse_points(config, "q_input1@3")[0].site, (Site{Point::query_input, 1}));
+  EXPECT_EQ(parse_points(config, "hook_result").size(), 3U);
+  EXPECT_EQ(parse_points(config, "hook_result")[1].site, (Site{Point::head_results, 1}));
   EXPECT_EQ(parse_assignment("blocks.*.hook_z=0.5", "").point, "blocks.*.hook_z");
   EXPECT_EQ(parse_factor("-0.5"), -0.5F);
   const HeadEdges cut = parse_edges("L1H0:7>3,7>4");
