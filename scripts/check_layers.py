@@ -13,7 +13,7 @@ from pathlib import Path
 FLOORS = [
     {"base"},
     {"tensor"},
-    {"kernels", "tokenizer", "checkpoint", "comm", "microworld"},
+    {"kernels", "tokenizer", "checkpoint", "microworld"},
     {"model"},
     {"train", "generate", "microscope"},
     {"engine"},
@@ -22,7 +22,7 @@ FLOORS = [
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 
 # Libraries that one folder alone may include.
-CONFINED = {"hwy": "src/kernels/cpu", "oneapi": "src/kernels/cpu", "httplib.h": "src/server"}
+CONFINED = {"hwy": "src/kernels/cpu", "httplib.h": "src/server"}
 
 # The one header by which a face starts another: `heed serve` is the command line's, serving is not.
 DOORS = {"server/serve.h": "cli"}

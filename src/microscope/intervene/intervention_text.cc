@@ -1,5 +1,6 @@
 #include "microscope/intervene/intervention_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace heed {
 namespace {
 
-// Takes texts apart from the front.
+// Parses a text from the front.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -47,7 +48,7 @@ void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
           layer, config.heads - 1);
 }
 
-// The point of a head that ".q" and the like behind it mean; its mixed values without one.
+// The point of a head for a suffix such as ".q"; without a suffix, its mixed values.
 Point head_point(Scanner& scanner, std::string_view text) {
   if (scanner.at_end()) return Point::mixed_values;
   constexpr std::pair<std::string_view, Point> parts[] = {
@@ -60,7 +61,7 @@ Point head_point(Scanner& scanner, std::string_view text) {
        "'{}': a head's points are .q, .k, .v, .z, .scores and .pattern", text);
 }
 
-// L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.
+// Parses L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; returns nothing for other texts.
 std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::string_view text) {
   Scanner scanner(text);
   if (!scanner.take("L")) return {};
@@ -98,14 +99,15 @@ void read_positions(std::string_view text, Selection& where) {
   Scanner scanner(text);
   const auto first = scanner.number();
   require(first.has_value(), ErrorCode::invalid_argument,
-          "'@{}' are no positions; write @5, @3-7 or @4-", text);
+          "'@{}' is not a position range; write @5, @3-7 or @4-", text);
   where.first_position = where.last_position = *first;
   if (scanner.take("-")) {
     where.last_position =
         scanner.at_end() ? Selection{}.last_position : scanner.number().value_or(-1);
   }
   require(scanner.at_end() && where.last_position >= where.first_position,
-          ErrorCode::invalid_argument, "'@{}' are no positions; write @5, @3-7 or @4-", text);
+          ErrorCode::invalid_argument, "'@{}' is not a position range; write @5, @3-7 or @4-",
+          text);
 }
 
 }  // namespace
@@ -125,10 +127,24 @@ std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string
   return places;
 }
 
+std::vector<InterventionPoint> pattern_points(std::vector<InterventionPoint> points,
+                                              std::string_view text) {
+  std::vector<InterventionPoint> patterns;
+  for (InterventionPoint& point : points) {
+    require(point.site.layer >= 0 && point.where.neurons.empty(), ErrorCode::invalid_argument,
+            "'{}' has no attention pattern: name a head or a block, such as L2H3 or L2", text);
+    point.site.point = Point::pattern;
+    const bool is_known = std::ranges::any_of(
+        patterns, [&](const InterventionPoint& known) { return known.site == point.site; });
+    if (!is_known) patterns.push_back(std::move(point));
+  }
+  return patterns;
+}
+
 HeadEdges parse_edges(std::string_view text) {
   const auto expect = [&](bool right) {
     require(right, ErrorCode::invalid_argument,
-            "'{}' names no edges; write a head and, for each, query > key: L1H0:7>3 or "
+            "'{}' is not a list of edges; write a head and query>key pairs: L1H0:7>3 or "
             "L1H0:7>3,7>4",
             text);
   };
@@ -150,7 +166,7 @@ HeadEdges parse_edges(std::string_view text) {
 PointAndValue parse_assignment(std::string_view text, std::string_view example) {
   const std::size_t equals = text.rfind('=');
   require(equals != std::string_view::npos && equals > 0 && equals + 1 < text.size(),
-          ErrorCode::invalid_argument, "'{}' is not a place and a value; write {}", text, example);
+          ErrorCode::invalid_argument, "'{}' is not POINT=VALUE; write {}", text, example);
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
@@ -158,7 +174,7 @@ float parse_factor(std::string_view text) {
   float factor = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
   require(error == std::errc{} && end == text.data() + text.size(), ErrorCode::invalid_argument,
-          "'{}' does not say by how much; write a number, such as 0.5 or -1", text);
+          "'{}' is not a number; write a factor such as 0.5 or -1", text);
   return factor;
 }
 

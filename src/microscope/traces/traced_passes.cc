@@ -1,4 +1,4 @@
-// Passes that are made to be traced.
+// Traces of prompts.
 #include <algorithm>
 
 #include "base/error.h"
@@ -17,14 +17,14 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
   return wanted < 0 ? wanted + positions : wanted;
 }
 
-// d_final_norm (T, C) of the target.
+// Sets d_final_norm (T, C) to the gradient of the target.
 void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const GradientTarget& target, View<const float> final_norm,
                     View<float> d_final_norm) {
   const auto positions = std::ssize(tokens);
   if (target.logits.empty()) {
     require(positions >= 2, ErrorCode::invalid_argument,
-            "one token predicts nothing that its loss could be measured by");
+            "the loss needs a text of at least two tokens, not one");
     std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
     next.push_back(kernels::ignored_target);
     Tensor<float> losses(Shape{positions});
@@ -34,7 +34,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
         {.scale = 1.0F / static_cast<float>(positions - 1), .d_x = d_final_norm, .d_head = {}});
     return;
   }
-  // A logit is a row of the head times the final norm.
+  // A logit is a row of the unembedding times the final norm.
   std::ranges::fill(d_final_norm.span(), 0.0F);
   for (const GradientTarget::Logit& logit : target.logits) {
     require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,
@@ -78,22 +78,6 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
   }
   Trace taken = trace.take();
   taken.tokens.assign(tokens.begin(), tokens.end());
-  return taken;
-}
-
-Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std::int32_t> targets,
-                 const TraceRequest& request) {
-  require(tokens.rank() == 2 && tokens.size() > 0, ErrorCode::invalid_argument,
-          "a step reads tokens (B, T), not {}", tokens.shape().text());
-  const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
-  ActivationTrace trace(gpt.config(), request, batch, positions);
-  TrainingBuffers buffers(gpt.config(), batch, positions);
-  GptGradients gradients(gpt.config());
-  const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
-  const float scale = 1.0F / static_cast<float>(std::max<std::int64_t>(tokens.size() - ignored, 1));
-  gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
-  Trace taken = trace.take();
-  taken.tokens.assign(tokens.span().begin(), tokens.span().end());
   return taken;
 }
 
