@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "microscope/explain/head_weights.h"
+#include "microscope/head_weights.h"
 #include "model/places.h"
 
 namespace heed {

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-// Parses a text from the front.
+// Takes texts apart from the front.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -48,7 +48,7 @@ void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
           layer, config.heads - 1);
 }
 
-// The point of a head for a suffix such as ".q"; without a suffix, its mixed values.
+// The point of a head that ".q" and the like behind it mean; its mixed values without one.
 Point head_point(Scanner& scanner, std::string_view text) {
   if (scanner.at_end()) return Point::mixed_values;
   constexpr std::pair<std::string_view, Point> parts[] = {
@@ -144,7 +144,7 @@ std::vector<InterventionPoint> pattern_points(std::vector<InterventionPoint> poi
 HeadEdges parse_edges(std::string_view text) {
   const auto expect = [&](bool right) {
     require(right, ErrorCode::invalid_argument,
-            "'{}' is not a list of edges; write a head and query>key pairs: L1H0:7>3 or "
+            "'{}' names no edges; write a head and, for each, query > key: L1H0:7>3 or "
             "L1H0:7>3,7>4",
             text);
   };
@@ -174,7 +174,7 @@ float parse_factor(std::string_view text) {
   float factor = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
   require(error == std::errc{} && end == text.data() + text.size(), ErrorCode::invalid_argument,
-          "'{}' is not a number; write a factor such as 0.5 or -1", text);
+          "'{}' does not say by how much; write a number, such as 0.5 or -1", text);
   return factor;
 }
 

@@ -1,7 +1,7 @@
 // The text notation of interventions, for command lines and requests.
 //
 //   L2H3          a head: its mixed values, blocks.2.attn.hook_z
-//   L2H3.q, L2H3.k, L2H3.v, L2H3.z, L2H3.scores, L2H3.pattern    points of the head
+//   L2H3.q, L2H3.k, L2H3.v, L2H3.z, L2H3.scores, L2H3.pattern    its points
 //   L2N17         a neuron: blocks.2.mlp.hook_post
 //   L2, L2.attn, L2.mlp    the outputs of a block, or of one half of it
 //   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h
@@ -47,7 +47,7 @@ struct PointAndValue {
 };
 PointAndValue parse_assignment(std::string_view text, std::string_view example);
 
-// Throws Error{invalid_argument} for text that is not a number.
+// Throws Error{invalid_argument} for what is no number.
 float parse_factor(std::string_view text);
 
 }  // namespace heed

@@ -17,7 +17,7 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
   return wanted < 0 ? wanted + positions : wanted;
 }
 
-// Sets d_final_norm (T, C) to the gradient of the target.
+// d_final_norm (T, C) of the target.
 void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
                     const GradientTarget& target, View<const float> final_norm,
                     View<float> d_final_norm) {
@@ -34,7 +34,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens,
         {.scale = 1.0F / static_cast<float>(positions - 1), .d_x = d_final_norm, .d_head = {}});
     return;
   }
-  // A logit is a row of the unembedding times the final norm.
+  // A logit is a row of the head times the final norm.
   std::ranges::fill(d_final_norm.span(), 0.0F);
   for (const GradientTarget::Logit& logit : target.logits) {
     require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "microscope/intervene/intervention.h"
+#include "microscope/intervention.h"
 #include "support/small_model.h"
 
 namespace heed {

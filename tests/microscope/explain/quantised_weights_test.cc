@@ -18,7 +18,7 @@ using kernels::WeightFormat;
 
 GptConfig untied_config() {
   GptConfig config = testing::small_config();
-  config.tied_head = false;  // so that the embedding is not quantised with the unembedding
+  config.tied_head = false;  // so that the embedding is not shortened with the head
   config.context = 96;
   return config;
 }
