@@ -1,6 +1,5 @@
-// The speed of every kernel on the cases that the tests check. Beside each figure of operations
-// stands `of_peak`, its share of what a loop of nothing but multiply-adds reaches in this process,
-// at this moment, with as many threads.
+// Benchmarks of every kernel on the cases of the tests. `of_peak` is the rate divided by that of a pure
+// multiply-add loop, measured in the same process with the same number of threads.
 //
 //   kernels_benchmark --benchmark_filter=attention
 //   HEED_INSTRUCTION_SET=AVX2 HEED_THREADS=1 kernels_benchmark

@@ -1,8 +1,9 @@
-// What looking costs, as ratios of what is looked at.
+// The cost of the microscope, relative to the observed computation.
 //
-//   microscope_benchmark attention [T] [H]   statistics, tiles, pyramids beside plain attention
-//   microscope_benchmark tracing [rounds]    prompts and decoding, probed beside unprobed
-//   microscope_benchmark memory [T] [L]      peaks of a full trace, and of L layers kept lazily
+//   microscope_benchmark attention [T] [H]   statistics, tiles and maps, relative to plain
+//   attention microscope_benchmark tracing [rounds]    prompts and decoding, with and without
+//   probes microscope_benchmark memory [T] [L]      peaks of a full trace, and of L layers kept
+//   lazily
 #include <fmt/format.h>
 
 #include <algorithm>

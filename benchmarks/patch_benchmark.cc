@@ -1,5 +1,5 @@
-// A patching sweep beside one full forward per cell: GPT-2 124M with random weights, resid_pre over
-// all layers and positions of a prompt.
+// A patching sweep compared with one full forward pass per cell: GPT-2 124M with random weights,
+// resid_pre over all layers and positions of a prompt.
 //
 //   patch_benchmark [T] [rounds]
 //

@@ -1,4 +1,4 @@
-// What the last token of a text looks at, in every head:  attend MODEL TEXT
+// The tokens that the last token of a text attends to, in every head:  attend MODEL TEXT
 #include <heed/heed.h>
 
 #include <iomanip>

@@ -1,4 +1,4 @@
-// The whole of the README's example: a model asked for the next word, for more, and where it looks.
+// The example of the README: next-token predictions, attention, a trace and generation.
 #include <heed/heed.h>
 
 #include <iostream>
@@ -13,8 +13,8 @@ int main() try {
 
   const heed::Model::Attention attention = model.attention(tokens);
   const std::int64_t hare = attention.tokens - 1;
-  std::cout << "in layer 3, head 0, it looks at" << model.decode({&tokens[8], 1}) << " with weight "
-            << attention.weight(3, 0, hare, 8) << "\n";
+  std::cout << "in layer 3, head 0, it attends to" << model.decode({&tokens[8], 1})
+            << " with weight " << attention.weight(3, 0, hare, 8) << "\n";
 
   const heed::Trace trace = model.trace(tokens, {.points = {"resid_post3"}, .positions = {-1}});
   std::cout << "its last vector begins " << trace.arrays.front().values.front() << "\n";

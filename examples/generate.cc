@@ -1,4 +1,4 @@
-// Continues a prompt, printing it as it is written:  generate MODEL PROMPT
+// Continues a prompt, printing the text as it is generated:  generate MODEL PROMPT
 #include <heed/heed.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// Which head the next word hangs on: each is set to zero in its turn.  intervene MODEL TEXT
+// Ablates each head in turn and prints the effect on the next word.  intervene MODEL TEXT
 #include <heed/intervention.h>
 
 #include <iomanip>

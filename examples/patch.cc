@@ -1,4 +1,4 @@
-// Where a model keeps what two prompts differ in, layer by layer and word by word.
+// Activation patching of the residual stream, layer by layer and token by token.
 //   patch MODEL CLEAN CORRUPTED ANSWER WRONG
 #include <heed/patch.h>
 

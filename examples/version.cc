@@ -1,5 +1,4 @@
-// Prints the version of heed that this program was built with, and a name that comes out of the
-// library, to see that both were found.
+// Prints the version of heed and a string from the library, to check headers and linking.
 #include "heed/version.h"
 
 #include <iostream>

@@ -14,7 +14,7 @@ from pathlib import Path
 FLOORS = [
     {"base"},
     {"tensor"},
-    {"kernels", "tokenizer", "checkpoint", "comm", "microworld"},
+    {"kernels", "tokenizer", "checkpoint", "microworld"},
     {"model"},
     {"train", "generate", "microscope"},
     {"engine"},
@@ -23,8 +23,7 @@ FLOORS = [
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 
 # Libraries that one folder alone may include.
-CONFINED = {"hwy": "src/kernels/cpu", "oneapi": "src/kernels/cpu", "boost": "src/server",
-            "httplib.h": "tests"}
+CONFINED = {"hwy": "src/kernels/cpu", "boost": "src/server", "httplib.h": "tests"}
 
 # The one header by which a face starts another: `heed serve` is the command line's, serving is not.
 DOORS = {"server/serve.h": "cli"}

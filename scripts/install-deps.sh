@@ -8,7 +8,7 @@ set -euo pipefail
 
 build=(build-essential g++ cmake ninja-build pkg-config git make
        libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
-       libutf8proc-dev libboost-dev libcurl4-openssl-dev zlib1g-dev libeigen3-dev
+       libutf8proc-dev libboost-dev zlib1g-dev libeigen3-dev
        libcairo2-dev fonts-dejavu-core)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-numpy python3-torch)
 # Clang's own OpenMP and sanitizer runtimes are packages apart.

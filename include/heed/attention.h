@@ -1,5 +1,5 @@
-// Attention of texts of any length, without a (T, T) buffer: what every head does, and any part of
-// any head's pattern, computed when it is asked for.
+// Attention of long texts without a (T, T) buffer: statistics of every head, and any part of any
+// head's pattern, computed on demand.
 //
 //   heed::AttentionReader attention = model.read_attention(tokens);
 //   attention.tile({.layer = 5, .head = 1, .level = attention.levels() - 1});  // the whole plane
@@ -17,27 +17,27 @@ namespace heed {
 
 class Gpt;
 
-// Means over the queries of a text, from the second on; duplicate and induction over those of them
-// whose token came before.
+// Statistics of one head: means over all queries of a text but the first; duplicate and induction
+// over those whose token occurred before.
 struct HeadSummary {
   std::int64_t layer = 0;
   std::int64_t head = 0;
   double entropy = 0;    // of a row, in nats
-  double evenness = 0;   // as a share of the largest entropy there could be
-  double distance = 0;   // mean tokens back
-  double first = 0;      // weight on the first token,
-  double self = 0;       // on the token itself,
-  double previous = 0;   // on the one just before,
-  double duplicate = 0;  // on earlier copies of it,
-  double induction = 0;  // on what followed those copies
-  double telling = 0;    // largest weight further back than the one before, the first left out
+  double evenness = 0;   // entropy divided by that of uniform attention
+  double distance = 0;   // mean distance of the key, in tokens
+  double first = 0;      // weight on the first token
+  double self = 0;       // on the query's own token
+  double previous = 0;   // on the previous token
+  double duplicate = 0;  // on earlier copies of the query's token
+  double induction = 0;  // on the tokens after those copies
+  double telling = 0;    // largest weight before the previous token, excluding the first
 };
 
 enum class AttentionValues { pattern, scores };
 enum class Pooling { mean, max };
 
-// A rectangle of one head's (T, T) plane, queries by keys, ends not included, reduced. Beyond the
-// plane a rectangle is cut off; an empty one is refused.
+// A rectangle of one head's (T, T) plane, queries by keys, ends excluded, pooled. Parts outside the
+// plane are cut off; an empty rectangle is an error.
 struct AttentionRegion {
   std::int64_t layer = 0;
   std::int64_t head = 0;
@@ -45,12 +45,12 @@ struct AttentionRegion {
   std::int64_t query_end = 0;
   std::int64_t key_begin = 0;
   std::int64_t key_end = 0;
-  std::int64_t pool = 1;  // a power of two: a cell stands for pool × pool elements
+  std::int64_t pool = 1;  // a power of two: each cell pools pool × pool elements
   AttentionValues values = AttentionValues::pattern;
   Pooling pooling = Pooling::mean;
 };
 
-// A tile of a map that zooms: level z has cells of 2^z × 2^z elements, in tiles of 256 × 256.
+// A tile of a zoomable map: cells of level z pool 2^z × 2^z elements, in tiles of 256 × 256 cells.
 struct AttentionMapTile {
   std::int64_t layer = 0;
   std::int64_t head = 0;
@@ -61,14 +61,15 @@ struct AttentionMapTile {
   Pooling pooling = Pooling::mean;
 };
 
-// A position and what it is attended with.
+// A position and its attention weight.
 struct AttendedPosition {
   std::int64_t position = 0;
   float weight = 0;
 };
 
-// What Model::read_attention read: queries, keys and a number a row. Functions that are const may
-// be called by several threads at once; tile() and prepare() by one at a time, beside them.
+// The attention of one text, from Model::read_attention(): queries, keys and the log-sum-exp of
+// every row. Several threads may call const functions at once, while one thread at a time calls
+// tile() or prepare().
 class AttentionReader {
  public:
   using Tile = AttentionMapTile;
@@ -83,24 +84,24 @@ class AttentionReader {
   ~AttentionReader();
 
   std::int64_t positions() const;  // T
-  std::int64_t levels() const;     // of the map; the last is a single tile
+  std::int64_t levels() const;     // of the map; the last level is a single tile
 
-  // Begins to make the coarse levels of a head's pattern on a thread of its own; tile() waits for
-  // what it needs. The levels of the heads used last are kept, up to about half a GiB of them.
+  // Starts to build the coarse levels of a head's pattern on a background thread; tile() waits for
+  // the levels it needs. The levels of recently used heads are cached, up to about 512 MiB.
   void prepare(std::int64_t layer, std::int64_t head);
 
-  // All of these throw Error{invalid_argument} for what does not exist. Tiles have up to 256 × 256
-  // cells, a region ⌈queries / pool⌉ × ⌈keys / pool⌉: a row a query, a column a key. A mean of the
-  // pattern counts masked weights as the zeros that they are; one of scores (divided by √D) leaves
-  // them out, and is −∞ where all are masked.
+  // All of these throw Error{invalid_argument} for layers, heads, positions and tiles that do not
+  // exist. A tile has up to 256 × 256 cells, a region ⌈queries / pool⌉ × ⌈keys / pool⌉: rows are
+  // queries, columns are keys. Means of the pattern include masked weights as zeros; means of
+  // scores (divided by √D) exclude them, and are −∞ if all are masked.
   Cells tile(const Tile& tile);
   Cells region(const AttentionRegion& region) const;
 
-  // (T) weights: of one query, 0 for later keys; for one key, 0 of earlier queries.
+  // (T) weights: of one query, 0 for later keys; or of one key, 0 for earlier queries.
   std::vector<float> row(std::int64_t layer, std::int64_t head, std::int64_t query) const;
   std::vector<float> column(std::int64_t layer, std::int64_t head, std::int64_t key) const;
 
-  // The `count` largest of a row or a column, or as many as there are, the largest first.
+  // Up to `count` largest weights of a row or a column, largest first.
   std::vector<AttendedPosition> most_attended(std::int64_t layer, std::int64_t head,
                                               std::int64_t query, std::size_t count) const;
   std::vector<AttendedPosition> most_attending(std::int64_t layer, std::int64_t head,

@@ -6,18 +6,18 @@
 
 namespace heed {
 
-// What went wrong, in terms a caller can act on. The command line turns it into an exit status, a
-// server into an HTTP status.
+// The kind of an error, by what the caller can do about it. The command line maps it to an exit
+// status, the server to an HTTP status.
 enum class ErrorCode {
-  invalid_argument,  // the caller asked for something that makes no sense: mend the call
+  invalid_argument,  // an invalid argument or combination: correct the call
   not_found,         // a file, a name or a token that does not exist
-  corrupt_data,      // input that is damaged, truncated or contradicts itself
-  input_output,      // the operating system refused to read or write
-  unsupported,       // valid, but outside what heed can do
-  out_of_memory,     // more memory than there is, or than the caller allowed
-  conflict,          // would overwrite or contradict something that exists
-  diverged,          // a computation left the finite numbers
-  interrupted,       // stopped on request; everything finished so far is saved
+  corrupt_data,      // damaged, truncated or inconsistent input
+  input_output,      // the operating system failed to read or write
+  unsupported,       // valid, but not supported by heed
+  out_of_memory,     // more memory than available or allowed
+  conflict,          // would overwrite or contradict existing data
+  diverged,          // a computation produced a non-finite number
+  interrupted,       // stopped on request; finished work is saved
   internal,          // a defect in heed itself
 };
 

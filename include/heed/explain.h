@@ -1,7 +1,7 @@
-// Why a model says what it says. Layers, heads and positions count from 0; logits and their
-// differences are natural. Several threads may ask about one model at once. All functions throw
-// Error{invalid_argument} for a token, position or number of steps that makes no sense, and for
-// texts as those of Model do.
+// Explanations of predictions: logit lens, logit attribution, integrated gradients. Layers, heads
+// and positions count from 0; logits are natural (in nats). Several threads may call these
+// functions on one model at once. All functions throw Error{invalid_argument} for an invalid token,
+// position or number of steps, and for texts that the functions of Model reject.
 //
 //   for (const heed::LogitPart& part :
 //        heed::attribute_logit(model, tokens, {.token = mary}, heed::AttributeBy::head)) { ... }
@@ -17,33 +17,33 @@
 
 namespace heed {
 
-// What one layer would predict at one position.
+// The prediction of one layer at one position.
 struct LayerPrediction {
-  std::vector<std::int32_t> tokens;   // the likeliest first: `top` of them
+  std::vector<std::int32_t> tokens;   // the `top` most likely, in descending order
   std::vector<double> probabilities;  // theirs
   double entropy = 0;                 // nats
   double divergence = 0;              // KL(model ‖ this layer), nats
 };
 
-// [layer][position], L + 1 rows of T: the stream before each block, then after the last one,
-// through the final norm and the vocabulary projection (the logit lens; nostalgebraist 2020). The
-// last row is the model.
+// The logit lens (nostalgebraist 2020): [layer][position], L + 1 rows of T, the residual stream
+// before each block and after the last one, through the final norm and the unembedding. The last
+// row is the model's own prediction.
 std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
                                                      std::span<const std::int32_t> tokens,
                                                      std::int64_t top = 5);
 
-// A logit or, against another token's, a difference of two.
+// A logit, or its difference to the logit of another token.
 struct LogitOf {
   std::int32_t token = 0;
   std::optional<std::int32_t> against{};
-  std::int64_t position = -1;  // that predicts; -1 is the last
+  std::int64_t position = -1;  // the position that predicts; -1 is the last
 };
 
 enum class AttributeBy {
-  component,  // embedding, position, each attention and each feed-forward layer
+  component,  // embeddings, and each attention and feed-forward layer
   head,
   neuron,
-  source,  // heads by the position that they read
+  source,  // heads split by key position
 };
 
 struct LogitPart {
@@ -51,26 +51,26 @@ struct LogitPart {
   double value = 0;
 };
 
-// Direct logit attribution, the final norm's scale held: the values sum to the logit, or to the
-// difference of two. In the order of a pass.
+// Direct logit attribution, with the final norm's scale held constant: the values sum to the logit
+// or the difference of logits. In the order of a forward pass.
 std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::int32_t> tokens,
                                        const LogitOf& logit, AttributeBy by);
 
-// Integrated gradients from embeddings of zero to the text, one number a token (Sundararajan, Taly
-// and Yan 2017), with `steps` points of Gauss-Legendre quadrature.
+// Integrated gradients (Sundararajan, Taly and Yan 2017) from a baseline of zero embeddings, one
+// number for each token, by Gauss-Legendre quadrature with `steps` points.
 struct TokenAttribution {
-  std::vector<double> tokens;     // (T), up to the position that predicts; 0 behind it
-  double logit = 0;               // with the text
-  double baseline = 0;            // with embeddings of zero
+  std::vector<double> tokens;     // (T); 0 after the position that predicts
+  double logit = 0;               // of the text
+  double baseline = 0;            // of the baseline
   double completeness_error = 0;  // Σ tokens − (logit − baseline)
 };
 TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                   const LogitOf& logit, std::int64_t steps = 64);
 
-// Writes a model whose weights are easier to read and whose predictions are the same: norms folded
-// into what reads them, means that the norms take away removed, values' biases folded. Other
-// readers of GPT-2 directories will miss its lm_head.bias. Replaces a model that is there. Throws
-// Error{input_output} where the directory cannot be written, and leaves what was there.
+// Writes an equivalent model with processed weights, which are easier to interpret: norms folded
+// into the matrices after them, weights centred where a norm removes the mean, value biases folded.
+// Its lm_head.bias is not read by other loaders of GPT-2 directories. Replaces an existing model.
+// Throws Error{input_output} if the directory cannot be written, leaving existing files unchanged.
 void save_processed(const Model& model, const std::string& directory);
 
 }  // namespace heed

@@ -1,12 +1,13 @@
-// Changing a pass: what to change, and where. The model that comes of it is asked as any other.
+// Interventions: edits of values during a forward pass. An edited model is used like any model.
 //
 //   heed::EditedModel edited(model, {{.where = "L2H3", .change = heed::SetZero{}},
 //                                    {.where = "L1H0", .change = heed::CutEdges{{{7, 3}}}}});
 //   edited.predict(tokens, {});
 //
-// Several edits act together, in their order, on every path: whole texts, prompts and the steps
-// after them. Everything downstream of a change sees it. Letters: B batch, T positions, C channels,
-// H heads, D head size, F neurons; the width of a point is the last dimension of its shape.
+// Several edits are applied in order, on every path: whole texts, prompts and generation steps.
+// Everything downstream of an edit uses the edited values. Notation: B batch, T positions, C
+// channels, H heads, D head size, F neurons; the width of a point is the last dimension of its
+// shape.
 #pragma once
 
 #include <cstdint>
@@ -24,44 +25,41 @@ struct SetZero {};
 struct ScaleBy {
   float factor = 1.0F;
 };
-// The same vector at every position: (width); at points that have heads (D), the same for each of
-// them, or (H·D).
+// Adds a vector at every position: (width); at points with heads (D) for each head, or (H·D).
 struct AddVector {
   std::vector<float> vector;
 };
-// Adds factor · (mean over the text `toward` − mean over the text `away`) at every position; no
-// text to move away from takes nothing off (activation addition, Turner et al. 2023).
+// Adds factor · (mean over the text `toward` − mean over the text `away`) at every position
+// (activation addition, Turner et al. 2023). An empty `away` has the mean zero.
 struct SteerBy {
   float factor = 1.0F;
   std::vector<std::int32_t> toward;
   std::vector<std::int32_t> away{};
 };
-// One row at every position: (width), or (H·D) at points that have heads.
+// Sets one row at every position: (width), or (H·D) at points with heads.
 struct SetRow {
   std::vector<float> row;
 };
-// The mean of the point over all positions of some texts, each read from its own beginning.
+// Sets the mean of the point over all positions of the texts, each starting at position 0.
 struct SetMean {
   std::vector<std::vector<std::int32_t>> texts;
 };
-// The values of the same point in another trace, B = 1, with all of its heads and with positions
-// from 0 on; positions that it does not have stay as they are. A pattern traced before and put back
-// is frozen.
+// Sets the values of the same point from another trace, B = 1, with all heads and with positions
+// from 0 on; positions beyond the trace are unchanged. Setting a traced pattern freezes it.
 struct TakeFrom {
   TracedArray values;
 };
-// The same, of a pass over another text that the unchanged model reads for it. May stand at several
-// points.
+// Sets the values of the same points from a run of the unedited model on another text.
 struct TakeFromText {
   std::vector<std::int32_t> tokens;
 };
-// The pattern of heads, or of all heads of blocks, as it is while the unchanged model reads a text:
-// with TakeFromText at their patterns, for places named L2H3 or L2.
+// Sets the pattern of heads, or of all heads of blocks, from a run of the unedited model on a text:
+// TakeFromText at their patterns, for edits named L2H3 or L2.
 struct FreezePattern {
   std::vector<std::int32_t> tokens;
 };
-// Shares of a head's pattern become zero; what is left of a row keeps its size, or is scaled so
-// that it sums to one again (a row of which nothing is left stays zero).
+// Sets weights of a head's pattern to zero; the rest of the row is kept, or renormalised to sum to
+// one (a row without remaining weights stays zero).
 struct CutEdges {
   struct Edge {
     std::int64_t query = 0;
@@ -84,25 +82,25 @@ struct Edit {
   std::variant<SetZero, ScaleBy, AddVector, SteerBy, SetRow, SetMean, TakeFrom, TakeFromText,
                FreezePattern, CutEdges>
       change;
-  // No position before this one is changed. In a generation, the token of step s stands at the
+  // Positions before this one are unchanged. In a generation, the token of step s has the position
   // length of the prompt + s.
   std::int64_t first_position = 0;
 };
 
-// A model under edits. Borrows the model, which must outlive it (and may be moved). Several threads
-// may ask it at once.
+// A model with edits. Borrows the model, which must outlive it (and may be moved). Several threads
+// may use it at once.
 class EditedModel {
  public:
-  // Throws Error{invalid_argument}, with what there is, for a place that the model does not have, a
-  // vector or trace of the wrong shape, and a change that its point does not know: only patterns
-  // have edges, and rows of scores and patterns take neither vectors nor means.
+  // Throws Error{invalid_argument} for a point that the model does not have (with the nearest
+  // names), a vector or trace of the wrong shape, and a change that its point does not support:
+  // only patterns have edges, and scores and patterns take neither vectors nor means.
   EditedModel(const Model& model, const std::vector<Edit>& edits);
   EditedModel(EditedModel&&) noexcept;
   EditedModel& operator=(EditedModel&&) noexcept;
   ~EditedModel();
 
-  // As those of Model. Edges beyond the end of a text are not there to be cut. A trace's gradients
-  // pass where vectors are added; for one before any other edit it throws Error{unsupported}.
+  // As in Model. Edges beyond the end of a text are ignored. Gradients pass through added vectors;
+  // a gradient before any other edit throws Error{unsupported}.
   std::vector<float> logits(std::span<const std::int32_t> tokens) const;
   std::vector<Model::Next> predict(std::span<const std::int32_t> tokens,
                                    const Model::Sampling& sampling, std::size_t most = 10) const;

@@ -1,14 +1,14 @@
-// Patching sweeps: two prompts of the same length differ in what decides the answer. The corrupted
-// one is read again and again, each time with one thing put back as it was in the clean one; how
-// much of the clean answer returns tells how much that thing matters (Vig et al. 2020; Meng et al.
-// 2022).
+// Activation patching (Vig et al. 2020; Meng et al. 2022): two prompts of equal length differ in
+// the tokens that decide the answer. For each cell of a grid, the model runs on the corrupted
+// prompt with one activation replaced by its value in the clean run; the recovered share of the
+// clean metric measures how much that activation matters.
 //
 //   heed::PatchRequest request{.clean = clean, .corrupted = corrupted};
 //   request.metric = {.answer = mary, .wrong = john};
 //   heed::PatchResult found = heed::patch_sweep(model, request);
 //   found.recovered(layer, position);  // 0: as corrupted, 1: as clean
 //
-// Grids have the names of TransformerLens. Letters: L layers, H heads, T positions.
+// Grids have the names of TransformerLens. Notation: L layers, H heads, T positions.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace heed {
 
-// What a cell of the grid puts back. Columns are positions, heads, or both, head by head.
+// The activation that a cell replaces. Columns are positions, heads, or both (head by head).
 enum class PatchGrid {
   residual_pre,              // (L, T)
   residual_mid,              // (L, T)
@@ -39,20 +39,20 @@ enum class PatchGrid {
   head_key_by_position,      // (L, H·T)
   head_value_by_position,    // (L, H·T)
   head_pattern_by_position,  // (L, H·T): the pattern's row of the query at that position
-  edge,                      // (T, T) of one head: the share that query t gives key s
-  edge_cut,                  // (T, T): that share is zero, the others stay
-  edge_cut_renormalised,     // (T, T): and the others are scaled so that they sum to one
+  edge,                      // (T, T) of one head: the weight from query t to key s
+  edge_cut,                  // (T, T): sets that weight to zero and keeps the others
+  edge_cut_renormalised,     // (T, T): and renormalises the others to sum to one
 };
 
 const char* patch_grid_name(PatchGrid grid);  // "resid_pre", "attn_head_q_by_pos", "edge_cut", …
-// Throws Error{invalid_argument} naming the nearest for an unknown name.
+// Throws Error{invalid_argument}, with the nearest name, for an unknown one.
 PatchGrid patch_grid_from_name(std::string_view name);
 std::vector<std::string> patch_grid_names();
 
-// A number of the logits after the last token.
+// A metric of the logits after the last token.
 struct PatchMetric {
   enum class Kind {
-    logit_difference,  // logit of the answer - logit of the wrong one
+    logit_difference,  // logit of the answer - logit of the wrong answer
     probability,       // of the answer
     kl,                // Σ clean · log(clean / patched), nats
   };
@@ -62,24 +62,24 @@ struct PatchMetric {
 };
 
 enum class PatchMethod {
-  exact,  // every cell is a pass of its own; what it does not change is computed once
-  // (clean − corrupted) · ∂metric/∂corrupted, to first order: one pass over each prompt and one
-  // back for all cells of all grids (attribution patching, Nanda 2023). Of logit differences alone;
-  // not of edges.
+  exact,  // one forward pass per cell; unchanged layers and positions are computed once
+  // attribution patching (Nanda 2023): the first-order estimate (clean − corrupted) ·
+  // ∂metric/∂corrupted, from one forward pass over each prompt and one backward pass for all cells.
+  // For logit differences only; not for edges.
   attribution,
 };
 
 struct PatchRequest {
   std::vector<std::int32_t> clean;
-  std::vector<std::int32_t> corrupted;  // as many
+  std::vector<std::int32_t> corrupted;  // of the same length
   PatchGrid grid = PatchGrid::residual_pre;
   PatchMetric metric{};
   PatchMethod method = PatchMethod::exact;
-  std::int64_t layer = -1;  // of the head whose edges are patched; only for edge grids
+  std::int64_t layer = -1;  // layer and head of edge grids
   std::int64_t head = -1;
-  std::filesystem::path results{};    // cells are kept here as they come; empty: nowhere
-  std::int64_t memory = 256LL << 20;  // bytes that cells computed together may take
-  // Called before and after every part of the work, on the thread that called; false stops it.
+  std::filesystem::path results{};    // file for finished cells, to resume from; empty: none
+  std::int64_t memory = 256LL << 20;  // bytes for cells computed together
+  // Called before and after every batch of cells, on the calling thread; return false to stop.
   std::function<bool(std::int64_t done, std::int64_t cells)> progress{};
 };
 
@@ -87,28 +87,28 @@ struct PatchResult {
   PatchGrid grid;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  double clean = 0;                // the metric of the clean prompt
-  double corrupted = 0;            // and of the corrupted one
-  std::vector<double> values;      // (rows, columns); NaN for a key in the query's future
-  std::int64_t cells = 0;          // that there are
-  std::int64_t resumed_cells = 0;  // that were read from `results`
+  double clean = 0;                // the metric for the clean prompt
+  double corrupted = 0;            // and for the corrupted one
+  std::vector<double> values;      // (rows, columns); NaN for keys after the query
+  std::int64_t cells = 0;          // in the grid
+  std::int64_t resumed_cells = 0;  // of them, read from `results`
 
   double value(std::int64_t row, std::int64_t column) const {
     return values[static_cast<std::size_t>(row * columns + column)];
   }
-  // 0 where a cell is as the corrupted prompt, 1 as the clean one; NaN where the two are the same.
+  // 0: as corrupted, 1: as clean; NaN if both prompts have the same metric.
   double recovered(std::int64_t row, std::int64_t column) const {
     return clean == corrupted ? std::numeric_limits<double>::quiet_NaN()
                               : (value(row, column) - corrupted) / (clean - corrupted);
   }
 };
 
-// Edges are cut in the corrupted prompt. With request.results, cells that the file holds for the
-// same request are not computed again. Throws Error{invalid_argument}, before any work, for prompts
-// of different lengths, a prompt longer than the context, tokens outside the vocabulary, a head
-// that is not there and a method that does not know the grid or the metric; Error{conflict} for
-// results of another request; Error{interrupted} when it was stopped, with all finished cells in
-// the file.
+// Edges are cut in the corrupted prompt. With request.results, finished cells of the same request
+// are read from the file instead of computed. Throws Error{invalid_argument}, before running the
+// model, for prompts of different lengths, prompts longer than the context, tokens outside the
+// vocabulary, a head that does not exist, and a method that does not support the grid or the
+// metric; Error{conflict} for results of another request; Error{interrupted} if stopped, with all
+// finished cells in the file.
 PatchResult patch_sweep(const Model& model, const PatchRequest& request);
 
 }  // namespace heed

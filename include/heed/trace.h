@@ -1,10 +1,10 @@
-// Seeing inside a model: any points of a pass as named arrays, a part of them, within a budget.
+// Traces: activations and gradients of a forward pass as named arrays, within a memory budget.
 //
 //   heed::TraceRequest request{.points = {"blocks.*.hook_resid_pre", "pattern5"}};
 //   heed::Trace trace = model.trace(tokens, request);
 //   for (const heed::TracedArray& array : trace.arrays) { ... }
 //
-// Names and shapes are those of TransformerLens; docs/notation.md lists them. Letters: B batch
+// Names and shapes are those of TransformerLens; docs/notation.md lists them. Notation: B batch
 // (here 1), T positions, S memory, C channels, H heads, D head size, F neurons.
 #pragma once
 
@@ -18,36 +18,36 @@
 namespace heed {
 
 struct TraceRequest {
-  // Names, globs of names ("blocks.*.attn.hook_q") or short names ("q", "resid_pre3"). With "_grad"
-  // behind it, a name stands for the gradient at that point.
+  // Names, globs of names ("blocks.*.attn.hook_q") or short names ("q", "resid_pre3"). The suffix
+  // "_grad" selects the gradient at that point.
   std::vector<std::string> points{};
-  std::vector<std::int64_t> layers{};  // none: all
-  std::vector<std::int64_t> heads{};   // none: all
+  std::vector<std::int64_t> layers{};  // empty: all
+  std::vector<std::int64_t> heads{};   // empty: all
   std::vector<std::int64_t>
-      positions{};  // none: all; −1 is the last. Of pattern and scores: queries
-  std::int64_t budget = std::int64_t{1} << 30;  // bytes that the trace may take
+      positions{};  // empty: all; −1 is the last. Of pattern and scores: queries
+  std::int64_t budget = std::int64_t{1} << 30;  // maximum size of the trace, in bytes
 };
 
 struct TracedArray {
   std::string name;
-  std::vector<std::int64_t> shape;  // (B, T, …), of pattern and scores (B, H, T, S)
+  std::vector<std::int64_t> shape;  // (B, T, …); pattern and scores (B, H, T, S)
   std::vector<float> values;        // row by row, the last dimension fastest
 };
 
 struct Trace {
-  std::vector<TracedArray> arrays;   // in the order of a pass, gradients last
-  std::vector<std::int32_t> tokens;  // that were read, sequence by sequence; generated ones too
+  std::vector<TracedArray> arrays;   // in the order of a forward pass, gradients last
+  std::vector<std::int32_t> tokens;  // of the text, including generated ones
 
-  // By the full name ("blocks.5.hook_resid_pre"). Both point into this trace.
-  const TracedArray* find(std::string_view name) const;  // null where it was not traced
+  // Look up by full name ("blocks.5.hook_resid_pre"). Results point into this trace.
+  const TracedArray* find(std::string_view name) const;  // null if it was not traced
   const TracedArray& at(std::string_view name) const;    // throws Error{not_found}
 };
 
-// What gradients are taken of: a sum of logits, such as those of two answers with weights 1 and −1,
-// or, where there are none, the mean loss of predicting each token from those before it.
+// The differentiated quantity: a weighted sum of logits, such as those of two answers with weights
+// 1 and −1, or, if `logits` is empty, the mean next-token loss.
 struct GradientTarget {
   struct Logit {
-    std::int64_t position = 0;  // of what is read: the logits of what follows; −1 is the last
+    std::int64_t position = 0;  // whose next-token logits are used; −1 is the last
     std::int32_t token = 0;
     double weight = 1;
   };

@@ -15,10 +15,10 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "microscope/explain/composition.h"
-#include "microscope/explain/neuron_contexts.h"
-#include "microscope/explain/singular_vectors.h"
-#include "microscope/explain/weight_processing.h"
+#include "microscope/composition.h"
+#include "microscope/neuron_contexts.h"
+#include "microscope/singular_vectors.h"
+#include "microscope/weight_processing.h"
 #include "microworld/corpus.h"
 
 namespace heed::cli {

@@ -35,7 +35,7 @@ std::string read_text(const TokenizeOptions& options) {
 // The text itself, its tokens on alternating grounds.
 void print_boundaries(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids,
                       const Ink& ink, int width) {
-  constexpr std::array<Rgb, 2> grounds{{{214, 228, 255}, {255, 226, 201}}};
+  constexpr auto& backgrounds = colour::token_backgrounds;
   int column = 0;
   std::size_t parity = 0;
   for (const std::int32_t id : ids) {
@@ -44,7 +44,7 @@ void print_boundaries(const Tokenizer& tokenizer, const std::vector<std::int32_t
       print("\n");
       column = 0;
     }
-    print(ink.paint(piece, {0, 0, 0}, grounds[parity++ % grounds.size()]));
+    print(ink.paint(piece, {0, 0, 0}, backgrounds[parity++ % backgrounds.size()]));
     column += display_width(piece);
   }
   print("\n\n");

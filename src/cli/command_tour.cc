@@ -92,7 +92,7 @@ class Tour {
 
   void show_tokens() const {
     heading("The text, as the model sees it", counted(text_.size(), "token"));
-    constexpr std::array<Rgb, 2> grounds{{{214, 228, 255}, {255, 226, 201}}};
+    constexpr auto& backgrounds = colour::token_backgrounds;
     int column = 0;
     std::string line = "  ";
     for (int i = 0; i < text_.size(); ++i) {
@@ -102,7 +102,7 @@ class Tour {
         line += "\n  ";
         column = 0;
       }
-      line += ink().paint(piece, {0, 0, 0}, grounds[i % grounds.size()]);
+      line += ink().paint(piece, {0, 0, 0}, backgrounds[i % backgrounds.size()]);
       column += display_width(piece);
     }
     print(line + "\n");

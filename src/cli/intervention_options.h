@@ -13,7 +13,7 @@
 namespace heed::cli {
 
 struct InterventionOptions {
-  // Places (see microscope/intervene/intervention_text.h), some with a value or edges behind them.
+  // Places (see microscope/intervention_text.h), some with a value or edges behind them.
   std::vector<std::string> ablate;
   std::vector<std::string> mean;
   std::vector<std::string> scale;

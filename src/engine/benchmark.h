@@ -1,5 +1,5 @@
-// How fast this machine and this build do what heed is for, beside what the machine could do at
-// best: its ceilings are measured first, in the same process, by plain loops.
+// Benchmarks of training, prompts, decoding, attention and tokenizing, relative to the machine's
+// peak rates, which are measured first in the same process.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace heed {
 enum class BenchmarkSuite {
   peak,       // the ceilings themselves
   train,      // a training step: forward, backward and AdamW
-  prompt,     // reading a prompt into an empty cache, and the logits of what follows
-  decode,     // token after token, each reading the cache of those before
+  prompt,     // prompt processing: a prompt into an empty cache, and the next token's logits
+  decode,     // cached decoding, token by token
   attention,  // causal attention alone, forward and backward
   tokenizer,  // text to tokens, in one thread and in all
 };
@@ -28,31 +28,31 @@ std::string_view benchmark_suite_name(BenchmarkSuite suite);  // "peak", "train"
 
 struct BenchmarkOptions {
   BenchmarkSuite suite = BenchmarkSuite::peak;
-  std::string config = "gpt2";  // preset, config.json or model directory: random weights
-  std::string model;            // directory or "starter": its own weights, or its tokenizer
+  std::string config = "gpt2";  // preset, config.json or model directory; uses random weights
+  std::string model;            // directory or "starter"; uses its weights, or its tokenizer
   std::string text_file;        // for the tokenizer; empty: stories of the microworld
   kernels::WeightFormat dtype = kernels::WeightFormat::f32;
-  kernels::CacheType cache_type = kernels::CacheType::f32;  // of prompts and decoding
+  kernels::CacheType cache_type = kernels::CacheType::f32;  // for prompts and decoding
   std::optional<std::int64_t> batch;                        // B; default: 4 in training, else 1
-  // T; default: the suite says. A config whose context is shorter is given a longer one.
+  // T; the default depends on the suite. Extends the config's context if needed.
   std::optional<std::int64_t> context;
-  std::optional<std::int64_t> count;  // how often a repeat does the work: steps, prompts, tokens
-  std::optional<int> repeats;         // medians are over so many
-  bool all_logits = false;            // of prompts: of every position, not of the last alone
+  std::optional<std::int64_t> count;  // steps, prompts or tokens per repeat
+  std::optional<int> repeats;         // measurements per row
+  bool all_logits = false;  // prompts: compute the logits of every position, not only the last
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
 };
 
-// A piece of work, done `repeats` times.
+// The measurements of one workload.
 struct BenchmarkRow {
   std::string name;  // "step", "prompt", "forward", ...
   kernels::WeightFormat dtype{};
   int threads = 1;
   std::vector<double> seconds;             // of each repeat
-  double tokens = 0;                       // of one repeat; 0: not about tokens
+  double tokens = 0;                       // of one repeat; 0 if there are none
   double flops = 0;                        // of one repeat, counted; 0: not counted
   double bytes = 0;                        // of one repeat, counted
-  std::optional<kernels::PeakLoop> limit;  // the loop that no such work can be faster than
+  std::optional<kernels::PeakLoop> limit;  // the peak loop that bounds the workload
   std::int64_t peak_resident_bytes = 0;
 
   double median_seconds() const;
@@ -68,32 +68,32 @@ struct BenchmarkCeiling {
 
 struct BenchmarkReport {
   BenchmarkSuite suite{};
-  std::string model;                  // what was measured: name of the config, model or vocabulary
+  std::string model;                  // name of the measured config, model or vocabulary
   std::int64_t parameters = 0;        // of the model; 0: none
   std::optional<std::int64_t> batch;  // as used
   std::optional<std::int64_t> context;
   std::optional<std::int64_t> count;
-  std::optional<kernels::CacheType> cache_type;  // none: nothing was cached
+  std::optional<kernels::CacheType> cache_type;  // absent without a cache
   std::string instruction_set;
-  std::vector<BenchmarkCeiling> ceilings;  // those that this machine has
+  std::vector<BenchmarkCeiling> ceilings;  // the loops that this machine supports
   std::vector<BenchmarkRow> rows;
 
-  const BenchmarkCeiling* ceiling(kernels::PeakLoop loop) const;  // null when not measured
+  const BenchmarkCeiling* ceiling(kernels::PeakLoop loop) const;  // null if not measured
 
-  // The row's rate over that of its limit; nothing without a limit.
+  // The row's rate divided by that of its limit; absent without a limit.
   std::optional<double> of_peak(const BenchmarkRow& row) const;
-  // Its operations over those of the loop of bf16 dot products, where its limit is another unit
-  // for bf16.
+  // Its operations divided by those of the loop of bf16 dot products, if its limit is another bf16
+  // unit.
   std::optional<double> of_dot_products(const BenchmarkRow& row) const;
 };
 
-// The loop that products in `dtype` are held against: the best unit that heed uses for them. All
-// shortened formats are multiplied as bf16.
+// The peak loop for products in `dtype`: the fastest unit that heed uses for them. All quantised
+// formats are multiplied as bf16.
 kernels::PeakLoop product_limit(kernels::WeightFormat dtype);
 
-// Throws Error{interrupted} on request, Error{unsupported} for a dtype that the suite does not run
-// in, Error{invalid_argument} for sizes that the model does not have room for, and
-// Error{out_of_memory} for models that this machine cannot hold.
+// Throws Error{interrupted} on request, Error{unsupported} for a dtype that the suite does not
+// support, Error{invalid_argument} for sizes that do not fit the model, and Error{out_of_memory}
+// for models that do not fit in memory.
 BenchmarkReport run_benchmark(const BenchmarkOptions& options);
 
 }  // namespace heed

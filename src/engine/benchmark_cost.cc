@@ -25,7 +25,7 @@ double element_bytes(WeightFormat format) {
   return f32;
 }
 
-// Keys and values of one position, in all layers.
+// Bytes of the keys and values of one position, in all layers.
 double key_value_bytes(const GptConfig& config, kernels::CacheType type) {
   return real(cache_bytes(config, type, 1));
 }
@@ -40,7 +40,7 @@ double elements(const AttentionShape& shape) {
   return real(shape.batch) * real(shape.positions) * real(shape.heads) * real(shape.head_size);
 }
 
-// Pairs of a query and a key that the mask leaves.
+// Unmasked pairs of query and key.
 double visible_pairs(const AttentionShape& shape) {
   return real(shape.batch * shape.heads) * real(shape.positions) * real(shape.positions + 1) / 2;
 }

@@ -1,5 +1,5 @@
-// What work costs at least: floating-point operations and bytes of memory, counted by the formulas
-// of docs/performance.md and not measured.
+// The minimum cost of a workload: floating-point operations and bytes of memory traffic, computed
+// by the formulas of docs/performance.md.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct WorkCost {
   WorkCost operator*(double times) const { return {flops * times, bytes * times}; }
 };
 
-// Bytes of every weight that is read for a token: matrices in `format` (integers with the scales of
-// their groups), norms and biases in f32. Of the embeddings a token reads one row: they count only
-// where the token embedding is the vocabulary projection too.
+// Bytes of all weights read for a token: matrices in `format` (integers with the scales of their
+// groups), norms and biases in f32. A token reads one row of the embeddings, which are counted only
+// if the token embedding is also the unembedding.
 double weight_bytes(const GptConfig& config, kernels::WeightFormat format);
 
 // One step over (batch, positions) tokens: forward, backward and update.
 WorkCost training_step_cost(const GptConfig& config, std::int64_t batch, std::int64_t positions);
 
-// What a model that is run holds its numbers in.
+// The formats of weights and cache during inference.
 struct RunFormats {
   kernels::WeightFormat weights = kernels::WeightFormat::f32;
   kernels::CacheType cache = kernels::CacheType::f32;
@@ -34,14 +34,14 @@ struct RunFormats {
 // The update alone: clipping and AdamW.
 WorkCost update_cost(const GptConfig& config);
 
-// Reading (batch, positions) tokens from the beginning, logits of the last position only.
+// Prompt processing of (batch, positions) tokens, with the logits of the last position only.
 WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                      std::int64_t positions);
 
 // The logits of one position: 2·V·C.
 double projection_flops(const GptConfig& config);
 
-// One more token of each of `batch` sequences, behind `position` that are in the cache.
+// Decoding one token for each of `batch` sequences, after `position` cached ones.
 WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
                        std::int64_t position);
 

@@ -17,7 +17,7 @@ using kernels::PeakLoop;
 constexpr PeakLoop loops[] = {PeakLoop::multiply_add_f32, PeakLoop::dot_product_bf16,
                               PeakLoop::tile_product_bf16, PeakLoop::read};
 
-// Short runs, many of them, find a moment in which nobody else computes. Reading takes longer.
+// Many short runs, to find an undisturbed one. Runs of the read loop take longer.
 constexpr int operation_runs = 30;
 constexpr int read_runs = 8;
 
@@ -29,7 +29,7 @@ BenchmarkMeasurer::BenchmarkMeasurer(const BenchmarkOptions& options, int repeat
   report_.suite = options.suite;
   report_.instruction_set = kernels::current_instruction_set();
   measure_ceilings();
-  // The half GiB that was read for the ceiling is none of the work's.
+  // Excludes the half GiB of the read loop from the peak memory of the workload.
   reset_peak_resident_bytes();
 }
 

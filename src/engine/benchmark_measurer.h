@@ -9,14 +9,13 @@ namespace heed {
 
 class BenchmarkMeasurer {
  public:
-  // Measures the ceilings. What the work needs is best in memory already, so that nothing lies
-  // between them and it.
+  // Measures the ceilings. Load models before, so that the workload follows directly.
   BenchmarkMeasurer(const BenchmarkOptions& options, int repeats, BenchmarkReport& report);
 
-  // Adds the row with the seconds of `repeats` calls of `work`, after one that warms up.
+  // Adds the row with the times of `repeats` calls of `work`, after one warm-up call.
   void add(BenchmarkRow row, const std::function<void()>& work);
 
-  // For work that takes long: throws Error{interrupted} on request.
+  // Throws Error{interrupted} on request; called during long workloads.
   void check_stop() const;
 
  private:

@@ -24,7 +24,7 @@ constexpr std::uint64_t seed = 1;
 
 double real(std::int64_t number) { return static_cast<double>(number); }
 
-// Refused before the system has to end some process to find memory.
+// Fails before the system's out-of-memory killer would end a process.
 void require_memory(const std::string& name, std::int64_t bytes) {
   constexpr double gibibyte = 1 << 30;
   const std::optional<std::int64_t> available = available_memory();
@@ -33,7 +33,7 @@ void require_memory(const std::string& name, std::int64_t bytes) {
           real(bytes) / gibibyte, real(available.value_or(0)) / gibibyte);
 }
 
-// A model's own weights, or random ones of a shape, its context long enough for `positions`.
+// Loads a model, or creates one with random weights and a context of at least `positions`.
 Gpt make_gpt(const BenchmarkOptions& options, std::int64_t positions,
              std::int64_t ModelCost::*memory) {
   if (!options.model.empty()) return load_model(options.model).gpt;
@@ -71,7 +71,7 @@ class BatchReader {
         last_(Shape{batch, gpt.config().channels}),
         logits_(Shape{batch, gpt.config().vocabulary_size}) {}
 
-  // Reads tokens (B, T) behind those read, and computes the logits of what follows.
+  // Appends tokens (B, T) and computes the logits of the last position.
   void read(View<const std::int32_t> tokens) {
     const std::int64_t positions = tokens.extent(1);
     if (positions == 1) {
@@ -89,7 +89,7 @@ class BatchReader {
     gpt_.project(last_, logits_);
   }
 
-  // Reads tokens (B, T), and computes the logits (B·T, V) of what follows each.
+  // Appends tokens (B, T) and computes the logits (B·T, V) of all positions.
   void read(View<const std::int32_t> tokens, View<float> logits) {
     if (!prompt_) prompt_.emplace(gpt_.config(), batch_, tokens.extent(1), Keep::one_block);
     forward(tokens, *prompt_);
@@ -117,7 +117,7 @@ class BatchReader {
   Tensor<float> logits_;  // (B, V)
 };
 
-// Everything that training holds.
+// All memory of a training step.
 class TrainingWork {
  public:
   TrainingWork(Gpt& gpt, std::int64_t batch, std::int64_t positions)
@@ -128,7 +128,7 @@ class TrainingWork {
         gradients_(gpt.config()),
         buffers_(gpt.config(), batch, positions) {}
 
-  // As train() does it. What is learned does not matter: tokens are their own targets.
+  // The step of train(). The loss is irrelevant: tokens are their own targets.
   void step() {
     gradients_.clear();
     gpt_.loss_and_gradients(

@@ -1,4 +1,4 @@
-// The suites that run a part alone: attention and the tokenizer.
+// The suites of single components: attention and the tokenizer.
 #include <cmath>
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ Tensor<float> random_tensor(const Shape& shape, std::uint64_t stream) {
   return tensor;
 }
 
-// Queries, keys and values side by side, as the joint projection writes them: (B, T, 3, H, D).
+// Queries, keys and values interleaved as in the output of the QKV projection: (B, T, 3, H, D).
 class AttentionWork {
  public:
   AttentionWork(const AttentionShape& shape, kernels::Precision precision)
@@ -86,7 +86,7 @@ std::string text_of(const BenchmarkOptions& options) {
   return text;
 }
 
-// Sets the number of threads, and sets it back.
+// Sets the number of threads and restores it at the end of the scope.
 class ThreadCount {
  public:
   explicit ThreadCount(int count) : before_(thread_count()) { set_thread_count(count); }

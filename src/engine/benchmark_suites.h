@@ -1,17 +1,17 @@
-// What each suite of run_benchmark does.
+// The suites of run_benchmark().
 #pragma once
 
 #include "engine/benchmark.h"
 
 namespace heed {
 
-// 4 sequences of the whole context, one step a repeat.
+// 4 sequences of the whole context, one step per repeat.
 BenchmarkReport measure_training(const BenchmarkOptions& options);
 
-// One prompt of 512 tokens, or of the whole context where that is shorter.
+// One prompt of 512 tokens, or of the whole context if it is shorter.
 BenchmarkReport measure_prompt(const BenchmarkOptions& options);
 
-// 128 tokens behind `context` (0) others, or as many as there is room for.
+// 128 tokens after `context` (0) cached ones, or as many as fit the context.
 BenchmarkReport measure_decoding(const BenchmarkOptions& options);
 
 // 4,096 positions of the config's heads.

@@ -274,8 +274,8 @@ class Deriver {
   }
 
   void pattern() {
-    describe("p = e^s / Σ_k e^{s_k}, over the keys that the query may see",
-             R"(p = \frac{e^{s}}{\sum_k e^{s_k}})", "softmax");
+    describe("p = e^s / Σ_k e^{s_k}, over the unmasked keys", R"(p = \frac{e^{s}}{\sum_k e^{s_k}})",
+             "softmax");
     const std::vector<float> scores = row(AttentionValues::scores);
     double largest = -std::numeric_limits<double>::infinity();
     for (const float score : scores) largest = std::max<double>(largest, score);
@@ -359,7 +359,7 @@ class Deriver {
     number(post, {place_.position, place_.index});
   }
 
-  // How much of a neuron's input its activation lets through.
+  // The factor activation(x) / x of a neuron.
   double gate(double x) const {
     switch (config_.activation) {
       case Activation::relu: return x > 0 ? 1 : 0;
@@ -417,8 +417,9 @@ Site chosen_site(const NumberPlace& place, const GptConfig& config) {
     const std::int64_t layer = checked_layer(place.layer, config);
     std::erase_if(sites, [&](const Site& site) { return site.layer != layer; });
   }
-  require(sites.size() == 1, ErrorCode::invalid_argument, "'{}' is no single point; there are {}",
-          place.point.substr(0, 80), known_points);
+  require(sites.size() == 1, ErrorCode::invalid_argument,
+          "'{}' is not a single point; expected one of {}", place.point.substr(0, 80),
+          known_points);
   return sites.front();
 }
 

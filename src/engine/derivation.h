@@ -1,4 +1,4 @@
-// Where one number of a pass comes from: the sum that it is.
+// The derivation of one number of a pass: its formula and the terms of its sum.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace heed {
 
-// Which number: of a point, at a position; `index` is its channel, neuron, place in a head or
-// token.
+// Identifies a number: a point, a position and an index, which is a channel, neuron, element of a
+// head or token.
 struct NumberPlace {
   std::string point;  // "q", "blocks.2.attn.hook_q", "result", "logits"
   std::int64_t layer = -1;
@@ -26,32 +26,32 @@ struct DerivationTerm {
   std::string label;
   double left = 0;
   double right = 1;
-  double value = 0;  // what it adds: left · right, and what the formula divides by
+  double value = 0;  // its contribution: left · right, divided as in the formula
 };
 
 struct Derivation {
   std::string name;     // "blocks.2.attn.hook_q[6, 3, 17]"
-  double value = 0;     // the model's own
-  std::string formula;  // in letters of docs/notation.md
+  double value = 0;     // of the model
+  std::string formula;  // in the notation of docs/notation.md
   std::string latex;
   std::string operation = "sum";      // or "softmax", "norm", "gelu", "mean"
   std::vector<DerivationTerm> terms;  // all of them
   double bias = 0;
 
-  double sum() const;  // of terms and bias: the value, up to rounding
+  double sum() const;  // of terms and bias; equals the value up to rounding
 };
 
-// A pass of a model, and its attention. All borrowed.
+// A recorded pass of a model, and its attention. All borrowed.
 struct DerivedPass {
   const LoadedModel& model;
   const KeptPass& pass;
   KeptAttention& attention;
 };
 
-// Throws Error{invalid_argument} for a point, layer, head, position or index that is not there.
+// Throws Error{invalid_argument} for a point, layer, head, position or index that does not exist.
 Derivation derive(const DerivedPass& from, const NumberPlace& place);
 
-// With the `most` terms that are largest by magnitude, and the sum of the others.
+// With the `most` terms of largest magnitude, and the sum of the others.
 OrderedJson derivation_json(Derivation derivation, std::size_t most);
 
 }  // namespace heed

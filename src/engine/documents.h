@@ -1,4 +1,4 @@
-// What the command line and the server both report, as JSON documents.
+// JSON documents shared by the command line and the server.
 #pragma once
 
 #include <span>
@@ -16,19 +16,19 @@ namespace heed {
 
 OrderedJson vector_json(std::span<const float> vector);
 
-// A head's numbers, `score` that by which it was ranked.
+// The statistics of a head; `score` is its ranking criterion.
 OrderedJson head_statistics_json(const RankedHead& head);
 
 OrderedJson pattern_json(View<const float> pattern);  // [T][T]
 
-// `bytes` are those of each token of the text; `word` is null where the walk is a single token's.
+// `bytes` holds the bytes of each token of the text; `word` is null for the walk of a single token.
 OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* word,
                            const WordWalk& walk);
 
-// A token that may come next, with what each step of sampling makes of it.
+// A candidate for the next token, with its probability after each step of sampling.
 OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate);
 
-// Where the parameters of a model of that shape are, and what it costs.
+// The number of parameters by part, and the cost of running and training.
 OrderedJson parameter_count_json(const std::string& name, const GptConfig& config);
 
 }  // namespace heed

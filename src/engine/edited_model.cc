@@ -1,4 +1,4 @@
-// EditedModel: passes of a model with an editor on them.
+// EditedModel: forward passes with an editor.
 #include "engine/edits.h"
 #include "engine/model_parts.h"
 #include "engine/model_passes.h"

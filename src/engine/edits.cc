@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-// One edit at one of its places: the change as a pass makes it.
+// Turns an edit at one of its points into the change that a forward pass applies.
 class Resolver {
  public:
   Resolver(const Gpt& gpt, const Site& site) : gpt_(gpt), site_(site) {}
@@ -29,14 +29,14 @@ class Resolver {
   Change operator()(const TakeFrom& other) const {
     const TracedArray& from = other.values;
     require(from.name == site_name(site_), ErrorCode::invalid_argument,
-            "values of '{}' cannot take the place of '{}'", from.name, site_name(site_));
+            "values of '{}' cannot replace those of '{}'", from.name, site_name(site_));
     require(from.shape.size() == 3 || from.shape.size() == 4, ErrorCode::invalid_argument,
-            "values of '{}' have {} dimensions, expected 3 or 4: a batch of 1 in front", from.name,
-            from.shape.size());
+            "values of '{}' have {} dimensions, expected 3 or 4, with a batch of 1 first",
+            from.name, from.shape.size());
     const Shape shape(from.shape.data(), static_cast<int>(from.shape.size()));
     require(shape.size() == std::ssize(from.values), ErrorCode::invalid_argument,
-            "'{}' has {} values, which do not fill its shape {}", from.name, from.values.size(),
-            shape.text());
+            "'{}' has {} values, expected the number of its shape {}", from.name,
+            from.values.size(), shape.text());
     Tensor<float> values(shape);
     std::ranges::copy(from.values, values.data());
     return ReplaceWith(std::move(values));
@@ -58,14 +58,18 @@ class Resolver {
   Site site_;
 };
 
-// Edges and patterns are those of a head, or of a block, that is named without its pattern.
-Site site_of(const InterventionPoint& place, const Edit& edit) {
-  const bool cuts = std::holds_alternative<CutEdges>(edit.change);
-  if (cuts && place.site.point == Point::mixed_values) return {Point::pattern, place.site.layer};
-  if (!std::holds_alternative<FreezePattern>(edit.change)) return place.site;
-  require(place.site.layer >= 0 && place.where.neurons.empty(), ErrorCode::invalid_argument,
-          "'{}' has no pattern to freeze: name a head or a block, such as L2H3 or L2", edit.where);
-  return {Point::pattern, place.site.layer};
+// The points of an edit. Frozen patterns and cut edges are those of the heads that it names.
+std::vector<InterventionPoint> points_of(const GptConfig& config, const Edit& edit) {
+  std::vector<InterventionPoint> points = parse_points(config, edit.where);
+  if (std::holds_alternative<FreezePattern>(edit.change)) {
+    return pattern_points(std::move(points), edit.where);
+  }
+  if (std::holds_alternative<CutEdges>(edit.change)) {
+    for (InterventionPoint& point : points) {
+      if (point.site.point == Point::mixed_values) point.site.point = Point::pattern;
+    }
+  }
+  return points;
 }
 
 }  // namespace
@@ -73,19 +77,14 @@ Site site_of(const InterventionPoint& place, const Edit& edit) {
 std::vector<Intervention> resolve_edits(const Gpt& gpt, const std::vector<Edit>& edits) {
   std::vector<Intervention> all;
   for (const Edit& edit : edits) {
-    const auto first = all.size();
-    require(edit.first_position >= 0, ErrorCode::invalid_argument, "{} is no position",
-            edit.first_position);
-    for (InterventionPoint& place : parse_points(gpt.config(), edit.where)) {
-      Selection& where = place.where;
+    require(edit.first_position >= 0, ErrorCode::invalid_argument,
+            "first_position is {}, expected 0 or more", edit.first_position);
+    for (InterventionPoint& point : points_of(gpt.config(), edit)) {
+      Selection& where = point.where;
       where.first_position = std::max(where.first_position, edit.first_position);
       if (where.last_position < where.first_position) continue;
-      const Site site = site_of(place, edit);
-      // Both halves of a block lead to the same pattern.
-      const bool again = std::holds_alternative<FreezePattern>(edit.change) && all.size() > first &&
-                         all.back().site == site;
-      if (again) continue;
-      all.push_back({site, std::move(where), std::visit(Resolver(gpt, site), edit.change)});
+      Change change = std::visit(Resolver(gpt, point.site), edit.change);
+      all.push_back({point.site, std::move(where), std::move(change)});
     }
   }
   return all;

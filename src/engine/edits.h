@@ -1,4 +1,4 @@
-// What edits stand for in a model.
+// Resolves the edits of the public interface to interventions.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace heed {
 
-// In their order; what texts are needed for them are read. Throws what EditedModel throws.
+// The interventions in order; runs the model on the texts that edits refer to. Throws what
+// EditedModel throws.
 std::vector<Intervention> resolve_edits(const Gpt& gpt, const std::vector<Edit>& edits);
 
 }  // namespace heed

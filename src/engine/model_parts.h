@@ -1,4 +1,4 @@
-// What is behind heed::Model, for the parts of the facade that have files of their own.
+// The implementation behind heed::Model, shared by the files of the facade.
 #pragma once
 
 #include "engine/loaded_model.h"

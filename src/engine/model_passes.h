@@ -1,4 +1,4 @@
-// What Model and EditedModel do alike; `editor` (null: nobody) changes the passes.
+// Operations shared by Model and EditedModel; `editor` (or null) edits the passes.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace heed {
 
-// (V) of what follows the tokens.
+// Logits (V) of the next token.
 std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
                                Editor* editor);
 
-// As Model::predict, of logits (V) that follow the tokens.
+// As Model::predict(), from logits (V) of the next token.
 struct NextRequest {
   const Model::Sampling& sampling;
   std::size_t most = 10;
@@ -24,7 +24,7 @@ std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const f
                                      std::span<const std::int32_t> tokens,
                                      const NextRequest& request);
 
-// As Model::generate.
+// As Model::generate().
 Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
                                   const Model::GenerateOptions& options,
                                   const Model::TextCallback& callback, Editor* editor);

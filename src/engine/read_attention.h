@@ -1,4 +1,4 @@
-// What Model::read_attention and Model::heads do.
+// Implementation of Model::read_attention() and Model::heads().
 #pragma once
 
 #include <cstdint>

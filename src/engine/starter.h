@@ -16,7 +16,7 @@ struct StarterFiles {
   std::string_view tokenizer;          // tokenizer.json
 };
 
-// Nothing in a build that was made without models/starter.
+// Absent in builds without models/starter.
 std::optional<StarterFiles> starter_files();
 
 }  // namespace heed

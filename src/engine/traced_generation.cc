@@ -15,7 +15,7 @@ Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
   require(new_tokens >= 0, ErrorCode::invalid_argument, "{} new tokens are fewer than none",
           new_tokens);
   require(!asks_for_gradients(request), ErrorCode::invalid_argument,
-          "a generation has no gradients: trace its text instead");
+          "gradients are not available during a generation: trace its text instead");
   const std::int64_t positions = std::ssize(prompt) + new_tokens;
   require(positions <= gpt.config().context, ErrorCode::invalid_argument,
           "{} tokens and {} new ones are more than the model's context of {}", prompt.size(),

@@ -10,7 +10,7 @@
 
 namespace heed {
 
-// As Model::trace_generation; `editor` (null: nobody) changes the passes.
+// As Model::trace_generation(); `editor` (or null) edits the passes.
 Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
                        std::int64_t new_tokens, const TraceRequest& request,
                        Editor* editor = nullptr);

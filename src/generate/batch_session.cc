@@ -9,7 +9,7 @@ namespace heed {
 BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
     : gpt_(gpt), capacity_(capacity), cache_type_(cache_type) {
   require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
-          "a sequence must have room for 1 to {} positions, the model's context, not {}",
+          "the capacity of a sequence must be 1 to {} positions, the model's context, not {}",
           gpt.config().context, capacity);
 }
 
@@ -19,7 +19,7 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   const auto free = std::find(caches_.begin(), caches_.end(), nullptr);
   const std::int64_t sequence = free - caches_.begin();
   require(count >= 1 && count <= capacity_, ErrorCode::invalid_argument,
-          "a sequence begins with 1 to {} tokens, not {}", capacity_, count);
+          "a sequence starts with 1 to {} tokens, not {}", capacity_, count);
   check(static_cast<std::int64_t>(logits.size()) == gpt_.config().vocabulary_size,
         "logits have the size of the vocabulary");
   for (std::int32_t token : tokens) check_token(token, sequence);
@@ -41,9 +41,9 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   return sequence;
 }
 
-// A spare one that is large enough, or a new one in the place of one that is not.
+// Reuses a spare cache that is large enough, or replaces a smaller one.
 std::unique_ptr<KeyValueCache> BatchSession::take_cache(std::int64_t positions) {
-  constexpr std::int64_t unit = 64;  // of sizes, so that spare ones often fit
+  constexpr std::int64_t unit = 64;  // granularity of sizes, so that spare caches often fit
   const std::int64_t rounded = std::min((positions + unit - 1) / unit * unit, capacity_);
   const auto fits = [&](const auto& spare) { return spare->capacity() >= rounded; };
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
@@ -88,9 +88,9 @@ View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) 
     KeyValueCache& cache = cache_of(step.sequence);
     check_token(step.token, step.sequence);
     require(cache.length() < cache.capacity(), ErrorCode::invalid_argument,
-            "sequence {} is full: it has read {} tokens", step.sequence, cache.length());
+            "sequence {} is full: it has {} tokens", step.sequence, cache.length());
     require(std::find(caches.begin(), caches.end(), &cache) == caches.end(),
-            ErrorCode::invalid_argument, "sequence {} is there twice in one step", step.sequence);
+            ErrorCode::invalid_argument, "sequence {} is repeated in one step", step.sequence);
     caches.push_back(&cache);
     lengths.push_back(cache.length());
   }
@@ -131,8 +131,7 @@ void BatchSession::check_token(std::int32_t token, std::int64_t sequence) const 
           gpt_.config().vocabulary_size);
 }
 
-// Activations are planned anew when the number of rows changes: sequences come and go seldom beside
-// the steps between.
+// Activations are reallocated if the number of rows changes, which is rare compared to steps.
 void BatchSession::make_room(std::int64_t rows) {
   if (rows == rows_) return;
   activations_ = std::make_unique<GptActivations>(gpt_.config(), rows, 1, Keep::one_block);

@@ -1,5 +1,5 @@
-// A model reading many sequences at once, each with a length of its own: every weight is read once
-// a step for all of them. A sequence continues exactly as it would alone.
+// Cached decoding of many sequences of different lengths at once: each step reads every weight once
+// for all of them. The results of a sequence do not depend on the others.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,40 @@ namespace heed {
 
 class BatchSession {
  public:
-  // A sequence and the token it goes on with.
+  // A sequence and its next token.
   struct Step {
     std::int64_t sequence;
     std::int32_t token;
   };
 
-  // Borrows the model. Each sequence has room for `capacity` positions, at most the model's
-  // context, keys and values held as `cache_type`.
+  // Borrows the model. Each sequence has a capacity of `capacity` positions, at most the model's
+  // context, with keys and values stored as `cache_type`.
   BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
-  // Begins a sequence with tokens, read in one pass, and returns its number, to be used until it is
-  // ended; logits (V) are those of what follows. It may grow to `positions`, for which memory is
-  // taken; 0: to the session's capacity. A probe sees the pass as it would see it alone. Throws
-  // Error{invalid_argument} as step() does.
+  // Starts a sequence with a prompt, processed in one pass, and returns its number, which is valid
+  // until end(); sets logits (V) to those of the next token. Allocates memory for `positions`
+  // positions; 0: the session's capacity. A probe observes the pass as that of a single sequence.
+  // Throws Error{invalid_argument} as step() does.
   std::int64_t begin(std::span<const std::int32_t> tokens, std::span<float> logits,
                      std::int64_t positions = 0, Probe* probe = nullptr);
   void end(std::int64_t sequence);
 
-  // One token for each of some sequences, every sequence at most once. Returns the logits
-  // (steps.size(), V) of what follows each; they stay valid until the next call. Throws
-  // Error{invalid_argument}, and leaves all as it was, for a sequence that there is not, or twice,
-  // for an id outside the vocabulary, and where a sequence is full.
+  // Appends one token to each of the given sequences. Returns the logits (steps.size(), V) of their
+  // next tokens, valid until the next call. Throws Error{invalid_argument}, without effect, for a
+  // sequence that does not exist or is repeated, an id outside the vocabulary, and a full sequence.
   //
-  // A probe sees the sequences as a batch, (steps.size(), 1, …). Their memories differ in length,
-  // so that scores and patterns have no common shape: Error{unsupported} for one that wants those,
-  // or what they are computed from; a Session shows them, sequence by sequence.
+  // A probe observes the sequences as a batch, (steps.size(), 1, …). Their memories differ in
+  // length, so scores and patterns have no common shape: throws Error{unsupported} for a probe that
+  // wants those or the operands of attention; use a Session for each sequence instead.
   View<const float> step(std::span<const Step> steps, Probe* probe = nullptr);
 
-  // Who changes what is read from now on, borrowed; null: nobody. Sequences are told apart by their
-  // place in a step; a sequence that begins is the only one of its pass.
+  // Sets the editor (borrowed, or null) of all following passes. It identifies sequences by their
+  // index in a step; a starting sequence is the only one of its pass.
   void set_editor(Editor* editor) { editor_ = editor; }
 
-  std::int64_t length(std::int64_t sequence) const;  // positions read
+  std::int64_t length(std::int64_t sequence) const;  // cached positions
   std::int64_t capacity() const { return capacity_; }
-  std::int64_t active() const;  // sequences begun and not ended
+  std::int64_t active() const;  // sequences started and not ended
 
  private:
   std::unique_ptr<KeyValueCache> take_cache(std::int64_t positions);

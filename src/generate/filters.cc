@@ -30,7 +30,7 @@ std::size_t keep_top_k(const Ranking& ranking, std::int64_t top_k) {
   return top_k == 0 ? ranking.size() : std::min(ranking.size(), static_cast<std::size_t>(top_k));
 }
 
-// The shortest prefix of the first `kept` that holds the fraction top_p of their probability.
+// The shortest prefix of the first `kept` with at least the share top_p of their probability.
 std::size_t keep_top_p(Ranking& ranking, std::size_t kept, double top_p) {
   if (top_p >= 1.0) return kept;
   const double largest = ranking[0].logit;
@@ -80,7 +80,7 @@ Ranking penalized_ranking(std::span<const float> logits, const SamplingOptions& 
     std::unordered_map<std::int32_t, std::int64_t> occurrences;
     for (const std::int32_t token : recent(history, options.repeat_last_n)) ++occurrences[token];
     for (const auto& [token, count] : occurrences) {
-      // A history may hold tokens that may not be drawn.
+      // A history may contain tokens that must not be sampled.
       if (token < 0 || static_cast<std::size_t>(token) >= tokens.size()) continue;
       double& logit = tokens[static_cast<std::size_t>(token)].logit;
       logit = penalized(logit, count, options);

@@ -1,5 +1,4 @@
-// The steps between logits and the draw, one by one, for the sampler and for whoever wants to see
-// what it does.
+// The steps from logits to the sampled distribution, shared by the sampler and its reports.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace heed {
 Ranking penalized_ranking(std::span<const float> logits, const SamplingOptions& options,
                           std::span<const std::int32_t> history);
 
-// Each filter keeps a prefix of the ranking, never an empty one: how long it is afterwards.
+// Each filter keeps a non-empty prefix of the ranking and returns its new length.
 struct KeptCounts {
   std::size_t top_k = 0;
   std::size_t top_p = 0;

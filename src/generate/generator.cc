@@ -37,7 +37,7 @@ class Generation {
     require(options.max_new_tokens >= 0, ErrorCode::invalid_argument,
             "the number of new tokens must be 0 or more, not {}", options.max_new_tokens);
     require(tokenizer != nullptr || options.stop_strings.empty(), ErrorCode::invalid_argument,
-            "stop strings need a tokenizer, and there is none");
+            "stop strings need a tokenizer; the model has none");
     session.set_editor(options.editor);
     const GptConfig& config = session.gpt().config();
     drawable_ = config.vocabulary_size;
@@ -78,7 +78,7 @@ class Generation {
 
   FinishReason continue_prompt(std::span<const float> logits) {
     for (std::int64_t drawn = 0; drawn < options_.max_new_tokens; ++drawn) {
-      // 1: make room and read the token drawn before
+      // 1: make room and append the last sampled token
       if (drawn > 0) {
         if (session_.room() == 0 && options_.overflow == ContextOverflow::refuse) {
           return FinishReason::context_full;
@@ -86,11 +86,11 @@ class Generation {
         logits = session_.room() == 0 ? shift() : session_.feed(last_token(), options_.probe);
       }
       if (stop_requested(options_.stop)) return FinishReason::interrupted;
-      // 2: draw the next
+      // 2: sample the next token
       const std::int32_t token = sampler_.sample(allowed(logits), history_);
       history_.push_back(token);
       result_.tokens.push_back(token);
-      // 3: tell of it
+      // 3: report it
       if (!options_.ignore_end_of_text && is_end_of_text(token)) {
         release(token, {}, logits);
         return FinishReason::stop_token;
@@ -104,7 +104,7 @@ class Generation {
 
   std::span<const std::int32_t> last_token() const { return std::span(history_).last(1); }
 
-  // Reads the last half of the window again, the token drawn last included.
+  // Reprocesses the last half of the window, including the last sampled token.
   std::span<const float> shift() {
     const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(session_.capacity() / 2, 1));
     ++result_.shifts;
@@ -112,7 +112,7 @@ class Generation {
     return session_.feed(std::span(history_).last(kept), options_.probe);
   }
 
-  // The logits of tokens that may be drawn.
+  // The logits of tokens that may be sampled.
   std::span<const float> allowed(std::span<const float> logits) {
     logits = logits.first(static_cast<std::size_t>(drawable_));
     if (!options_.ignore_end_of_text || end_of_text_.empty()) return logits;
@@ -143,9 +143,9 @@ class Generation {
   const GenerationCallback& callback_;
   Sampler sampler_;
   TextStream stream_;
-  std::int64_t drawable_ = 0;              // tokens from this id on are never drawn
+  std::int64_t drawable_ = 0;              // tokens from this id on are never sampled
   std::vector<std::int32_t> end_of_text_;  // of the model and of the tokenizer
-  std::vector<std::int32_t> history_;      // prompt and all drawn tokens
+  std::vector<std::int32_t> history_;      // prompt and all sampled tokens
   std::vector<float> allowed_;
   GenerationResult result_;
 };

@@ -5,7 +5,7 @@
 namespace heed {
 
 void Ranking::sort_beyond(std::size_t rank) {
-  // Doubling keeps the work linear in the vocabulary for each look, and there are few looks.
+  // Doubling the prefix keeps each extension linear in the vocabulary, and there are few.
   constexpr std::size_t fewest = 64;
   const std::size_t wanted = std::min(std::max({fewest, 2 * sorted_, rank + 1}), tokens_.size());
   const auto at = [&](std::size_t i) { return tokens_.begin() + static_cast<std::ptrdiff_t>(i); };

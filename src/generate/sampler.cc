@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// The stream of a seed that draws of tokens come from.
+// The random stream of token sampling.
 constexpr std::uint64_t sampling_stream = 0x73616D706C65U;  // "sample"
 
 void require_between(double value, double least, double most, const char* name) {
@@ -62,7 +62,7 @@ void SamplingOptions::validate() const {
   require(std::isfinite(repeat_penalty) && repeat_penalty > 0, ErrorCode::invalid_argument,
           "the repeat penalty must be positive (1 is off), not {}", repeat_penalty);
   require(repeat_last_n >= -1, ErrorCode::invalid_argument,
-          "penalties look at the last 0 or more tokens, or at all (-1), not at {}", repeat_last_n);
+          "repeat_last_n must be 0 or more, or -1 for all tokens, not {}", repeat_last_n);
   require_finite(presence_penalty, "the presence penalty");
   require_finite(frequency_penalty, "the frequency penalty");
 }
@@ -77,20 +77,20 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
   if (options_.is_greedy()) return ranking[0].token;
   const std::size_t kept = apply_filters(ranking, options_).min_p;
 
-  // 1: weights relative to the likeliest, and their sum
+  // 1: weights relative to the most likely token, and their sum
   const double largest = ranking[0].logit;
   const auto weight = [&](std::size_t rank) {
     return std::exp((ranking[rank].logit - largest) / options_.temperature);
   };
   double total = 0;
   for (std::size_t rank = 0; rank < kept; ++rank) total += weight(rank);
-  // 2: the token in whose share of the sum the draw falls
+  // 2: the token selected by the random number
   const double drawn = random_.uniform() * total;
   double sum = 0;
   std::int32_t token = ranking[0].token;
   for (std::size_t rank = 0; rank < kept && sum <= drawn; ++rank) {
     const double share = weight(rank);
-    if (share > 0) token = ranking[rank].token;  // never one that is forbidden
+    if (share > 0) token = ranking[rank].token;  // never a forbidden one
     sum += share;
   }
   return token;

@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t checked_capacity(const Gpt& gpt, std::int64_t capacity) {
   require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
-          "a session must have room for 1 to {} positions, the model's context, not {}",
+          "the capacity of a session must be 1 to {} positions, the model's context, not {}",
           gpt.config().context, capacity);
   return capacity;
 }
@@ -53,7 +53,7 @@ Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> toke
 
 void Session::truncate(std::int64_t length) {
   require(length >= 0 && length <= this->length(), ErrorCode::invalid_argument,
-          "a session that has read {} tokens cannot be cut to {}", this->length(), length);
+          "a session of {} tokens cannot be truncated to {}", this->length(), length);
   cache_.truncate(length);
   tokens_.resize(static_cast<std::size_t>(length));
 }

@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// How many bytes from the first on begin a character, complete or not; 0 when none does. Second
+// The number of bytes that form a character or the start of one; 0 if none do. Second
 // bytes as in the Unicode Standard, table 3-7.
 struct Beginning {
   std::size_t bytes = 0;
-  std::size_t wanted = 0;  // of the whole character
+  std::size_t wanted = 0;  // length of the character
 };
 
 Beginning read_beginning(std::string_view text) {
@@ -35,7 +35,7 @@ Beginning read_beginning(std::string_view text) {
   return {bytes, wanted};
 }
 
-// How long the end of `text` is that could be the beginning of `stop`.
+// The length of the longest suffix of `text` that is a prefix of `stop`.
 std::size_t possible_beginning(std::string_view text, std::string_view stop) {
   for (std::size_t size = std::min(text.size(), stop.size() - 1); size > 0; --size) {
     if (text.ends_with(stop.substr(0, size))) return size;
@@ -55,7 +55,7 @@ TextStream::TextStream(std::vector<std::string> stop_strings)
 std::string TextStream::push(std::string_view bytes) {
   if (stopped_) return {};
   pending_ += bytes;
-  // 1: the stop string that begins first
+  // 1: the first stop string
   std::size_t first = std::string::npos;
   for (const std::string& stop : stop_strings_) first = std::min(first, pending_.find(stop));
   if (first != std::string::npos) {
@@ -63,7 +63,7 @@ std::string TextStream::push(std::string_view bytes) {
     pending_.resize(first);
     return finish();
   }
-  // 2: what may become one
+  // 2: a possible start of one
   std::size_t held = 0;
   for (const std::string& stop : stop_strings_) {
     held = std::max(held, possible_beginning(pending_, stop));
@@ -73,12 +73,12 @@ std::string TextStream::push(std::string_view bytes) {
 
 std::string TextStream::finish() {
   std::string text = take(pending_.size());
-  if (!pending_.empty()) text += replacement;  // a character that was never completed
+  if (!pending_.empty()) text += replacement;  // an incomplete character
   pending_.clear();
   return text;
 }
 
-// The whole characters of pending_[0, end), which leave it.
+// Removes and returns the whole characters of pending_[0, end).
 std::string TextStream::take(std::size_t end) {
   std::string text;
   std::size_t i = 0;

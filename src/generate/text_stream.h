@@ -1,5 +1,5 @@
-// From the bytes of tokens to text that can be shown at once: whole characters only, and nothing
-// that may yet turn out to be a stop string.
+// Converts the bytes of tokens to text for streaming: whole characters only, holding back what may
+// be the start of a stop string.
 #pragma once
 
 #include <string>
@@ -8,27 +8,27 @@
 
 namespace heed {
 
-// What comes out is always valid UTF-8: bytes that are no part of a character become U+FFFD, one
-// for each maximal part of a character that was left incomplete.
+// The output is valid UTF-8: invalid bytes become U+FFFD, one for each maximal part of an
+// incomplete character.
 class TextStream {
  public:
   // Throws Error{invalid_argument} for an empty stop string.
   explicit TextStream(std::vector<std::string> stop_strings = {});
 
-  // Takes the bytes of the next token and returns the text that is certain by now.
+  // Appends the bytes of the next token and returns the text that is final now.
   std::string push(std::string_view bytes);
 
-  // Whether a stop string has been found; it and what follows are never returned.
+  // Whether a stop string has been found; it and the text after it are not returned.
   bool stopped() const { return stopped_; }
 
-  // Returns what was held back.
+  // Returns the held-back text at the end.
   std::string finish();
 
  private:
   std::string take(std::size_t end);
 
   std::vector<std::string> stop_strings_;
-  std::string pending_;  // taken, not yet returned
+  std::string pending_;  // received, not yet returned
   bool stopped_ = false;
 };
 

@@ -9,15 +9,15 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t row_multiple = 64;   // whole tiles of every kernel's products
-constexpr std::int64_t rows_at_once = 128;  // of logits, which never exist for a whole text
+constexpr std::int64_t row_multiple = 64;   // whole tiles of all matrix product kernels
+constexpr std::int64_t rows_at_once = 128;  // of logits, which are never stored for a whole text
 
-// The least multiple that holds more than few rows, which go another way.
+// The least multiple above the number of rows that use another kernel.
 std::int64_t round_up(std::int64_t rows) {
   return std::max<std::int64_t>((rows + row_multiple - 1) / row_multiple, 2) * row_multiple;
 }
 
-// Where the loss of `token` is known: its logarithm is that of all tokens' sum.
+// From the loss of `token`, which determines the log-sum-exp of all logits.
 TokenScore score_row(std::span<const float> logits, std::int32_t token, float loss,
                      std::int64_t count) {
   const double sum = static_cast<double>(logits[static_cast<std::size_t>(token)]) + loss;
@@ -28,7 +28,7 @@ TokenScore score_row(std::span<const float> logits, std::int32_t token, float lo
     const float right = logits[static_cast<std::size_t>(b)];
     return left > right || (left == right && a < b);
   };
-  std::size_t held = 0;  // best[0, held) is a heap with the least likely at its front
+  std::size_t held = 0;  // best[0, held) is a heap with the least likely token first
   for (std::int32_t id = 0; id < static_cast<std::int32_t>(logits.size()); ++id) {
     if (best.empty()) break;
     if (held < best.size()) {
@@ -81,7 +81,7 @@ ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std:
   ScoredText scored;
   scored.scores.resize(static_cast<std::size_t>(length - 1));
   for (std::int64_t next = 0; next < length; next += chunk_rows) {
-    // The last chunk is a whole one too, and begins among rows that are done.
+    // The last chunk has the same size and overlaps the previous one.
     const std::int64_t begin = std::min(next, states.extent(0) - chunk_rows);
     for (std::int64_t row = 0; row < chunk_rows; ++row) {
       const auto target = static_cast<std::size_t>(begin + row + 1);

@@ -1,4 +1,4 @@
-// How likely a model finds tokens that are there already.
+// Log probabilities of given tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,27 @@ struct LogProbability {
 
 struct TokenScore {
   LogProbability token;
-  std::vector<LogProbability> likeliest;  // in its place; of equal ones the lower id first
+  std::vector<LogProbability> likeliest;  // at its position; the lower id first among equals
 };
 
-// Of `token` where the model gave logits (V), and of the `count` likeliest.
+// Scores `token` from logits (V), with the `count` most likely tokens.
 TokenScore score_token(std::span<const float> logits, std::int32_t token, std::int64_t count);
 
 struct ScoredText {
   std::vector<TokenScore> scores;  // of tokens[1:]
-  std::vector<float> next_logits;  // (V), of what follows
+  std::vector<float> next_logits;  // (V), of the next token
 };
 
-// The batch (B, T) in which a text of `length` tokens, at most `context`, is scored. Rows at the
-// edge of a product, and attention of many queries, are summed in other orders, so that a logarithm
-// is the same to the bit only in passes of one shape: longer than the text, with the edge
-// elsewhere.
+// The batch (B, T) in which a text of `length` tokens, at most `context`, is scored. The order of
+// summation depends on the shape of a pass (edge rows of products, attention of many queries), so
+// texts are padded to fixed shapes: log probabilities are then bit-identical.
 struct ScoringShape {
   std::int64_t batch;
   std::int64_t positions;
 };
 ScoringShape scoring_shape(std::int64_t length, std::int64_t context);
 
-// The logarithms are those of the loss that Gpt::loss gives for a batch of that shape.
+// The log probabilities equal the losses of Gpt::loss() for a batch of that shape.
 ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count);
 
 }  // namespace heed

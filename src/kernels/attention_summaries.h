@@ -1,14 +1,13 @@
-// What can be said of attention without its (T, S) buffer: numbers of each row, and tiles reduced
-// to fewer cells. Both compute scores once more from query and key, tile by tile, and the pattern
-// as exp(scores - log_sum_exp). Conventions as in kernels.h; the specification is in
-// kernels/reference.
+// Summaries of attention without its (T, S) buffer: row statistics, and pooled tiles. Both
+// recompute scores from query and key, tile by tile, and the pattern as exp(scores - log_sum_exp).
+// Conventions as in kernels.h; the specification is in kernels/reference.
 #pragma once
 
 #include "kernels/operands.h"
 
 namespace heed::kernels {
 
-// Of every row of the pattern, before dropout; p is the row, s a position of the memory and o the
+// Statistics of every row p of the pattern, before dropout; s is a position of the memory and o the
 // query's own. Each is (B, H, T) and overwritten.
 template <class T>
 struct AttentionRowStatistics {
@@ -18,24 +17,24 @@ struct AttentionRowStatistics {
   View<T> self;       // p[o]
   View<T> previous;   // p[o − 1]
   View<T> duplicate;  // Σ p over s < o whose token is the query's
-  View<T> induction;  // Σ p over 1 <= s <= o behind a token that is the query's
-  View<T> largest;    // the largest p over 1 <= s < o − 1: what a head picks by its content
+  View<T> induction;  // Σ p over 1 <= s <= o after a token that is the query's
+  View<T> largest;    // the largest p over 1 <= s < o − 1
 };
 
 // tokens (B, S) of the memory, whose last T are the queries'; absent: duplicate and induction are
-// zero. Causal masks alone: what a query is to itself is otherwise unknown.
+// zero. Requires a causal mask, which defines each query's own position.
 void attention_row_statistics(const AttentionInput<float>& input, View<const float> log_sum_exp,
                               View<const std::int32_t> tokens,
                               const AttentionRowStatistics<float>& statistics);
 
-// A tile reduced: each cell stands for up to pool × pool elements, fewer at the end of the tile.
+// A pooled tile: each cell reduces pool × pool elements, fewer at the end of the tile.
 template <class T>
 struct PooledAttention {
-  View<T> sum;  // (⌈queries / pool⌉, ⌈keys / pool⌉), of what is not masked; 0 where all is
-  View<T> largest;  // likewise; of a pattern 0 where all is masked, of scores −∞
+  View<T> sum;  // (⌈queries / pool⌉, ⌈keys / pool⌉), of unmasked elements; 0 if there are none
+  View<T> largest;  // the same shape; if all are masked, 0 for a pattern and −∞ for scores
 };
 
-// Pools of 1, 2, 4, 8, 16, 32 or 64. Of the pattern, or of scores where log_sum_exp is absent.
+// `pool` is 1, 2, 4, 8, 16, 32 or 64. Pools the pattern, or scores if log_sum_exp is absent.
 void attention_pooled_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
                            const AttentionTile& tile, std::int64_t pool,
                            const PooledAttention<float>& out);

@@ -1,4 +1,4 @@
-// Which elements dropout keeps: a counter hash, the same to the bit in every implementation.
+// The dropout mask: a counter-based hash, bit-identical in every implementation.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ inline std::uint32_t dropout_threshold(float rate) {
   return static_cast<std::uint32_t>(std::ceil(static_cast<double>(rate) * 16777216.0));
 }
 
-// What element (row, column) is multiplied by: 0 or 1/(1 - rate).
+// The factor of element (row, column): 0 or 1/(1 - rate).
 template <class T>
 T dropout_factor(const Dropout& dropout, std::int64_t row, std::int64_t column) {
   const std::uint32_t bits =

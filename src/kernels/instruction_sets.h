@@ -1,4 +1,4 @@
-// Which vector instructions the kernels use: chosen from the machine at run time.
+// The vector instruction set of the kernels, selected at run time.
 #pragma once
 
 #include <string>
@@ -7,15 +7,16 @@
 
 namespace heed::kernels {
 
-// Names of the sets this machine and this build have, best first: "AMX_BF16", "AVX512_BF16" (both
-// with the best vector instructions), then Highway's "AVX3_DL", "AVX3", "AVX2", "SSE4", "SSSE3",
+// Names of the sets that this machine and build support, best first: "AMX_BF16", "AVX512_BF16"
+// (both with the best vector instructions), then Highway's "AVX3_DL", "AVX3", "AVX2", "SSE4",
+// "SSSE3",
 // ... without units for bf16 ("AVX3" is its name for AVX-512).
 std::vector<std::string> available_instruction_sets();
 
 // The set in use.
 std::string current_instruction_set();
 
-// Uses `name` from now on, for tests and measurements; an empty name goes back to the best. Throws
+// Selects a set by name, for tests and benchmarks; an empty name selects the best. Throws
 // Error{invalid_argument} with the available names.
 void use_instruction_set(std::string_view name);
 

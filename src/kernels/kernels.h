@@ -1,10 +1,10 @@
-// The whole contract between models and the machine: every operation a transformer needs, forward
-// and, under it, backward. Implemented for speed in kernels/cpu, and as an executable
-// specification, in any precision, in kernels/reference.
+// The kernels of a transformer: every operation that a model uses, each forward with its backward
+// below it. kernels/cpu has the fast implementations; kernels/reference has plain ones, in any
+// precision, as executable specification.
 //
 // Conventions. Gradients of parameters accumulate. Gradients of activations overwrite, save those
-// of the residual stream, which accumulate because several readers contribute to it; each function
-// says which. Views are contiguous unless a comment says otherwise, and shapes that do not fit
+// of the residual stream, which accumulate because several branches read it; each function
+// documents which. Views are contiguous unless a comment says otherwise, and shapes that do not fit
 // throw Error{invalid_argument}. Results depend on operands and thread count, never on timing.
 #pragma once
 
@@ -43,8 +43,8 @@ void activation_forward(View<const float> x, Activation activation, View<float> 
 void activation_backward(View<const float> x, Activation activation, View<const float> d_out,
                          View<float> d_x);
 
-// out (B, T, H, D) and, for backward and for whoever wants to look, the natural logarithm of each
-// row's softmax denominator, log_sum_exp (B, H, T). Streams over tiles of the memory with a running
+// out (B, T, H, D) and, for backward and for probes, the natural logarithm of each row's softmax
+// denominator, log_sum_exp (B, H, T). Streams over tiles of the memory with a running
 // maximum and sum (Milakov, Gimelshein 2018; Dao et al. 2022): no (T, S) buffer exists. Backward
 // recomputes each tile of the pattern as exp(scores - log_sum_exp).
 void attention_forward(const AttentionInput<float>& input, View<float> out,
@@ -53,8 +53,8 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
                         View<const float> log_sum_exp, View<const float> d_out,
                         const AttentionGradients<float>& gradients);
 
-// Any rectangle of one head's scores (scaled; −∞ where masked) or pattern, exactly as forward had
-// it (before dropout): out (query_end - query_begin, key_end - key_begin).
+// Any rectangle of one head's scores (scaled; −∞ where masked) or pattern, exactly as in forward
+// (before dropout): out (query_end - query_begin, key_end - key_begin).
 void attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,
                            View<float> out);
 void attention_pattern_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,

@@ -1,11 +1,11 @@
-// What the machine could do at best, measured now: plain loops that do nothing else.
+// Measured peak performance of the machine: loops that do nothing else.
 #pragma once
 
 #include <vector>
 
 namespace heed::kernels {
 
-// What a loop does, in all threads together.
+// The measured loops, each in all threads.
 enum class PeakLoop {
   multiply_add_f32,   // multiply-adds of f32 registers, with the instruction set in use
   dot_product_bf16,   // AVX-512 BF16: dot products of pairs in registers
@@ -13,18 +13,18 @@ enum class PeakLoop {
   read,               // reading memory, each thread its own part of half a GiB
 };
 
-// Whether the instructions in use (instruction_sets.h) have that loop.
+// Whether the instruction set in use (instruction_sets.h) has the loop.
 bool has_peak_loop(PeakLoop loop);
 
 struct PeakMeasurement {
   double work = 0;              // of one run: floating-point operations, or bytes read
   std::vector<double> seconds;  // of each run
 
-  double best_rate() const;  // work a second, of the fastest run
+  double best_rate() const;  // work per second, of the fastest run
 };
 
-// Throws Error{unsupported} where has_peak_loop says no. A run of operations takes a few
-// milliseconds, one of reading some tens.
+// Throws Error{unsupported} if has_peak_loop() is false. A run of an arithmetic loop takes a few
+// milliseconds, a run of reading some tens.
 PeakMeasurement measure_peak(PeakLoop loop, int runs);
 
 // Floating-point operations a second of the best of ten runs of multiply_add_f32.

@@ -1,5 +1,5 @@
-// The preconditions of kernels.h, written once for the fast path and the reference. Each throws
-// Error{invalid_argument} naming the view at fault.
+// The preconditions of kernels.h, shared by the fast path and the reference. Each throws
+// Error{invalid_argument} naming the invalid operand.
 #pragma once
 
 #include <string_view>
@@ -78,6 +78,21 @@ void layer_norm(const View<const T>& x, const NormParameters<T>& parameters,
   if (parameters.bias.present()) contiguous(parameters.bias, Shape{x.extent(1)}, "bias");
   contiguous(statistics.mean, Shape{x.extent(0)}, "mean");
   contiguous(statistics.reciprocal_deviation, Shape{x.extent(0)}, "reciprocal_deviation");
+}
+
+template <class T>
+void layer_norm_backward(const View<const T>& x, const NormParameters<T>& parameters,
+                         const NormStatistics<T>& statistics, const View<const T>& d_out,
+                         const View<T>& d_x, const NormGradients<T>& gradients) {
+  layer_norm(x, parameters, statistics);
+  contiguous(d_out, x.shape(), "d_out");
+  contiguous(d_x, x.shape(), "d_x");
+  if (gradients.gain.present()) {
+    contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
+  }
+  if (gradients.bias.present()) {
+    contiguous(gradients.bias, parameters.gain.shape(), "gradient of bias");
+  }
 }
 
 // x (N, I), weight (O, I), out (N, O), bias (O).

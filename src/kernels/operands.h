@@ -1,5 +1,5 @@
-// What the operations take, templated on the number type: `float` for the fast path, `double` for
-// the reference that gradients are checked with. Letters as in docs/notation.md.
+// Operands of the kernels, templated on the number type: `float` for the fast path, `double` for
+// the reference in gradient checks. Notation as in docs/notation.md.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ enum class Activation {
 };
 
 // Inverted dropout: element (row, column) of a matrix is kept, and scaled by 1/(1 - rate), or set
-// to zero; which of the two is a pure function of (key, row, column), so backward needs no mask.
+// to zero, by a pure function of (key, row, column), so backward stores no mask.
 struct Dropout {
-  float rate = 0.0F;  // in [0, 1); 0 keeps everything
+  float rate = 0.0F;  // in [0, 1); 0: no dropout
   std::uint64_t key = 0;
 };
 
@@ -28,7 +28,7 @@ struct EmbeddingInput {
   View<const T> token_table;        // (V, C)
   View<const T> position_table;     // (P, C); absent: no positions
   std::int64_t first_position = 0;  // position of tokens[:, 0]; first_position + T <= P
-  std::span<const std::int64_t> first_positions{};  // (B), where sequences differ in it
+  std::span<const std::int64_t> first_positions{};  // (B), if it differs between sequences
 
   std::int64_t position(std::int64_t b, std::int64_t t) const {
     return (first_positions.empty() ? first_position
@@ -51,7 +51,7 @@ struct NormParameters {
   T epsilon = T(1e-5);
 };
 
-// What forward saves for backward, one value a row.
+// Saved by forward for backward, one value per row.
 template <class T>
 struct NormStatistics {
   View<T> mean;                  // (N)
@@ -60,12 +60,12 @@ struct NormStatistics {
 
 template <class T>
 struct NormGradients {
-  View<T> gain;  // (C), accumulates; absent: neither is wanted
+  View<T> gain;  // (C), accumulates; absent: no gradients
   View<T> bias;  // (C), accumulates; absent: no bias
 };
 
-// What the operands of a matrix product are rounded to before they are multiplied. Sums, and
-// everything outside products, stay in f32.
+// The precision to which operands of a matrix product are rounded. Sums and all other operations
+// use f32.
 enum class Precision : std::uint8_t { f32, bf16 };
 
 class PackedWeight;
@@ -77,27 +77,27 @@ struct LinearParameters {
   View<const T> weight;  // (O, I)
   View<const T> bias;    // (O); absent: zero
   Precision precision = Precision::f32;
-  const PreparedWeight* prepared = nullptr;  // what forward reads in the place of `weight`
-  const PackedWeight* packed = nullptr;      // `weight` as products of f32 read it
+  const PreparedWeight* prepared = nullptr;  // used by forward instead of `weight`
+  const PackedWeight* packed = nullptr;      // `weight`, packed for f32 products
 };
 
 template <class T>
 struct LinearGradients {
-  View<T> weight;  // (O, I), accumulates; absent: neither is wanted
+  View<T> weight;  // (O, I), accumulates; absent: no gradients
   View<T> bias;    // (O), accumulates; absent: no bias
 };
 
 enum class Mask {
-  causal,  // query t stands at position S - T + t of the memory and sees positions up to its own
-  full,    // every query sees the whole memory
+  causal,  // query t has position S - T + t and attends to positions up to its own
+  full,    // every query attends to the whole memory
 };
 
 // Scaled dot-product attention (Vaswani et al. 2017, eq. 1), head by head:
 //   scores  = scale · query·keyᵀ, −∞ where masked      (T, S)
 //   pattern = softmax of each row of scores            (T, S)
 //   out     = dropout(pattern)·value                   (T, D)
-// Views may be strided (only the last dimension must be dense), so that heads are read where the
-// projections wrote them and memory may be a cache. Causal needs T <= S.
+// Views may be strided (only the last dimension must be dense), so that heads are read in place
+// from the output of projections or from a cache. Causal requires T <= S.
 template <class T>
 struct AttentionInput {
   View<const T> query;  // (B, T, H, D)
@@ -106,8 +106,8 @@ struct AttentionInput {
   Mask mask = Mask::causal;
   T scale = T(1);
   Dropout dropout{};  // row = (b·H + h)·T + t, column = s
-  // In bf16 the operands of every product (query, key, value, the pattern and, backward, gradients)
-  // are rounded, where there are more than three queries; softmax and sums stay in f32.
+  // With bf16 and more than three queries, the operands of every product (query, key, value,
+  // pattern and, in backward, gradients) are rounded; softmax and sums stay in f32.
   Precision precision = Precision::f32;
 };
 
@@ -136,7 +136,7 @@ struct AdamWStep {
   T beta2 = T(0.95);
   T epsilon = T(1e-8);
   T weight_decay = T(0);
-  T gradient_scale = T(1);  // multiplies the gradients first: clipping, averaging
+  T gradient_scale = T(1);  // scales the gradients first: clipping, averaging
   std::int64_t step = 1;    // counts from 1; corrects the bias of the moments
 };
 
@@ -148,7 +148,7 @@ struct AdamWState {
   std::span<T> second_moment;
 };
 
-// Rows whose target is this contribute neither loss nor gradient.
+// Rows with this target contribute neither loss nor gradient.
 inline constexpr std::int32_t ignored_target = -1;
 
 }  // namespace heed::kernels

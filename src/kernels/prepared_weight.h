@@ -1,16 +1,15 @@
-// Weights of linear layers laid out, and if wanted shortened, once, for models that are run and not
-// trained: decoding reads every weight for every token, so its speed is the bytes of the weights
-// over the bandwidth of memory.
+// Quantised weights of linear layers, packed once, for inference. Decoding reads every weight for
+// every token, so its time is the size of the weights divided by the memory bandwidth.
 //
-// All formats hold panels of `panel_outputs` outputs, one behind the other, so that a panel is read
-// from its first byte to its last. Inputs are filled up with zeros to a multiple of `input_unit`,
-// outputs to whole panels.
+// All formats consist of consecutive panels of `panel_outputs` outputs, which are read
+// sequentially. Inputs are padded with zeros to a multiple of `input_unit`, outputs to whole
+// panels.
 //   bf16   (inputs/2, 32, 2)
 //   int8   (inputs/4, 32, 4) unsigned bytes, weight = scale · (byte − 128)
 //   int4   (inputs/8, 32, 4) bytes of which the low halves hold inputs 0 to 3 of eight and the high
 //          halves 4 to 7, weight = scale · (half − 8)
 // Integers are symmetric in groups of 32 inputs of one output: scale = largest magnitude / 127 or
-// / 7, in bf16, behind the panel's integers as (inputs/32, 32).
+// / 7, in bf16, after the panel's integers as (inputs/32, 32).
 #pragma once
 
 #include <cstdint>
@@ -47,7 +46,7 @@ class PreparedWeight {
   std::int64_t bytes() const { return panels() * panel_bytes_; }
   const std::byte* panel(std::int64_t index) const { return data_.data() + index * panel_bytes_; }
 
-  // The weights (O, I) as they multiply, and one row (I) of them.
+  // The dequantised weights (O, I), and one row (I) of them.
   Tensor<float> restored() const;
   std::vector<float> restored_row(std::int64_t output) const;
 
@@ -60,16 +59,14 @@ class PreparedWeight {
   Tensor<std::byte> data_;
 };
 
-// out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). A few rows read the panels as they are;
-// many go through a matrix product. Integer formats round the rows of x, in groups of 32, to eight
-// bits when rows are few. Each row's result is the same whatever other rows are beside it, up to
-// `few_rows` of them.
+// out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). A few rows read the panels directly;
+// many use a matrix product. For few rows, integer formats quantise x to int8 in groups of 32. Up
+// to `few_rows` rows, the result of a row does not depend on the other rows.
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out);
 
-// The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves, borrowed,
-// or what prepared ones stand for. Whoever explains a pass, or goes back through it, reads this
-// one.
+// The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves (borrowed),
+// or dequantised prepared weights. Explanations and backward passes use this matrix.
 class MultipliedWeight {
  public:
   explicit MultipliedWeight(const LinearParameters<float>& linear);

@@ -1,8 +1,8 @@
-// Keys and values in a shorter format than they were computed in: a token of cached decoding reads
-// all of them, so that the speed of a long context is the bytes of the cache over the bandwidth of
-// memory.
+// Quantised caches of keys and values. Decoding a token reads the whole cache, so at long contexts
+// its time is the size of the cache divided by the memory bandwidth.
 //   bf16   D numbers of two bytes
-//   int8   D integers of −127 to 127 and, apart from them, one scale in f32 for a position of a
+//   int8   D integers of −127 to 127 and, stored separately, one f32 scale for each position of
+//   each
 //          head: number = scale · integer, scale = largest magnitude / 127
 #pragma once
 
@@ -19,9 +19,9 @@ std::string_view cache_type_name(CacheType type);  // "f32", "bf16", "int8"
 // Throws Error{invalid_argument} for another name.
 CacheType parse_cache_type(std::string_view name);
 
-// Bytes of one position of one head, without its scale.
+// Bytes of one position of one head, without the scale.
 std::int64_t cache_row_bytes(CacheType type, std::int64_t head_size);
-// With it.
+// The same with the scale.
 std::int64_t cache_row_bytes_with_scale(CacheType type, std::int64_t head_size);
 
 // Keys or values (B, S, H, D) as bf16 or int8. Rows are dense; the rest may be strided.
@@ -34,13 +34,13 @@ struct QuantisedRows {
 using ConstQuantisedRows = QuantisedRows<const std::byte, const float>;
 using MutableQuantisedRows = QuantisedRows<std::byte, float>;
 
-// Rounds rows (B, S, H, D) to nearest. Of int8, a row that is not finite becomes NaN as a whole,
-// and one whose magnitudes are below 1e-36 zero.
+// Rounds rows (B, S, H, D) to nearest. In int8, all of a row with a non-finite number becomes NaN,
+// and a row with magnitudes below 1e-36 becomes zero.
 void quantise_rows(View<const float> from, const MutableQuantisedRows& to);
-// The numbers that the rows stand for.
+// The dequantised rows (B, S, H, D).
 void dequantise_rows(const ConstQuantisedRows& from, View<float> to);
 
-// As AttentionInput, against a memory in a short format.
+// As AttentionInput, with quantised keys and values.
 struct QuantisedCacheAttention {
   View<const float> query;   // (B, T, H, D)
   ConstQuantisedRows key;    // (B, S, H, D)
@@ -49,8 +49,9 @@ struct QuantisedCacheAttention {
   float scale = 1.0F;
 };
 
-// What attention_forward gives for the restored memory, to rounding. A few queries read the memory
-// as it is; for many, each thread restores one head of one sequence at a time.
+// Equal to attention_forward() on dequantised keys and values, up to rounding. A few queries read
+// the quantised rows directly; for many, each thread dequantises one head of one sequence at a
+// time.
 void attention_forward(const QuantisedCacheAttention& input, View<float> out,
                        View<float> log_sum_exp);
 

@@ -9,7 +9,7 @@
 namespace heed::microworld {
 namespace {
 
-// Stories made before any is delivered: enough to keep all threads busy, a few MB of text.
+// Stories generated per batch: enough for all threads, a few MB of text.
 constexpr std::int64_t batch_size = 4096;
 
 void append(std::string& text, const Story& story, CorpusFormat format) {
@@ -27,7 +27,7 @@ void append(std::string& text, const Story& story, CorpusFormat format) {
 void write_corpus(const Microworld& microworld, const CorpusOptions& options,
                   const TextSink& sink) {
   require(options.begin >= 0 && options.begin <= options.end, ErrorCode::invalid_argument,
-          "no stories [{}, {}): the range must be ordered and not negative", options.begin,
+          "invalid range of stories [{}, {}): expected 0 <= begin <= end", options.begin,
           options.end);
   std::vector<std::string> texts;
   for (std::int64_t begin = options.begin; begin < options.end; begin += batch_size) {

@@ -1,4 +1,4 @@
-// Writes many stories, made in parallel and delivered in order.
+// Generates many stories in parallel and delivers them in order.
 #pragma once
 
 #include <cstdint>

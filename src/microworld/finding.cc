@@ -1,5 +1,5 @@
-// Things lost and found: the pattern of a mystery in miniature. Someone owns what lies there, and
-// two lines on it goes back to the owner.
+// Things lost and found: a short-range version of a mystery. A thing has an owner, and two lines
+// later it is returned to the owner.
 #include <array>
 #include <string_view>
 

@@ -26,8 +26,6 @@ constexpr std::array<double, story_kind_count> weights = {0.17, 0.10, 0.14, 0.07
 
 }  // namespace
 
-std::span<const double> kind_weights() { return weights; }
-
 void tell(Writer& writer) {
   const Kind& chosen = kinds[writer.choose({.count = weights.size(), .weights = weights})];
   writer.story().kind = chosen.kind;

@@ -1,4 +1,4 @@
-// One procedure per kind of story. Each tells a whole story through the writer.
+// One procedure per kind of story. Each writes a whole story.
 #pragma once
 
 #include "microworld/writer.h"
@@ -13,8 +13,7 @@ void tell_tale(Writer& writer);      // two names that several bearers share
 void tell_finding(Writer& writer);   // things that go back to their owners
 void tell_mystery(Writer& writer);   // one clue, far before the murderer's name
 
-// Chooses a kind and tells such a story. `kind_weights` are the kinds' probabilities.
-std::span<const double> kind_weights();
+// Chooses a kind and writes such a story.
 void tell(Writer& writer);
 
 }  // namespace heed::microworld

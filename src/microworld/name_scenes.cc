@@ -1,4 +1,4 @@
-// Names that several bearers share. No name of this table stands anywhere else in the microworld.
+// Names with several bearers. These names occur nowhere else in the microworld.
 #include <array>
 
 #include "microworld/scenes.h"

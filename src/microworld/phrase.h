@@ -1,5 +1,4 @@
-// The two ways in which content becomes text: templates with alternatives and slots, and noun
-// phrases with adjectives.
+// Text generation: templates with alternatives and slots, and noun phrases with adjectives.
 #pragma once
 
 #include <functional>
@@ -34,7 +33,7 @@ class Slots {
 // Alternatives nest and may be empty.
 void say(Writer& writer, std::string_view text, const Slots& slots);
 
-// The text that an expansion of `text` certainly starts with.
+// The common prefix of all expansions of `text`.
 std::string_view certain_beginning(std::string_view text);
 
 enum class Article { none, indefinite, definite };

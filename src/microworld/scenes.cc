@@ -7,7 +7,7 @@
 namespace heed::microworld {
 namespace {
 
-// Nothing in these sentences tells one reading from another.
+// These sentences do not distinguish the readings.
 constexpr std::string_view sense_frame =
     "(What {he} remembered best was the {word}|Nothing pleased {him} more than the {word}|"
     "Most of all {he} liked the {word}|Soon everybody talked about the {word}|"

@@ -1,5 +1,5 @@
-// Scenes that settle what a word means before it comes. A scene's context and setting fit one
-// reading only; the word then stands in a sentence that all readings share, and what follows it
+// Scenes that determine the meaning of a word before it occurs. The context and setting of a scene
+// fit one reading only; the word occurs in a sentence shared by all readings, and the text after it
 // again fits that reading only.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Scene {
   std::string_view context;  // of a sense: what somebody did; of a name: what a tale is about
   std::string_view setting;  // a sentence
   std::string_view tail;     // directly after the word, with its own space or comma
-  std::string_view after;    // what the sentence after says of the word
+  std::string_view after;    // the following sentence about the word
 };
 
 // Rows of the same word are neighbours.

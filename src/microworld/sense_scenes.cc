@@ -1,4 +1,4 @@
-// Words of several senses. No word of this table stands anywhere else in the microworld.
+// Words of several senses. These words occur nowhere else in the microworld.
 #include <array>
 
 #include "microworld/scenes.h"

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_fields.h"
 
 namespace heed {
 namespace {
@@ -31,40 +32,23 @@ class Fields {
     require(object_.is_object(), ErrorCode::corrupt_data, "{}: expected a JSON object", source_);
   }
 
-  bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
+  bool has(const char* key) const { return find(key) != nullptr; }
 
   std::int64_t integer(const char* key) const {
     require(has(key), ErrorCode::corrupt_data, "{}: '{}' is missing", source_, key);
-    const Json& value = object_[key];
-    require(value.is_number_integer() &&
-                (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX),
-            ErrorCode::corrupt_data, "{}: '{}' must be a whole number, not {}", source_, key,
-            value.dump());
-    return value.get<std::int64_t>();
+    return json_integer(*find(key), label(key));
   }
   std::int64_t integer_or(const char* key, std::int64_t otherwise) const {
     return has(key) ? integer(key) : otherwise;
   }
-
   float number_or(const char* key, float otherwise) const {
-    if (!has(key)) return otherwise;
-    require(object_[key].is_number(), ErrorCode::corrupt_data, "{}: '{}' must be a number, not {}",
-            source_, key, object_[key].dump());
-    return object_[key].get<float>();
+    return has(key) ? static_cast<float>(json_real(*find(key), label(key))) : otherwise;
   }
-
   bool boolean_or(const char* key, bool otherwise) const {
-    if (!has(key)) return otherwise;
-    require(object_[key].is_boolean(), ErrorCode::corrupt_data,
-            "{}: '{}' must be true or false, not {}", source_, key, object_[key].dump());
-    return object_[key].get<bool>();
+    return has(key) ? json_boolean(*find(key), label(key)) : otherwise;
   }
-
   std::string text_or(const char* key, const char* otherwise) const {
-    if (!has(key)) return otherwise;
-    require(object_[key].is_string(), ErrorCode::corrupt_data, "{}: '{}' must be a string, not {}",
-            source_, key, object_[key].dump());
-    return object_[key].get<std::string>();
+    return has(key) ? json_string(*find(key), label(key)) : otherwise;
   }
 
   void refuse(const char* key) const {
@@ -73,6 +57,9 @@ class Fields {
   }
 
  private:
+  const Json* find(const char* key) const { return find_json_member(object_, key); }
+  JsonLabel label(const char* key) const { return {fmt::format("{}: '{}'", source_, key)}; }
+
   const Json object_;
   std::string source_;
 };
@@ -88,9 +75,10 @@ void validate_document(const std::string& source, Validate&& validate) {
 }
 
 Activation activation_from_name(const std::string& name, const std::string& source) {
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
-  if (name == "gelu") return Activation::gelu_erf;
-  if (name == "relu") return Activation::relu;
+  for (const Activation known : {Activation::gelu_tanh, Activation::gelu_erf, Activation::relu}) {
+    if (name == activation_name(known)) return known;
+  }
+  if (name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
   fail(ErrorCode::unsupported,
        "{}: activation_function '{}' is not one of gelu_new, gelu_pytorch_tanh, gelu, relu", source,
        name);

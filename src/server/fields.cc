@@ -4,18 +4,12 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "microscope/traces/point_names.h"
+#include "base/json_fields.h"
+#include "base/nearest_names.h"
 
 namespace heed::server {
 
-std::string shown(const Json& value) {
-  if (value.is_object() || value.is_array()) return std::string("an ") + value.type_name();
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() <= 40) return text;
-  std::size_t end = 40;
-  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // whole characters only
-  return text.substr(0, end) + "…";
-}
+std::string shown(const Json& value) { return shown_json(value); }
 
 Fields::Fields(const Json& object, std::string what) : object_(object), what_(std::move(what)) {
   require(object_.is_object(), ErrorCode::invalid_argument, "{} must be a JSON object, not {}",

@@ -8,7 +8,7 @@ std::size_t ArenaLayout::add(std::string name, const Shape& shape) {
   require(index_.emplace(name, entries_.size()).second, ErrorCode::invalid_argument,
           "the arena already has a tensor named '{}'", name);
   constexpr std::int64_t cache_line = 16;
-  // Far beyond any memory, and far enough below 2^63 that bytes of several arenas can be added.
+  // Larger than any memory, and small enough that the bytes of several arenas fit in 63 bits.
   constexpr std::int64_t most_elements = std::int64_t{1} << 56;
   require(shape.size() <= most_elements && size_ <= most_elements - shape.size(),
           ErrorCode::invalid_argument, "'{}' of shape {} makes an arena of more than 2^56 elements",

@@ -1,5 +1,5 @@
 // Arena: one allocation divided into named tensors, in a fixed order. Parameters, gradients and
-// optimizer moments are arenas of one layout, so that whatever treats them alike is one loop.
+// optimizer moments are arenas of one layout, so that operations on all of them are single loops.
 #pragma once
 
 #include <string>

@@ -56,21 +56,6 @@ float f16_to_f32(std::uint16_t bits) {
   return std::bit_cast<float>(sign | (rebased << 23) | (fraction << 13));
 }
 
-std::uint16_t f32_to_f16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
-  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  if (magnitude > 0x7F800000U) return sign | 0x7E00U;   // NaN
-  if (magnitude >= 0x477FF000U) return sign | 0x7C00U;  // rounds to 65536 or more: infinity
-  if (magnitude < 0x38800000U) {                        // below 2^-14: subnormal
-    // Adding 0.5 aligns the value so that the rounding of the addition is the rounding we need.
-    const float aligned = std::bit_cast<float>(magnitude) + 0.5F;
-    return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(aligned) - 0x3F000000U);
-  }
-  const std::uint32_t odd = (magnitude >> 13) & 1U;
-  return sign | static_cast<std::uint16_t>((magnitude - 0x38000000U + 0xFFFU + odd) >> 13);
-}
-
 float bf16_to_f32(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }

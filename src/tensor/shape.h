@@ -36,7 +36,7 @@ class Shape {
 
 }  // namespace heed
 
-// So that a message takes a shape as it is, and turns it into text only when it is needed.
+// Lets messages take shapes directly, formatted only if needed.
 template <>
 struct fmt::formatter<heed::Shape> : fmt::formatter<std::string> {
   template <class Context>

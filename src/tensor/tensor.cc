@@ -12,20 +12,20 @@ namespace heed {
 namespace {
 
 constexpr std::size_t alignment = 64;
-// Blocks from half a huge page on take whole ones: matrix products touch a new page with every row,
-// and a miss of the translation buffer costs as much as tens of multiply-adds.
+// Blocks of at least half a huge page use whole huge pages: matrix products touch a new page with
+// every row, and a TLB miss costs as much as tens of multiply-adds.
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// From here on blocks come from the system, zeroed: to zero them again would touch every page
-// twice, and with one thread.
+// From this size on, blocks are mapped from the system, which zeroes them: zeroing again would
+// touch every page twice, on one thread.
 constexpr std::size_t least_mapped = std::size_t{32} << 20;
 
-// Null when there is no room. `bytes` are whole huge pages.
+// Null if the mapping fails. `bytes` is a multiple of the huge page size.
 std::byte* map_memory(std::size_t bytes) {
   void* const begin = ::mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) return nullptr;
-  // What lies before the first whole page, and behind the last, is given back.
+  // Unmaps the parts before the first and after the last whole page.
   auto* const from = static_cast<std::byte*>(begin);
   const std::size_t before =
       (huge_page - reinterpret_cast<std::uintptr_t>(from) % huge_page) % huge_page;

@@ -11,11 +11,11 @@
 
 namespace heed {
 
-// Storage of `bytes` bytes, aligned to 64, zeroed, released with the pointer. Large blocks are
-// placed on huge pages where the system has them; very large ones take memory as they are touched.
-// Throws Error{out_of_memory} with the size wanted.
+// Allocates `bytes` zeroed bytes, aligned to 64, owned by the pointer. Large blocks use huge pages
+// if available; very large ones are committed when touched. Throws Error{out_of_memory} with the
+// size.
 struct ReleaseMemory {
-  std::size_t mapped = 0;  // bytes that came from the system itself; 0: from the heap
+  std::size_t mapped = 0;  // bytes mapped from the system; 0: from the heap
 
   void operator()(std::byte* memory) const noexcept;
 };

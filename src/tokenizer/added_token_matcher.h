@@ -1,4 +1,4 @@
-// Finds added tokens in a text: leftmost first, and the longest of those that begin there.
+// Finds added tokens in a text: leftmost first, the longest if several start at one position.
 #pragma once
 
 #include <array>

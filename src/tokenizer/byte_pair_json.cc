@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json_fields.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/utf8.h"
 
@@ -12,7 +13,7 @@ namespace {
 constexpr std::string_view byte_level =
     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})";
 
-// Refuses what makes the model merge differently.
+// Rejects options that change the merging.
 void check_model(const Json& model, std::string_view source) {
   require_json_value(model, "dropout", {0}, source);
   require_json_value(model, "continuing_subword_prefix", {""}, source);
@@ -23,9 +24,9 @@ void check_model(const Json& model, std::string_view source) {
 
 // GPT-2's pre-tokenizer, alone or as the only one of a sequence.
 void check_pre_tokenizer(const Json& document, std::string_view source) {
-  const Json* step = json_optional(document, "pre_tokenizer");
+  const Json* step = find_json_member(document, "pre_tokenizer");
   if (step != nullptr && step->is_object() && step->value("type", Json()) == "Sequence") {
-    const Json* steps = json_optional(*step, "pretokenizers");
+    const Json* steps = find_json_member(*step, "pretokenizers");
     if (steps != nullptr && steps->is_array() && steps->size() == 1) step = &steps->front();
   }
   require(step != nullptr && step->is_object() && step->value("type", Json()) == "ByteLevel",
@@ -41,7 +42,7 @@ void check_pre_tokenizer(const Json& document, std::string_view source) {
 
 // A post-processor or decoder of type ByteLevel changes no id; any other may.
 void check_byte_level_or_null(const Json& document, const char* key, std::string_view source) {
-  const Json* step = json_optional(document, key);
+  const Json* step = find_json_member(document, key);
   if (step == nullptr) return;
   require(step->is_object() && step->value("type", Json()) == "ByteLevel", ErrorCode::unsupported,
           "{}: the {} is {}; only ByteLevel is supported", source, key, in_quotes(step->dump()));

@@ -16,11 +16,11 @@
 namespace heed {
 namespace {
 
-// Texts are shared out in pieces of about this many bytes: enough that a piece outweighs its
-// start, few enough that the last ones end together.
+// Texts are split into pieces of about this many bytes: large enough to amortise the start of a
+// piece, small enough to balance the threads.
 constexpr std::size_t piece_bytes = 128 * 1024;
 
-// A part of the text that words and added tokens do not cross, and the added tokens in it.
+// A part of the text at whose boundaries no word or added token is split, and its added tokens.
 struct Piece {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -50,11 +50,11 @@ std::vector<Piece> cut_into_pieces(std::string_view text,
   return pieces;
 }
 
-// Memory for the tokens of so many bytes; most texts need less.
+// Capacity for the tokens of `bytes` bytes; most texts need less.
 std::size_t likely_tokens(std::size_t bytes) { return bytes / 3 + 8; }
 
-// Tokens of pieces that are done in any order. They are put together as soon as all those before
-// them are, so that few lie about at a time and their memory is used again.
+// Collects the tokens of pieces that finish in any order. A piece is appended as soon as all pieces
+// before it are, so that few are pending and their memory is reused.
 class OrderedTokens {
  public:
   OrderedTokens(std::size_t pieces, std::size_t bytes) : waiting_(pieces) {

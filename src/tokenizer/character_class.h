@@ -1,4 +1,4 @@
-// The four classes of characters that GPT-2's pre-tokenizer tells apart.
+// The four character classes of GPT-2's pre-tokenizer.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ enum class CharacterClass : std::uint8_t {
   space,   // \s, the Unicode property White_Space
 };
 
-// The class of any code point up to U+10FFFF, by the Unicode version that utf8proc knows.
+// The class of any code point up to U+10FFFF, by the Unicode version of utf8proc.
 CharacterClass character_class(char32_t code_point);
 
 // Classes of the bytes below 0x80, which are characters themselves; for the others `not_ascii`.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json_fields.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/utf8.h"
 
@@ -18,7 +19,7 @@ constexpr const char* no_unknown_token = "<unk>";
 
 void require_step(const Json& document, const char* key, std::string_view expected,
                   std::string_view source) {
-  const Json* step = json_optional(document, key);
+  const Json* step = find_json_member(document, key);
   require(step != nullptr && *step == Json::parse(expected), ErrorCode::unsupported,
           "{}: the {} of this WordLevel model is {}; only characters are supported: {}", source,
           key, step == nullptr ? "missing" : in_quotes(step->dump()), expected);

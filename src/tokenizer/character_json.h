@@ -1,5 +1,5 @@
 // The character-level tokenizer in tokenizer.json: a WordLevel model over single characters, which
-// Hugging Face's `tokenizers` reads and runs alike, errors for unknown characters included.
+// Hugging Face's `tokenizers` reads with the same results, including errors for unknown characters.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_fields.h"
 #include "tokenizer/utf8.h"
 
 namespace heed {
@@ -15,39 +16,25 @@ namespace {
 std::string shown(const Json& value) { return in_quotes(value.dump()); }
 
 std::int64_t read_id(const Json& value, std::string_view token, std::string_view source) {
-  const bool beyond = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
-  if (!value.is_number_integer() || beyond) {
-    fail(ErrorCode::corrupt_data, "{}: the token {} has the id {}; expected a whole number", source,
-         in_quotes(token), shown(value));
-  }
-  return value.get<std::int64_t>();
+  return json_integer(value, {fmt::format("{}: the id of the token {}", source, in_quotes(token))});
 }
 
 }  // namespace
 
-const Json* json_optional(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 const Json& json_member(const Json& object, const char* key, std::string_view source) {
-  const Json* value = json_optional(object, key);
+  const Json* value = find_json_member(object, key);
   require(value != nullptr, ErrorCode::corrupt_data, "{}: '{}' is missing", source, key);
   return *value;
 }
 
 const std::string& json_string_member(const Json& object, const char* key,
                                       std::string_view source) {
-  const Json& value = json_member(object, key, source);
-  require(value.is_string(), ErrorCode::corrupt_data, "{}: '{}' is {}; expected a string", source,
-          key, shown(value));
-  return value.get_ref<const std::string&>();
+  return json_string(json_member(object, key, source), {fmt::format("{}: '{}'", source, key)});
 }
 
 void require_json_value(const Json& object, const char* key, const std::vector<Json>& allowed,
                         std::string_view source) {
-  const Json* value = json_optional(object, key);
+  const Json* value = find_json_member(object, key);
   if (value == nullptr) return;
   if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
     fail(ErrorCode::unsupported, "{}: '{}' is {}; only {} is supported", source, key, shown(*value),
@@ -57,7 +44,7 @@ void require_json_value(const Json& object, const char* key, const std::vector<J
 
 std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view source) {
   std::vector<AddedToken> added;
-  const Json* list = json_optional(document, "added_tokens");
+  const Json* list = find_json_member(document, "added_tokens");
   if (list == nullptr) return added;
   if (!list->is_array()) {
     fail(ErrorCode::corrupt_data, "{}: 'added_tokens' is {}; expected an array", source,
@@ -72,11 +59,9 @@ std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view
     const std::int64_t id = read_id(json_member(entry, "id", source), content, source);
     require(id >= 0 && id < INT32_MAX, ErrorCode::corrupt_data,
             "{} has the id {}; expected 0 to {}", where, id, INT32_MAX - 1);
-    const Json* special = json_optional(entry, "special");
-    require(special == nullptr || special->is_boolean(), ErrorCode::corrupt_data,
-            "{}: 'special' is no boolean", where);
-    added.push_back(
-        {static_cast<std::int32_t>(id), content, special != nullptr && special->get<bool>()});
+    const Json* special = find_json_member(entry, "special");
+    added.push_back({static_cast<std::int32_t>(id), content,
+                     special != nullptr && json_boolean(*special, {where + ": 'special'"})});
   }
   return added;
 }

@@ -1,4 +1,4 @@
-// Parts of tokenizer.json that every kind of tokenizer has, read and written.
+// Reading and writing the parts of tokenizer.json common to all kinds of tokenizers.
 #pragma once
 
 #include <string>
@@ -13,9 +13,6 @@ namespace heed {
 // The member `key` of an object. Throws Error{corrupt_data} when there is none.
 const Json& json_member(const Json& object, const char* key, std::string_view source);
 
-// The member `key`, or null where it is absent or null.
-const Json* json_optional(const Json& object, const char* key);
-
 // The string member `key`. Throws Error{corrupt_data} when it is absent or no string.
 const std::string& json_string_member(const Json& object, const char* key, std::string_view source);
 
@@ -23,7 +20,7 @@ const std::string& json_string_member(const Json& object, const char* key, std::
 void require_json_value(const Json& object, const char* key, const std::vector<Json>& allowed,
                         std::string_view source);
 
-// The added_tokens of a document. Throws Error{unsupported} for tokens that eat the white space
+// The added_tokens of a document. Throws Error{unsupported} for tokens that strip the white space
 // around them or match whole words only.
 std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view source);
 

@@ -1,8 +1,8 @@
 // Learns merges from counted words: the second half of training a byte-pair tokenizer.
 //
-// All words stand in one array of symbols, each linked to its neighbours in the word. For each pair
-// of neighbours it keeps the count and the places where the pair may stand, so that a merge costs
-// what its occurrences cost, however long the words are.
+// All words are stored in one array of symbols, each linked to its neighbours in the word. For each
+// pair of neighbours it keeps the count and the indices where the pair may occur, so that the cost
+// of a merge is proportional to its occurrences.
 #pragma once
 
 #include <array>

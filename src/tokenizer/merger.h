@@ -11,7 +11,7 @@
 
 namespace heed {
 
-// "left right become result"; its rank is its place in the list of merges.
+// "left right become result"; its rank is its index in the list of merges.
 struct MergeRule {
   std::int32_t left = 0;
   std::int32_t right = 0;

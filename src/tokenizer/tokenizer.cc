@@ -73,11 +73,6 @@ std::string Tokenizer::token_text(std::int32_t id) const {
   return printable(vocabulary_.bytes(id));
 }
 
-bool Tokenizer::is_special(std::int32_t id) const {
-  const AddedToken* token = vocabulary_.find_added(id);
-  return token != nullptr && token->special;
-}
-
 void Tokenizer::save(const std::filesystem::path& directory) const {
   OutputDirectory made(directory);
   write_text_file(directory / tokenizer_file_name, to_json());

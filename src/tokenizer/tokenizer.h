@@ -60,7 +60,6 @@ class Tokenizer {
 
   std::int32_t vocabulary_size() const { return vocabulary_.size(); }
   const std::vector<AddedToken>& added_tokens() const { return vocabulary_.added(); }
-  bool is_special(std::int32_t id) const;
   std::optional<std::int32_t> end_of_text() const { return end_of_text_; }
 
   // The text of a tokenizer.json, in the format of Hugging Face's `tokenizers`.
@@ -87,7 +86,7 @@ class Tokenizer {
 };
 
 // Loads a tokenizer.json, or the directory that holds tokenizer.json or vocab.json and merges.txt
-// (looked for in this order). Throws Error{not_found}, Error{corrupt_data} or, when the file asks
+// (in this order). Throws Error{not_found}, Error{corrupt_data} or, when the file asks
 // for something that would tokenize differently here, Error{unsupported}.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 

@@ -11,11 +11,11 @@ namespace heed {
 // The end of a document, in GPT-2 and its descendants.
 inline constexpr std::string_view end_of_text_name = "<|endoftext|>";
 
-// A token that is found in the text as a whole string, before anything else looks at the text.
+// A token that is matched in the text as a whole string, before pre-tokenization.
 struct AddedToken {
   std::int32_t id = 0;
   std::string content;
-  bool special = true;  // a control token, which EncodeOptions can have read as plain text
+  bool special = true;  // a control token, which EncodeOptions can treat as plain text
 };
 
 class Vocabulary {

@@ -1,5 +1,5 @@
-// Remembers the tokens of words seen before. Bounded: 2 MiB, two-way set-associative, one cache
-// line a word; longer words and words of many tokens are not kept.
+// A cache of the tokens of words: 2 MiB, two-way set-associative, one cache line per word; long
+// words and words of many tokens are not cached.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class WordCache {
 
   WordCache() : entries_(entry_count) {}
 
-  // The tokens of the word; empty when they are not known. Valid until the next insert().
+  // The tokens of the word; empty if not cached. Valid until the next insert().
   std::span<const std::int32_t> find(const WordKey& key) const {
     const std::size_t slot = key.hash() & (entry_count - 1);
     const Entry& first = entries_[slot];
@@ -71,7 +71,7 @@ class WordCache {
     return {};
   }
 
-  // `tokens` are not empty. The word takes the place of the older one of its two.
+  // `tokens` is not empty. Replaces the older entry of the set.
   void insert(const WordKey& key, std::span<const std::int32_t> tokens) {
     if (tokens.size() > most_tokens) return;
     const std::size_t slot = key.hash() & (entry_count - 1);
@@ -101,8 +101,7 @@ class WordCache {
   std::vector<Entry> entries_;
 };
 
-// Hands each caller a cache of its own and takes it back warm: at most one for each thread that
-// ever encoded at the same time.
+// A pool of caches, one for each concurrent caller, which are returned warm.
 class WordCachePool {
  public:
   class Lease {

@@ -1,4 +1,4 @@
-// How often each word of a corpus occurs: the first half of training a byte-pair tokenizer.
+// Word counts of a corpus: the first step of training a byte-pair tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct WordCount {
 };
 
 // The words of all texts in lexicographic order, added tokens cut out; counted by all threads, with
-// a result that does not depend on their number. Throws Error{interrupted} when asked to stop.
+// a result that does not depend on their number. Throws Error{interrupted} on request.
 std::vector<WordCount> count_words(std::span<const std::string_view> texts,
                                    const AddedTokenMatcher& added, const ProgressCallback& progress,
                                    StopFlag stop);

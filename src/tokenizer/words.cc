@@ -50,7 +50,7 @@ bool is_word_boundary(std::string_view text, std::size_t position) {
   const std::uint8_t before = ascii_class[static_cast<unsigned char>(text[position - 1])];
   if (before != not_ascii) return before != space;
   // White space beyond ASCII takes two or three bytes. UTF-8 shows where a character begins, so
-  // such bytes are that character in whatever context they stand.
+  // such bytes are that character in any context.
   for (std::size_t length = 2; length <= 3 && length <= position; ++length) {
     const Utf8Character character = read_utf8(text, position - length);
     if (character.valid && character.length == length &&

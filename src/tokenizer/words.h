@@ -24,8 +24,8 @@ CharacterClass class_at_beyond_ascii(std::string_view text, std::size_t position
 // the run without its last character (which may be the space before the next word), at least one.
 std::size_t space_word_end(std::string_view text, std::size_t position);
 
-// True where a text may be cut without changing its words: a white-space character that follows
-// another kind always begins a word, and nothing before it looks past it.
+// Whether a text may be split here without changing its words: a white-space character after
+// another kind always starts a word, and no earlier word depends on it.
 bool is_word_boundary(std::string_view text, std::size_t position);
 
 inline CharacterClass class_at(std::string_view text, std::size_t position) {

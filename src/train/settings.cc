@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/nearest_names.h"
 
 namespace heed {
 namespace {
@@ -99,6 +100,12 @@ Setting choice(const char* name, Access access, std::vector<std::pair<const char
           }};
 }
 
+std::vector<std::pair<const char*, Activation>> named(std::initializer_list<Activation> kinds) {
+  std::vector<std::pair<const char*, Activation>> names;
+  for (const Activation kind : kinds) names.emplace_back(activation_name(kind), kind);
+  return names;
+}
+
 #define HEED_MEMBER(member) \
   [](TrainSettings & settings) -> auto& { return settings.member; }
 
@@ -112,9 +119,7 @@ const std::vector<Setting>& all_settings() {
       integer("head_size", HEED_MEMBER(model.head_size)),
       integer("feed_forward", HEED_MEMBER(model.feed_forward)),
       choice("activation", HEED_MEMBER(model.activation),
-             std::vector<std::pair<const char*, Activation>>{{"gelu_new", Activation::gelu_tanh},
-                                                             {"gelu", Activation::gelu_erf},
-                                                             {"relu", Activation::relu}}),
+             named({Activation::gelu_tanh, Activation::gelu_erf, Activation::relu})),
       number("norm_epsilon", HEED_MEMBER(model.norm_epsilon)),
       number("initial_deviation", HEED_MEMBER(model.initial_deviation)),
       boolean("bias", HEED_MEMBER(model.has_bias)),
@@ -166,20 +171,6 @@ const std::vector<Setting>& all_settings() {
 
 #undef HEED_MEMBER
 
-// Levenshtein's distance, for "did you mean".
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row[b.size()];
-}
-
 const Setting* find_setting(std::string_view name) {
   const auto& settings = all_settings();
   const auto found = std::ranges::find(settings, name, &Setting::name);
@@ -188,11 +179,10 @@ const Setting* find_setting(std::string_view name) {
 
 const Setting& get_setting(std::string_view name, const std::string& source) {
   if (const Setting* setting = find_setting(name)) return *setting;
-  const auto nearest = std::ranges::min_element(all_settings(), {}, [&](const Setting& setting) {
-    return edit_distance(name, setting.name);
-  });
+  std::vector<std::string> names;
+  for (const Setting& setting : all_settings()) names.emplace_back(setting.name);
   fail(ErrorCode::invalid_argument, "{}there is no setting '{}'; the nearest is '{}'", source, name,
-       nearest->name);
+       nearest_names(name, names, 1).front());
 }
 
 // "dropout" stands for all three rates.
@@ -274,12 +264,6 @@ void TrainSettings::validate() const {
   require_at_least(keep_every, 0, "keep_every");
   require_at_least(sample_every, 0, "sample_every");
   require_at_least(sample_tokens, 1, "sample_tokens");
-}
-
-std::vector<std::string> setting_names() {
-  std::vector<std::string> names;
-  for (const Setting& setting : all_settings()) names.emplace_back(setting.name);
-  return names;
 }
 
 void set_setting(TrainSettings& settings, std::string_view name, std::string_view value) {

@@ -78,9 +78,6 @@ struct TrainSettings {
   void validate() const;
 };
 
-// The settings' names, in the order of the struct.
-std::vector<std::string> setting_names();
-
 // Sets one by name. Throws Error{invalid_argument} for an unknown name (the nearest is offered) or
 // a value that it cannot take.
 void set_setting(TrainSettings& settings, std::string_view name, std::string_view value);

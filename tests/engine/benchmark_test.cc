@@ -112,17 +112,8 @@ TEST(Benchmark, HoldsProductsAgainstTheUnitInUse) {
   EXPECT_EQ(limit == PeakLoop::dot_product_bf16, unit == "AVX512_BF16");
 }
 
-class BenchmarkTest : public ::testing::Test {
+class BenchmarkTest : public testing::SmallModelTest {
  protected:
-  static void SetUpTestSuite() {
-    directory_ = new testing::ScratchDirectory;
-    testing::write_small_model(directory_->path());
-  }
-  static void TearDownTestSuite() {
-    delete directory_;
-    directory_ = nullptr;
-  }
-
   // Two repeats of random weights of the small model's shape: context 128.
   static BenchmarkOptions options(BenchmarkSuite suite) {
     return {.suite = suite, .config = directory_->path().string(), .repeats = 2};
@@ -134,8 +125,6 @@ class BenchmarkTest : public ::testing::Test {
     EXPECT_GT(row.peak_resident_bytes, 0) << row.name;
     EXPECT_EQ(report.of_peak(row).has_value(), row.limit.has_value()) << row.name;
   }
-
-  static inline testing::ScratchDirectory* directory_ = nullptr;
 };
 
 TEST_F(BenchmarkTest, MeasuresTraining) {

@@ -160,9 +160,9 @@ TEST_F(EditedModels, RefuseWhatCannotBe) {
   TracedArray values =
       model->trace(others, TraceRequest{.points = {"z1"}, .heads = {1}}).arrays.at(0);
   EXPECT_THAT(refusal({"z1", TakeFrom{values}}), HasSubstr("expected (1, T, 3, 8)"));
-  EXPECT_THAT(refusal({"z0", TakeFrom{values}}), HasSubstr("cannot take the place"));
+  EXPECT_THAT(refusal({"z0", TakeFrom{values}}), HasSubstr("cannot replace"));
   values.values.pop_back();
-  EXPECT_THAT(refusal({"z1", TakeFrom{values}}), HasSubstr("do not fill"));
+  EXPECT_THAT(refusal({"z1", TakeFrom{values}}), HasSubstr("expected the number of its shape"));
 }
 
 }  // namespace

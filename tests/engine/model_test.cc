@@ -12,21 +12,10 @@
 namespace heed {
 namespace {
 
-class ModelTest : public ::testing::Test {
+class ModelTest : public testing::SmallModelTest {
  protected:
-  static void SetUpTestSuite() {
-    directory_ = new testing::ScratchDirectory;
-    testing::write_small_model(directory_->path());
-  }
-  static void TearDownTestSuite() {
-    delete directory_;
-    directory_ = nullptr;
-  }
-
   Model model = Model::load(directory_->path());
   std::vector<std::int32_t> tokens = model.encode("A fluffy mole.");
-
-  static inline testing::ScratchDirectory* directory_ = nullptr;
 };
 
 TEST_F(ModelTest, EncodesAndDecodes) {

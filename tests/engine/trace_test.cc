@@ -10,6 +10,7 @@
 #include "heed/heed.h"
 #include "microscope/traces/activation_trace.h"
 #include "support/small_model.h"
+#include "support/trace_step.h"
 
 namespace heed {
 namespace {
@@ -165,7 +166,8 @@ TEST(Trace, GradientsOfTheLossAreThoseOfAStep) {
   const Trace prompt = trace_prompt(gpt, tokens, request);
   std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
   next.push_back(kernels::ignored_target);
-  const Trace step = trace_step(gpt, {tokens.data(), {1, 7}}, {next.data(), {1, 7}}, request);
+  const Trace step =
+      testing::trace_step(gpt, {tokens.data(), {1, 7}}, {next.data(), {1, 7}}, request);
   ASSERT_EQ(prompt.arrays.size(), 2U + 6U + 2U * 23U);
   ASSERT_EQ(prompt.arrays.size(), step.arrays.size());
   for (std::size_t i = 0; i < step.arrays.size(); ++i) {

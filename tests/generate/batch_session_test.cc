@@ -96,7 +96,7 @@ TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithPreparedWeights) {
   }
 }
 
-TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithShortCaches) {
+TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithQuantisedCaches) {
   const Gpt gpt = random_gpt(small_config());
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
     expect_same_as_alone(gpt, 9, type);

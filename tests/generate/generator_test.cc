@@ -28,8 +28,8 @@ BytePairTokenizer byte_tokenizer() {
   return BytePairTokenizer(std::move(definition), "test");
 }
 
-// After token t[i] it says t[i + 1] with certainty: position embeddings are zero, a token's
-// embedding is one-hot, and the head maps it to its successor.
+// Predicts t[i + 1] after token t[i] with certainty: position embeddings are zero, token embeddings
+// are one-hot, and the unembedding maps each token to its successor.
 Gpt reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t context) {
   const auto size = static_cast<std::int64_t>(successor.size());
   GptConfig config = make_gpt_config(1, 1, size, context, size);
@@ -179,7 +179,7 @@ TEST(Generate, EndsWithTheModelsOwnEndOfText) {
             (std::vector<std::int32_t>{tokens[0]}));
 }
 
-TEST(Generate, DrawsOnlyTokensThatTheTokenizerHas) {
+TEST(Generate, SamplesOnlyTokensOfTheTokenizer) {
   const auto tokenizer = byte_tokenizer();
   const Gpt gpt = reciting_gpt(std::vector<std::int32_t>(300, 299), 16);
   for (const std::int32_t token : generate(gpt, &tokenizer, ids("a"), greedy(10)).tokens) {
@@ -223,7 +223,7 @@ TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
   EXPECT_EQ(result.shifts, shifts);
 }
 
-TEST(Generate, ShiftsAWindowOverAShortCache) {
+TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
   const Gpt gpt = random_gpt(small_config());
   const auto prompt = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(30);
@@ -267,7 +267,7 @@ TEST(Generate, StopsOnRequest) {
   EXPECT_EQ(result.tokens.size(), 1U);
 }
 
-TEST(Generate, RefusesWhatMakesNoSense) {
+TEST(Generate, RefusesInvalidOptions) {
   const Gpt gpt = random_gpt(small_config());
   const std::vector<std::int32_t> prompt{1};
   const auto refuse = [&](std::span<const std::int32_t> tokens, const GenerateOptions& options,

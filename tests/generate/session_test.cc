@@ -86,19 +86,19 @@ TEST(Session, GoesOnFromWhereItWasCut) {
   EXPECT_LE(relative_error(session.feed(other), row(full_logits(gpt, other), 9)), tolerance);
 }
 
-// What a short cache may change: a key or value is off by half a step at most, 2⁻⁹ of itself in
-// bf16 and 1/254 of its row's largest in int8, and what a layer adds is off by about as much; three
-// layers of this model, far from linear, triple it and more.
+// Error bounds of quantised caches: a key or value has an error of at most half a step, 2⁻⁹ of
+// itself in bf16 and 1/254 of the largest of its row in int8, and the output of a layer about as
+// much; three layers of this model, far from linear, more than triple it.
 constexpr struct {
   CacheType type;
   double tolerance;
-} short_caches[] = {{CacheType::bf16, 0x1p-6}, {CacheType::int8, 1.0 / 32}};
+} quantised_caches[] = {{CacheType::bf16, 0x1p-6}, {CacheType::int8, 1.0 / 32}};
 
-TEST(Session, ShortCachesChangeLittleHoweverTheTokensAreRead) {
+TEST(Session, QuantisedCachesChangeLittle) {
   const Gpt gpt = random_gpt(small_config());
   const auto tokens = random_tokens(24, 61, 1);
   const Tensor<float> expected = full_logits(gpt, tokens);
-  for (const auto& [type, tolerance_of_type] : short_caches) {
+  for (const auto& [type, tolerance_of_type] : quantised_caches) {
     SCOPED_TRACE(kernels::cache_type_name(type));
     for (const std::size_t piece : {1U, 2U, 7U, 24U}) {
       Session session(gpt, 24, type);
@@ -109,12 +109,12 @@ TEST(Session, ShortCachesChangeLittleHoweverTheTokensAreRead) {
       }
       const double error = relative_error(logits, row(expected, 23));
       EXPECT_LE(error, tolerance_of_type) << "pieces of " << piece;
-      EXPECT_GT(error, 1e-5) << "the cache is not short";
+      EXPECT_GT(error, 1e-5) << "the cache is not quantised";
     }
   }
 }
 
-TEST(Session, ShortCachesGoOnFromWhereTheyWereCut) {
+TEST(Session, QuantisedCachesContinueAfterTruncation) {
   const Gpt gpt = random_gpt(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(9, 61, 5);
@@ -146,7 +146,7 @@ TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
   refuse({-1}, "token id -1 at position 20");
   refuse({1, 2, 3, 4, 5}, "5 tokens after 20 already read are more than the context of 24");
   expect_error(
-      ErrorCode::invalid_argument, [&] { session.truncate(21); }, "cannot be cut to 21");
+      ErrorCode::invalid_argument, [&] { session.truncate(21); }, "cannot be truncated to 21");
   expect_error(
       ErrorCode::invalid_argument, [&] { Session(gpt, 25); }, "1 to 24");
   expect_error(
@@ -184,7 +184,7 @@ class PatternProbe : public Probe {
   double rows_off = 0;
 };
 
-TEST(Session, ShowsThePatternOverAShortCache) {
+TEST(Session, ShowsThePatternOverAQuantisedCache) {
   const Gpt gpt = random_gpt(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {

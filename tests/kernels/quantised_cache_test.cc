@@ -186,7 +186,7 @@ TEST(QuantisedCache, WrongOperandsAreNamed) {
   refuse({query.single, keys.view(), unscaled}, "value");
   ConstQuantisedRows whole = keys.view();
   whole.type = CacheType::f32;
-  refuse({query.single, whole, keys.view()}, "not a short memory");
+  refuse({query.single, whole, keys.view()}, "is not quantised");
 }
 
 }  // namespace

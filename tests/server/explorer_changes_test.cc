@@ -146,12 +146,12 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
     std::string says;
     std::string body{};
   } refusals[] = {
-      {"GET", "/api/traces/t999", 404, "evicted, or never made"},
+      {"GET", "/api/traces/t999", 404, "evicted, or never created"},
       {"DELETE", "/api/traces/t999", 404, "evicted"},
       {"GET", at + "/attention/99/0", 400, "layers 0 to 3"},
       {"GET", at + "/attention/0/6", 400, "heads 0 to 5"},
       {"GET", at + "/attention/0/0?pool=3", 400, "power of two"},
-      {"GET", at + "/attention/0/0?query_begin=50&query_end=60", 400, "hold nothing"},
+      {"GET", at + "/attention/0/0?query_begin=50&query_end=60", 400, "are empty"},
       {"GET", at + "/attention/0/0?pooling=median", 400, "median"},
       {"GET", at + "/attention/0/0/tiles/9/0/0", 400, "level 9"},
       {"GET", at + "/attention/0/0/tiles/0/1/0", 400, "tile (1, 0)"},

@@ -1,6 +1,8 @@
 // Small models with random weights, in memory and on disk.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -54,5 +56,20 @@ inline void write_small_model(const std::filesystem::path& directory) {
   save_gpt(small_gpt(tokenizer->vocabulary_size(), 128), directory);
   tokenizer->save(directory);
 }
+
+// Tests that share one directory with a small model.
+class SmallModelTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new ScratchDirectory;
+    write_small_model(directory_->path());
+  }
+  static void TearDownTestSuite() {
+    delete directory_;
+    directory_ = nullptr;
+  }
+
+  static inline ScratchDirectory* directory_ = nullptr;
+};
 
 }  // namespace heed::testing

@@ -1,5 +1,5 @@
-// Attention: how heads, blocks and parts are shared among threads. Which thread takes a piece never
-// changes its result, so any order is deterministic.
+// Work distribution of attention over threads. The result of a work item does not depend on the
+// thread that computes it, so any schedule is deterministic.
 #include <algorithm>
 
 #include "base/threads.h"
@@ -14,15 +14,15 @@
 namespace heed::kernels {
 namespace {
 
-// Queries below which a span spends more on packing the memory than an idle thread costs.
+// Spans of fewer queries cost more in packing the memory than an idle thread does.
 constexpr std::int64_t least_span = 128;
 
-// Below this, taking f32 apart into three parts costs more than tiles save (measured with heads of
-// 16 to 256, and 64 to 2048 queries).
+// Below this, splitting f32 into three parts costs more than tiles save (measured with head sizes
+// of 16 to 256, and 64 to 2048 queries).
 constexpr std::int64_t least_f32_queries = 512;
 constexpr std::int64_t least_f32_head_size = 32;
 
-// Tiles, where there are any and they are worth it.
+// Tiles, if the machine has them and they are faster.
 const TileAttention* tiles_for(const AttentionInput<float>& input) {
   const Precision precision = precision_of(input);
   const bool worthwhile =
@@ -31,11 +31,11 @@ const TileAttention* tiles_for(const AttentionInput<float>& input) {
   return worthwhile ? tile_attention(precision) : nullptr;
 }
 
-// Floats of a head's memory that are copied together at most, in each thread: 16 MiB. Longer ones
-// are read where they lie, so that working memory does not grow with the context.
+// The most floats of a head's memory that a thread copies to a dense buffer: 16 MiB. A longer
+// memory is read in place, so that working memory does not grow with the context.
 constexpr std::int64_t most_packed_memory = std::int64_t{1} << 22;
 
-// Floats of the shares of the query gradient that are added up at the end: 32 MiB.
+// Floats of the partial query gradients that are summed at the end: 32 MiB.
 constexpr std::int64_t most_shared = std::int64_t{1} << 23;
 
 // Whether `heads` pieces of equal work keep all threads busy to the end, or nearly.
@@ -49,7 +49,7 @@ void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& i
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2), planes = batch * heads;
   if (planes == 0) return;
-  // long spans pack the memory seldom, several for each thread share the work evenly
+  // long spans reduce packing; several per thread balance the work
   const std::int64_t wanted = divide_up(4 * thread_count(), planes);
   const std::int64_t shortest = round_up(divide_up(queries, wanted), query_group);
   const std::int64_t span =
@@ -127,8 +127,8 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
   if (planes == 0) return;
   if (queries == 0) return clear(gradients.key), clear(gradients.value);
   const TileAttention* const in_tiles = tiles_for(input);
-  // With too few heads to occupy the threads evenly, each head's memory is dealt out tile by tile
-  // to several items, whose shares of the query gradient are added up in order.
+  // With too few heads to balance the threads, each head's memory is distributed tile by tile
+  // to several items, whose partial query gradients are summed in a fixed order.
   const std::int64_t threads = thread_count();
   const std::int64_t pieces =
       divide_up(memory, in_tiles != nullptr ? in_tiles->memory_piece(size) : key_block);
@@ -176,7 +176,7 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
 
 namespace {
 
-// Cuts a rectangle into tiles that attend_tile takes.
+// Splits a rectangle into tiles for attend_tile.
 void tile_by_tile(const AttentionInput<float>& input, const float* log_sum_exp,
                   const AttentionTile& tile, View<float> out) {
   const Head head = head_of(input, tile.batch, tile.head);

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
-// What a block of queries brings to every tile: one value a lane.
+// Per-query values of a block, one per lane.
 struct BlockRows {
   HWY_ALIGN float log_sum_exp[query_block];  // in powers of two
   HWY_ALIGN float inner[query_block];        // scale · Σ out·d_out
@@ -84,8 +84,8 @@ HWY_INLINE void AddRows(Rows<const float> from, std::int64_t count, std::int64_t
   }
 }
 
-// Where a stretch of a head's memory and the gradients on their way to it lie: in place, or, if
-// that is not what Multiply reads or is visited often, copied together.
+// A range of a head's memory and its gradients: in place, or copied to dense buffers if Multiply
+// cannot read them in place or if they are visited often.
 struct BackwardMemory {
   Rows<const float> key;
   Rows<const float> value;
@@ -102,8 +102,8 @@ struct Stretch {
   std::int64_t step;
 };
 
-// Memory rows copied together at most: 8 MiB of a head of 64, so that working memory does not grow
-// with the context.
+// The most memory rows copied at once: 8 MiB for a head size of 64, so that working memory does not
+// grow with the context.
 HWY_INLINE std::int64_t LongestStretch(std::int64_t columns, std::int64_t parts) {
   const std::int64_t rows = std::max<std::int64_t>(8192 * 64 / columns, 1);
   return RoundUp(rows, key_block * parts);
@@ -136,7 +136,7 @@ HWY_INLINE BackwardMemory PlaceMemory(const Head& head, const HeadGradients& gra
           true};
 }
 
-// What a call works on, cut out of its thread's scratch.
+// Working memory of a call, in its thread's scratch buffer.
 struct BackwardBuffers {
   explicit BackwardBuffers(std::int64_t columns) {
     const std::int64_t tile = query_block * key_block, block = query_block * columns;
@@ -164,7 +164,7 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
   const float keep_scale = 1.0F / (1.0F - head.dropout.rate);
   BlockRows rows{};
   TileDropout dropout;
-  std::int64_t met = start;  // memory rows that earlier blocks saw, whose gradients are begun
+  std::int64_t met = start;  // memory rows of earlier blocks, whose gradients are initialised
   const std::int64_t blind = std::max<std::int64_t>(start - head.visible, 0);
   for (std::int64_t begin = blind / query_block * query_block; begin < head.queries;
        begin += query_block) {

@@ -11,8 +11,8 @@ namespace heed::kernels {
 // Floats that pack_memory needs for one head.
 std::int64_t packed_memory_size(const Head& head);
 
-// The head with its keys and values copied to `buffer`, row behind row. Rows as projections lay
-// them out are kilobytes apart, which wastes the associativity of caches on every later visit.
+// The head with its keys and values copied to dense rows in `buffer`. In the output of projections,
+// rows are kilobytes apart, which causes conflict misses on every later visit.
 Head pack_memory(const Head& head, float* buffer);
 
 // Queries [begin, end), at most query_block of them: rows of out and of log_sum_exp.
@@ -30,7 +30,7 @@ struct HeadGradients {
 };
 
 // Key tiles `part`, `part` + `parts`, ...: their rows of the key and value gradients, and their
-// share of the query gradient.
+// partial query gradient.
 void attend_backward(const Head& head, const HeadGradients& gradients, std::int64_t part,
                      std::int64_t parts);
 

@@ -1,5 +1,5 @@
-// Attention of a few queries: how a long memory is cut into parts and put together again; and of
-// many queries against a short memory.
+// Attention of a few queries, which splits a long memory into parts and merges their results; and
+// attention of many queries against a quantised cache.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -13,7 +13,7 @@
 namespace heed::kernels {
 namespace {
 
-// A part of the memory long enough that starting a piece of work for it costs nothing beside it.
+// Memory rows of a part: long enough to make the overhead of a work item negligible.
 constexpr std::int64_t least_part = 512;
 constexpr std::int64_t most_parts = 16;
 
@@ -22,7 +22,7 @@ struct RowOutput {
   View<float> log_sum_exp;  // (B, H, T)
 };
 
-// Puts the parts of a row together, each D numbers, their maximum and their sum, `width` apart.
+// Merges the partial results of a row: each D numbers, a maximum and a sum, `width` apart.
 void merge_parts(const float* first, std::int64_t parts, std::int64_t width, std::int64_t size,
                  float kept, float* to, float* log_sum_exp) {
   float maximum = first[size];
@@ -41,13 +41,13 @@ void merge_parts(const float* first, std::int64_t parts, std::int64_t width, std
 }
 
 // Item (b, h, t, part): partial results in `parts` rows of D + 2 floats a query, merged in order.
-// `head_at(b, h)` gives a head with its queries, `memory_at(b, h)` what they look at.
+// `head_at(b, h)` returns a head with its queries, `memory_at(b, h)` its keys and values.
 template <class HeadAt, class MemoryAt>
 void attend_rows(const Shape& query, std::int64_t memory, HeadAt&& head_at, MemoryAt&& memory_at,
                  const RowOutput& output) {
   const std::int64_t queries = query[1], heads = query[2], size = query[3];
   const std::int64_t rows = query[0] * heads * queries;
-  // by the length of the memory alone, so that a sequence attends alike alone and among others
+  // depends on the memory's length only, so that results do not depend on the batch
   const std::int64_t parts = std::clamp<std::int64_t>(memory / least_part, 1, most_parts);
   const std::int64_t width = (size + 2 + 15) / 16 * 16;
   float* const partial = scratch(Scratch::shared, static_cast<std::size_t>(rows * parts * width));
@@ -98,7 +98,7 @@ Head head_of(const QuantisedCacheAttention& input, std::int64_t batch, std::int6
           .scale = input.scale};
 }
 
-// All of a head's rows, in f32 and one behind the other.
+// All rows of a head, dequantised to dense f32.
 Rows<const float> restore_head(const MemoryRows& rows, const Head& head, float* to) {
   for (std::int64_t s = 0; s < head.memory; ++s) {
     restore_row(rows.type, rows.data + s * rows.stride, rows.scales + s * rows.scale_stride,
@@ -124,11 +124,11 @@ void attend_many_queries(const QuantisedCacheAttention& input, const RowOutput& 
   });
 }
 
-// (B, S, H, bytes) of what the queries look at.
+// Checks rows (B, S, H, bytes) of the cache.
 void check_rows(const ConstQuantisedRows& rows, const Shape& query, std::int64_t memory,
                 std::string_view name) {
   require(rows.type != CacheType::f32, ErrorCode::invalid_argument,
-          "{} of f32 is not a short memory: bf16 and int8 are", name);
+          "{} of type f32 is not quantised: expected bf16 or int8", name);
   checks::heads(rows.rows, {query[0], memory, query[2], cache_row_bytes(rows.type, query[3])},
                 name);
   if (rows.type == CacheType::int8) {
@@ -145,7 +145,7 @@ void check_input(const QuantisedCacheAttention& input, const RowOutput& output) 
   check_rows(input.key, query, memory, "key");
   check_rows(input.value, query, memory, "value");
   require(input.key.type == input.value.type, ErrorCode::invalid_argument,
-          "keys of {} and values of {}: they must be alike", cache_type_name(input.key.type),
+          "keys are {} and values {}: expected the same type", cache_type_name(input.key.type),
           cache_type_name(input.value.type));
   require(query[3] > 0 && memory > 0, ErrorCode::invalid_argument,
           "query has shape {} and the memory {} rows: attention needs a memory and a head size",

@@ -16,14 +16,14 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
-// The running state of a block's softmax, a lane a query, scores counted in powers of two.
+// Running state of a block's softmax, one lane per query; scores are in units of log 2.
 struct RunningSoftmax {
   HWY_ALIGN float maximum[query_block];
   HWY_ALIGN float sum[query_block];
-  HWY_ALIGN float rescale[query_block];  // what sums so far must be multiplied by
+  HWY_ALIGN float rescale[query_block];  // factor for the sums so far
 };
 
-// Turns the scores of column vector j into exp2(scores - maximum), updating the running state.
+// Replaces the scores of column vector j by exp2(scores - maximum) and updates the running state.
 template <bool dropping>
 HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const TileDropout& dropout,
                               float* tile, RunningSoftmax& state) {

@@ -37,8 +37,8 @@ struct Head {
 inline constexpr std::int64_t query_block = 64;
 inline constexpr std::int64_t key_block = 64;
 
-// From this many blocks of queries on, copying a head's memory together, once, costs less than it
-// saves (measured at 4 and 16 blocks).
+// From this many blocks of queries on, copying a head's memory to dense rows pays off (measured at
+// 4 and 16 blocks).
 inline constexpr std::int64_t blocks_worth_packing = 8;
 
 template <class T>
@@ -46,8 +46,8 @@ Rows<T> head_rows(const View<T>& view, std::int64_t batch, std::int64_t head) {
   return {view.data() + batch * view.stride(0) + head * view.stride(2), view.stride(1)};
 }
 
-// Up to this many queries are attended to one by one, and in f32, as decoding does: a block would
-// leave most of its lanes empty.
+// Up to this many queries are processed one by one, and in f32, as in decoding: a block would leave
+// most of its lanes empty.
 inline constexpr std::int64_t few_queries = 3;
 
 inline Precision precision_of(const AttentionInput<float>& input) {
@@ -69,7 +69,7 @@ inline Head head_of(const AttentionInput<float>& input, std::int64_t batch, std:
           .precision = precision_of(input)};
 }
 
-// Memory rows that the queries before `query_end` can see.
+// The number of memory rows visible to queries before `query_end`.
 inline std::int64_t visible_end(const Head& head, std::int64_t query_end) {
   return head.memory < head.visible + query_end ? head.memory : head.visible + query_end;
 }

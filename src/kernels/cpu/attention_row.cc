@@ -1,5 +1,4 @@
-// One query of one head against a memory of floats, bf16 or integers of eight bits, which become
-// floats in registers.
+// One query of one head against a memory in f32, bf16 or int8, converted to f32 in registers.
 #include "kernels/cpu/attention_row.h"
 
 #include "kernels/cpu/scratch.h"
@@ -20,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
-// A chunk of keys, then of values, is read at a time: scores in between stay in registers' reach.
+// Keys and values are processed in chunks, whose scores stay in the first-level cache.
 inline constexpr std::int64_t chunk = 128;
 
 // Four dot products of length `size` with one vector.
@@ -38,8 +37,8 @@ HWY_INLINE void DotFour(const float* x, Rows<const Element> rows, std::int64_t s
   Unroll<4>([&](auto r) HEED_INLINE_LAMBDA { out[r] = hn::GetLane(hn::SumOfLanes(d, sum[r])); });
 }
 
-// Asks for a row that is read some rows later: rows of a head are too short, and too few, for the
-// processor to foresee them.
+// Prefetches a row that is used some rows later: the rows of a head are too short and too few for
+// the hardware prefetcher.
 constexpr std::int64_t kRowsAhead = 8;
 template <class Element>
 HWY_INLINE void FetchRow(const Element* row, std::int64_t size) {
@@ -47,7 +46,7 @@ HWY_INLINE void FetchRow(const Element* row, std::int64_t size) {
   for (std::int64_t k = 0; k < size; k += line) __builtin_prefetch(row + k);
 }
 
-// weights (chunk) = the first `count` keys · x, −∞ behind them.
+// weights (chunk) = the first `count` keys · x, then −∞.
 template <class Element>
 HWY_INLINE void ScoreChunk(const float* x, Rows<const Element> keys, std::int64_t count,
                            std::int64_t size, float* weights) {
@@ -66,8 +65,8 @@ HWY_INLINE void ScoreChunk(const float* x, Rows<const Element> keys, std::int64_
   }
 }
 
-// Turns scores into exp2(scores − maximum), updating the running state; returns what sums so far
-// must be multiplied by.
+// Replaces scores by exp2(scores − maximum) and updates the running state; returns the factor for
+// the sums so far.
 HWY_INLINE float SoftmaxChunk(std::int64_t count, float* weights, PartialSoftmax& state) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -92,8 +91,8 @@ HWY_INLINE float SoftmaxChunk(std::int64_t count, float* weights, PartialSoftmax
   return rescale;
 }
 
-// Some whole vectors of columns of out = rescale·out + weights·values, from `column` on: all of
-// them are read as a row passes by.
+// Whole vectors of columns of out = rescale·out + weights·values, from `column` on, so that each
+// row of values is read once.
 template <int vectors, class Element>
 HWY_INLINE void MixColumns(const float* weights, Rows<const Element> values, std::int64_t count,
                            std::int64_t column, float rescale, float* out) {
@@ -153,7 +152,7 @@ HWY_INLINE void MixChunk(const float* weights, Rows<const Element> values, std::
   StorePartial(mixed, d, out + column, left);
 }
 
-// weights (count) *= the scales of rows from `first` on; nothing where rows have none.
+// weights (count) *= the scales of rows from `first` on, if rows have scales.
 HWY_INLINE void ApplyScales(const MemoryRows& rows, std::int64_t first, std::int64_t count,
                             float* weights) {
   if (rows.scales == nullptr) return;
@@ -206,7 +205,7 @@ PartialSoftmax AttendRow(const Head& head, const HeadMemory& memory, std::int64_
   return AttendRowOf<float>(head, memory, query, range, out);
 }
 
-// `count` elements of `from` behind `to`; a vector has room for Lanes(d) of them.
+// Stores the first `count` lanes of `value`.
 template <class D, class Element>
 HWY_INLINE void StoreSome(D d, hn::Vec<D> value, Element* to, std::size_t count) {
   HWY_ALIGN Element lanes[hn::MaxLanes(d)];

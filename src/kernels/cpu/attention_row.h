@@ -1,5 +1,5 @@
-// Attention of a few queries, row by row: the path of cached decoding, which reads the memory in
-// whatever format it is held.
+// Attention of a few queries, row by row: the path of cached decoding, for a memory in any cache
+// type.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct HeadMemory {
   MemoryRows value;
 };
 
-// Query `query` of `head` over the memory [key_begin, key_end), which it sees and which is read in
-// the place of the head's own: unnormalised out (D), and the maximum and sum that normalise it,
-// scores counted in powers of two. Reads each key and value once, in order, on one thread.
+// Query `query` of `head` over positions [key_begin, key_end) of `memory`, all visible to it:
+// unnormalised out (D), and the maximum and sum that normalise it, with scores in units of log 2.
+// Reads each key and value once, in order, on one thread.
 struct PartialSoftmax {
   float maximum = 0.0F;
   float sum = 0.0F;
@@ -43,7 +43,7 @@ struct MemoryRange {
 PartialSoftmax attend_row(const Head& head, const HeadMemory& memory, std::int64_t query,
                           const MemoryRange& range, float* out);
 
-// Rows of `size` numbers to and from a format; `scale` is of int8 alone.
+// Quantises or dequantises a row of `size` numbers; `scale` is used by int8 only.
 void quantise_row(CacheType type, const float* from, std::int64_t size, std::byte* to,
                   float* scale);
 void restore_row(CacheType type, const std::byte* from, const float* scale, std::int64_t size,

@@ -1,5 +1,5 @@
-// Numbers of the pattern's rows, and tiles reduced to fewer cells: scores of a tile once more, then
-// sums down its columns, which are queries.
+// Row statistics and pooled tiles of the pattern: recomputes the scores of a tile, then sums along
+// its columns, which are queries.
 #include "kernels/attention_summaries.h"
 
 #include "base/threads.h"
@@ -42,7 +42,7 @@ struct ColumnSums {
   Float weight, power, offset, duplicate, induction, largest;
 };
 
-// What a block's rows come to, a lane a query.
+// Row statistics of a block, one lane per query.
 struct BlockSums {
   HWY_ALIGN float power[query_block] = {};  // Σ p·log2 p
   HWY_ALIGN float distance[query_block] = {};
@@ -79,14 +79,15 @@ HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::i
   const auto is_token = [&](std::int64_t s) HEED_INLINE_LAMBDA {
     return hn::RebindMask(d, hn::Eq(token, hn::Set(dt, tokens[s])));
   };
-  // Powers below −100 clamp to a weight that no sum can feel, but times the power it could be felt.
+  // Powers below −100 are clamped to a negligible weight; its product with the power is not
+  // negligible.
   const auto add = [&](std::int64_t i, Float power, Float weight) HEED_INLINE_LAMBDA {
     sum.weight = hn::Add(sum.weight, weight);
     sum.power = hn::MulAdd(weight, hn::Max(power, hn::Set(d, -100.0F)), sum.power);
     sum.offset = hn::MulAdd(weight, hn::Set(d, static_cast<float>(i)), sum.offset);
   };
 
-  // Rows at most one step back for some lane, and the first key, are told apart lane by lane.
+  // Rows at most one step back for some lane, and the first key, are classified per lane.
   const std::int64_t part = LimitsOf(place, j).part;
   const std::int64_t begin = key_begin == 0 ? 1 : 0;
   const std::int64_t plain = std::clamp<std::int64_t>(j - place.diagonal - 1, begin, part);
@@ -102,7 +103,7 @@ HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::i
     }
   }
   const auto edge = [&](std::int64_t i) HEED_INLINE_LAMBDA {
-    // How far back the key is from each lane's query.
+    // Distance of the key from each lane's query.
     const Float back = hn::Iota(d, static_cast<float>(j) - static_cast<float>(i + place.diagonal));
     const auto visible = hn::Ge(back, zero);
     const Float power = hn::IfThenElseZero(visible, power_at(i));
@@ -128,8 +129,7 @@ HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::i
   if (begin == 1 && part > 0) edge(0);
   for (std::int64_t i = plain; i < part; ++i) edge(i);
 
-  // Distances are counted from the tile's first key, so that none is a small difference of large
-  // numbers.
+  // Distances are relative to the tile's first key, to avoid cancellation.
   const Float own = hn::Iota(d, static_cast<float>(j - place.diagonal));
   AddTo(sums.distance, j, hn::Sub(hn::Mul(own, sum.weight), sum.offset));
   AddTo(sums.power, j, sum.power);
@@ -138,7 +138,7 @@ HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::i
   hn::Store(sum.largest, d, sums.largest + j);
 }
 
-// Working memory: a tile of scores, the queries that it is made of, and as many cells as elements.
+// Working memory: a tile of scores, its queries, and as many cells as elements.
 struct TileRoom {
   float* tile;
   float* transposed;

@@ -1,6 +1,6 @@
-// What attention's forward and backward do with one tile: keys along rows, queries along lanes.
-// Softmax then runs down columns, without sums across a vector, and only query blocks, never the
-// memory, are transposed.
+// Operations of attention's forward and backward on one tile: keys along rows, queries along lanes.
+// Softmax then runs along columns, without horizontal sums, and only query blocks are transposed,
+// never the memory.
 
 #if defined(HEED_KERNELS_CPU_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_CPU_ATTENTION_TILE_INL_H_
@@ -24,8 +24,8 @@ HWY_INLINE std::int64_t RoundUp(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
 
-// Where a tile of `keys` rows from key_begin and `queries` columns from query_begin stands: row i
-// and column j are visible to each other when j >= i + diagonal.
+// The mask of a tile of `keys` rows from key_begin and `queries` columns from query_begin: key i is
+// visible to query j if j >= i + diagonal.
 struct TilePlace {
   std::int64_t keys;
   std::int64_t queries;
@@ -39,10 +39,10 @@ HWY_INLINE TilePlace PlaceTile(const Head& head, std::int64_t query_begin, std::
   return {std::min(key_block, end - key_begin), queries, key_begin - head.visible - query_begin};
 }
 
-// Rows of a masked tile are worked on by groups of 16, each within its own limits.
+// Rows of a masked tile are processed in groups of 16, each with its own limits.
 inline constexpr std::int64_t triangle_group = 16;
 
-// scores (keys, queries) = keys·transposedᵀ; columns no row of a group sees are left out.
+// scores (keys, queries) = keys·transposedᵀ; columns masked for all rows of a group are skipped.
 HWY_INLINE void MultiplyScores(const TilePlace& place, Rows<const float> keys,
                                const float* transposed, std::int64_t head_size, float* scores) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
@@ -141,8 +141,8 @@ HWY_INLINE hn::Mask<Floats> VisibleLanes(const TilePlace& place, std::int64_t i,
 
 // transposed (head_size, query_block) = factor · rowsᵀ, columns from `count` to the next whole
 // vector zero. Four rows are interleaved as whole vectors, whose 128-bit blocks are then squares of
-// 4 × 4, the largest that every instruction set transposes alike; blocks are taken apart by way of
-// memory, which is faster than by shuffles.
+// 4 × 4, the largest that every instruction set can transpose; blocks are separated through memory,
+// which is faster than shuffles.
 HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
                                float factor, float* transposed) {
   const Floats d;
@@ -192,7 +192,7 @@ HWY_INLINE std::int64_t WholeVectors(std::int64_t head_size) {
   return RoundUp(head_size, static_cast<std::int64_t>(hn::Lanes(Floats())));
 }
 
-// Copies rows to `to`, row behind row, each zero from its end to the next whole vector.
+// Copies rows to dense rows in `to`, each padded with zeros to a whole vector.
 HWY_INLINE void CopyPadded(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
                            float* to) {
   const std::int64_t columns = WholeVectors(head_size);
@@ -209,8 +209,8 @@ HWY_INLINE void CopyOperand(const Head& head, Rows<const float> rows, std::int64
   if (head.precision == Precision::bf16) RoundToBf16(to, count * WholeVectors(head.head_size));
 }
 
-// Rows as Multiply wants them, whole vectors in the precision of the head's products: themselves,
-// or a copy in `buffer`.
+// Rows as operands of Multiply, in whole vectors and the precision of the head's products: in
+// place, or a copy in `buffer`.
 HWY_INLINE Rows<const float> Operand(const Head& head, Rows<const float> rows, std::int64_t count,
                                      float* buffer) {
   const std::int64_t columns = WholeVectors(head.head_size);

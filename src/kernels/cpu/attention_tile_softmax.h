@@ -1,5 +1,5 @@
-// What the vector units do between two products of tiles in attention: squares of 32 keys (rows) by
-// 32 queries (lanes). x86-64 only.
+// Softmax between two tile products of attention: squares of 32 keys (rows) by 32 queries (lanes).
+// x86-64 only.
 #pragma once
 
 #include "kernels/cpu/bf16_tiles.h"
@@ -9,7 +9,7 @@ HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
 
 namespace heed::kernels {
 
-// Where a square stands: its row i and lane j see each other when i < keys and j >= i + diagonal.
+// The mask of a square: key i is visible to query j if i < keys and j >= i + diagonal.
 struct SquarePlace {
   std::int64_t keys;
   std::int64_t diagonal;
@@ -67,7 +67,7 @@ struct TurnedSquare {
 
   HEED_INLINE explicit TurnedSquare(const float* from) {
     for (int i = 0; i < 16; ++i) rows[i] = _mm512_loadu_si512(from + i * square_side);
-    transpose_tile(rows);
+    transpose_words(rows);
   }
   HEED_INLINE __m512 row(std::int64_t i) const { return _mm512_castsi512_ps(rows[i]); }
 };

@@ -8,11 +8,11 @@
 
 namespace heed::kernels {
 
-// Queries are handled by groups that results do not depend on beyond; spans begin at such groups.
+// Queries are processed in groups; results do not depend on the split if spans start at a group.
 inline constexpr std::int64_t query_group = 32;
 
 struct TileAttention {
-  // Most queries of a span: what is kept of each stays in the second-level cache.
+  // The largest span whose state stays in the second-level cache.
   std::int64_t (*longest_span)(std::int64_t head_size);
   // Queries [begin, end): rows of out and of log_sum_exp.
   void (*attend_span)(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
@@ -23,7 +23,7 @@ struct TileAttention {
                           std::int64_t parts);
 };
 
-// Null where the instruction set in use has no tiles.
+// Null if the instruction set in use has no tiles.
 const TileAttention* tile_attention(Precision precision);
 
 }  // namespace heed::kernels

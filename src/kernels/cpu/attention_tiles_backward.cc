@@ -1,6 +1,7 @@
-// Attention backward with AMX. As in forward, scores stand transposed: keys along rows, queries
-// along lanes. The memory is gone through in pieces, whose packed keys and values and whose
-// gradients stay in the second-level cache; all queries pass by each piece, block by block.
+// Attention backward with AMX. As in forward, scores are transposed: keys along rows, queries
+// along lanes. The memory is processed in pieces, whose packed keys and values and
+// gradients stay in the second-level cache; for each piece all queries are processed block by
+// block.
 #include <hwy/highway.h>
 
 #include "kernels/cpu/attention_tiles.h"
@@ -22,12 +23,12 @@ namespace {
 
 constexpr std::int64_t square = square_side * square_side;
 
-// Queries and keys whose weights are held at a time.
+// Queries and keys whose weights are in memory at a time.
 constexpr std::int64_t queries_at_once = 128;
 constexpr std::int64_t keys_at_once = 128;
 constexpr std::int64_t query_squares = queries_at_once / square_side;
 
-// What a group of queries brings to every square.
+// Per-query values of a group.
 struct GroupScores {
   float factor;          // from products to scores in powers of two
   float product_factor;  // from d_out·valueᵀ to the gradient of weights, times scale
@@ -87,14 +88,16 @@ HEED_INLINE void differentiate_square(const float* scores, const float* products
       }
       const std::int64_t row = 2 * pair + i;
       const std::int64_t at = row / 16 * to.row_tiles + row % 16 * tile_side;
-      store_in_a_row<parts>(elements[i][0].weight, elements[i][1].weight, to.weights + at, to.part);
-      store_in_a_row<parts>(elements[i][0].gradient, elements[i][1].gradient, to.gradients + at,
-                            to.part);
+      store_neighbour_words<parts>(elements[i][0].weight, elements[i][1].weight, to.weights + at,
+                                   to.part);
+      store_neighbour_words<parts>(elements[i][0].gradient, elements[i][1].gradient,
+                                   to.gradients + at, to.part);
     }
 #pragma GCC unroll 2
     for (std::int64_t half = 0; half < 2; ++half) {
-      store_as_words<parts>(elements[0][half].gradient, elements[1][half].gradient,
-                            to.paired_gradients + half * tile_words + pair * tile_side, to.part);
+      store_paired_words<parts>(elements[0][half].gradient, elements[1][half].gradient,
+                                to.paired_gradients + half * tile_words + pair * tile_side,
+                                to.part);
     }
   }
 }
@@ -181,7 +184,7 @@ class Backward {
     inner_ = take(queries_at_once);
   }
 
-  // The memory [begin, begin + count), with all queries that see some of it.
+  // The memory [begin, begin + count), with all queries that attend to part of it.
   void attend_to_piece(std::int64_t begin, std::int64_t count) {
     const std::int64_t size = head_.head_size;
     const Rows<const float> key{head_.key[begin], head_.key.stride};
@@ -232,7 +235,7 @@ class Backward {
     add_query_gradient(query, queries);
   }
 
-  // Whether a square of the block of queries sees none of the keys from `key` on.
+  // Whether keys from `key` on are masked for a square of the block of queries.
   bool blind(std::int64_t query, std::int64_t key) const {
     return place_square(head_, query, key).empty();
   }

@@ -1,6 +1,6 @@
 // Attention forward with AMX. Scores are computed transposed, keys along rows and queries along
-// lanes, so that softmax runs down columns and its weights are words of pairs of keys as they come;
-// out, transposed as well, is Σ valueᵀ·weights.
+// lanes, so that softmax runs along columns and its weights are already words of pairs of keys;
+// out, also transposed, is Σ valueᵀ·weights.
 //
 // Keys and values are packed a block at a time, and every group of queries of the span attends to
 // the block while it is in the second-level cache: working memory does not depend on the context.
@@ -24,12 +24,12 @@ HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
 namespace heed::kernels {
 namespace {
 
-// Keys that a group attends to before its results are brought together.
+// Keys processed by a group before its results are merged.
 constexpr std::int64_t memory_block = 256;
 constexpr std::int64_t squares = memory_block / square_side;
 
-// What is kept of a group of queries. Scores are counted in powers of two; `reference` is a whole
-// number near their maximum, so that sums are rescaled without rounding.
+// State of a group of queries. Scores are in units of log 2; `reference` is an integer near their
+// maximum, so that sums are rescaled without rounding.
 struct GroupState {
   __m512 reference[2];
   __m512 sum[2];
@@ -41,7 +41,7 @@ struct BlockSoftmax {
   __m512 most[2] = {};  // of scores above the reference
 };
 
-// What a group brings to every square.
+// Per-query values of a group.
 struct GroupScores {
   float factor;  // from products to scores in powers of two
   __m512 reference[2];
@@ -80,7 +80,7 @@ HEED_INLINE void weigh_square(const float* scores, const SquarePlace& place, std
 #pragma GCC unroll 2
     for (std::int64_t half = 0; half < 2; ++half) {
       const Split<parts> even = weigh(2 * pair, half), odd = weigh(2 * pair + 1, half);
-      store_as_words<parts>(even, odd, to + half * tile_words + pair * tile_side, part);
+      store_paired_words<parts>(even, odd, to + half * tile_words + pair * tile_side, part);
     }
   }
 }
@@ -186,13 +186,13 @@ class Span {
     const std::int64_t count =
         std::min(squares, (place_keys(query) - key + square_side - 1) / square_side);
     const bool first = key == 0;
-    // A reference far below the maximum is raised, and the block begun again.
+    // A reference far below the maximum is raised, and the block is restarted.
     for (int attempt = 0; attempt < 2; ++attempt) {
       const BlockSoftmax softmax = weigh_block(group, key, count, first && attempt == 0);
       __m512 rescale[2];
       bool again = false;
       for (int half = 0; half < 2; ++half) {
-        constexpr float furthest = 60.0F;  // powers of two that sums and weights have room for
+        constexpr float furthest = 60.0F;  // largest exponent that sums and weights can represent
         again = again ||
                 _mm512_cmp_ps_mask(softmax.most[half], _mm512_set1_ps(furthest), _CMP_GT_OQ) != 0;
         const __m512 rise =
@@ -215,7 +215,7 @@ class Span {
     }
   }
 
-  // The end of the memory that the group of `query` sees.
+  // The end of the memory visible to the group of `query`.
   std::int64_t place_keys(std::int64_t query) const {
     return visible_end(head_, std::min(query + query_group, head_.queries));
   }

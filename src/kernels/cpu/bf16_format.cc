@@ -1,5 +1,5 @@
-// Prepared weights in bf16: panels as the bf16 matrix products read them, and, for one token or
-// two, products with a row of x at the speed of memory.
+// Prepared weights in bf16: panels in the layout of the bf16 matrix products and, for one or two
+// tokens, vector-matrix products at memory bandwidth.
 #include <algorithm>
 
 #include "kernels/cpu/prepared_formats.h"
@@ -19,10 +19,10 @@ namespace HWY_NAMESPACE {
 
 constexpr std::int64_t kWidth = PreparedWeight::panel_outputs;
 constexpr std::int64_t kStep =
-    PreparedWeight::input_unit;  // inputs summed before they are added up
+    PreparedWeight::input_unit;  // inputs accumulated before they are added to the sums
 
-// Panels lie beside each other in memory. This many streams, each asked for this early, keep it
-// busiest: two threads then read as fast as a plain loop does, and one stream 0.8 of that.
+// The number of panels read as parallel streams, and the prefetch distance of each, that maximise
+// bandwidth: two threads then read as fast as a plain loop; a single stream reaches 0.8 of that.
 constexpr int kStreams = kMaxVectors == 4 ? 4 : 2;
 constexpr std::int64_t kAhead = 1536 / sizeof(std::uint16_t);
 
@@ -38,7 +38,7 @@ HWY_INLINE Pair LoadPair(const std::uint16_t* from) {
           hn::BitCast(d, hn::And(both, hn::Set(du, 0xFFFF0000)))};
 }
 
-// Rows of x against panels beside each other.
+// Products of rows of x with several panels.
 struct RowsBesidePanels {
   const float* x;  // (rows, inputs)
   std::int64_t inputs;
@@ -47,9 +47,9 @@ struct RowsBesidePanels {
   std::int64_t sums_stride;
 };
 
-// sums += x · panelsᵀ of kStep inputs from `first` on. Even and odd inputs are summed apart from
-// zero on and only then added to the sums: that is the order in which tiles of AMX sum, so that a
-// row's result is the same to the bit whichever of the two computes it.
+// sums += x · panelsᵀ of kStep inputs from `first` on. Even and odd inputs are accumulated
+// separately from zero and then added to the sums: the order of AMX tiles, so that both give
+// bit-identical results.
 template <int rows, int panels>
 HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t first) {
   constexpr std::size_t vectors = 2;
@@ -100,7 +100,7 @@ HWY_NOINLINE void MultiplyPanels(const RowsBesidePanels& operands) {
   }
 }
 
-// As many panels at once as there are streams, or accumulators, for one row or two.
+// Panels processed at once for one or two rows, limited by streams or accumulators.
 void MultiplyBf16(const float* x, std::int64_t rows, const PanelRun& run, const PanelShape& shape,
                   float* sums) {
   RowsBesidePanels operands{.x = x,
@@ -198,8 +198,8 @@ void multiply_panels(const float* prepared, std::int64_t rows, const PanelRun& r
   HWY_DYNAMIC_DISPATCH(MultiplyBf16)(prepared, rows, run, shape, sums);
 }
 
-// Tiles of AMX take over from three rows on, with the same results. Dot products of pairs have an
-// order of their own, and are used for any number of rows.
+// From three rows on AMX tiles are used, with the same results. Dot products of pairs sum in
+// another order, and are used for any number of rows.
 std::int64_t few_rows() {
   if (has_tile_products()) return 2;
   return has_bf16_products() ? 0 : 64;

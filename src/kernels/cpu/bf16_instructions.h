@@ -1,8 +1,7 @@
-// What code written for AVX-512 BF16 and AMX by hand begins with. x86-64 only.
+// Common definitions of code with AVX-512 BF16 and AMX intrinsics. x86-64 only.
 #pragma once
 
-// GCC 12 takes the deliberately undefined operands inside its own intrinsics for mistakes (bug
-// 105593).
+// GCC 12 warns about deliberately undefined operands in its own intrinsics (bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
@@ -18,7 +17,7 @@
 
 namespace heed::kernels {
 
-// What _tile_loadconfig takes: eight tiles of 16 rows of 64 bytes.
+// The operand of _tile_loadconfig: eight tiles of 16 rows of 64 bytes.
 struct alignas(64) TileConfiguration {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -27,8 +26,8 @@ struct alignas(64) TileConfiguration {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// Goes before tiles are loaded from what has just been stored. GCC 12's _tile_loadd does not say
-// that it reads memory: the compiler may put stores off until after it.
+// Must precede tile loads of data that was just stored: GCC 12 does not declare that _tile_loadd
+// reads memory, so the compiler may move stores after it.
 inline __attribute__((always_inline)) void finish_stores() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }

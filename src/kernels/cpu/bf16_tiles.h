@@ -1,23 +1,19 @@
-// Matrices as AMX reads them: tiles of 16 × 16 words, a word being a pair of bf16 that is summed
-// over. In a left operand a word holds two neighbours of a row; in a right operand two of a column.
-// Numbers are rounded to bf16 (one part) or taken apart without loss into three bf16, each what
-// the ones before it leave: of the nine products of such parts the six large ones are summed, and
-// what is dropped is below 2^-26 of a product. x86-64 only.
+// Matrices in the layout of AMX: tiles of 16 × 16 words, where a word is a pair of bf16 along the
+// summed dimension. In a left operand a word holds two neighbours of a row; in a right operand two
+// of a column. Numbers are rounded to bf16 (one part) or split without loss into three bf16: of the
+// nine products of such parts the six largest are summed, and the others are below 2^-26 of the
+// product. x86-64 only.
 #pragma once
-
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "kernels/cpu/attention_head.h"
-#include "kernels/cpu/bf16_instructions.h"
+#include "kernels/cpu/bf16_vectors.h"
 
 HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
 
 namespace heed::kernels {
-
-#define HEED_INLINE __attribute__((always_inline)) inline
 
 using Word = std::uint32_t;
 
@@ -25,80 +21,8 @@ inline constexpr std::int64_t tile_side = 16;  // rows, and words of a row
 inline constexpr std::int64_t tile_words = tile_side * tile_side;
 inline constexpr std::int64_t square_side = 32;  // rows and columns that are multiplied at a time
 
-// The first `count` of 16 numbers.
-HEED_INLINE __mmask16 first_lanes(std::int64_t count) {
-  return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(count, 0, tile_side)) - 1);
-}
-
-// Rows become columns.
-HEED_INLINE void transpose_tile(__m512i (&rows)[16]) {
-  __m512i pair[16], quad[16];
-  for (int i = 0; i < 16; i += 2) {
-    pair[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
-    pair[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    quad[i] = _mm512_unpacklo_epi64(pair[i], pair[i + 2]);
-    quad[i + 1] = _mm512_unpackhi_epi64(pair[i], pair[i + 2]);
-    quad[i + 2] = _mm512_unpacklo_epi64(pair[i + 1], pair[i + 3]);
-    quad[i + 3] = _mm512_unpackhi_epi64(pair[i + 1], pair[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    const __m512i low = _mm512_shuffle_i32x4(quad[i], quad[i + 4], 0x88);
-    const __m512i high = _mm512_shuffle_i32x4(quad[i], quad[i + 4], 0xDD);
-    const __m512i low2 = _mm512_shuffle_i32x4(quad[i + 8], quad[i + 12], 0x88);
-    const __m512i high2 = _mm512_shuffle_i32x4(quad[i + 8], quad[i + 12], 0xDD);
-    rows[i] = _mm512_shuffle_i32x4(low, low2, 0x88);
-    rows[i + 8] = _mm512_shuffle_i32x4(low, low2, 0xDD);
-    rows[i + 4] = _mm512_shuffle_i32x4(high, high2, 0x88);
-    rows[i + 12] = _mm512_shuffle_i32x4(high, high2, 0xDD);
-  }
-}
-
-// To 8 bits of significand, halves away from zero.
-HEED_INLINE __m512 rounded_to_bf16(__m512 x) {
-  const __m512i half = _mm512_set1_epi32(0x8000), kept = _mm512_set1_epi32(~0xFFFF);
-  return _mm512_castsi512_ps(
-      _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), kept));
-}
-
-// 32 numbers in the order in which they lie.
-HEED_INLINE __m512i in_a_row(__m512 low, __m512 high) {
-  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-
-// 16 words (low, high), rounded.
-HEED_INLINE __m512i as_words(__m512 low, __m512 high) {
-  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
-                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  return _mm512_permutexvar_epi16(order, in_a_row(low, high));
-}
-
-// 16 words (low, high) of numbers that are bf16 already.
-HEED_INLINE __m512i as_exact_words(__m512 low, __m512 high) {
-  return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(_mm512_castps_si512(low), 16),
-                                 _mm512_castps_si512(high));
-}
-
-// Parts of 16 numbers, f32 that bf16 can hold; a single part is left to be rounded.
-template <int parts>
-struct Split {
-  __m512 part[parts];
-};
-
-template <int parts>
-HEED_INLINE Split<parts> split(__m512 x) {
-  if constexpr (parts == 1) {
-    return {{x}};
-  } else {
-    const __m512 high = rounded_to_bf16(x), rest = _mm512_sub_ps(x, high);
-    const __m512 middle = rounded_to_bf16(rest);
-    return {{high, middle, _mm512_sub_ps(rest, middle)}};
-  }
-}
-
-// The same for operands of any size: parts of finite numbers stay finite, and an infinity or NaN
-// ends up in the last part.
+// split() for operands of any magnitude: parts of finite numbers stay finite, and an infinity or
+// NaN ends up in the last part.
 template <int parts>
 HEED_INLINE Split<parts> split_operand(__m512 x) {
   if constexpr (parts == 1) {
@@ -115,25 +39,24 @@ HEED_INLINE Split<parts> split_operand(__m512 x) {
 }
 
 template <int parts>
-HEED_INLINE void store_in_a_row(const Split<parts>& low, const Split<parts>& high, Word* to,
-                                std::int64_t part) {
+HEED_INLINE void store_neighbour_words(const Split<parts>& low, const Split<parts>& high, Word* to,
+                                       std::int64_t part) {
 #pragma GCC unroll 3
   for (int p = 0; p < parts; ++p) {
-    _mm512_store_si512(to + p * part, in_a_row(low.part[p], high.part[p]));
+    _mm512_store_si512(to + p * part, neighbour_words(low.part[p], high.part[p]));
   }
 }
 
 template <int parts>
-HEED_INLINE void store_as_words(const Split<parts>& low, const Split<parts>& high, Word* to,
-                                std::int64_t part) {
+HEED_INLINE void store_paired_words(const Split<parts>& low, const Split<parts>& high, Word* to,
+                                    std::int64_t part) {
 #pragma GCC unroll 3
   for (int p = 0; p < parts; ++p) {
-    _mm512_store_si512(to + p * part, parts == 1 ? as_words(low.part[p], high.part[p])
-                                                 : as_exact_words(low.part[p], high.part[p]));
+    _mm512_store_si512(to + p * part, paired_words<parts>(low.part[p], high.part[p]));
   }
 }
 
-// What a packed matrix X is multiplied as. Its tiles lie row by row of X.
+// The role of a packed matrix X in a product. Its tiles are stored row by row of X.
 enum class TileForm {
   left,              // X·B: tiles of 16 rows × 32 columns of X
   right_transposed,  // A·Xᵀ: the same tiles, transposed
@@ -199,16 +122,16 @@ class PackedMatrix {
     };
     for (int i = 0; i < 16; ++i) {
       if constexpr (pairs_rows(form)) {
-        store_as_words<parts>(load(2 * i, 0), load(2 * i + 1, 0), to + i * tile_side, part);
+        store_paired_words<parts>(load(2 * i, 0), load(2 * i + 1, 0), to + i * tile_side, part);
       } else {
-        store_in_a_row<parts>(load(i, 0), load(i, 16), to + i * tile_side, part);
+        store_neighbour_words<parts>(load(i, 0), load(i, 16), to + i * tile_side, part);
       }
     }
     for (int p = 0; turned && p < parts; ++p) {
       Word* const tile = to + p * part;
       __m512i words[16];
       for (int i = 0; i < 16; ++i) words[i] = _mm512_load_si512(tile + i * tile_side);
-      transpose_tile(words);
+      transpose_words(words);
       for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * tile_side, words[i]);
     }
   }
@@ -218,7 +141,7 @@ class PackedMatrix {
   std::int64_t depth_ = 0;
 };
 
-// Around what a thread does with tiles.
+// Configures the tiles of a thread for the lifetime of the object.
 class TileSession {
  public:
   TileSession() {
@@ -295,7 +218,7 @@ HEED_INLINE void store_square(float* to, std::int64_t stride) {
 template <int parts>
 HEED_INLINE __m512 exp2_clamped(__m512 x) {
   const __m512 shift = _mm512_set1_ps(12582912.0F);
-  x = _mm512_max_ps(_mm512_set1_ps(-100.0F), x);  // in this order a NaN is handed on
+  x = _mm512_max_ps(_mm512_set1_ps(-100.0F), x);  // this order of operands propagates NaN
   const __m512 shifted = _mm512_add_ps(x, shift);
   const __m512 fraction = _mm512_sub_ps(x, _mm512_sub_ps(shifted, shift));
   const auto next = [&](__m512 power, float coefficient) {

@@ -118,7 +118,7 @@ HWY_EXPORT(AddRange);
 
 namespace {
 
-// Elements that make a second thread worth waking: a few microseconds of work.
+// The least number of elements for a second thread: a few microseconds of work.
 constexpr std::int64_t cheap_grain = 16384;
 constexpr std::int64_t costly_grain = 4096;
 

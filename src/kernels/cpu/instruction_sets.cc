@@ -1,7 +1,6 @@
 #include "kernels/instruction_sets.h"
 
-// Highway leaves this target out unless asked for it; prepared weights in integers are compiled for
-// it.
+// Highway does not compile this target by default; integer weights use it.
 #define HWY_WANT_AVX3_DL
 #include <hwy/highway.h>
 
@@ -30,14 +29,14 @@ std::vector<std::int64_t> available_targets() {
   return targets;
 }
 
-// Asked once, before use_instruction_set can narrow the answer.
+// Detected once, before use_instruction_set() can restrict it.
 const std::vector<std::int64_t>& all_targets() {
   static const std::vector<std::int64_t> targets = available_targets();
   return targets;
 }
 
 #if HWY_ARCH_X86_64
-// Linux hands out the 8 KiB of tile registers to processes that ask.
+// Linux enables the 8 KiB of tile registers on request of a process.
 bool may_use_tiles() {
   constexpr long request_permission = 0x1023, tile_data = 18;
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

@@ -78,7 +78,7 @@ void NormRows(const float* x, std::int64_t channels, const NormParameters<float>
   }
 }
 
-// Adds into d_gain and d_bias (null: none) the share of rows [begin, end).
+// Adds the contribution of rows [begin, end) to d_gain and d_bias (or null).
 void NormRowsBackward(const float* x, std::int64_t channels,
                       const NormParameters<float>& parameters,
                       const NormStatistics<float>& statistics, const float* d_out,
@@ -142,19 +142,11 @@ void layer_norm_forward(View<const float> x, const NormParameters<float>& parame
 void layer_norm_backward(View<const float> x, const NormParameters<float>& parameters,
                          const NormStatistics<float>& statistics, View<const float> d_out,
                          View<float> d_x, const NormGradients<float>& gradients) {
-  checks::layer_norm(x, parameters, statistics);
-  checks::contiguous(d_out, x.shape(), "d_out");
-  checks::contiguous(d_x, x.shape(), "d_x");
-  if (gradients.gain.present()) {
-    checks::contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
-  }
-  if (gradients.bias.present()) {
-    checks::contiguous(gradients.bias, parameters.gain.shape(), "gradient of bias");
-  }
+  checks::layer_norm_backward(x, parameters, statistics, d_out, d_x, gradients);
   const std::int64_t rows = x.extent(0), channels = x.extent(1);
   if (rows == 0) return;
-  // Rows are dealt out in as many parts as there are threads; each sums gradients of its own, which
-  // are then added in order.
+  // Rows are divided among the threads; each accumulates its own gradients, which are then summed
+  // in a fixed order.
   const std::int64_t parts = std::clamp<std::int64_t>(rows * channels / 8192, 1,
                                                       std::min<std::int64_t>(thread_count(), rows));
   const std::int64_t width = (channels + 15) / 16 * 16;

@@ -1,5 +1,5 @@
 // y = x·Wᵀ + b: a matrix product for many rows; for a few, as in decoding, dot products that read
-// each weight once, at the speed of memory.
+// each weight once, at memory bandwidth.
 #include "base/threads.h"
 #include "kernels/cpu/product.h"
 #include "kernels/kernels.h"
@@ -16,15 +16,15 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
 // Outputs [begin, end) of `rows` rows: dot products of a row of x with a row of the weights. Every
-// element is summed in the same order whatever `rows` is, so that a sequence decodes alike alone
-// and in a batch.
+// element is summed in the same order for any `rows`, so that decoding a sequence gives the same
+// result alone and in a batch.
 template <int rows>
 void FewRows(const float* x, std::int64_t inputs, const float* weight, const float* bias,
              std::int64_t outputs, std::int64_t begin, std::int64_t end, float* out) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Two streams of weights keep memory busiest: more of them, and more reads of x beside them, get
-  // in the way of the processor's own asking ahead (0.98 of what a plain loop reads, against 0.88).
+  // Two streams of weights maximise bandwidth: more streams, and more reads of x beside them,
+  // disturb the hardware prefetcher (0.98 of the bandwidth of a plain loop, against 0.88).
   constexpr int streams = 2;
   const auto some = [&]<int count>(std::int64_t o,
                                    std::integral_constant<int, count>) HEED_INLINE_LAMBDA {
@@ -88,8 +88,8 @@ void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const flo
   }
 }
 
-// sums += Σ over rows of `vectors` vectors of x beside each other, so that memory is read in
-// stretches of some lines.
+// sums += Σ over rows of `vectors` adjacent vectors of x, so that memory is read in
+// runs of several cache lines.
 template <int vectors>
 void AddSumsOfRows(const float* x, std::int64_t rows, std::int64_t columns, float* sums) {
   const Floats d;

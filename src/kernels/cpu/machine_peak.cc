@@ -21,8 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels::HWY_NAMESPACE {
 
 // Twelve independent chains hide the latency of the multiply-add: latency 4 (5 at most) times two
-// units is 8 (10) in flight. `scale` and `offset` come from outside so that no compiler can foresee
-// the result, and chains start at different numbers: of equal ones compilers keep only one.
+// units is 8 (10) in flight. `scale` and `offset` are arguments so that the compiler cannot
+// precompute the result, and chains start at different numbers so that it cannot merge them.
 float multiply_add_loop(long iterations, float scale, float offset) {
   const Floats d;
   const Float factor = hn::Set(d, scale), summand = hn::Set(d, offset);
@@ -39,8 +39,8 @@ float multiply_add_loop(long iterations, float scale, float offset) {
 
 double flops_of_iteration() { return 12.0 * 2.0 * static_cast<double>(hn::Lanes(Floats())); }
 
-// Reads 4·`quarter` floats, in whole cache lines, as four streams side by side and each line asked
-// for 1 KiB early: that keeps more of memory busy than hardware does by itself.
+// Reads 4·`quarter` floats, in whole cache lines, as four parallel streams, each prefetched 1 KiB
+// ahead: this reaches a higher bandwidth than the hardware prefetcher alone.
 float read_loop(const float* from, std::int64_t quarter) {
   constexpr std::int64_t streams = 4, ahead = 256;
   const Floats d;
@@ -72,7 +72,7 @@ HWY_EXPORT(read_loop);
 namespace {
 
 constexpr std::int64_t read_unit = 4096;  // floats: threads read whole units
-// More than a cache keeps of memory that is read from end to end, over and over.
+// Larger than any cache, so that repeated sequential reads go to memory.
 constexpr std::int64_t read_bytes = std::int64_t{512} << 20;
 
 // Seconds of `runs` runs of body(thread) in all threads; what it returns is kept.
@@ -96,7 +96,7 @@ std::vector<double> time_in_all_threads(int runs, Body&& body) {
 
 PeakMeasurement measure_reading(int runs) {
   Tensor<float> memory(Shape{read_bytes / 4});
-  memory.fill(1.0F);  // what was never written need not be memory at all
+  memory.fill(1.0F);  // pages never written may share one physical page
   const std::int64_t units = memory.size() / read_unit;
   const int threads = thread_count();
   const auto read_part = [&](std::int64_t thread) {
@@ -120,7 +120,7 @@ PeakMeasurement measure_operations(int runs, double flops, Loop&& loop) {
 bool has_peak_loop(PeakLoop loop) {
   const std::vector<std::string> names = available_instruction_sets();
   const auto in_use = std::find(names.begin(), names.end(), current_instruction_set());
-  const auto has = [&](std::string_view name) {  // best first: a set has what is behind it
+  const auto has = [&](std::string_view name) {  // best first: a set includes those after it
     return std::find(in_use, names.end(), name) != names.end();
   };
   if (loop == PeakLoop::dot_product_bf16) return has("AVX512_BF16");
@@ -134,7 +134,7 @@ double PeakMeasurement::best_rate() const {
 }
 
 PeakMeasurement measure_peak(PeakLoop loop, int runs) {
-  require(runs >= 1, ErrorCode::invalid_argument, "{} runs measure nothing", runs);
+  require(runs >= 1, ErrorCode::invalid_argument, "{} runs: expected at least one", runs);
   require(has_peak_loop(loop), ErrorCode::unsupported,
           "this machine or this build has no instructions for that loop; it has {}",
           current_instruction_set());

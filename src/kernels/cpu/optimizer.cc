@@ -1,5 +1,5 @@
-// What runs over whole arenas: the optimizer's step, the norm of gradients, the search for what is
-// not finite. All are limited by memory, so each reads and writes every element once.
+// Operations over whole arenas: the optimizer step, the gradient norm, the check for non-finite
+// values. All are limited by memory bandwidth, so each reads and writes every element once.
 #include "base/threads.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"

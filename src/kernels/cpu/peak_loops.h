@@ -1,5 +1,5 @@
-// The loops behind measure_peak that Highway does not write. Each runs on the calling thread and
-// returns something that depends on all of its work, so that no compiler can leave it out.
+// The loops of measure_peak that need intrinsics beyond Highway. Each runs on the calling thread
+// and returns a value that depends on all of its work, so that the compiler cannot remove it.
 #pragma once
 
 namespace heed::kernels {

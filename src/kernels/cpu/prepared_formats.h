@@ -1,4 +1,4 @@
-// What a prepared format provides: how a panel is written, read back, and multiplied.
+// The interface of a prepared format: packing, dequantising and multiplying panels.
 #pragma once
 
 #include "kernels/prepared_weight.h"
@@ -10,7 +10,7 @@ struct PanelShape {
   std::int64_t padded_inputs;  // the next multiple of PreparedWeight::input_unit
 };
 
-// Panels that lie behind one another.
+// Consecutive panels.
 struct PanelRun {
   const std::byte* first;
   std::int64_t count;
@@ -25,10 +25,10 @@ struct PreparedFormat {
   // (count, 32).
   void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
                      std::int64_t count, float* to);
-  // Up to this many rows of x multiply panels as they are, by what follows; for more, a matrix
-  // product is faster.
+  // Up to this many rows of x are multiplied with the panels directly, by the functions below; for
+  // more rows a matrix product is faster.
   std::int64_t few_rows;
-  // Floats that `rows` rows of x take once they are in the form in which panels are multiplied.
+  // Floats of `rows` prepared rows of x.
   std::int64_t (*prepared_rows_size)(std::int64_t rows, const PanelShape& shape);
   void (*prepare_rows)(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared);
   // sums (panels, rows, 32) += prepared rows of x · panelsᵀ.

@@ -27,14 +27,14 @@ PreparedFormat format_of(WeightFormat format) {
     case WeightFormat::f32: break;
   }
   fail(ErrorCode::invalid_argument,
-       "weights of f32 are used as they are: a format to prepare is bf16, int8 or int4");
+       "weights in f32 need no preparation: expected the format bf16, int8 or int4");
 }
 
 PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
-// Panels as they are: rows of x into their form once, then some panels at a time.
+// Multiplies panels directly: prepares the rows of x once, then processes a few panels at a time.
 void multiply_few_rows(const PreparedFormat& format, View<const float> x,
                        const PreparedWeight& weight, const float* bias, View<float> out) {
   const PanelShape shape = shape_of(weight);
@@ -49,7 +49,7 @@ void multiply_few_rows(const PreparedFormat& format, View<const float> x,
     for (std::int64_t index = begin; index < end; index += panels_at_once) {
       const PanelRun run{.first = weight.panel(index),
                          .count = std::min(panels_at_once, end - index)};
-      // sums (panels, rows, 32) of which the last panel's last outputs may not be there
+      // sums (panels, rows, 32); the last panel may have fewer outputs
       const auto for_each_row = [&](auto body) {
         for (std::int64_t p = 0; p < run.count; ++p) {
           const std::int64_t first = (index + p) * width;
@@ -82,7 +82,7 @@ std::string_view weight_format_name(WeightFormat format) {
 WeightFormat parse_weight_format(std::string_view name) {
   const auto* const found = std::find(std::begin(format_names), std::end(format_names), name);
   require(found != std::end(format_names), ErrorCode::invalid_argument,
-          "there is no dtype '{}'; there are f32, bf16, int8 and int4", name);
+          "there is no dtype '{}': expected f32, bf16, int8 or int4", name);
   return static_cast<WeightFormat>(found - std::begin(format_names));
 }
 
@@ -92,7 +92,7 @@ PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
       inputs_(weight.extent(1)),
       padded_inputs_((inputs_ + input_unit - 1) / input_unit * input_unit) {
   require(all_finite(weight.span()), ErrorCode::invalid_argument,
-          "weights that are not finite cannot be written in {}", weight_format_name(format));
+          "cannot quantise weights that are not finite to {}", weight_format_name(format));
   const PreparedFormat functions = format_of(format);
   const PanelShape shape{.inputs = inputs_, .padded_inputs = padded_inputs_};
   panel_bytes_ = functions.panel_bytes(shape);
@@ -157,7 +157,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   if (const PreparedFormat format = format_of(weight.format()); rows <= format.few_rows) {
     return multiply_few_rows(format, x, weight, bias.data(), out);
   }
-  // f32 where there are no instructions for bf16: rounding x would cost time and gain nothing
+  // f32 without bf16 instructions: rounding x would only cost time
   multiply({.a = {.data = x.data(), .stride = weight.inputs()},
             .prepared_b = &weight,
             .c = out.data(),

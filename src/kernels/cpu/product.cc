@@ -10,7 +10,7 @@
 namespace heed::kernels {
 namespace {
 
-// Multiply-adds below which a second thread costs more than it brings (about 10 µs of one).
+// Multiply-adds below which a second thread does not pay off (about 10 µs of one thread).
 constexpr std::int64_t work_of_a_thread = std::int64_t{1} << 18;
 
 // A rectangle of C.
@@ -21,8 +21,8 @@ struct Rectangle {
   std::int64_t columns;
 };
 
-// Whether panels of B lie in memory as the kernels read them: packed weights, and some prepared
-// ones.
+// Whether panels of B are already in the layout of the kernels: packed weights, and some prepared
+// weights.
 bool reads_packed(const Product& product, const ProductKernels& kernels) {
   return product.packed_b != nullptr && product.packed_b->suits(kernels);
 }
@@ -106,7 +106,7 @@ class Worker {
            kernels_.panel_bytes(kernels_.columns, k);
   }
 
-  // What is read in place behind the panel of these rows and `column`.
+  // The data to prefetch after the panel of these rows and `column`.
   std::span<const std::byte> panel_behind(std::int64_t row, std::int64_t column,
                                           std::int64_t k) const {
     column += kernels_.columns;
@@ -157,7 +157,7 @@ class Worker {
     }
   }
 
-  // The panel of A under that of row `r` of a block of `rows` rows.
+  // The panel of A after that of row `r` in a block of `rows` rows.
   std::span<const std::byte> rows_below(std::int64_t r, std::int64_t rows,
                                         std::int64_t depth) const {
     r += kernels_.rows;
@@ -167,8 +167,8 @@ class Worker {
             static_cast<std::size_t>(kernels_.panel_bytes(count, depth))};
   }
 
-  // What is read soon is asked for bit by bit: the panel of B behind this block, where those are
-  // read in place, with every row of tiles a part; else the panel of A below, with every tile.
+  // Prefetches in small steps: with panels of B in place, each row of tiles prefetches a part of
+  // the next panel of B; otherwise each tile prefetches part of the next panel of A.
   void multiply_block(const Rectangle& block, const std::byte* b, std::span<const std::byte> behind,
                       std::int64_t k, std::int64_t depth) const {
     const std::int64_t down = divide_up(block.rows, kernels_.rows);
@@ -229,7 +229,7 @@ struct Grid {
   std::int64_t columns = 1;
 };
 
-// What a panel of B costs a thread, in tiles multiplied meanwhile.
+// The cost of a panel of B for a thread, in units of the time of a tile.
 struct PanelTimes {
   double from_memory;  // while tiles are multiplied
   double to_pack;      // before

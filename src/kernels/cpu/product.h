@@ -1,5 +1,5 @@
-// The matrix product behind every linear layer: our own, because its operands are ours to lay out,
-// and its results to finish while they are still near.
+// The matrix product of all linear layers, with operands in heed's own layouts and a fused
+// epilogue.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct ProductOperand {
   bool transposed = false;  // stored as its transpose
 };
 
-// C (rows, columns) = initial + A (rows, inner) · B (inner, columns). Sums run over `inner` in an
-// order that depends on its length and the instruction set alone: not on the other sizes, nor on
-// the number of threads.
+// C (rows, columns) = initial + A (rows, inner) · B (inner, columns). The order of summation over
+// `inner` depends on its length and the instruction set only: not on the other sizes, nor on the
+// number of threads.
 struct Product {
   ProductOperand a;
   ProductOperand b;
   const PreparedWeight* prepared_b = nullptr;  // in place of b: (columns, inner)
-  const PackedWeight* packed_b = nullptr;      // b once more; used where it suits
+  const PackedWeight* packed_b = nullptr;      // the same matrix as b; used if suitable
   float* c = nullptr;                          // dense
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -28,7 +28,7 @@ constexpr std::int64_t part_of_b = 2 * tile_words;           // of a panel, for 
 // Panels of A are blocks of 16 rows, each (inner/32, parts, 16, 32).
 template <int parts>
 void pack_rows_of_a(const ProductOperand& a, const PanelRange& range, std::uint32_t* to) {
-  // What is asked for early: the same rows further on, or the first numbers of those below.
+  // Prefetches the same rows further on, or the start of the rows below.
   constexpr std::int64_t ahead = steps_ahead * step_inner;
   const std::int64_t to_rows_below = tile_rows * a.stride + ahead - range.inner;
   for (std::int64_t r = 0; r < range.count; r += tile_rows) {
@@ -46,16 +46,16 @@ void pack_rows_of_a(const ProductOperand& a, const PanelRange& range, std::uint3
         const auto low = split<parts>(two.low), high = split<parts>(two.high);
         for (int p = 0; p < parts; ++p) {
           _mm512_store_si512(to + p * tile_words + i * lanes,
-                             neighbours(low.part[p], high.part[p]));
+                             neighbour_words(low.part[p], high.part[p]));
         }
       }
     }
   }
 }
 
-// Of the transpose: 32 of its rows at a time, from end to end, as memory likes to be read. A row is
-// asked for some lines early, and for the second level: rows often lie a multiple of 4 KiB apart,
-// and of those the first level keeps no more than twelve.
+// From the transpose: 32 of its rows at a time, sequentially. Rows are prefetched a few lines
+// ahead, into the second-level cache: they are often a multiple of 4 KiB apart, and the first level
+// holds no more than twelve such lines.
 template <int parts>
 void pack_columns_of_a(const ProductOperand& a, const PanelRange& range, std::uint32_t* panels) {
   constexpr std::int64_t ahead = 8 * lanes;
@@ -69,16 +69,17 @@ void pack_columns_of_a(const ProductOperand& a, const PanelRange& range, std::ui
       const auto row = [&](std::int64_t index) __attribute__((always_inline)) {
         __builtin_prefetch(from + index * a.stride + ahead, 0, 2);
         return split<parts>(index < depth
-                                ? _mm512_maskz_loadu_ps(first(rows), from + index * a.stride)
+                                ? _mm512_maskz_loadu_ps(first_lanes(rows), from + index * a.stride)
                                 : _mm512_setzero_ps());
       };
       __m512i block[parts][16];
       for (int i = 0; i < lanes; ++i) {
         const auto low = row(2 * i), high = row(2 * i + 1);
-        for (int p = 0; p < parts; ++p) block[p][i] = pairs<parts>(low.part[p], high.part[p]);
+        for (int p = 0; p < parts; ++p)
+          block[p][i] = paired_words<parts>(low.part[p], high.part[p]);
       }
       for (int p = 0; p < parts; ++p) {
-        transpose16(block[p]);
+        transpose_words(block[p]);
         for (int i = 0; i < lanes; ++i) {
           _mm512_store_si512(to + p * tile_words + i * lanes, block[p][i]);
         }
@@ -101,9 +102,8 @@ void begin_tiles() {
 void end_tiles() { _tile_release(); }
 
 // Tiles 0 to 3 hold a square of C, two by two; 4 and 5 its rows of A; 6 and 7 its columns of B.
-// Where a product is not of a whole square, tiles 2, 3 and 5 stay out of it. Every operand is
-// loaded as soon as the last product that reads its tile has been issued, two products before it is
-// wanted.
+// A product smaller than a square does not use tiles 2, 3 and 5. Each operand is loaded as soon as
+// the last product that reads its tile has been issued, two products ahead of its use.
 template <bool lower>
 struct Square {
   std::int64_t to_lower;  // words from a row of A's tiles to the one below
@@ -126,7 +126,7 @@ struct Square {
     load_lower_a(a);
   }
 
-  // C += A·B, then A is another, or B, or both.
+  // C += A·B, then loads the next A, B, or both.
   HEED_INLINE void multiply_and_load_a(const std::uint32_t* a) const {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
@@ -155,7 +155,7 @@ struct Square {
   }
 };
 
-// 32 of `inner` from operands of which the first are loaded; in the end those of the next step are.
+// 32 of `inner`; the first operands are already loaded, and those of the next step are at the end.
 // Of three parts the small products come first: h·l, h·m, m·m, m·h, l·h, h·h.
 template <int parts, bool lower>
 HEED_INLINE void multiply_step(const Square<lower>& square, const std::uint32_t* a,
@@ -201,7 +201,7 @@ HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
     for (std::int64_t line = 0; line < lines_a_step; ++line, next += line_bytes) {
       __builtin_prefetch(next, 0, 2);
     }
-    const bool last = step + 1 == steps;  // loads once more what it has, and does not use it
+    const bool last = step + 1 == steps;  // loads the same operands again, unused
     const std::uint32_t* const next_a = last ? a : a + parts * tile_words;
     const std::uint32_t* const next_b = last ? b : b + parts * part_of_b;
     multiply_step<parts, lower>(square, a, b, next_a, next_b);
@@ -219,7 +219,7 @@ HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
 
 // Up to 32 columns of a row, from or to a row of 32.
 HEED_INLINE void copy_row(const float* from, std::int64_t columns, float* to) {
-  const __mmask16 left = first(columns), right = first(columns - lanes);
+  const __mmask16 left = first_lanes(columns), right = first_lanes(columns - lanes);
   _mm512_mask_storeu_ps(to, left, _mm512_maskz_loadu_ps(left, from));
   _mm512_mask_storeu_ps(to + lanes, right, _mm512_maskz_loadu_ps(right, from + lanes));
 }
@@ -246,7 +246,7 @@ void multiply_amx_tile(const ProductTile& tile) {
   tile.rows > tile_rows ? multiply_rows<parts, true>(tile) : multiply_rows<parts, false>(tile);
 }
 
-// Asks for the two tiles of B that are read some steps later. Behind a panel lies another one.
+// Prefetches the two tiles of B used some steps later. Panels are consecutive.
 HEED_INLINE void fetch_ahead(const std::uint32_t* b) {
   constexpr std::int64_t ahead = 4 * 2 * tile_words;
 #pragma GCC unroll 32
@@ -255,8 +255,8 @@ HEED_INLINE void fetch_ahead(const std::uint32_t* b) {
   }
 }
 
-// Up to 16 rows by 64 columns, from two panels of B that come from memory side by side: two streams
-// for each thread are faster than one.
+// Up to 16 rows by 64 columns, from two panels of B read in parallel: two streams per thread are
+// faster than one.
 void multiply_beside(const ProductTile& tile, const void* right_b) {
   const std::int64_t steps = (tile.inner + step_inner - 1) / step_inner;
   const auto* a = static_cast<const std::uint32_t*>(tile.a);

@@ -18,7 +18,8 @@ namespace {
 
 // C = sums + initial, one row of up to 32 columns.
 HEED_INLINE void finish_row(const ProductTile& tile, std::int64_t row, __m512 left, __m512 right) {
-  const __mmask16 left_mask = first(tile.columns), right_mask = first(tile.columns - lanes);
+  const __mmask16 left_mask = first_lanes(tile.columns),
+                  right_mask = first_lanes(tile.columns - lanes);
   if (tile.initial != nullptr) {
     const float* initial = tile.initial + row * tile.initial_stride;
     left = _mm512_add_ps(left, _mm512_maskz_loadu_ps(left_mask, initial));
@@ -54,7 +55,7 @@ __attribute__((noinline)) void vector_tile(const ProductTile& tile) {
   for (int r = 0; r < rows; ++r) left[r] = right[r] = _mm512_setzero_ps();
   const auto* a = static_cast<const std::uint32_t*>(tile.a);
   const auto* b = static_cast<const std::uint32_t*>(tile.b);
-  const float* c = tile.c;  // fetched, row by row, while the products are summed
+  const float* c = tile.c;  // prefetched row by row during the products
   const std::byte* next = tile.next.data();
   const std::byte* const next_end = next + tile.next.size();
   for (std::int64_t pair = 0; pair < pairs_of(tile.inner); ++pair) {

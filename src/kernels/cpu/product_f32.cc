@@ -1,5 +1,5 @@
-// Matrix products in f32 on every instruction set, and, where nothing better is there, the bf16
-// products: f32 arithmetic on operands rounded to bf16.
+// Matrix products in f32 on every instruction set, and bf16 products on machines without bf16
+// instructions: f32 arithmetic on operands rounded to bf16.
 #include <array>
 #include <cstring>
 
@@ -99,7 +99,7 @@ void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
     }
     return;
   }
-  // A few panels side by side, so that a cache line of A, once read, is used up.
+  // Several panels at once, to use whole cache lines of A.
   constexpr std::int64_t together = 8 * kTileRows;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const std::int64_t whole_vectors = (kTileRows + lanes - 1) / lanes * lanes;
@@ -111,7 +111,7 @@ void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
         const std::int64_t rows = std::min<std::int64_t>(kTileRows, end - r);
         float* const row_of_panel = to + r * inner + k * rows;
         if (rows == kTileRows && k + 1 < inner && range.first + r + whole_vectors <= a.stride) {
-          CopyWholeVectors(from + r, row_of_panel);  // what is too much, the next k overwrites
+          CopyWholeVectors(from + r, row_of_panel);  // the next k overwrites the excess
         } else {
           PackRows(from + r, 0, rows, 1, row_of_panel, 0);
         }
@@ -120,7 +120,7 @@ void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
   }
 }
 
-// Columns of B as (inner, width), zero behind count. A few columns take half a tile.
+// Packs columns of B as (inner, width), padded with zeros after count. Few columns use half a tile.
 HWY_INLINE std::int64_t PanelWidth(std::int64_t count) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   return count <= lanes ? lanes : TileColumns();
@@ -185,7 +185,7 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
     b += 4 * vectors * lanes;
   };
   std::int64_t left = tile.inner;
-  const float* c = tile.c;  // fetched, row by row, while the products are summed
+  const float* c = tile.c;  // prefetched row by row during the products
   for (int row = 0; row < rows && left >= 4; ++row, left -= 4, c += tile.c_stride) {
     __builtin_prefetch(c, 1);
     __builtin_prefetch(c + vectors * lanes - 1, 1);
@@ -221,7 +221,7 @@ constexpr std::array<TileFunction, sizeof...(index)> TileFunctions(std::index_se
   return {&ComputeTile<static_cast<int>(index) + 1, vectors>...};
 }
 
-// Columns that do not fill whole vectors go by way of a buffer.
+// Partial vectors of columns go through a buffer.
 void MultiplyTile(const ProductTile& tile) {
   static constexpr auto narrow = TileFunctions<1>(std::make_index_sequence<kTileRows>{});
   static constexpr auto wide = TileFunctions<2>(std::make_index_sequence<kTileRows>{});
@@ -249,8 +249,8 @@ void MultiplyTile(const ProductTile& tile) {
 }
 
 ProductKernels Kernels() {
-  // With AVX-512 a panel of A is 42 KiB, a block of B 480 KiB, one of A beside panels in place 1
-  // MiB.
+  // With AVX-512 a panel of A is 42 KiB, a block of B 480 KiB; with panels of B in place, a
+  // block of A is 1 MiB.
   return {.rows = kTileRows,
           .columns = TileColumns(),
           .row_unit = 1,

@@ -1,6 +1,5 @@
-// What the driver of matrix products needs from an instruction set: panels of A and B copied into
-// the order in which they are read, and the multiply-adds of one tile of C. (Goto, van de Geijn
-// 2008.)
+// The interface between the driver of matrix products and an instruction set: packing panels of A
+// and B, and computing one tile of C (Goto, van de Geijn 2008).
 #pragma once
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 
 namespace heed::kernels {
 
-// A stretch of rows or columns, and of `inner`.
+// A range of rows or columns, and of `inner`.
 struct PanelRange {
   std::int64_t first;  // row of A or column of B
   std::int64_t count;
@@ -31,36 +30,37 @@ struct ProductTile {
   std::int64_t rows;     // 1 to ProductKernels::rows
   std::int64_t columns;  // 1 to ProductKernels::columns
   std::int64_t inner;
-  std::span<const std::byte> next;  // what is read soon: asked for along with the work
+  std::span<const std::byte> next;  // prefetched during the work
 };
 
 struct ProductKernels {
   std::int64_t rows;        // of a whole tile
   std::int64_t columns;     // of a whole tile, and of every panel of B
-  std::int64_t row_unit;    // panels of A hold whole units of rows,
-  std::int64_t inner_unit;  // and all panels whole units of `inner`: zeros fill up
+  std::int64_t row_unit;    // panels of A are padded to whole units of rows,
+  std::int64_t inner_unit;  // and all panels to whole units of `inner`, with zeros
   std::int64_t element;     // bytes of an element in a panel
-  // Blocks that stay in caches: a panel of A, inner_block deep, in the nearest that holds it while
-  // panels of B pass by it; a block of B, inner_block x column_block, in the second level; a block
-  // of A in the last. Deep panels pass over C seldom, which matters most where C lies in memory.
+  // Cache blocking: a panel of A, inner_block deep, stays in the nearest cache that holds it while
+  // panels of B are streamed; a block of B, inner_block x column_block, in the second level; a
+  // block of A in the last level. Deep panels reduce passes over C, which matters most if C is in
+  // memory.
   std::int64_t inner_block;  // a multiple of inner_unit
   std::int64_t row_block;
   std::int64_t column_block;  // a multiple of `columns`
-  // Where panels of B are read in place: the block of A lies in the second level, beside a panel of
-  // B and the one behind it, which comes from memory meanwhile.
+  // With panels of B in place: the block of A stays in the second level, beside a panel of B and
+  // the next one, which is prefetched.
   std::int64_t row_block_in_place;
-  double panel_from_memory;  // the time to read a panel, in tiles multiplied meanwhile
+  double panel_from_memory;  // the time to read a panel, in units of the time of a tile
   bool bf16_panels = false;  // panels of B are those of weights prepared in bf16
-  // Panels of `rows` rows, the last one of what is left, one behind the other.
+  // Consecutive panels of `rows` rows; the last may have fewer.
   void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panels);
   // One panel.
   void (*pack_b)(const ProductOperand& b, const PanelRange& range, void* panel);
   void (*multiply_tile)(const ProductTile& tile);
   // For up to few_rows rows, as in decoding: a tile of twice the columns from two panels of B,
-  // which are read from memory once. Null where there is no gain.
+  // which are read from memory once. Null if there is no gain.
   std::int64_t few_rows = 0;
   void (*multiply_beside)(const ProductTile& tile, const void* right_b) = nullptr;
-  // Around a thread's tiles; null where there is nothing to do.
+  // Setup and teardown of a thread; null if none is needed.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
 
@@ -68,15 +68,15 @@ struct ProductKernels {
   std::int64_t panel_bytes(std::int64_t count, std::int64_t depth) const {
     return count * round_up(depth, inner_unit) * element;
   }
-  // How deep the blocks are that sums over `inner` go by: equal ones, whole units of `unit`.
+  // The depth of the blocks of `inner`: equal blocks, in whole units of `unit`.
   std::int64_t block_depth(std::int64_t inner, std::int64_t unit) const {
     const std::int64_t blocks = std::max<std::int64_t>(divide_up(inner, inner_block), 1);
     return round_up(divide_up(inner, blocks), unit);
   }
 };
 
-// Of the instruction set in use. f32 with AMX, elsewhere with Highway; bf16 with AMX, with AVX-512
-// BF16, and elsewhere in f32 arithmetic on rounded operands.
+// The kernels of the instruction set in use. f32: AMX, or Highway; bf16: AMX, AVX-512 BF16, or f32
+// arithmetic on rounded operands.
 ProductKernels product_kernels(Precision precision);
 
 // Whether the instruction set in use multiplies tiles (AMX).

@@ -1,4 +1,4 @@
-// Keys and values to and from short formats.
+// Quantises and dequantises keys and values.
 #include "kernels/quantised_cache.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::string_view type_names[] = {"f32", "bf16", "int8"};
 template <class Byte, class Number, class Body>
 void for_every_row(const QuantisedRows<Byte, Number>& rows, const Shape& shape, Body&& body) {
   require(rows.type != CacheType::f32, ErrorCode::invalid_argument,
-          "rows of f32 are not short: bf16 and int8 are");
+          "rows of type f32 are not quantised: expected bf16 or int8");
   checks::heads(rows.rows, {shape[0], shape[1], shape[2], cache_row_bytes(rows.type, shape[3])},
                 "rows");
   const bool scaled = rows.type == CacheType::int8;
@@ -39,7 +39,7 @@ std::string_view cache_type_name(CacheType type) {
 CacheType parse_cache_type(std::string_view name) {
   const auto* const found = std::find(std::begin(type_names), std::end(type_names), name);
   require(found != std::end(type_names), ErrorCode::invalid_argument,
-          "there is no cache type '{}'; there are f32, bf16 and int8", name);
+          "there is no cache type '{}': expected f32, bf16 or int8", name);
   return static_cast<CacheType>(found - std::begin(type_names));
 }
 

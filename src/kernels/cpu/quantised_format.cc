@@ -1,4 +1,4 @@
-// Prepared weights in integers of eight and four bits: how they are rounded, written and read back.
+// Prepared weights in int8 and int4: quantising, packing and dequantising.
 #include "kernels/cpu/quantised_format.h"
 
 #include <algorithm>
@@ -86,8 +86,8 @@ std::int64_t panel_bytes(const PanelShape& shape) {
 }
 
 // One output's 32 weights, offset, to `codes`. Returns the scale in bf16. It is rounded before the
-// weights are divided by it, so that only their own rounding is left as an error: at most half a
-// scale, as rounding it down by 2^-8 leaves magnitudes at most 127·(1 + 2^-8) < 127.5 times it.
+// weights are divided by it, so that the only error is their own rounding: at most half a scale,
+// because rounding it down by 2^-8 leaves magnitudes at most 127·(1 + 2^-8) < 127.5 times it.
 template <class Panel>
 std::uint16_t quantise(const float (&values)[group], std::uint8_t (&codes)[group]) {
   std::int32_t largest_bits = 0;  // as integers, magnitudes have the same order
@@ -108,7 +108,7 @@ std::uint16_t quantise(const float (&values)[group], std::uint8_t (&codes)[group
   return bits;
 }
 
-// Where a group's 32 codes lie: fours in fours of bytes, or eights in the halves of four bytes.
+// Positions of a group's 32 codes: four in four bytes, or eight in the halves of four bytes.
 void place(Int8Panel, const std::uint8_t (&codes)[group], std::uint8_t* to) {
   for (std::int64_t i = 0; i < group; i += 4, to += 4 * width) std::memcpy(to, codes + i, 4);
 }
@@ -121,7 +121,7 @@ void place(Int4Panel, const std::uint8_t (&codes)[group], std::uint8_t* to) {
   }
 }
 
-// Outputs that are not there keep scales of zero.
+// Missing outputs keep scales of zero.
 template <class Panel>
 void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
                  const PanelShape& shape, std::byte* panel) {

@@ -1,4 +1,4 @@
-// How integers of eight and four bits lie in panels, and rows of x beside them.
+// Layout of int8 and int4 panels, and of prepared rows of x.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ struct RowGroup {
 };
 static_assert(sizeof(RowGroup) % sizeof(float) == 0 && alignof(RowGroup) == alignof(float));
 
-// Scales smaller than normal floats would lose the precision that rounding relies on; at this one
-// the integers of so small numbers get small instead.
+// The least scale: smaller ones would be denormal and lose precision. Smaller numbers get smaller
+// integers instead.
 inline constexpr float smallest_scale = 0x1p-126F;
 
 }  // namespace heed::kernels

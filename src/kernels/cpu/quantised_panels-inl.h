@@ -1,4 +1,4 @@
-// What products with prepared integers and reading them back share, once per instruction set.
+// Shared by products with integer weights and their dequantisation, once per instruction set.
 
 #if defined(HEED_KERNELS_CPU_QUANTISED_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_CPU_QUANTISED_PANELS_INL_H_

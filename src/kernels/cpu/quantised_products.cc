@@ -1,6 +1,5 @@
-// A few rows of x against panels of integers of eight and four bits. x is rounded to eight bits as
-// well, so that a group of 32 inputs is summed in integers, exactly; scales and f32 come in once
-// per group.
+// Products of a few rows of x with int8 and int4 panels. x is quantised to int8 as well, so that a
+// group of 32 inputs is summed exactly in integers; scales are applied in f32 once per group.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,15 +8,15 @@
 
 #include "kernels/cpu/quantised_products.h"
 
-#define HWY_WANT_AVX3_DL  // a target that Highway leaves out unless asked
+#define HWY_WANT_AVX3_DL  // a target that Highway excludes by default
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/quantised_products.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include "kernels/cpu/quantised_panels-inl.h"
 
-// Machines of Highway's AVX3_DL have dot products of bytes (VNNI), but its old releases do not let
-// the compiler use them.
+// Machines of Highway's target AVX3_DL have dot products of bytes (VNNI), but its older releases do
+// not enable them in the compiler.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 #define HEED_DOT_PRODUCTS_OF_BYTES 1
 HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
@@ -73,8 +72,8 @@ HWY_INLINE void AddDot(const Weights& weights, const Inputs& x, Sum& sum) {
 HWY_INLINE Int Total(const Sum& sum) { return hn::RearrangeToOddPlusEven(sum.first, sum.second); }
 #endif
 
-// A part of a panel that stays in the first-level cache (32 KiB) for all rows: groups behind one
-// another of two vectors of outputs.
+// A part of a panel that stays in the first-level cache (32 KiB) for all rows: consecutive groups
+// of two vectors of outputs.
 constexpr int kVectors = 2;
 constexpr std::int64_t kSliceGroups = 16;
 
@@ -86,9 +85,8 @@ struct Slice {
   std::int64_t panel_bytes;
 };
 
-// One row's weights come from memory as this many panels beside each other, each fetched this many
-// bytes ahead of its use: two threads then read as fast as a plain loop does, one panel at a time
-// at 0.8 of that.
+// For one row, this many panels are read in parallel, each prefetched this many bytes ahead: two
+// threads then read as fast as a plain loop; one panel at a time reaches 0.8 of that.
 constexpr int kStreams = hn::MaxLanes(Floats()) == 16 ? 4 : 1;
 constexpr std::int64_t kAhead = 1024;
 

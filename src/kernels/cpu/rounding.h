@@ -1,4 +1,4 @@
-// Whole units of something.
+// Rounding to whole units.
 #pragma once
 
 #include <cstdint>

@@ -6,15 +6,15 @@
 
 namespace heed::kernels {
 
-// Separate buffers for what is in use at the same time.
+// Buffers that may be in use at the same time.
 enum class Scratch {
   item,    // one item of a parallel loop; a product's block of A
-  memory,  // a head's keys and values, copied together; a product's block of B
-  shared,  // what all items of a loop share, owned by the thread that started it
+  memory,  // a head's packed keys and values; a product's block of B
+  shared,  // shared by all items of a loop, owned by the thread that started it
 };
 
-// At least `count` floats aligned to 64 bytes, with arbitrary contents, valid until the same thread
-// asks for the same buffer again.
+// At least `count` floats aligned to 64 bytes, uninitialised, valid until the next call for the
+// same buffer on the same thread.
 float* scratch(Scratch use, std::size_t count);
 
 }  // namespace heed::kernels

@@ -1,4 +1,4 @@
-// The one matrix product inside attention: C (rows, columns) from A (rows, inner)·B (inner,
+// The matrix product inside attention: C (rows, columns) from A (rows, inner)·B (inner,
 // columns), where elements of A are broadcast, so that A may be transposed or strided at no cost,
 // and rows of B and C are dense and whole vectors wide.
 
@@ -94,7 +94,7 @@ HWY_NOINLINE void MicroKernel(const TileProduct& product) {
   });
 }
 
-// All rows with the largest kernel, then what is left by fours, twos and ones.
+// All rows with the largest kernel, then the rest with kernels of four, two and one.
 template <int vectors, Start start>
 HWY_INLINE void MultiplyColumns(TileProduct product) {
   const auto run = [&]<int some>(std::integral_constant<int, some>) HEED_INLINE_LAMBDA {

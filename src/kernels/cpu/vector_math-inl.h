@@ -33,7 +33,7 @@ HWY_INLINE void Unroll(Body&& body) {
 }
 #define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
-// Keeps the compiler from reading a vector anew for each of its uses.
+// Prevents the compiler from reloading a vector for each use.
 HWY_INLINE void KeepInRegister([[maybe_unused]] Float& value) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   asm("" : "+v"(value.raw));
@@ -61,8 +61,7 @@ HWY_INLINE void StorePartial(Float value, Floats d, float* to, std::size_t count
 #endif
 }
 
-// A vector of elements in a short format, as floats: bf16 bit patterns, and integers of eight bits
-// without their scale.
+// Loads a vector of quantised elements as floats: bf16 bit patterns, and int8 without its scale.
 HWY_INLINE Float LoadElements(Floats d, const float* from) { return hn::LoadU(d, from); }
 HWY_INLINE Float LoadElements(Floats d, const std::uint16_t* from) {
   const hn::Rebind<std::uint16_t, Floats> dh;
@@ -87,8 +86,8 @@ HWY_INLINE Float LoadElementsPartial(Floats d, const Element* from, std::size_t 
 }
 
 // Calls body(offset, load, store) for every vector of [0, count): load(pointer), to floats or to
-// elements of a short format, and store(value, pointer) take whole vectors, and at the end the
-// elements that are left.
+// quantised elements, and store(value, pointer) process whole vectors, and at the end the
+// remaining elements.
 template <class Body>
 HWY_INLINE void ForEachVector(std::size_t count, Body&& body) {
   const Floats d;
@@ -133,11 +132,11 @@ HWY_INLINE Float ScaleByPower(Floats d, Float value, Float shifted) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, value), exponent));
 }
 
-// 2^x for x <= 127; below −100 the result stays at 2^−100, which no sum with 1 can feel. Relative
+// 2^x for x <= 127; below −100 the result stays at 2^−100, negligible beside 1. Relative
 // error 1.9e-7. For x = n + f, |f| <= 1/2: a minimax polynomial of degree 5 for 2^f (error 9.2e-8)
 // scaled by 2^n.
 HWY_INLINE Float Exp2Clamped(Floats d, Float x) {
-  x = hn::Max(hn::Set(d, -100.0F), x);  // in this order x86 hands a NaN on
+  x = hn::Max(hn::Set(d, -100.0F), x);  // on x86 this order of operands propagates NaN
   const Float shifted = hn::Add(x, RoundingShift(d));
   const Float fraction = hn::Sub(x, hn::Sub(shifted, RoundingShift(d)));
   Float power = hn::Set(d, 1.326472641633268e-3F);

@@ -1,4 +1,4 @@
-// Attention as the formula says it, one query row at a time.
+// Attention by definition, one query row at a time.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +11,8 @@
 namespace heed::kernels::reference {
 namespace {
 
-// Whether query t sees memory position s: causal queries stand at the end of the memory.
+// Whether query t attends to memory position s: causal queries are the last positions of the
+// memory.
 template <class T>
 bool visible(const AttentionInput<T>& input, std::int64_t t, std::int64_t s) {
   const std::int64_t queries = input.query.extent(1), memory = input.key.extent(1);

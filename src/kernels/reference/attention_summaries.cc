@@ -1,4 +1,4 @@
-// Rows and reduced tiles of attention, from the pattern itself.
+// Row statistics and pooled tiles of attention, from the pattern itself.
 #include <algorithm>
 #include <cmath>
 #include <limits>

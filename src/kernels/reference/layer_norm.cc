@@ -36,15 +36,7 @@ template <class T>
 void layer_norm_backward(View<const T> x, const NormParameters<T>& parameters,
                          const NormStatistics<T>& statistics, View<const T> d_out, View<T> d_x,
                          const NormGradients<T>& gradients) {
-  checks::layer_norm(x, parameters, statistics);
-  checks::contiguous(d_out, x.shape(), "d_out");
-  checks::contiguous(d_x, x.shape(), "d_x");
-  if (gradients.gain.present()) {
-    checks::contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
-  }
-  if (gradients.bias.present()) {
-    checks::contiguous(gradients.bias, parameters.gain.shape(), "gradient of bias");
-  }
+  checks::layer_norm_backward(x, parameters, statistics, d_out, d_x, gradients);
   const std::int64_t rows = x.extent(0), channels = x.extent(1);
   for (std::int64_t n = 0; n < rows; ++n) {
     const T mean = statistics.mean(n), reciprocal = statistics.reciprocal_deviation(n);

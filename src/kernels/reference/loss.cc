@@ -1,4 +1,4 @@
-// Cross-entropy, and what the optimizer does with its gradients.
+// Cross-entropy and the optimizer step.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// kernels.h once more as an executable specification: plain loops, in float or double, each
-// backward under its forward. Slow on purpose, single-threaded, read by people and by tests.
-// Call with the number type written out: layer_norm_forward<double>(...).
+// An executable specification of kernels.h: plain single-threaded loops, in float or double, each
+// backward below its forward, used by tests. Call with an explicit number type:
+// layer_norm_forward<double>(...).
 #pragma once
 
 #include <span>

@@ -16,7 +16,7 @@ AttentionPyramid& AttentionMaps::of(const LazyAttention& attention, std::int64_t
     maps_.push_front(
         {layer, head, values, std::make_unique<AttentionPyramid>(attention, layer, head, values)});
     const std::int64_t bytes =
-        maps_.front().pyramid->bytes();  // of each: all see as many positions
+        maps_.front().pyramid->bytes();  // of each map: all cover the same positions
     while (maps_.size() > 1 && std::ssize(maps_) * bytes > most_bytes) maps_.pop_back();
   }
   return *maps_.front().pyramid;

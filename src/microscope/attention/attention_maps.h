@@ -1,4 +1,4 @@
-// The maps of the heads looked at last.
+// A least-recently-used cache of attention maps.
 #pragma once
 
 #include <list>
@@ -10,8 +10,8 @@ namespace heed {
 
 class AttentionMaps {
  public:
-  // The map of a head, made when it is first asked for; `attention` is borrowed, and the same for
-  // the same layer. What all kept ones take together is at most 512 MiB; one is kept in any case.
+  // Returns the map of a head, created on first use. `attention` is borrowed and must be the same
+  // object on every call for a layer. The cache keeps at least one map and at most 512 MiB.
   AttentionPyramid& of(const LazyAttention& attention, std::int64_t layer, std::int64_t head,
                        AttentionValues values);
 
@@ -23,7 +23,7 @@ class AttentionMaps {
     std::unique_ptr<AttentionPyramid> pyramid;
   };
 
-  std::list<Map> maps_;  // the one used last first
+  std::list<Map> maps_;  // most recently used first
 };
 
 }  // namespace heed

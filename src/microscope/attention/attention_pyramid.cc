@@ -7,8 +7,8 @@
 namespace heed {
 namespace {
 
-// Queries of one piece of the pass: a multiple of the first kept level's pool, small enough that a
-// wish to stop is heard.
+// Queries per step of the build: a multiple of the first kept level's pool, small enough to check
+// for a stop request often.
 constexpr std::int64_t band = 2048;
 
 std::int64_t cells_at(std::int64_t positions, std::int64_t level) {
@@ -30,7 +30,8 @@ AttentionPyramid::AttentionPyramid(const LazyAttention& attention, std::int64_t 
       positions_(attention.positions(layer)) {
   require(head >= 0 && head < attention.heads(), ErrorCode::invalid_argument,
           "head {} does not exist: a layer has heads 0 to {}", head, attention.heads() - 1);
-  require(positions_ > 0, ErrorCode::invalid_argument, "there is no attention to make a map of");
+  require(positions_ > 0, ErrorCode::invalid_argument,
+          "cannot build a map: no attention was recorded");
   levels_ = 1;
   while (cells_at(positions_, levels_ - 1) > tile_size) ++levels_;
   first_ready_ = levels_;
@@ -70,7 +71,7 @@ void AttentionPyramid::build_in_background() {
     try {
       build(&stop_);
     } catch (const Error&) {
-      // Stopped, or out of memory: whoever asks for a tile builds again and is told.
+      // Stopped, or out of memory: the next call of tile() builds again and reports the error.
     }
   });
 }

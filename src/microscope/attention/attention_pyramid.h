@@ -1,5 +1,5 @@
-// One head's (T, T) plane as a map that zooms: level z shows it with cells of 2^z × 2^z elements,
-// in tiles of 256 × 256 cells. Every cell is exact to rounding.
+// A zoomable map of one head's (T, T) plane: at level z a cell pools 2^z × 2^z elements, and a tile
+// has 256 × 256 cells. Every cell is exact to rounding.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,16 @@
 
 namespace heed {
 
-// A tile of fine cells is computed when it is asked for. Coarser ones stand for more elements than
-// that can be done at once, so that they are summed once, in one pass over the plane, and kept:
-// from level 5 on, (T/32)² cells and a third more. A coarse cell needs every element that it stands
-// for: no level can be had before that pass, and all of them after it, the coarsest first.
+// Tiles of levels 0 to 4 are computed on demand. A tile of a higher level covers too many elements
+// for that: one pass over the plane builds all levels from 5 on, (T/32)² cells and a third more,
+// and keeps them. They become available at the end of that pass, the coarsest first.
 class AttentionPyramid {
  public:
   static constexpr std::int64_t tile_size = 256;
   static constexpr std::int64_t first_kept_level = 5;
 
-  // Borrows `attention`, which must not grow meanwhile. Throws what LazyAttention::region throws.
+  // Borrows `attention`, which must not grow during the map's lifetime. Throws what
+  // LazyAttention::region throws.
   AttentionPyramid(const LazyAttention& attention, std::int64_t layer, std::int64_t head,
                    AttentionValues values = AttentionValues::pattern);
   ~AttentionPyramid();  // stops building
@@ -33,13 +33,13 @@ class AttentionPyramid {
   bool ready(std::int64_t level) const;
   std::int64_t bytes() const;  // of the levels that are kept
 
-  // Builds the levels that are kept: now, or on a thread of its own.
+  // Builds the levels that are kept: before returning, or on a background thread.
   void build(StopFlag stop = nullptr);
   void build_in_background();
 
   // Tile (row, column) of a level, smaller at the end of the plane. Waits for a level that is being
-  // built, and builds it when nobody does. Throws Error{invalid_argument} for a level or tile that
-  // does not exist.
+  // built, and builds one that is not. Throws Error{invalid_argument} for a level or tile that does
+  // not exist.
   Tensor<float> tile(std::int64_t level, std::int64_t row, std::int64_t column, Pooling pooling);
 
  private:

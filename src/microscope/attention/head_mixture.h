@@ -1,4 +1,4 @@
-// One query's row of every head's pattern, computed from query and keys without a (T, T) buffer.
+// The pattern row of one query in every head, computed from query and keys without a (T, T) buffer.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace heed {
 
-// Copies what one layer shows to a probe; a later layer's takes its place.
+// Holds the values that a probe observed in one layer; those of the next layer replace them.
 class HeadMixture {
  public:
   void keep_query(View<const float> query);    // (H, D)
-  void keep_keys(View<const float> keys);      // (S, H, D), those that the query may see
+  void keep_keys(View<const float> keys);      // (S, H, D), up to the query's position
   void keep_values(View<const float> values);  // (S, H, D)
 
   // softmax(query · keyᵀ / √D) over the S keys, in double.

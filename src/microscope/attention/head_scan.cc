@@ -47,10 +47,10 @@ struct HeadScan::Rows {
   std::int64_t layer;
   const kernels::AttentionInput<float>& input;
   View<const float> log_sum_exp;
-  Pass pass;              // with whoever changes it
+  Pass pass;              // with its editor
   Tensor<float> numbers;  // (9, B·H·T)
   kernels::AttentionRowStatistics<float> rows;
-  View<float> total;  // Σ p: one, but where somebody changed the row
+  View<float> total;  // Σ p: one unless the row was edited
 
   Rows(std::int64_t of_layer, const kernels::AttentionInput<float>& attention,
        View<const float> lse, View<const std::int32_t> tokens, Editor* editor)
@@ -86,7 +86,7 @@ struct HeadScan::Rows {
     return edits({Point::scores, layer}) || edits({Point::pattern, layer});
   }
 
-  // Rows [begin, end) of a head's pattern, up to column `end`, as the pass used them.
+  // Rows [begin, end) of a head's pattern, up to column `end`, as used in the pass.
   void pattern(std::int64_t b, std::int64_t head, std::int64_t begin, std::int64_t end,
                View<float> out) const {
     if (!is_edited(head)) {
@@ -106,7 +106,7 @@ struct HeadScan::Rows {
     return plane;
   }
 
-  // As attention_row_statistics() has them, of rows that need not sum to one.
+  // The statistics of attention_row_statistics(), for rows that need not sum to one.
   void add_edited_plane(std::int64_t b, std::int64_t h, View<const std::int32_t> tokens) {
     const Tensor<float> plane = edited_plane(b, h);
     for (std::int64_t t = 0; t < pass.positions; ++t) {
@@ -134,7 +134,7 @@ struct HeadScan::Rows {
     }
   }
 
-  // One head of one sequence, from queries and keys as the pass rounded them.
+  // One head of one sequence, from queries and keys rounded as in the pass.
   void add_rounded_plane(std::int64_t plane, View<const std::int32_t> tokens) {
     const Shape& shape = input.query.shape();
     const std::int64_t positions = shape[1], size = shape[3];
@@ -168,7 +168,8 @@ HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors,
       editor_(editor) {
   for (const HeadDetector& detector : detectors_) {
     require((detector.pattern == HeadPattern::custom) == static_cast<bool>(detector.custom),
-            ErrorCode::invalid_argument, "a custom pattern, and no other, needs a function");
+            ErrorCode::invalid_argument,
+            "a custom pattern needs a function; other patterns take none");
   }
   sums_.resize(static_cast<std::size_t>(layers_ * heads_));
   for (Sums& sums : sums_) sums.fits.resize(detectors_.size());
@@ -177,7 +178,7 @@ HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors,
 void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp) {
   require(input.query.extent(1) == input.key.extent(1), ErrorCode::invalid_argument,
-          "heads are scanned in passes over whole texts, not in cached decoding");
+          "heads are scanned in passes over whole texts, not during cached decoding");
   const std::int64_t batch = input.query.extent(0);
   if (tokens_.present()) require_shape(tokens_, {batch, input.key.extent(1)}, "expected tokens");
   const Rows rows(layer, input, log_sum_exp, tokens_, editor_);
@@ -218,8 +219,7 @@ void HeadScan::add_statistics(const Rows& all, std::int64_t b, std::int64_t h, S
   sums.positions += positions;
 }
 
-// For patterns d of zeros and ones, Σ |p − d| = Σ p − 2·Σ p·d + Σ d, so that a row's numbers are
-// enough.
+// For patterns d of zeros and ones, Σ |p − d| = Σ p − 2·Σ p·d + Σ d: the numbers of a row suffice.
 HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::int64_t b,
                             std::int64_t h) const {
   const auto& rows = all.rows;
@@ -247,8 +247,9 @@ HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::
     return fit;
   }
 
-  require(detector.pattern == HeadPattern::previous || tokens_.present(),
-          ErrorCode::invalid_argument, "copies of tokens are not known without the tokens");
+  require(
+      detector.pattern == HeadPattern::previous || tokens_.present(), ErrorCode::invalid_argument,
+      "the duplicate and induction patterns need the tokens: call set_tokens() before the pass");
   const View<const std::int32_t> tokens =
       tokens_.present() ? tokens_[b] : View<const std::int32_t>{};
   const std::vector<std::int64_t> copies = detector.pattern == HeadPattern::previous
@@ -258,7 +259,7 @@ HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::
     double overlap = 0;     // Σ p·d of the row
     double ones = 0;        // Σ d
     bool first_is = false;  // whether d is one at the first key
-    bool own_is = false;    // and at the token's own
+    bool own_is = false;    // and at the query's own position
     switch (detector.pattern) {
       case HeadPattern::previous:
         overlap = rows.previous(b, h, t);

@@ -1,5 +1,5 @@
-// What every head does with texts of any length: its statistics and how well it fits a pattern that
-// one looks for, in memory that grows with T, not with T². A row's numbers are computed while its
+// Statistics of every head over texts of any length, and how well each head fits a given attention
+// pattern, in memory that grows with T, not with T². The numbers of a row are computed while its
 // query, key and log-sum-exp are in memory, and only their sums are kept.
 #pragma once
 
@@ -16,22 +16,22 @@
 
 namespace heed {
 
-// What a head may be looked for to do, as in TransformerLens's detect_head.
+// Attention patterns to detect, as in TransformerLens's detect_head.
 enum class HeadPattern {
-  previous,   // looks at the token just before
-  duplicate,  // at earlier copies of the token
-  induction,  // at what followed earlier copies of the token
-  custom,     // at what a function says
+  previous,   // attends to the previous token
+  duplicate,  // to earlier copies of the token
+  induction,  // to the tokens after earlier copies of the token
+  custom,     // as a function defines
 };
 std::optional<HeadPattern> head_pattern_from_name(std::string_view name);  // "previous", …
 
-// How a pattern p is compared with the one looked for, d, over all rows and keys:
+// How a pattern p is compared with the detected one, d, over all rows and keys:
 enum class DetectionMeasure {
   mul,  // Σ p·d / Σ p
   abs,  // 1 − Σ |p − d| / T
 };
 
-// Fills the keys 0 to `query` of a row of the pattern looked for. Called from several threads.
+// Fills keys 0 to `query` of one row of the pattern to detect. Called from several threads.
 using CustomPattern = std::function<void(std::int64_t query, std::span<float> keys)>;
 
 struct HeadDetector {
@@ -44,13 +44,13 @@ struct HeadDetector {
 
 class HeadScan final : public Probe {
  public:
-  // `editor` (null: nobody) is the one that changes the passes that are scanned. Only of a head
-  // whose scores or pattern it changes a (T, T) plane is in memory, one at a time.
+  // `editor` (or null) edits the scanned passes. Only heads whose scores or pattern it edits need a
+  // (T, T) plane in memory, one at a time.
   explicit HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors = {},
                     Editor* editor = nullptr);
 
-  // Tokens (B, T) of the pass that comes next, from an empty cache. Without them duplicate and
-  // induction are not known and stay zero.
+  // Sets the tokens (B, T) of the next pass, which starts from an empty cache. Without them
+  // duplicate and induction stay zero.
   void expect(View<const std::int32_t> tokens) { tokens_ = tokens; }
 
   bool wants(const Site&) const override { return false; }
@@ -59,14 +59,14 @@ class HeadScan final : public Probe {
   void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                          View<const float> log_sum_exp) override;
 
-  // Means over the queries from the second of each sequence on; duplicate and induction over those
-  // whose token came before in the sequence.
+  // Means over all queries but the first of each sequence; duplicate and induction over those
+  // whose token occurred earlier in the sequence.
   HeadStatistics statistics(std::int64_t layer, std::int64_t head) const;
 
-  // In the order of the detectors.
+  // One value for each detector, in order.
   double detection(std::int64_t layer, std::int64_t head, std::size_t detector) const;
 
-  // How many queries duplicate and induction are means over.
+  // The number of queries that duplicate and induction are averaged over.
   std::int64_t repeated_queries() const { return sums_.front().repeated; }
 
   std::int64_t layers() const { return layers_; }
@@ -80,9 +80,9 @@ class HeadScan final : public Probe {
   };
   struct Sums {
     HeadStatistics statistics;
-    std::int64_t rows = 0;       // that statistics are sums over
-    std::int64_t repeated = 0;   // of those rows, with a token that came before
-    std::int64_t positions = 0;  // with the first of each sequence
+    std::int64_t rows = 0;       // queries summed in the statistics
+    std::int64_t repeated = 0;   // of those, queries whose token occurred before
+    std::int64_t positions = 0;  // including the first of each sequence
     std::vector<Fit> fits;       // by detector
   };
   struct Rows;
@@ -100,8 +100,8 @@ class HeadScan final : public Probe {
 
 struct HeadScanOptions {
   std::vector<HeadDetector> detectors{};
-  Editor* editor = nullptr;  // changes the pass over each window; null: nobody
-  std::int64_t window = 0;   // tokens read together; 0: the model's context
+  Editor* editor = nullptr;  // edits the pass over each window; or null
+  std::int64_t window = 0;   // tokens in a forward pass; 0: the model's context
   ProgressCallback progress{};
   StopFlag stop = nullptr;
 };

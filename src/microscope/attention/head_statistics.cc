@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// Habits weaker than these are not what a head is about.
+// Behaviours weaker than these do not characterise a head.
 constexpr double dominant_share = 0.45;
 constexpr double plain_mean_evenness = 0.9;
 

@@ -1,4 +1,4 @@
-// What a head does with a text, in a few numbers: enough to choose where to look closer.
+// Summary statistics of a head's attention on a text, to choose which heads to inspect.
 #pragma once
 
 #include <cstdint>
@@ -8,32 +8,32 @@
 
 namespace heed {
 
-// Means over the queries from the second on: the first can only look at itself.
+// Means over all queries but the first, which can attend to itself only.
 struct HeadStatistics {
   double entropy = 0;   // of a row, in nats
-  double evenness = 0;  // entropy / that of looking at all visible tokens alike; 1 is a plain mean
+  double evenness = 0;  // entropy / that of uniform attention: 1 is uniform
   double first = 0;     // weight on the first token
-  double self = 0;      // on the token itself
-  double previous = 0;  // on the one just before
-  double distance = 0;  // mean tokens back
-  // The largest single weight of a row on a token further back than the previous one, the first
-  // not counted: high when the head picks out something by its content.
+  double self = 0;      // on the query's own token
+  double previous = 0;  // on the previous token
+  double distance = 0;  // mean distance of the key, in tokens
+  // The largest weight of a row on a token before the previous one, excluding the first token: high
+  // when the head selects tokens by content.
   double telling = 0;
-  // Over those of the queries whose token came before: there is nothing to look for at the others.
-  // 0 where there are none, or where tokens are not known.
+  // Over queries whose token occurred before; others have no copy to attend to. 0 if there are no
+  // such queries or the tokens are unknown.
   double duplicate = 0;  // weight on earlier copies of the token
-  double induction = 0;  // on what followed those copies
+  double induction = 0;  // on the tokens after those copies
 };
 
 // pattern (T, T): one head's, causal.
 HeadStatistics head_statistics(View<const float> pattern);
 
-// Means of sums over `rows` queries, `repeated` of them with a token that came before; zeros for
+// Divides sums over `rows` queries, `repeated` of them with a token that occurred before; zeros for
 // none.
 HeadStatistics mean_statistics(const HeadStatistics& sums, std::int64_t rows,
                                std::int64_t repeated);
 
-// The habit that says most about a head, and how strong it is.
+// The most characteristic behaviour of a head, and its strength.
 enum class HeadHabit { first, self, previous, even, far };
 struct HeadHabitStrength {
   HeadHabit habit = HeadHabit::far;
@@ -45,14 +45,14 @@ struct RankedHead {
   std::int64_t layer = 0;
   std::int64_t head = 0;
   HeadStatistics statistics;
-  double score = 0;  // what it was ranked by
+  double score = 0;  // the ranking criterion
 };
 
-// All heads, the most telling first. patterns[layer] is (H, T, T).
+// All heads, the most selective first. patterns[layer] is (H, T, T).
 std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns);
 
-// The same for what one query sees: ranked by its largest weight on a token that is not among
-// [own_begin, position], the first or the one just before.
+// The same for one query, ranked by its largest weight on a token other than [own_begin, position],
+// the first and the previous one.
 std::vector<RankedHead> rank_heads_for(const std::vector<View<const float>>& patterns,
                                        std::int64_t position, std::int64_t own_begin);
 

@@ -150,7 +150,7 @@ InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOption
 
 Jump largest_jump(const std::vector<ScoreAtStep>& scores) {
   require(scores.size() >= 2, ErrorCode::invalid_argument,
-          "{} measurements cannot show a jump: at least two are needed", scores.size());
+          "cannot find a jump in {} measurements: expected at least two", scores.size());
   Jump jump{scores[0], scores[1]};
   for (std::size_t i = 1; i < scores.size(); ++i) {
     if (scores[i].score - scores[i - 1].score > jump.after.score - jump.before.score) {

@@ -13,7 +13,7 @@ namespace heed {
 
 struct InductionOptions {
   std::int64_t sequences = 16;
-  std::int64_t length = 0;  // R, of the part that is repeated; 0: half the context, at most 64
+  std::int64_t length = 0;  // R tokens, repeated once; 0: half the context, at most 64
   std::uint64_t seed = 1;
   Editor* editor = nullptr;  // changes the passes that are measured
 };
@@ -54,7 +54,7 @@ struct InductionCircuit {
 };
 InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOptions& options = {});
 
-// Between which two of some measurements a score rose most.
+// The two consecutive measurements between which a score rose most.
 struct ScoreAtStep {
   std::int64_t step = 0;
   double score = 0;

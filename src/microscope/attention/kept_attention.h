@@ -1,5 +1,5 @@
-// Attention of a pass that was kept, looked at piece by piece, however it was changed: what a map
-// that zooms, a row of arcs or a table of thumbnails needs.
+// Tiles, rows and regions of the attention of a recorded pass, edited or not, for zoomable maps and
+// thumbnails.
 #pragma once
 
 #include <list>
@@ -11,8 +11,8 @@
 
 namespace heed {
 
-// What is computed is kept: query and key of a layer that was looked at, rearranged; the coarse
-// levels of the heads looked at last. For one thread at a time.
+// Caches what it computes: query and key of each layer used, rearranged, and the coarse levels of
+// recently used heads. Not thread-safe.
 class KeptAttention {
  public:
   explicit KeptAttention(const KeptPass& pass) : pass_(pass) {}  // borrowed
@@ -39,7 +39,7 @@ class KeptAttention {
   const KeptPass& pass_;
   std::map<std::int64_t, std::unique_ptr<LazyAttention>> layers_;
   AttentionMaps maps_;
-  std::list<Plane> planes_;  // of heads whose pattern was edited, the one used last first
+  std::list<Plane> planes_;  // of heads with an edited pattern, most recently used first
 };
 
 }  // namespace heed

@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-// What the kernel pools in one go.
+// The largest pool of one kernel call.
 constexpr std::int64_t most_pooled_at_once = 64;
 
 kernels::AttentionTile tile_of(const AttentionRegion& region) {
@@ -27,7 +27,7 @@ kernels::AttentionTile tile_of(const AttentionRegion& region) {
           .key_end = region.key_end};
 }
 
-// Pairs in the rectangle whose key the query sees.
+// Pairs in the rectangle whose key is not masked.
 std::int64_t visible_pairs(std::int64_t query_begin, std::int64_t query_end, std::int64_t key_begin,
                            std::int64_t key_end) {
   std::int64_t pairs = 0;
@@ -64,7 +64,7 @@ AttentionRegion checked_region(const LazyAttention& attention, AttentionRegion r
   require(region.query_begin >= 0 && region.key_begin >= 0 &&
               region.query_begin < region.query_end && region.key_begin < region.key_end,
           ErrorCode::invalid_argument,
-          "queries [{}, {}) and keys [{}, {}) hold nothing of {} positions", region.query_begin,
+          "queries [{}, {}) and keys [{}, {}) are empty within {} positions", region.query_begin,
           region.query_end, region.key_begin, region.key_end, positions);
   return region;
 }
@@ -75,7 +75,8 @@ LazyAttention::LazyAttention(const GptConfig& config, std::vector<std::int64_t> 
       heads_(config.heads),
       head_size_(config.head_size),
       capacity_(positions) {
-  require(positions >= 1, ErrorCode::invalid_argument, "room for {} positions is none", positions);
+  require(positions >= 1, ErrorCode::invalid_argument,
+          "capacity of {} positions: expected at least one", positions);
   if (layers_.empty()) {
     layers_.resize(static_cast<std::size_t>(config.layers));
     std::iota(layers_.begin(), layers_.end(), 0);
@@ -101,7 +102,7 @@ bool LazyAttention::wants_attention(std::int64_t layer) const {
 const LazyAttention::Layer& LazyAttention::at(std::int64_t layer) const {
   const auto found = std::ranges::find(layers_, layer);
   require(found != layers_.end(), ErrorCode::invalid_argument,
-          "the attention of layer {} was not kept", layer);
+          "the attention of layer {} was not recorded", layer);
   return kept_[static_cast<std::size_t>(found - layers_.begin())];
 }
 
@@ -115,17 +116,17 @@ void LazyAttention::observe_attention(std::int64_t layer,
   const std::int64_t added = input.query.extent(1);
   const std::int64_t memory = input.key.extent(1);
   require(input.query.extent(0) == 1, ErrorCode::invalid_argument,
-          "attention is kept of one sequence, not of a batch of {}", input.query.extent(0));
+          "attention is recorded for one sequence, not for a batch of {}", input.query.extent(0));
   require(kept.positions + added == memory, ErrorCode::invalid_argument,
-          "{} positions after {} do not make a memory of {}: every pass must be seen", added,
-          kept.positions, memory);
+          "{} positions after {} do not make a memory of {}: the probe must observe every pass",
+          added, kept.positions, memory);
   require(memory <= capacity_, ErrorCode::invalid_argument,
-          "{} positions are more than the {} that there is room for", memory, capacity_);
+          "{} positions exceed the capacity of {}", memory, capacity_);
   const kernels::Precision precision = score_precision(input);
   if (kept.spans.empty() || kept.spans.back().precision != precision) {
     kept.spans.push_back({kept.positions, precision});
   }
-  keep_keys(precision == kernels::Precision::bf16 ? kept.quantised_keys : kept.keys, input.key,
+  keep_keys(precision == kernels::Precision::bf16 ? kept.rounded_keys : kept.keys, input.key,
             precision);
   for (std::int64_t h = 0; h < heads_; ++h) {
     for (std::int64_t t = 0; t < added; ++t) {
@@ -159,7 +160,7 @@ kernels::AttentionInput<float> LazyAttention::head_input(std::int64_t layer, std
   const auto after = std::ranges::upper_bound(kept.spans, query, {}, &Span::begin);
   const Keys& keys =
       after != kept.spans.begin() && std::prev(after)->precision == kernels::Precision::bf16
-          ? kept.quantised_keys
+          ? kept.rounded_keys
           : kept.keys;
   const auto rows = [&](const Tensor<float>& all) {
     return View<const float>(&all.view()(head, 0, 0), {1, kept.positions, 1, head_size_});
@@ -251,7 +252,9 @@ PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& 
     AttentionRegion part = region;
     part.query_begin = begin;
     part.query_end = std::min(region.query_end, attention.precision_end(region.layer, begin));
-    // Whole cells, but for the last; one whose queries were read in both precisions by itself.
+    // Whole cells, except the last. A cell whose queries were computed in both precisions is
+    // handled
+    // separately.
     if (part.query_end < region.query_end) {
       part.query_end -= (part.query_end - region.query_begin) % pool;
     }

@@ -58,7 +58,7 @@ std::vector<TextWord> words_of(std::span<const std::string> tokens) {
     std::size_t last = end;
     while (first < end && is_ascii_punctuation(text[first])) ++first;
     while (last > first && is_ascii_punctuation(text[last - 1])) --last;
-    if (first == end) {  // nothing but punctuation: that is the word then
+    if (first == end) {  // only punctuation: it is the word
       first = begin;
       last = end;
     }
@@ -83,7 +83,7 @@ const TextWord& find_word(const std::vector<TextWord>& words, std::string_view w
           word, list_of(words));
   if (occurrence == 0) return *places.back();
   require(occurrence >= 1 && occurrence <= static_cast<std::int64_t>(places.size()),
-          ErrorCode::not_found, "'{}' stands in the text {} time{}; occurrence {} does not exist",
+          ErrorCode::not_found, "'{}' occurs {} time{} in the text; occurrence {} does not exist",
           word, places.size(), places.size() == 1 ? "" : "s", occurrence);
   return *places[occurrence - 1];
 }

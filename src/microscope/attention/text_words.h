@@ -1,4 +1,4 @@
-// The words of a tokenized text: what people point at, where a model has tokens.
+// The words of a tokenized text, with the tokens of each.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace heed {
 
-// What stands between two spaces, without the punctuation around it.
+// The text between two spaces, without surrounding punctuation.
 struct TextWord {
   std::string text;
   std::int64_t begin = 0;  // its tokens are [begin, end)
   std::int64_t end = 0;
 
-  // The token that has seen the whole word.
+  // The position that has attended to the whole word.
   std::int64_t last() const { return end - 1; }
 };
 
 // `tokens` are the bytes of each token of the text, in order.
 std::vector<TextWord> words_of(std::span<const std::string> tokens);
 
-// The `occurrence`-th (from 1) place where `word` stands, or the last for 0. Upper and lower case
-// count only where both are there. Throws Error{not_found} listing the words there are.
+// The `occurrence`-th (from 1) occurrence of `word`, or the last one for 0. Ignores case if no word
+// matches exactly. Throws Error{not_found} listing the words of the text.
 const TextWord& find_word(const std::vector<TextWord>& words, std::string_view word,
                           std::int64_t occurrence = 0);
 

@@ -30,7 +30,7 @@ std::vector<float> stream_row(const Tensor<float>& values, std::int64_t position
   return copy_row(&view(0, position, 0), view.extent(2));
 }
 
-// Shares of the answers: a softmax over those that may be seen.
+// Softmax over the scores that are not masked.
 void fill_shares(std::vector<KeyAnswer>& answers) {
   double largest = -std::numeric_limits<double>::infinity();
   for (const KeyAnswer& answer : answers) {
@@ -52,7 +52,7 @@ std::vector<float> mix_values(const std::vector<KeyAnswer>& answers, std::int64_
   return {sums.begin(), sums.end()};
 }
 
-// The columns of the output projection (C, A) that read this head.
+// The columns of the output projection (C, A) that multiply this head's output.
 std::vector<float> project_head(View<const float> weight, const std::vector<float>& output,
                                 std::int64_t first_column) {
   std::vector<float> projected(weight.extent(0));
@@ -94,10 +94,10 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
                 .head_size = config.head_size,
                 .heads = config.heads};
 
-  // 1. the word asks
+  // 1. query
   walk.query = head_row(capture.at({Point::query, layer}), position, head);
 
-  // 2. every key answers; what comes later is masked; answers become shares
+  // 2. scores against every key, causal mask, softmax
   const double scale = 1.0 / std::sqrt(static_cast<double>(config.head_size));
   for (std::int64_t s = 0; s < positions; ++s) {
     KeyAnswer answer{.position = s, .masked = s > position};
@@ -114,14 +114,14 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
     answer.contribution_length = answer.share * answer.value_length;
   }
 
-  // 3. the values, mixed by these shares
+  // 3. weighted sum of the values
   walk.output = mix_values(walk.answers, config.head_size);
 
-  // 4. beside the other heads' outputs
+  // 4. concatenation with the other heads' outputs
   const View<const float> mixed = capture.at({Point::mixed_values, layer}).view();
   walk.concatenation = copy_row(&mixed(0, position, 0, 0), config.attention_width());
 
-  // 5. projected, and added to the stream
+  // 5. output projection, added to the residual stream
   walk.head_projection =
       project_head(kernels::MultipliedWeight(gpt.parameters().block(layer).projection).view(),
                    walk.output, head * config.head_size);

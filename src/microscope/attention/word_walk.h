@@ -1,5 +1,5 @@
-// One position's way through one head, step by step, from the numbers of a real pass: it asks,
-// every key answers, the answers become shares, the values are mixed, and the mix is written back.
+// The computation of one head at one position, step by step, with the numbers of a forward pass:
+// query, scores against every key, softmax, weighted sum of values, output projection, residual.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace heed {
 
-// What one token of the text answers to the query.
+// One key: its score, and what its value contributes.
 struct KeyAnswer {
   std::int64_t position = 0;
-  bool masked = false;             // it comes later: the query may not see it
+  bool masked = false;             // after the query's position
   std::vector<float> key;          // (D)
   std::vector<float> value;        // (D)
   double product = 0;              // query · key
@@ -41,11 +41,11 @@ struct WordWalk {
   std::vector<float> residual_after;   // (C): after it
 };
 
-// The points that a walk through `layer` reads.
+// The points that a walk through `layer` needs.
 std::vector<Site> word_walk_sites(std::int64_t layer);
 
-// `capture` holds those points of a pass over one sequence (B = 1). `shares` (T) are those of the
-// pattern's row where an intervention changed it; none: softmax of the scores.
+// `capture` holds those points for one sequence (B = 1). `shares` (T) is the row of the pattern if
+// an intervention changed it; empty: softmax of the scores.
 WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
                    std::int64_t position, std::span<const float> shares = {});
 

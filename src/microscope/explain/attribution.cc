@@ -9,11 +9,10 @@ namespace {
 
 using Part = AttributionTerm::Part;
 
-// Turns each thing that is written to the stream into terms as the pass goes by, and keeps none of
-// it.
+// Turns every write to the stream into terms while the pass runs, without storing activations.
 class AttributionProbe final : public Probe {
  public:
-  // `kept` (null: a pass that nobody changes) knows what was edited.
+  // `kept` (null for an unedited pass) records what was edited.
   AttributionProbe(const Gpt& gpt, const LogitQuestion& question, AttributionUnit unit,
                    std::int64_t position, const KeptPass* kept = nullptr)
       : gpt_(gpt),
@@ -32,7 +31,7 @@ class AttributionProbe final : public Probe {
       case Point::embedding: return write({Part::embedding}, stream_row(values));
       case Point::position: return write({Part::position}, stream_row(values));
       case Point::residual_pre:
-        // The stream before a block is the one after the block before, in the same place.
+        // resid_pre of a block is resid_post of the previous block, in the same memory.
         return reach(site.layer > 0 && edits({Point::residual_post, site.layer - 1})
                          ? Site{Point::residual_post, site.layer - 1}
                          : site,
@@ -70,7 +69,7 @@ class AttributionProbe final : public Probe {
     }
   }
 
-  // Of the logit that the model says.
+  // Relative to the model's logit.
   std::vector<AttributionTerm> terms(double logit) {
     for (AttributionTerm& term : terms_) term.value /= scale_;
     double sum = bias_ / scale_ + direction_.constant;
@@ -108,7 +107,7 @@ class AttributionProbe final : public Probe {
     terms_.push_back(term);
   }
 
-  // What was written to the stream in finer parts, as a whole.
+  // The total of a write that is split into finer parts.
   void complete(const Site& site, std::span<const float> written) {
     const double whole = direction_.project(written);
     stream_ += whole;
@@ -116,7 +115,7 @@ class AttributionProbe final : public Probe {
     parts_ = 0;
   }
 
-  // The stream as it is once everything before was written to it.
+  // The stream after all preceding writes.
   void reach(const Site& site, std::span<const float> stream) {
     if (!edits(site)) return;
     const double now = direction_.project(stream);
@@ -124,7 +123,7 @@ class AttributionProbe final : public Probe {
     stream_ = now;
   }
 
-  // What parts do not sum to.
+  // The difference between a value and the sum of its parts.
   void explain(const Site& site, double rest) {
     if (edits(site)) {
       terms_.push_back(
@@ -146,7 +145,7 @@ class AttributionProbe final : public Probe {
     parts_ += value;
   }
 
-  // What one unit of each input of a matrix (C, I) that writes to the stream adds: (I).
+  // The contribution of a unit input to a matrix (C, I) that writes to the stream: (I).
   std::vector<double> through(const LinearWeights& linear) const {
     const kernels::MultipliedWeight multiplied(linear);
     const View<const float> weight = multiplied.view();
@@ -219,14 +218,14 @@ class AttributionProbe final : public Probe {
   LogitDirection direction_;
   HeadMixture mixture_;
   std::vector<AttributionTerm> terms_;
-  double stream_ = 0;    // direction · everything that was written to the stream so far
-  double parts_ = 0;     // and of the finer parts of what is being written
-  double bias_ = 0;      // of the biases of what is taken apart
-  double rounding_ = 0;  // of what parts do not sum to where nobody changed anything
+  double stream_ = 0;    // direction · all writes to the stream so far
+  double parts_ = 0;     // and of the finer parts of the current write
+  double bias_ = 0;      // of the biases of split layers
+  double rounding_ = 0;  // of unedited values, less the sum of their parts
   double scale_ = 1;
 };
 
-// Of a row (1, C) of the final norm, as the model multiplies.
+// From a row (1, C) of the final norm, multiplied as in the model.
 double model_logit(const Gpt& gpt, View<const float> final_norm_row,
                    const LogitQuestion& question) {
   Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
@@ -263,7 +262,7 @@ Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position) {
   position = position_in_text(position, std::ssize(tokens));
-  // What comes after the position cannot change it.
+  // Later positions do not affect it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
   AttributionProbe probe(gpt, question, unit, position);
   const GptActivations activations = run_text(gpt, read, probe);

@@ -1,5 +1,5 @@
-// Direct logit attribution: what each part of the model adds to a logit by writing to the residual
-// stream.
+// Direct logit attribution: the contribution of each part of the model to a logit, by what it
+// writes to the residual stream.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace heed {
 
-// How finely the stream is taken apart.
+// The granularity of the decomposition.
 enum class AttributionUnit {
-  component,  // embedding, position, each attention and each feed-forward layer
-  head,       // attention layers by head
-  neuron,     // feed-forward layers by neuron
-  source,     // heads by the position that they read from: pattern[t, s] · value[s] · W_O
+  component,  // embeddings, and each attention and feed-forward layer
+  head,       // attention layers split by head
+  neuron,     // feed-forward layers split by neuron
+  source,     // heads split by key position: pattern[t, s] · value[s] · W_O
 };
 
 struct AttributionTerm {
@@ -29,14 +29,14 @@ struct AttributionTerm {
     head,
     feed_forward,
     neuron,
-    edit,  // what an intervention at `point` adds that no other part has
+    edit,  // what an intervention at `point` adds beyond the other parts
     bias,
-    rounding,  // what products in less than f32 lose, where weights are prepared in such a format
+    rounding,  // rounding of products with quantised weights
   };
   Part part = Part::embedding;
   std::int64_t layer = -1;
   std::int64_t index = -1;   // of the head or the neuron
-  std::int64_t source = -1;  // the position that the head reads; −1: all that there are
+  std::int64_t source = -1;  // the key position; −1: all
   double value = 0;          // logits
   Point point{};             // of an edit
 
@@ -49,26 +49,26 @@ struct Attribution {
   LogitQuestion question;
   AttributionUnit unit = AttributionUnit::component;
   std::int64_t position = 0;
-  // In the order of the pass; at the end the biases, in one term, and rounding, in another.
+  // In the order of the pass, then one term for the biases and one for rounding.
   std::vector<AttributionTerm> terms;
-  double logit = 0;  // what the model itself says
+  double logit = 0;  // the model's logit
 
-  double sum() const;  // of the terms: the logit, up to rounding
+  double sum() const;  // of the terms; equals the logit up to rounding
 };
 
-// Of the logit at `position` of a text (−1: the last). The final norm's scale is held at what it
-// was, so that the logit is a sum (Elhage et al., A Mathematical Framework for Transformer
-// Circuits, 2021; Nanda and Bloom, TransformerLens, 2022). "bias" holds the final norm's and the
-// head's bias and those of layers that are taken apart; the bias of a value belongs to its head.
-// Sums are made in double. Throws what trace() throws, and Error{invalid_argument} for a token or
-// position that is not there.
+// Attributes the logit at `position` of a text (−1: the last). The final norm's scale is held
+// constant, so that the logit is a sum (Elhage et al., A Mathematical Framework for Transformer
+// Circuits, 2021; Nanda and Bloom, TransformerLens, 2022). "bias" is the sum of the biases of the
+// final norm, the unembedding and the layers that are split; value biases belong to their heads.
+// Sums are accumulated in double. Throws what trace() throws, and Error{invalid_argument} for a
+// token or position that does not exist.
 Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position = -1);
 
-// The same of a pass that was kept, with what changed it: values that an intervention made are
-// those of their part, and what it adds to the stream, or to a sum of finer parts, is a part of its
-// own. A head whose mixed values were changed is one term, for they no longer come from sources.
+// The same for a recorded pass with its interventions: a value that an intervention sets belongs to
+// its part; what it adds to the stream, or to a sum of finer parts, is a term of its own. A head
+// with edited mixed values is one term, because they no longer derive from source positions.
 Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
                             AttributionUnit unit, std::int64_t position = -1);
 

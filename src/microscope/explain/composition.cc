@@ -17,7 +17,7 @@ Tensor<float> products(View<const float> x, View<const float> y) {
   return result;
 }
 
-// What a head's product of two factors, leftᵀ·right, looks like from outside. With Gram matrices
+// Norms of a head's low-rank product leftᵀ·right. With Gram matrices
 // G = left·leftᵀ and R = right·rightᵀ (D, D), ‖leftᵀ·right‖² = Σ G ⊙ R.
 struct Factors {
   View<const float> left;   // (D, C)
@@ -57,7 +57,7 @@ double squared_norm_through(const Tensor<float>& left_gram, View<const float> mi
   return sum;
 }
 
-// The reader's factors: W = leftᵀ·right with `left` meeting what the earlier head wrote.
+// The reader's factors: W = leftᵀ·right, where `left` multiplies the earlier head's output.
 Factors reader(const LayerHeads& layer, std::int64_t head, CompositionKind kind) {
   switch (kind) {
     case CompositionKind::query: return {layer.query(head), layer.key(head)};
@@ -76,7 +76,7 @@ View<const float> all_readers(const LayerHeads& layer, CompositionKind kind) {
   return layer.all_values();
 }
 
-// What a head needs to be compared with others, as writer and as reader.
+// Per-head quantities, as writer and as reader.
 struct HeadNorms {
   Tensor<float> value_gram;  // (D, D): of the writer's W_OV = valueᵀ·output, the side that reads
   double writer_norm = 0;    // ‖W_OV‖
@@ -111,8 +111,8 @@ Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind) {
   Tensor<float> scores(Shape{config.layers, heads, config.layers, heads});
   for (std::int64_t writer = 0; writer < config.layers; ++writer) {
     for (std::int64_t later = writer + 1; later < config.layers; ++later) {
-      // Every head's output through every reader's left factor: (A, A), of which D x D are one
-      // pair.
+      // Every head's output factor times every reader's left factor: (A, A), with one D x D block
+      // for each pair.
       const Tensor<float> middle =
           products(layers[writer].all_outputs(), all_readers(layers[later], kind));
       parallel_items(heads * heads, [&](std::int64_t pair) {

@@ -1,4 +1,4 @@
-// One layer's weights by head, each as the rows (D, C) that read from the stream or write to it.
+// The attention weights of one layer by head, as rows (D, C) that read from or write to the stream.
 #pragma once
 
 #include "model/gpt.h"
@@ -6,8 +6,8 @@
 
 namespace heed {
 
-// In TransformerLens's letters, x·W: W_Q = queryᵀ, W_K = keyᵀ, W_V = valueᵀ (C, D) and W_O = output
-// (D, C). So W_QK = queryᵀ·key and W_OV = valueᵀ·output, both (C, C) of rank D.
+// In TransformerLens's notation, x·W: W_Q = queryᵀ, W_K = keyᵀ, W_V = valueᵀ (C, D) and W_O =
+// output (D, C). So W_QK = queryᵀ·key and W_OV = valueᵀ·output, both (C, C) of rank D.
 class LayerHeads {
  public:
   LayerHeads(const Gpt& gpt, std::int64_t layer);
@@ -17,7 +17,7 @@ class LayerHeads {
   View<const float> value(std::int64_t head) const { return rows(2, head); }
   View<const float> output(std::int64_t head) const;
 
-  // All heads below each other, (A, C).
+  // All heads stacked, (A, C).
   View<const float> all_queries() const { return third(0); }
   View<const float> all_keys() const { return third(1); }
   View<const float> all_values() const { return third(2); }

@@ -1,5 +1,5 @@
-// A logit, or the difference of two, as a linear function of the last residual stream: what direct
-// logit attribution projects onto.
+// A logit, or the difference of two, as a linear function of the last residual stream: the
+// direction that direct logit attribution projects onto.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 
 namespace heed {
 
-// Which number is asked about: the logit of a token or, against another, how far it is above that
-// one's.
+// The logit of a token, or its difference to the logit of another token.
 struct LogitQuestion {
   std::int32_t token = 0;
   std::optional<std::int32_t> against;
@@ -23,14 +22,14 @@ struct LogitQuestion {
 
 // With the final norm's scale σ held, the logit of stream r (C) is
 //   Σ_c direction[c]·r[c] / σ + constant
-// where direction is gain ⊙ W_U[token], less its mean over the channels (the norm centres), and
-// constant what the norm's and the head's biases give (Nanda and Bloom, TransformerLens, 2022:
-// apply_ln_to_stack and logit_attrs).
+// where direction is gain ⊙ W_U[token] minus its mean over the channels (the norm centres), and
+// constant is the contribution of the biases of norm and unembedding (Nanda and Bloom,
+// TransformerLens, 2022: apply_ln_to_stack and logit_attrs).
 struct LogitDirection {
   std::vector<double> direction;  // (C)
   double constant = 0;
 
-  // direction · x, for any x (C) that was added to the stream; divide by σ.
+  // direction · x, for any contribution x (C) to the stream; divide by σ.
   double project(std::span<const float> x) const;
   double project(std::span<const double> x) const;
 };

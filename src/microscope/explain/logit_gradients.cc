@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-// Copies values going forward and gradients coming back.
+// Copies values in forward and gradients in backward.
 class GradientProbe final : public Probe {
  public:
   explicit GradientProbe(const std::vector<Site>& sites) : values_(sites), gradients_(sites) {}
@@ -69,7 +69,7 @@ MetricRow metric_row(const Gpt& gpt, const LogitQuestion& question) {
   return row;
 }
 
-// Every token's embedding times one number.
+// Multiplies every token's embedding by a factor.
 class ScaledEmbedding final : public Editor {
  public:
   explicit ScaledEmbedding(float scale) : scale_(scale) {}
@@ -174,7 +174,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
                                       std::span<const std::int32_t> corrupted,
                                       const LogitMetric& metric, const std::vector<Site>& sites) {
   require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
-          "the texts have {} and {} tokens; patching needs the same number of both", clean.size(),
+          "the texts have {} and {} tokens; patching needs texts of equal length", clean.size(),
           corrupted.size());
   for (const Site& site : sites) {
     require(site.point != Point::scores, ErrorCode::invalid_argument,
@@ -197,7 +197,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
 
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric, std::int64_t steps) {
-  require(steps >= 1, ErrorCode::invalid_argument, "{} steps are fewer than one", steps);
+  require(steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one", steps);
   const auto at = [&](double scale) {
     ScaledEmbedding editor(static_cast<float>(scale));
     return differentiate_logit(gpt, tokens, metric, {{Point::embedding}}, &editor);

@@ -1,5 +1,5 @@
-// Gradients of a logit, or of the difference of two, by anything inside the pass, and the
-// explanations made of them.
+// Gradients of a logit, or of the difference of two, at any point of the pass, and attribution
+// patching and integrated gradients computed from them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace heed {
 
-// The metric: question's logit at `position` of the text (−1: the last).
+// The differentiated metric: the question's logit at `position` of the text (−1: the last).
 struct LogitMetric {
   LogitQuestion question;
   std::int64_t position = -1;
@@ -23,22 +23,22 @@ struct LogitMetric {
 struct LogitGradients {
   double metric = 0;
   std::vector<Site> sites;
-  std::vector<Tensor<float>> values;     // of each site, shaped as listed at Point with B = 1
+  std::vector<Tensor<float>> values;     // of each point, shaped as listed at Point with B = 1
   std::vector<Tensor<float>> gradients;  // ∂metric/∂values
 };
 
-// One forward and one backward pass; `editor` (null: none) changes the forward one. Where weights
-// are shortened, backward multiplies by the shortened ones, in f32. Throws Error{invalid_argument}
-// for a text that the model cannot read, a token or position that is not there, and
-// Error{unsupported} for a site before one where the editor does more than add.
+// One forward and one backward pass; `editor` (or null) edits the forward pass. With quantised
+// weights, backward multiplies by the dequantised ones, in f32. Throws Error{invalid_argument} for
+// a text that does not fit the model, a token or position that does not exist, and
+// Error{unsupported} for a point before one where the editor does more than add.
 LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                    const LogitMetric& metric, std::vector<Site> sites,
                                    Editor* editor = nullptr);
 
-// What replacing one value of the corrupted pass by the clean pass's would do to the metric, to
-// first order: (clean − corrupted) · ∂metric/∂corrupted, summed over the last dimension (Nanda,
-// Attribution Patching: Activation Patching At Industrial Scale, 2023). Two forward passes and one
-// backward for every point at once.
+// First-order estimate of the change of the metric when a value of the corrupted pass is replaced
+// by that of the clean pass: (clean − corrupted) · ∂metric/∂corrupted, summed over the last
+// dimension (Nanda, Attribution Patching: Activation Patching At Industrial Scale, 2023). Two
+// forward passes and one backward pass for all points together.
 struct AttributionPatching {
   double clean_metric = 0;
   double corrupted_metric = 0;
@@ -52,10 +52,10 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
                                       const LogitMetric& metric, const std::vector<Site>& sites);
 
 struct IntegratedGradients {
-  std::vector<double> tokens;  // (T): what each token's embedding adds to the metric
+  std::vector<double> tokens;  // (T): the attribution of each token's embedding
   double metric = 0;           // of the text
-  double baseline = 0;         // of the text with every token's embedding zero, positions kept
-  // Σ tokens − (metric − baseline): zero but for the error of the quadrature.
+  double baseline = 0;         // of the text with token embeddings of zero and unchanged positions
+  // Σ tokens − (metric − baseline): the error of the quadrature.
   double completeness_error = 0;
 };
 

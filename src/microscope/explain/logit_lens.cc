@@ -23,14 +23,14 @@ std::vector<Site> lens_sites(std::int64_t layers) {
   return sites;
 }
 
-// What a chunk of rows of the stream predicts.
+// Predictions of a chunk of rows of the stream.
 class Prediction {
  public:
   Prediction(std::int64_t rows, std::int64_t vocabulary_size)
       : log_probabilities_(Shape{rows, vocabulary_size}),
         log_sums_(static_cast<std::size_t>(rows)) {}
 
-  // From stream (M, C), M at most the rows that there is room for.
+  // From stream (M, C), M up to the capacity.
   void compute(const Gpt& gpt, View<const float> stream, LensNorm norm) {
     const View<float> logits = log_probabilities_.view().slice(0, 0, stream.extent(0));
     project(gpt, stream, norm, logits);
@@ -107,7 +107,7 @@ LensCell read_cell(const Prediction& layer, const Prediction& last, std::int64_t
 void require_followed(const LensOptions& options, const GptConfig& config, std::int64_t positions) {
   const auto count = std::ssize(options.followed);
   require(count <= 1 || count == positions, ErrorCode::invalid_argument,
-          "{} tokens to follow are neither one nor one for each of {} positions", count, positions);
+          "{} tokens to follow: expected one, or one for each of {} positions", count, positions);
   for (const std::int32_t token : options.followed) {
     require(token >= 0 && token < config.vocabulary_size, ErrorCode::invalid_argument,
             "token {} is not in the vocabulary of {}", token, config.vocabulary_size);
@@ -132,7 +132,7 @@ std::vector<std::int64_t> chosen_positions(const LensOptions& options, std::int6
   return chosen;
 }
 
-// Rows of (T, C) at some positions.
+// Rows of (T, C) at the given positions.
 Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> positions) {
   Tensor<float> rows(Shape{std::ssize(positions), stream.extent(1)});
   for (std::size_t row = 0; row < positions.size(); ++row) {
@@ -142,7 +142,7 @@ Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> po
   return rows;
 }
 
-// Streams are those of all lens sites, of a text of `length` tokens.
+// `streams` holds all points of the lens, for a text of `length` tokens.
 LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& streams,
                        const LensOptions& options) {
   const GptConfig& config = gpt.config();

@@ -1,4 +1,4 @@
-// The logit lens: what the model would predict if each layer were the last.
+// The logit lens: the prediction from each layer's residual stream.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +18,31 @@ struct LensToken {
 
 // The prediction of one layer at one position.
 struct LensCell {
-  std::vector<LensToken> top;  // the likeliest first
+  std::vector<LensToken> top;  // most likely first
   double entropy = 0;          // nats
-  double divergence = 0;  // KL(last layer ‖ this one), nats: what this layer does not yet know
-  // Of the followed token, where one was given.
+  double divergence = 0;       // KL(last layer ‖ this one), nats
+  // Of the followed token, if there is one.
   double logit = 0;
   double probability = 0;
-  std::int64_t rank = 0;  // 0 is the likeliest
+  std::int64_t rank = 0;  // 0: the most likely
 };
 
 enum class LensNorm {
-  final_norm,  // the stream goes through the final norm, its statistics taken anew in each layer
-  none,        // the stream meets the vocabulary projection as it is
+  final_norm,  // apply the final norm, with statistics of each layer's stream
+  none,        // apply the unembedding to the stream directly
 };
 
 struct LensOptions {
   std::int64_t top = 5;
   LensNorm norm = LensNorm::final_norm;
-  // The token to follow at each position (T); one entry: the same everywhere; none: no token.
+  // The token to follow at each position (T); one entry for all positions; empty for none.
   std::vector<std::int32_t> followed{};
-  // The positions that are looked at, ascending; none: all. `followed` then has one token for each
-  // of them.
+  // The positions to evaluate, ascending; empty for all. `followed` then has one token for each of
+  // them.
   std::vector<std::int64_t> positions{};
 };
 
-// sites x positions
+// points x positions
 struct LogitLens {
   std::vector<Site> sites;  // hook_resid_pre of every layer, then the last hook_resid_post
   std::int64_t positions = 0;
@@ -55,13 +55,13 @@ struct LogitLens {
 
 // softmax(W_U · norm(resid_l)) for each layer's stream (nostalgebraist, Interpreting GPT: the logit
 // lens, 2020; TransformerLens: accumulated_resid with apply_ln). The last row is the model's own
-// prediction. Keeps (L + 1)·T·C numbers; logits go by in chunks of positions. Throws what trace()
-// throws, and Error{invalid_argument} for a followed token outside the vocabulary or a number of
-// them that is neither 0, 1 nor T.
+// prediction. Keeps (L + 1)·T·C numbers; logits are computed in chunks of positions. Throws what
+// trace() throws, and Error{invalid_argument} for a followed token outside the vocabulary or a
+// number of them that is neither 0, 1 nor T.
 LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> tokens,
                               const LensOptions& options = {});
 
-// The same of a pass that was kept, with what changed it.
+// The same for a recorded pass with its interventions.
 LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options = {});
 
 }  // namespace heed

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-// What is known of one neuron so far.
+// Statistics of one neuron so far.
 class Recorder {
  public:
   Recorder(NeuronId id, const NeuronSearch& search) : id_(id), search_(search) {}
@@ -71,7 +71,7 @@ class Recorder {
   float largest_ = 0;
 };
 
-// Reads the wanted columns of mlp.hook_post as passes go by.
+// Observes the requested columns of mlp.hook_post.
 class NeuronProbe final : public Probe {
  public:
   NeuronProbe(std::span<const std::int32_t> corpus, std::vector<Recorder>& recorders)
@@ -101,7 +101,7 @@ class NeuronProbe final : public Probe {
   std::int64_t first_ = 0;
 };
 
-// Reads `batch` windows of `window` tokens from `first` on.
+// Runs `batch` windows of `window` tokens, starting at `first`.
 void read_windows(const Gpt& gpt, std::span<const std::int32_t> corpus, std::int64_t first,
                   const GptActivations& activations, NeuronProbe& probe) {
   probe.start(first);
@@ -130,7 +130,7 @@ std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const s
                                                const NeuronSearch& search) {
   require_tokens(corpus, "the corpus");
   require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
-          "a search keeps at least one context and reads at least one window of one token");
+          "top, window and batch of a neuron search must be at least 1");
   require_neurons(gpt.config(), neurons);
   std::vector<Recorder> recorders;
   for (const NeuronId& id : neurons) recorders.emplace_back(id, search);

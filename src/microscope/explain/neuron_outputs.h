@@ -1,4 +1,4 @@
-// What a layer's neurons write to the stream.
+// The output vectors of a layer's neurons.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace heed {
 
-// What a neuron adds when it is 1: its column of W_out, (C).
+// A neuron's column of W_out, (C): what it writes to the stream per unit of activation.
 void copy_neuron_output(const Gpt& gpt, std::int64_t layer, std::int64_t neuron,
                         std::span<float> out);
 
-// Euclidean lengths of all of them, (F).
+// The Euclidean norms of all columns of W_out, (F).
 std::vector<double> neuron_output_lengths(const Gpt& gpt, std::int64_t layer);
 
-// The `count` neurons that write most at a position, |activation| · ‖column‖, the strongest first.
+// The `count` neurons with the largest |activation| · ‖column‖ at a position, largest first.
 struct NeuronStrength {
   std::int64_t neuron = 0;
   float activation = 0;

@@ -17,7 +17,7 @@ PrincipalPlane principal_plane(View<const float> vectors) {
   }
   centred.rowwise() -= centred.colwise().mean().eval();
 
-  // The smaller of the two Gram matrices: its eigenvectors give the components of either.
+  // The components follow from the eigenvectors of either Gram matrix; use the smaller.
   const bool by_rows = rows <= channels;
   const Matrix gram =
       by_rows ? Matrix(centred * centred.transpose()) : Matrix(centred.transpose() * centred);

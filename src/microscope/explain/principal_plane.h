@@ -1,4 +1,4 @@
-// The plane in which vectors differ most: their first two principal components.
+// Projection of vectors onto their first two principal components.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 namespace heed {
 
 struct PrincipalPlane {
-  std::vector<std::array<double, 2>> points;  // of each vector, from their mean
-  std::array<double, 2> explained{};          // shares of the whole variance
+  std::vector<std::array<double, 2>> points;  // of each vector, relative to the mean
+  std::array<double, 2> explained{};          // shares of the total variance
 };
 
 // vectors (M, C), M at least 1. Each component's sign makes its largest coordinate positive.

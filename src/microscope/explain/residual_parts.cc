@@ -24,7 +24,7 @@ void add_to(Vector& sum, std::span<const float> vector) {
 
 class PartsProbe final : public Probe {
  public:
-  // `kept` (null: a pass that nobody changes) knows what was edited.
+  // `kept` (null for an unedited pass) records what was edited.
   PartsProbe(const Gpt& gpt, ResidualUnit unit, std::int64_t position,
              const KeptPass* kept = nullptr)
       : gpt_(gpt), unit_(unit), position_(position), kept_(kept) {}
@@ -38,7 +38,7 @@ class PartsProbe final : public Probe {
       case Point::embedding: return write("embed", row(values));
       case Point::position: return write("pos_embed", row(values));
       case Point::residual_pre:
-        // The stream before a block is the one after the block before, in the same place.
+        // resid_pre of a block is resid_post of the previous block, in the same memory.
         return reach(site.layer > 0 && edits({Point::residual_post, site.layer - 1})
                          ? Site{Point::residual_post, site.layer - 1}
                          : site,
@@ -115,7 +115,7 @@ class PartsProbe final : public Probe {
     add(std::move(name), vector);
   }
 
-  // The stream as it is once everything before was written to it.
+  // The stream after all preceding writes.
   void reach(const Site& site, std::span<const float> stream) {
     if (!edits(site)) return;
     add(edit_label(site), difference(stream, written_));
@@ -159,9 +159,9 @@ class PartsProbe final : public Probe {
   std::vector<std::string> names_;
   Vector vectors_;   // (parts, C)
   Vector stream_;    // (C), the last
-  Vector written_;   // (C), everything that was written to the stream so far
-  Vector heads_;     // (C), the parts of what is being written
-  Vector rounding_;  // (C), what parts do not sum to where nobody changed anything
+  Vector written_;   // (C), all writes to the stream so far
+  Vector heads_;     // (C), the parts of the current write
+  Vector rounding_;  // (C), unedited values less the sum of their parts
 };
 
 }  // namespace

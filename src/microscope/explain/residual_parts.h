@@ -1,4 +1,4 @@
-// The residual stream taken apart into what was written to it.
+// Decomposition of the residual stream into the contributions written to it.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@ enum class ResidualUnit {
 struct ResidualPart {
   std::string name;   // as TransformerLens labels it
   double length = 0;  // ‖part‖
-  double cosine = 0;  // with the last stream
-  double share = 0;   // part · stream / ‖stream‖²: all of them together are one
+  double cosine = 0;  // with the last residual stream
+  double share = 0;   // part · stream / ‖stream‖²; shares sum to one
 };
 
 struct ResidualParts {
   std::int64_t position = 0;
-  // In the order of the pass; where products are in less than f32, "rounding" last.
+  // In the order of the pass; with quantised weights, "rounding" last.
   std::vector<ResidualPart> parts;
   Tensor<float> vectors;      // (parts, C), in the same order; their sum is the stream
   std::vector<float> stream;  // (C): blocks.L-1.hook_resid_post at the position
 };
 
 // At `position` of a text (−1: the last) (TransformerLens: decompose_resid, stack_head_results).
-// Throws what trace() throws, and Error{invalid_argument} for a position that is not there.
+// Throws what trace() throws, and Error{invalid_argument} for a position that does not exist.
 ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                   ResidualUnit unit, std::int64_t position = -1);
 
-// The same of a pass that was kept, with what changed it: what an intervention adds to the stream,
-// or to a sum of heads, is a part of its own, such as "2_resid_mid_edit".
+// The same for a recorded pass with its interventions: what an intervention adds to the stream, or
+// to a sum of heads, is a part of its own, such as "2_resid_mid_edit".
 ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit,
                                   std::int64_t position = -1);
 

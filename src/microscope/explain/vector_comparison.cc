@@ -8,7 +8,7 @@
 namespace heed {
 
 VectorComparison compare_vectors(std::span<const float> first, std::span<const float> second) {
-  check(first.size() == second.size(), "vectors of one width");
+  check(first.size() == second.size(), "the vectors have the same width");
   double product = 0, first_square = 0, second_square = 0, distance = 0;
   for (std::size_t c = 0; c < first.size(); ++c) {
     const double a = first[c], b = second[c];

@@ -1,4 +1,4 @@
-// How two vectors of the same width differ.
+// Comparison of two vectors of the same width.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 namespace heed {
 
 struct VectorComparison {
-  double cosine = 0;         // NaN where one of them is zero
+  double cosine = 0;         // NaN if either is zero
   double distance = 0;       // ‖first − second‖
   double first_length = 0;   // ‖first‖
   double second_length = 0;  // ‖second‖

@@ -1,4 +1,4 @@
-// Directions of the residual stream, read in words.
+// Directions of the residual stream as tokens: projection onto the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,19 @@ struct ProjectedToken {
   float score = 0;
 };
 
-// Tokens by their dot product with a direction.
+// Tokens with the largest and smallest dot products with a direction.
 struct VocabularyProjection {
-  std::vector<ProjectedToken> most;   // the largest first
-  std::vector<ProjectedToken> least;  // the smallest first
+  std::vector<ProjectedToken> most;   // largest first
+  std::vector<ProjectedToken> least;  // smallest first
 };
 
-// Directions (M, C) that something writes, through the vocabulary projection: what they promote and
-// suppress. The final norm's gain is applied and the mean taken away, its scale and the biases left
-// out. At most `top` tokens at each end.
+// Projects output directions (M, C) through the unembedding: the tokens that they promote and
+// suppress. Applies the final norm's gain and centring, without its scale and the biases. At most
+// `top` tokens at each end.
 std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const float> directions,
                                                     std::int64_t top);
 
-// Directions (M, C) that something reads, by the token embedding: which tokens' own embeddings it
-// answers to.
+// Projects input directions (M, C) onto the token embeddings: the tokens that they respond to.
 std::vector<VocabularyProjection> project_to_embeddings(const Gpt& gpt,
                                                         View<const float> directions,
                                                         std::int64_t top);

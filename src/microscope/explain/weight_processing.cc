@@ -29,7 +29,7 @@ Gpt copy_of(const Gpt& gpt) {
   return copy;
 }
 
-// The parameters of a model under their names, those that it lacks absent.
+// The parameters of a model by name; absent ones are empty.
 class Tensors {
  public:
   explicit Tensors(Gpt& gpt) : parameters_(gpt.parameters()) {}
@@ -92,7 +92,7 @@ struct Norm {
   View<float> bias;
 };
 
-// Into the only reader of a norm: weight (O, C) and its bias (O).
+// Folds a norm into the only matrix after it: weight (O, C) and its bias (O).
 void fold_norm(const Norm& norm, View<float> weight, View<float> bias) {
   add_product(weight, norm.bias, bias);
   for (std::int64_t row = 0; row < weight.extent(0); ++row) {

@@ -1,4 +1,4 @@
-// A picture as a list of shapes, before anyone decides on a file format.
+// A figure as a list of shapes, independent of the file format.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace heed {
 
-// Units are points of 1/72 inch or pixels of a page, from the top left corner.
+// Coordinates in points (1/72 inch) or page pixels from the top left corner.
 struct DrawnRectangle {
   double x = 0;
   double y = 0;
   double width = 0;
   double height = 0;
   Rgb fill{};
-  std::string hint{};  // shown where a pointer rests; formats without pointers leave it out
+  std::string hint{};  // tooltip, in formats that have them
 };
 
 struct DrawnLine {
@@ -40,8 +40,8 @@ struct DrawnText {
   bool bold = false;
 };
 
-// Shapes in the order in which they are laid down: rectangles, lines, texts. All text is in a
-// typeface of one width, 0.6 of its size a column.
+// Shapes in drawing order: rectangles, lines, texts. All text is monospaced, with columns 0.6 of
+// the font size wide.
 struct Drawing {
   double width = 0;
   double height = 0;

@@ -1,4 +1,4 @@
-// Figures of what the microscope sees: drawn once, written as SVG, PNG or a page of HTML.
+// Heat maps and bar charts, written as SVG, PNG or HTML.
 #pragma once
 
 #include <filesystem>
@@ -11,28 +11,28 @@
 
 namespace heed {
 
-// What stands with the numbers. Any bytes may come; what is no text is shown escaped.
+// Title and caption. Bytes that are not UTF-8 are shown escaped.
 struct FigureText {
   std::string title;
-  std::string caption;  // the model, the text, the point: what a reader needs to make it again
+  std::string caption;  // the model, the text and the point: what is needed to reproduce the figure
 };
 
 enum class FigureScale {
-  share,       // from 0 to 1, drawn by its square root, for the small ones matter too
-  sequential,  // from 0, or the smallest number where it is below, to the largest
-  diverging,   // both ways from a marked zero, equally far
+  share,       // 0 to 1, drawn as its square root to show small values
+  sequential,  // from 0, or the smallest value if negative, to the largest
+  diverging,   // symmetric about a marked zero
 };
 
-// Numbers (rows, columns); one that is not finite leaves its place blank.
+// Values (rows, columns); a value that is not finite leaves its cell blank.
 struct HeatMapFigure {
   View<const float> values;
-  std::vector<std::string> row_labels;     // one a row
-  std::vector<std::string> column_labels;  // one a column
-  std::string row_axis;                    // what rows are: "layer"
+  std::vector<std::string> row_labels;     // one for each row
+  std::vector<std::string> column_labels;  // one for each column
+  std::string row_axis;                    // title of the row axis: "layer"
   std::string column_axis;
   std::string value_name;  // beside the colour scale: "attention"
   FigureScale scale = FigureScale::sequential;
-  std::vector<std::string> cell_texts{};  // row by row; empty: cells are colours alone
+  std::vector<std::string> cell_texts{};  // row by row; empty: no texts
 };
 
 struct BarFigure {
@@ -46,21 +46,21 @@ struct Figure {
   Drawing drawing;
 };
 
-// A map of more than 256 rows or columns is reduced, each place showing the number of the largest
-// magnitude that it covers; its caption says so. Throws Error{invalid_argument} for labels that do
-// not fit the numbers, or no numbers.
+// A map with more than 256 rows or columns is reduced: each cell shows the value of largest
+// magnitude that it covers, and the caption says so. Throws Error{invalid_argument} for no values
+// or a wrong number of labels.
 Figure draw_heat_map(const HeatMapFigure& map, const FigureText& text);
 Figure draw_bars(const BarFigure& bars, const FigureText& text);
 
 // Whether the extension is .svg, .png or .html.
 bool is_figure_file(const std::filesystem::path& path);
 
-// By the extension, as a whole or not at all. SVG keeps text as text; PNG has two pixels a point;
-// HTML stands alone, with the figures as SVG and no reference to anything outside. Throws
+// Writes the format of the extension, atomically. SVG keeps text as text; PNG has two pixels per
+// point; HTML is self-contained, with the figures as inline SVG. Throws
 // Error{invalid_argument} for another extension, Error{input_output} with the system's reason.
 void write_figure(const std::filesystem::path& path, const Figure& figure);
 
-// The parts: what write_figure writes.
+// The contents of the files that write_figure writes.
 std::string svg_text(const Figure& figure);
 std::string html_text(const Figure& figure);
 std::string png_bytes(const Figure& figure);

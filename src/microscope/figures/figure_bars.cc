@@ -15,16 +15,17 @@ using namespace figure_style;
 constexpr double bar_height = 13;
 constexpr double bar_gap = 4;
 constexpr double plot_width = 420;
-constexpr double number_room = 58;  // beside the longest bar, for its number
+constexpr double number_room = 58;  // beside the longest bar, for its value
 
 }  // namespace
 
 Figure draw_bars(const BarFigure& bars, const FigureText& text) {
   require(!bars.values.empty() && bars.labels.size() == bars.values.size(),
-          ErrorCode::invalid_argument, "{} labels do not fit {} bars", bars.labels.size(),
+          ErrorCode::invalid_argument, "{} labels for {} bars", bars.labels.size(),
           bars.values.size());
   for (const double value : bars.values) {
-    require(std::isfinite(value), ErrorCode::invalid_argument, "a bar cannot be {} long", value);
+    require(std::isfinite(value), ErrorCode::invalid_argument,
+            "a bar has the value {}, expected a finite number", value);
   }
   Figure figure{.text = text, .drawing = {}};
   Drawing& drawing = figure.drawing;

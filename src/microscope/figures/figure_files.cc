@@ -8,8 +8,8 @@
 namespace heed {
 namespace {
 
-// For text and attributes of XML and HTML alike. Control characters, which XML forbids, and bytes
-// that are no UTF-8 come escaped as printable() has it.
+// Escapes text and attributes for XML and HTML. Control characters, which XML forbids, and invalid
+// UTF-8 are escaped by printable() first.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : is_valid_utf8(text) ? std::string(text) : printable(text)) {
@@ -97,8 +97,7 @@ bool is_figure_file(const std::filesystem::path& path) {
 void write_figure(const std::filesystem::path& path, const Figure& figure) {
   const std::string extension = path.extension().string();
   require(is_figure_file(path), ErrorCode::invalid_argument,
-          "'{}' does not end in .svg, .png or .html, which say how figures are written",
-          path.string());
+          "'{}' is not a figure file: expected the extension .svg, .png or .html", path.string());
   if (extension == ".svg") return write_text_file(path, svg_text(figure));
   if (extension == ".png") return write_text_file(path, png_bytes(figure));
   write_text_file(path, html_text(figure));

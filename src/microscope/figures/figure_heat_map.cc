@@ -13,12 +13,12 @@ namespace {
 
 using namespace figure_style;
 
-constexpr std::int64_t most_places = 256;  // a side
+constexpr std::int64_t most_places = 256;  // rows or columns drawn
 constexpr std::size_t most_hints = 10000;
 constexpr int widest_label = 18;  // columns
 constexpr double tick_length = 4;
 
-// The numbers as they are drawn: all of them, or the most telling of every few.
+// The values to draw: all of them, or the one of largest magnitude in each block.
 struct Places {
   Tensor<float> values;
   std::int64_t rows_each = 1;
@@ -46,7 +46,7 @@ Places reduce(View<const float> values) {
   return places;
 }
 
-// From numbers to colours.
+// Maps values to colours.
 class ColourScale {
  public:
   ColourScale(FigureScale kind, const Places& places) : kind_(kind) {
@@ -64,7 +64,7 @@ class ColourScale {
   double low() const { return low_; }
   double high() const { return high_; }
 
-  // Where a number stands on the scale, from 0 to 1, and back.
+  // The position of a value on the scale, from 0 to 1, and its inverse.
   double place(double value) const {
     const double place = std::clamp((value - low_) / (high_ - low_), 0.0, 1.0);
     return kind_ == FigureScale::share ? std::sqrt(place) : place;
@@ -111,7 +111,7 @@ double widest(const std::vector<std::string>& labels) {
   return width;
 }
 
-// Cells wide enough for their texts, else square and as large as a page allows.
+// Cells wide enough for their texts; without texts, square and as large as a page allows.
 void choose_cells(const HeatMapFigure& map, const Places& places, Layout& layout) {
   if (!map.cell_texts.empty()) {
     const double room = std::clamp(1200.0 / static_cast<double>(places.columns()), 46.0, 92.0);
@@ -123,7 +123,7 @@ void choose_cells(const HeatMapFigure& map, const Places& places, Layout& layout
     return std::clamp(620.0 / static_cast<double>(count), 2.5, 30.0);
   };
   layout.cell_width = layout.cell_height = std::min(side(places.columns()), side(places.rows()));
-  // Few columns and many rows, or the other way round, need not be squares.
+  // Maps with few columns and many rows, or the reverse, use oblong cells.
   layout.cell_width = std::max(layout.cell_width, std::min(side(places.columns()), 24.0));
   layout.cell_height = std::max(layout.cell_height, std::min(side(places.rows()), 16.0));
 }
@@ -202,7 +202,7 @@ void add_frame(const Layout& layout, Drawing& drawing) {
   line(layout.right, layout.top, layout.right, layout.bottom);
 }
 
-// A strip of the colours with the numbers at which they stand; returns how far right it reaches.
+// Draws the colour scale with its ticks; returns its right edge.
 double add_scale(const HeatMapFigure& map, const ColourScale& scale, const Layout& layout,
                  Drawing& drawing) {
   constexpr int steps = 64;
@@ -243,11 +243,11 @@ double add_scale(const HeatMapFigure& map, const ColourScale& scale, const Layou
 void require_labels(const HeatMapFigure& map) {
   const Shape& shape = map.values.shape();
   require(shape.rank() == 2 && shape.size() > 0, ErrorCode::invalid_argument,
-          "a heat map needs rows and columns, not shape {}", shape.text());
+          "a heat map has the shape {}, expected rows and columns", shape.text());
   require(std::ssize(map.row_labels) == shape[0] && std::ssize(map.column_labels) == shape[1] &&
               (map.cell_texts.empty() || std::ssize(map.cell_texts) == shape.size()),
           ErrorCode::invalid_argument,
-          "{} row labels, {} column labels and {} cell texts do not fit numbers of shape {}",
+          "{} row labels, {} column labels and {} cell texts for values of shape {}",
           map.row_labels.size(), map.column_labels.size(), map.cell_texts.size(), shape.text());
 }
 
@@ -261,7 +261,7 @@ Figure draw_heat_map(const HeatMapFigure& map, const FigureText& text) {
   HeatMapFigure shown = map;
   if (places.rows_each > 1 || places.columns_each > 1) {
     figure.text.caption += fmt::format(
-        " Reduced: each place shows the number of the largest magnitude among {} rows and {} "
+        " Reduced: each cell shows the value of largest magnitude among {} rows and {} "
         "columns.",
         places.rows_each, places.columns_each);
     shown.cell_texts.clear();

@@ -65,7 +65,7 @@ std::vector<std::string> wrapped(const std::string& text, int columns) {
     const std::size_t end = std::min(text.find(' ', begin), text.size());
     std::string word = text.substr(begin, end - begin);
     begin = end + 1;
-    while (text_columns(word) > columns) {  // no space in sight: cut where the line ends
+    while (text_columns(word) > columns) {  // no space to break at: cut at the end of the line
       std::size_t cut = 0;
       for (int i = 0; i < columns; ++i) cut += read_utf8(word, cut).length;
       if (!lines.back().empty()) lines.emplace_back();

@@ -1,4 +1,4 @@
-// What all figures share: title, caption, numbers on axes.
+// Layout common to all figures: title, caption, axis ticks.
 #pragma once
 
 #include <string>
@@ -18,21 +18,21 @@ inline constexpr double title_size = 14;
 inline constexpr double line_height = 13;
 }  // namespace figure_style
 
-// Columns of a text in a typeface of one width, and the room they take.
+// The columns of a monospaced text, and its width.
 int text_columns(std::string_view text);
 double text_width(std::string_view text, double size);
 
-// Cut to so many columns, ending in … where something was left out.
+// The text cut to `columns`, with … at the end if it was cut.
 std::string truncated(const std::string& text, int columns);
 
 // A number in few digits: 12, 0.25, -3.1e-05.
 std::string tick_text(double value);
 
-// About `count` round numbers from low to high; zero is one of them where it lies between.
+// About `count` round numbers from low to high, including zero if it lies between.
 std::vector<double> round_ticks(double low, double high, int count);
 
-// The title above, where the picture's content begins, and the caption below content that is
-// `bottom` deep; both set the drawing's size.
+// add_title() draws the title and returns the y coordinate below it; finish() draws the caption
+// below `bottom` and sets the size of the drawing.
 double add_title(const FigureText& text, Drawing& drawing);
 void finish(const FigureText& text, double right, double bottom, Drawing& drawing);
 

@@ -11,7 +11,7 @@ namespace heed {
 namespace {
 
 constexpr double pixels_a_point = 2;
-constexpr double largest_side = 32767;  // pixels, cairo's
+constexpr double largest_side = 32767;  // pixels, a limit of cairo
 
 struct Release {
   void operator()(cairo_t* context) const { cairo_destroy(context); }
@@ -67,7 +67,7 @@ std::string png_bytes(const Figure& figure) {
   const double width = drawing.width * pixels_a_point;
   const double height = drawing.height * pixels_a_point;
   require(width <= largest_side && height <= largest_side, ErrorCode::unsupported,
-          "a picture of {:.0f} x {:.0f} pixels is larger than PNG files are drawn here; write it "
+          "a figure of {:.0f} x {:.0f} pixels exceeds the limit for PNG; write it "
           "as .svg",
           width, height);
   const std::unique_ptr<cairo_surface_t, Release> surface(cairo_image_surface_create(
@@ -76,7 +76,7 @@ std::string png_bytes(const Figure& figure) {
   cairo_scale(context.get(), pixels_a_point, pixels_a_point);
   cairo_set_source_rgb(context.get(), 1, 1, 1);
   cairo_paint(context.get());
-  cairo_set_antialias(context.get(), CAIRO_ANTIALIAS_NONE);  // neighbouring cells leave no seam
+  cairo_set_antialias(context.get(), CAIRO_ANTIALIAS_NONE);  // no seams between neighbouring cells
   for (const DrawnRectangle& shape : drawing.rectangles) draw(context.get(), shape);
   cairo_set_antialias(context.get(), CAIRO_ANTIALIAS_DEFAULT);
   for (const DrawnLine& line : drawing.lines) draw(context.get(), line);

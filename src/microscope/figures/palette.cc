@@ -53,7 +53,7 @@ Lch between(const std::array<Lch, Count>& stops, double value) {
   return {mix(low.lightness, high.lightness), mix(low.chroma, high.chroma), mix(low.hue, high.hue)};
 }
 
-// Equal steps of lightness; the chroma is what sRGB has room for along the way.
+// Equal steps of lightness; the chroma is limited by the sRGB gamut.
 constexpr std::array<Lch, 5> sequential{{{0.24, 0.09, 310},
                                          {0.41, 0.10, 280},
                                          {0.58, 0.10, 210},
@@ -65,6 +65,25 @@ constexpr std::array<Lch, 5> paper_sequential{{{0.985, 0.015, 110},
                                                {0.70, 0.10, 190},
                                                {0.50, 0.12, 245},
                                                {0.30, 0.12, 275}}};
+
+struct Diverging {
+  Lch middle;
+  Lch negative;
+  Lch positive;
+};
+
+constexpr Diverging diverging{
+    .middle = {0.62, 0.0, 0}, .negative = {0.45, 0.17, 262}, .positive = {0.76, 0.16, 60}};
+
+constexpr Diverging paper_diverging{
+    .middle = {0.975, 0.0, 0}, .negative = {0.42, 0.17, 262}, .positive = {0.50, 0.14, 45}};
+
+Rgb along(const Diverging& scale, double value) {
+  const double strength = std::min(std::abs(value), 1.0);
+  const Lch& end = value < 0 ? scale.negative : scale.positive;
+  return to_rgb({scale.middle.lightness + strength * (end.lightness - scale.middle.lightness),
+                 strength * end.chroma, end.hue});
+}
 
 double luminance(Rgb colour) {
   return 0.2126 * to_linear(colour.red) + 0.7152 * to_linear(colour.green) +
@@ -92,28 +111,10 @@ Rgb colour_of_256(int index) {
 }  // namespace
 
 Rgb sequential_colour(double value) { return to_rgb(between(sequential, value)); }
-
-Rgb diverging_colour(double value) {
-  constexpr Lch middle{0.62, 0.0, 0};
-  constexpr Lch negative{0.45, 0.17, 262};
-  constexpr Lch positive{0.76, 0.16, 60};
-  const double strength = std::min(std::abs(value), 1.0);
-  const Lch& end = value < 0 ? negative : positive;
-  return to_rgb({middle.lightness + strength * (end.lightness - middle.lightness),
-                 strength * end.chroma, end.hue});
-}
-
 Rgb paper_sequential_colour(double value) { return to_rgb(between(paper_sequential, value)); }
 
-Rgb paper_diverging_colour(double value) {
-  constexpr Lch middle{0.975, 0.0, 0};
-  constexpr Lch negative{0.42, 0.17, 262};
-  constexpr Lch positive{0.50, 0.14, 45};
-  const double strength = std::min(std::abs(value), 1.0);
-  const Lch& end = value < 0 ? negative : positive;
-  return to_rgb({middle.lightness + strength * (end.lightness - middle.lightness),
-                 strength * end.chroma, end.hue});
-}
+Rgb diverging_colour(double value) { return along(diverging, value); }
+Rgb paper_diverging_colour(double value) { return along(paper_diverging, value); }
 
 Rgb text_on(Rgb background) {
   // Contrast with black and white is equal at a luminance of √(1.05·0.05) − 0.05.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t buffer_size = 1 << 16;
 
-// Text on its way into a file, handed over in large pieces.
+// Buffers text and writes it in large pieces.
 class TextWriter {
  public:
   explicit TextWriter(AtomicFile& file) : file_(file) {}
@@ -74,7 +74,7 @@ void write_json(AtomicFile& file, std::span<const NamedArray> arrays, const Arra
   out.flush();
 }
 
-// RFC 4180: quoted where a comma, a quote or a line break would mislead.
+// RFC 4180: quoted if it contains a comma, a quote or a line break.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -126,16 +126,16 @@ void write_tensors(AtomicFile& file, std::span<const NamedArray> arrays, const A
     std::visit([&](const auto& values) { tensors.push_back(outgoing(array.name, values)); },
                array.values);
   }
-  // safetensors insists on UTF-8, which the text of tokens need not be.
+  // safetensors requires UTF-8; the text of tokens need not be.
   write_safetensors(file, tensors, Json::parse(json_text(Json(notes))).get<ArrayNotes>());
 }
 
 void require_names(std::span<const NamedArray> arrays) {
   require(!arrays.empty(), ErrorCode::invalid_argument, "there are no arrays to write");
-  std::set<std::string_view> names{"notes"};  // taken by the notes
+  std::set<std::string_view> names{"notes"};  // reserved for the notes
   for (const NamedArray& array : arrays) {
     require(!array.name.empty() && names.insert(array.name).second, ErrorCode::invalid_argument,
-            "the array name '{}' is empty, taken or there twice", array.name);
+            "the array name '{}' is empty, reserved or repeated", array.name);
   }
 }
 
@@ -152,7 +152,7 @@ ArrayFormat array_format(const std::filesystem::path& path) {
   if (extension == ".json") return ArrayFormat::json;
   if (extension == ".csv") return ArrayFormat::csv;
   fail(ErrorCode::invalid_argument,
-       "'{}' does not end in .npz, .safetensors, .json or .csv, which say how arrays are written",
+       "'{}' is not an array file: expected the extension .npz, .safetensors, .json or .csv",
        path.string());
 }
 

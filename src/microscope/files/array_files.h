@@ -1,4 +1,4 @@
-// Named arrays written to a file that other programs read: for notebooks, spreadsheets and scripts.
+// Export of named arrays for notebooks, spreadsheets and scripts.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace heed {
 
-// Borrows contiguous elements; they must stay until the file is written.
+// Borrows contiguous elements, which must outlive the writing of the file.
 struct NamedArray {
   std::string name;
   std::variant<View<const float>, View<const std::int32_t>> values;
@@ -20,21 +20,22 @@ struct NamedArray {
   const Shape& shape() const;
 };
 
-// What the arrays are about: "model", "text", ... Free text.
+// Metadata as free text: "model", "text", ...
 using ArrayNotes = std::map<std::string, std::string>;
 
 enum class ArrayFormat {
-  npz,          // NumPy's: numpy.load(path)[name]; notes are a JSON document in the array "notes"
+  npz,          // NumPy: numpy.load(path)[name]; notes are a JSON document in the array "notes"
   safetensors,  // notes are its __metadata__
   json,  // {"notes": {…}, "arrays": {name: nested lists}}; null where a number is not finite
-  csv,   // one number a line: array, index in each dimension, value; without notes
+  csv,   // one element per line: array, index in each dimension, value; no notes
 };
 
-// By the extension: .npz, .safetensors, .json or .csv. Throws Error{invalid_argument} for another.
+// The format of an extension: .npz, .safetensors, .json or .csv. Throws Error{invalid_argument} for
+// another extension.
 ArrayFormat array_format(const std::filesystem::path& path);
 
-// Writes all arrays in the format of the extension, as a whole or not at all. Floats keep every
-// bit in npz and safetensors, and their shortest exact digits in json and csv. Throws
+// Writes all arrays atomically, in the format of the extension. Floats are exact in npz and
+// safetensors, and in json and csv as their shortest round-trip decimal. Throws
 // Error{invalid_argument} for no arrays, an empty or repeated name or another extension,
 // Error{input_output} with the system's reason.
 void write_arrays(const std::filesystem::path& path, std::span<const NamedArray> arrays,

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "base/json.h"
+#include "microscope/files/npy_header.h"
 
 namespace heed {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file is little-endian, as memory");
+static_assert(std::endian::native == std::endian::little, "elements are written as little-endian");
 
-// A member's bytes: a small header and the elements, which are not copied.
+// A member of the archive: its header and borrowed elements.
 struct Member {
   std::string name;
   std::string header;
@@ -30,48 +31,25 @@ void append_integer(std::string& to, T value) {
   to.append(bytes, sizeof(T));
 }
 
-// Version 1.0 of .npy: magic, length of the description, the description padded with spaces so that
-// the elements start at a multiple of 64.
-std::string npy_header(const std::string& element_type, const std::string& shape) {
-  std::string description =
-      "{'descr': '" + element_type + "', 'fortran_order': False, 'shape': " + shape + ", }";
-  constexpr std::size_t before = 10;
-  description.append(63 - (before + description.size()) % 64, ' ');
-  description += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  append_integer(header, static_cast<std::uint16_t>(description.size()));
-  return header + description;
-}
-
-// A Python tuple: (), (3,), (3, 4).
-std::string tuple_text(const Shape& shape) {
-  std::string text = "(";
-  for (int i = 0; i < shape.rank(); ++i) {
-    text += std::to_string(shape[i]);
-    if (i + 1 < shape.rank()) text += ", ";
-  }
-  return text + (shape.rank() == 1 ? ",)" : ")");
-}
-
 Member array_member(const NamedArray& array) {
   return std::visit(
       [&](const auto& values) {
         using Element = std::remove_cvref_t<decltype(*values.data())>;
         const char* type = std::is_same_v<Element, float> ? "<f4" : "<i4";
         return Member{.name = array.name + ".npy",
-                      .header = npy_header(type, tuple_text(values.shape())),
+                      .header = npy_header(type, values.shape()),
                       .elements = std::as_bytes(values.span())};
       },
       array.values);
 }
 
-// One string of NumPy's type U: each character in four bytes. JSON with everything beyond ASCII
-// escaped has one byte a character.
+// A NumPy string (dtype U), four bytes per character. JSON with non-ASCII characters escaped has
+// one byte per character.
 Member notes_member(const ArrayNotes& notes, std::vector<std::uint32_t>& characters) {
   const std::string text = Json(notes).dump(-1, ' ', true, Json::error_handler_t::replace);
   characters.assign(text.begin(), text.end());
   return {.name = "notes.npy",
-          .header = npy_header("<U" + std::to_string(characters.size()), "()"),
+          .header = npy_header("<U" + std::to_string(characters.size()), {}),
           .elements = std::as_bytes(std::span(characters))};
 }
 
@@ -85,9 +63,10 @@ std::uint32_t checksum(const Member& member) {
 constexpr std::uint32_t in_zip64_field = 0xFFFFFFFF;
 constexpr std::uint16_t zip64_version = 45;
 constexpr std::uint16_t utf8_names = 1 << 11;
-constexpr std::uint16_t first_day = (1 << 5) | 1;  // 1 January 1980: equal arrays, equal files
+constexpr std::uint16_t first_day =
+    (1 << 5) | 1;  // 1 January 1980: files depend on the arrays only
 
-// What the local header and the central directory have in common, from version to extra length.
+// The fields shared by local header and central directory, from version to extra length.
 std::string common_fields(const Member& member, std::uint32_t crc, std::uint16_t extra_size) {
   std::string fields;
   append_integer(fields, zip64_version);
@@ -131,7 +110,7 @@ std::string directory_entry(const Member& member, std::uint32_t crc, std::uint64
 }
 
 std::string directory_end(std::uint64_t entries, std::uint64_t begin, std::uint64_t size) {
-  std::string end = "PK\x06\x06";  // zip64's end of the directory
+  std::string end = "PK\x06\x06";  // zip64 end of central directory
   append_integer<std::uint64_t>(end, 44);
   append_integer(end, zip64_version);
   append_integer(end, zip64_version);
@@ -140,11 +119,11 @@ std::string directory_end(std::uint64_t entries, std::uint64_t begin, std::uint6
   append_integer(end, entries);
   append_integer(end, size);
   append_integer(end, begin);
-  end += "PK\x06\x07";  // where that stands
+  end += "PK\x06\x07";  // zip64 locator
   append_integer<std::uint32_t>(end, 0);
   append_integer(end, begin + size);
   append_integer<std::uint32_t>(end, 1);
-  end += "PK\x05\x06";  // the old end: see above
+  end += "PK\x05\x06";  // end of central directory, deferring to zip64
   append_integer<std::uint32_t>(end, 0);
   append_integer<std::uint16_t>(end, 0xFFFF);
   append_integer<std::uint16_t>(end, 0xFFFF);

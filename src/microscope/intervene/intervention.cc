@@ -24,7 +24,7 @@ void check_indices(const std::vector<std::int64_t>& indices, std::int64_t count,
   }
 }
 
-// Throws unless an intervention fits its point.
+// Checks that an intervention fits its point.
 class Examiner {
  public:
   Examiner(const GptConfig& config, const Intervention& intervention)
@@ -43,14 +43,14 @@ class Examiner {
             name_);
     const Selection& where = intervention_.where;
     const bool heads = shape_.has_heads || shape_.is_plane;
-    require(heads || where.heads.empty(), ErrorCode::invalid_argument,
-            "{} has no heads to choose from", name_);
+    require(heads || where.heads.empty(), ErrorCode::invalid_argument, "{} has no heads to select",
+            name_);
     require(!heads || where.neurons.empty(), ErrorCode::invalid_argument,
-            "{} has heads, not neurons, to choose from", name_);
+            "{} has heads; it has no neurons to select", name_);
     check_indices(where.heads, config_.heads, "head", name_);
     check_indices(where.neurons, shape_.width, "neuron", name_);
     require(where.first_position >= 0 && where.first_position <= where.last_position,
-            ErrorCode::invalid_argument, "{} to {} are no positions", where.first_position,
+            ErrorCode::invalid_argument, "{} to {} is not a position range", where.first_position,
             where.last_position);
     std::visit([this](const auto& change) { fits(change); }, intervention_.change);
   }
@@ -59,7 +59,7 @@ class Examiner {
   void fits(const SetZero&) const {}
   void fits(const ScaleBy& scale) const {
     require(std::isfinite(scale.factor), ErrorCode::invalid_argument,
-            "{} is scaled by {}, which is no finite number", name_, scale.factor);
+            "{} is scaled by {}, expected a finite number", name_, scale.factor);
   }
   void fits(const AddVector& add) const {
     const bool by_head = shape_.has_heads && std::ssize(add.vector) == shape_.width * config_.heads;
@@ -75,7 +75,7 @@ class Examiner {
     if (right && shape_.has_heads) right = shape[2] == config_.heads && shape[3] == shape_.width;
     if (right && shape_.is_plane) right = shape[1] == config_.heads && shape[2] == shape[3];
     if (right && rank == 3) right = shape[2] == shape_.width;
-    require(right, ErrorCode::invalid_argument, "{} is replaced by values of shape {}, expected {}",
+    require(right, ErrorCode::invalid_argument, "the values for {} have the shape {}, expected {}",
             name_, shape.text(), expected_trace());
   }
   void fits(const CutEdges& cut) const {
@@ -83,16 +83,17 @@ class Examiner {
             "edges are cut in blocks.L.attn.hook_pattern, not in {}", name_);
     require(!cut.edges.empty(), ErrorCode::invalid_argument, "no edges to cut in {}", name_);
     for (const CutEdges::Edge& edge : cut.edges) {
-      require(edge.key >= 0 && edge.key <= edge.query && edge.query < config_.context,
-              ErrorCode::invalid_argument,
-              "there is no edge from {} to {}: a query sees positions up to its own, below {}",
-              edge.query, edge.key, config_.context);
+      require(
+          edge.key >= 0 && edge.key <= edge.query && edge.query < config_.context,
+          ErrorCode::invalid_argument,
+          "there is no edge from {} to {}: a query attends to positions up to its own, below {}",
+          edge.query, edge.key, config_.context);
     }
   }
 
   void check_row(std::int64_t size, std::int64_t expected, const char* what) const {
-    require(!shape_.is_plane, ErrorCode::invalid_argument, "{} takes no vector: its rows grow",
-            name_);
+    require(!shape_.is_plane, ErrorCode::invalid_argument,
+            "{} takes no vector: the length of its rows varies", name_);
     require(size == expected, ErrorCode::invalid_argument,
             "an intervention {} a vector of {} numbers at {}, expected {}", what, size, name_,
             expected);
@@ -144,7 +145,7 @@ class RowChanger {
   void operator()(const CutEdges&) const { check(false, "edges are cut in patterns"); }
 
  private:
-  // change(value, head, index) of all that is selected; head is 0 where there are none.
+  // Calls change(value, head, index) for every selected value; head is 0 at points without heads.
   template <class Change>
   void each(Change&& change) const {
     if (row_.rank() == 1) {
@@ -164,8 +165,8 @@ class RowChanger {
   View<float> row_;
 };
 
-// One row of a head's scores or pattern, (S): what query `position` gives each key. What is masked,
-// or outside the row's past, stays as it is.
+// One row of a head's scores or pattern, (S), of the query at `position`. Masked elements are
+// unchanged.
 class PlaneRowChanger {
  public:
   PlaneRowChanger(std::int64_t head, std::int64_t position, View<float> row)
@@ -194,7 +195,7 @@ class PlaneRowChanger {
   }
   template <class Other>
   void operator()(const Other&) const {
-    check(false, "rows of scores and patterns take no vector");
+    check(false, "scores and patterns take no vector");
   }
 
  private:
@@ -250,7 +251,7 @@ bool Interventions::edits_head(const Site& site, std::int64_t head) const {
   });
 }
 
-// A norm's scale divides: what is added to it does not pass by.
+// A norm divides by its scale: adding to the scale is not an addition downstream.
 bool Interventions::only_adds(const Site& site) const {
   return point_shape(config_, site.point).width != 1 &&
          std::ranges::all_of(interventions_, [&](const Intervention& each) {
@@ -283,7 +284,7 @@ std::vector<float> mean_row(const Gpt& gpt, const Site& site,
                             std::span<const std::vector<std::int32_t>> sequences) {
   const PointShape shape = point_shape(gpt.config(), site.point);
   require(!shape.is_plane, ErrorCode::invalid_argument,
-          "rows of {} differ in length and have no mean", site_name(site));
+          "rows of {} differ in length, so they have no mean", site_name(site));
   require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
   const std::int64_t width = shape.width * (shape.has_heads ? gpt.config().heads : 1);
   std::vector<double> sums(static_cast<std::size_t>(width), 0.0);

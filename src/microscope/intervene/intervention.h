@@ -1,5 +1,5 @@
-// Interventions: what to change in a pass, and where. Several act together, in their order, on any
-// path: a whole sequence, a prompt and the steps after it, a batch.
+// Interventions: changes of values during a pass. Several are applied in order, on every path:
+// whole sequences, prompts, generation steps, batches.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace heed {
 
 class Gpt;
 
-// The values of the same point in another trace, B = 1; positions that the trace does not have stay
-// as they are. A pattern traced before and put back is frozen.
+// Replaces values by those of the same point in another trace, B = 1; positions beyond the trace
+// are unchanged. Replacing a pattern by a traced one freezes it.
 struct ReplaceWith {
   explicit ReplaceWith(Tensor<float> trace)
       : values(std::make_shared<const Tensor<float>>(std::move(trace))) {}
@@ -29,12 +29,12 @@ struct ReplaceWith {
 };
 using Change = std::variant<SetZero, ScaleBy, AddVector, SetRow, ReplaceWith, CutEdges>;
 
-// Empty lists stand for all.
+// Empty lists select all.
 struct Selection {
   std::vector<std::int64_t> heads;    // at points that have heads
   std::vector<std::int64_t> neurons;  // of the last dimension, at points that have none
-  // Positions [first, last] of a sequence, of queries in scores and patterns. From a step of a
-  // generation on: first = length of the prompt + step.
+  // Positions [first, last] of a sequence; for scores and patterns, of queries. To start at a step
+  // of a generation: first = length of the prompt + step.
   std::int64_t first_position = 0;
   std::int64_t last_position = std::numeric_limits<std::int64_t>::max();
 };
@@ -62,16 +62,16 @@ class Interventions final : public Editor {
   std::vector<Intervention> interventions_;
 };
 
-// The mean of a point over all positions of some sequences, as SetRow takes it. Not for scores and
-// patterns. Throws Error{invalid_argument} for those and for no sequences.
+// The mean of a point over all positions of all sequences, for SetRow. Throws
+// Error{invalid_argument} for scores and patterns, and for no sequences.
 std::vector<float> mean_row(const Gpt& gpt, const Site& site,
                             std::span<const std::vector<std::int32_t>> sequences);
 
-// A point of one text, as ReplaceWith takes it. Throws Error{invalid_argument} for a text that the
-// model cannot read.
+// The values of a point for one text, for ReplaceWith. Throws Error{invalid_argument} for a text
+// that does not fit the model.
 Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens);
 
-// (width) of a point's last dimension, and whether it has heads before it.
+// The last dimension of a point, and what precedes it.
 struct PointShape {
   std::int64_t width = 0;
   bool has_heads = false;  // (B, T, H, D)

@@ -1,5 +1,6 @@
 #include "microscope/intervene/intervention_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -69,7 +70,7 @@ Point head_point(Scanner& scanner, std::string_view text) {
        text);
 }
 
-// L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; nothing for anything else.
+// Parses L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; returns nothing for other texts.
 std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::string_view text) {
   Scanner scanner(text);
   if (!scanner.take("L")) return {};
@@ -107,14 +108,15 @@ void read_positions(std::string_view text, Selection& where) {
   Scanner scanner(text);
   const auto first = scanner.number();
   require(first.has_value(), ErrorCode::invalid_argument,
-          "'@{}' are no positions; write @5, @3-7 or @4-", text);
+          "'@{}' is not a position range; write @5, @3-7 or @4-", text);
   where.first_position = where.last_position = *first;
   if (scanner.take("-")) {
     where.last_position =
         scanner.at_end() ? Selection{}.last_position : scanner.number().value_or(-1);
   }
   require(scanner.at_end() && where.last_position >= where.first_position,
-          ErrorCode::invalid_argument, "'@{}' are no positions; write @5, @3-7 or @4-", text);
+          ErrorCode::invalid_argument, "'@{}' is not a position range; write @5, @3-7 or @4-",
+          text);
 }
 
 }  // namespace
@@ -132,6 +134,20 @@ std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string
     for (InterventionPoint& place : places) read_positions(text.substr(at + 1), place.where);
   }
   return places;
+}
+
+std::vector<InterventionPoint> pattern_points(std::vector<InterventionPoint> points,
+                                              std::string_view text) {
+  std::vector<InterventionPoint> patterns;
+  for (InterventionPoint& point : points) {
+    require(point.site.layer >= 0 && point.where.neurons.empty(), ErrorCode::invalid_argument,
+            "'{}' has no attention pattern: name a head or a block, such as L2H3 or L2", text);
+    point.site.point = Point::pattern;
+    const bool is_known = std::ranges::any_of(
+        patterns, [&](const InterventionPoint& known) { return known.site == point.site; });
+    if (!is_known) patterns.push_back(std::move(point));
+  }
+  return patterns;
 }
 
 HeadEdges parse_edges(std::string_view text) {
@@ -159,7 +175,7 @@ HeadEdges parse_edges(std::string_view text) {
 PointAndValue parse_assignment(std::string_view text, std::string_view example) {
   const std::size_t equals = text.rfind('=');
   require(equals != std::string_view::npos && equals > 0 && equals + 1 < text.size(),
-          ErrorCode::invalid_argument, "'{}' is not a place and a value; write {}", text, example);
+          ErrorCode::invalid_argument, "'{}' is not POINT=VALUE; write {}", text, example);
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 

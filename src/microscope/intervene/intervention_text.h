@@ -1,12 +1,12 @@
-// Interventions written as short texts, for command lines and bindings.
+// The text notation of interventions, for command lines and requests.
 //
 //   L2H3          a head: its mixed values, blocks.2.attn.hook_z
 //   L2H3.q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern, .result    its points
 //   L2N17         a neuron: blocks.2.mlp.hook_post
-//   L2, L2.attn, L2.mlp    what a block, or one half of it, adds to the stream
+//   L2, L2.attn, L2.mlp    the outputs of a block, or of one half of it
 //   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h
 //
-// Each may be followed by @ and positions: @5, @3-7, @4- (from 4 on).
+// Each may be followed by positions: @5, @3-7, @4- (from 4 on).
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,24 @@ struct InterventionPoint {
   Selection where;
 };
 
-// All the points that a text stands for. Throws Error{invalid_argument}, with the nearest names,
-// for one that stands for none in such a model.
+// The points that a text selects. Throws Error{invalid_argument}, with the nearest names, if it
+// selects none in this model.
 std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string_view text);
 
-// "L1H0:7>3" or "L1H0:7>3,7>4": edges of a head from query to key. Throws Error{invalid_argument}
-// for what is not written so; the head is a place.
+// The patterns of the heads and blocks that `points` name, each once. Throws
+// Error{invalid_argument} for a neuron and for a point outside the blocks; `text` names them.
+std::vector<InterventionPoint> pattern_points(std::vector<InterventionPoint> points,
+                                              std::string_view text);
+
+// Parses edges of a head from query to key: "L1H0:7>3" or "L1H0:7>3,7>4". Throws
+// Error{invalid_argument} for any other form; the head is a text for parse_points().
 struct HeadEdges {
   std::string head;
   std::vector<CutEdges::Edge> edges;
 };
 HeadEdges parse_edges(std::string_view text);
 
-// "PLACE=VALUE", both not empty. `example` is shown where it is not that.
+// Parses "POINT=VALUE", both not empty. Errors show `example`.
 struct PointAndValue {
   std::string point;
   std::string value;

@@ -7,12 +7,12 @@
 namespace heed {
 namespace {
 
-// The tokens that hold any byte of `span`. They stand one further back among the story's tokens
-// than in `offsets`, behind the <|endoftext|> that they are read after.
+// The tokens that overlap `span`. Positions in the story are one higher than in `offsets`, because
+// <|endoftext|> precedes the text.
 TokenRange tokens_of(const std::vector<TokenSpan>& offsets, const microworld::Span& span) {
   const auto first = std::ranges::upper_bound(offsets, span.begin, {}, &TokenSpan::end);
   const auto end = std::ranges::lower_bound(offsets, span.end, {}, &TokenSpan::begin);
-  check(first < end, "a mark holds at least one token");
+  check(first < end, "a mark covers at least one token");
   return {first - offsets.begin() + 1, end - offsets.begin() + 1};
 }
 

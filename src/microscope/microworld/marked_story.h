@@ -1,4 +1,4 @@
-// A microworld story as a model reads it: its tokens, and its marks as positions among them.
+// A tokenized microworld story, with its marks as token positions.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct MarkedStory {
   };
 
   std::vector<std::int32_t> tokens;  // <|endoftext|>, the story, <|endoftext|>
-  double log_probability = 0;        // of the story, under the grammar
+  double log_probability = 0;        // of the story under the grammar
   std::vector<Sense> senses;
   std::vector<Noun> nouns;  // those with adjectives
   std::optional<Mystery> mystery;

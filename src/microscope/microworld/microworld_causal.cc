@@ -18,9 +18,9 @@ struct EdgeBlock {
   TokenRange keys;
 };
 
-// A place where a prediction is looked at, and the edges that are cut for it.
+// A position whose prediction is measured, and the edges cut for it.
 struct Case {
-  std::int64_t position = 0;  // the true token stands at position + 1
+  std::int64_t position = 0;  // the true token is at position + 1
   std::vector<EdgeBlock> cut;
   std::vector<EdgeBlock> control;
 };
@@ -64,7 +64,7 @@ class EdgeCutter final : public Editor {
   const std::vector<EdgeBlock>& blocks_;
 };
 
-// As many tokens directly before a place; nothing where <|endoftext|> would be among them.
+// As many tokens directly before a range; nothing if they would include <|endoftext|>.
 std::vector<EdgeBlock> elsewhere_before(const TokenRange& queries, std::int64_t place,
                                         std::int64_t count) {
   if (place - count < 1) return {};
@@ -88,7 +88,7 @@ StoryCases noun_cases(const MarkedStory& story) {
   return cases;
 }
 
-// Whose edges to the clue are cut.
+// The queries whose edges to the clue are cut.
 enum class Asking { last_word, all_words };
 
 StoryCases clue_cases(const MarkedStory& story, Asking asking) {
@@ -159,7 +159,7 @@ void take_mean(CausalEffect& effect) {
 
 MicroworldCausality check_microworld_causality(const Gpt& gpt, const Tokenizer& tokenizer,
                                                const MicroworldCheckOptions& options) {
-  require(options.stories >= 1, ErrorCode::invalid_argument, "{} stories are too few",
+  require(options.stories >= 1, ErrorCode::invalid_argument, "{} stories: expected at least one",
           options.stories);
   require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
           "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),

@@ -29,8 +29,8 @@ std::vector<MarkedStory> write_stories(const Tokenizer& tokenizer,
   return stories;
 }
 
-// A stretch of a story that the model reads at once, tokens [begin, end); what it says of tokens
-// before `counted` has been looked at in the window before.
+// Tokens [begin, end) of a story, processed in one forward pass; predictions of tokens before
+// `counted` were measured in the previous window.
 struct Window {
   const MarkedStory* story = nullptr;
   std::int64_t begin = 0;
@@ -40,8 +40,8 @@ struct Window {
   bool counts(std::int64_t position) const { return counted <= position && position < end; }
 };
 
-// All of a story but its last token, which is only predicted. A story longer than the context is
-// read on in windows that each begin with half a context of what came before.
+// Covers a story without its last token, which is only predicted. Windows after the first start
+// with half a context of preceding tokens.
 std::vector<Window> windows_of(const MarkedStory& story, std::int64_t context) {
   const auto size = static_cast<std::int64_t>(story.tokens.size()) - 1;
   std::vector<Window> windows{{&story, 0, 0, std::min(size, context)}};
@@ -53,7 +53,7 @@ std::vector<Window> windows_of(const MarkedStory& story, std::int64_t context) {
   return windows;
 }
 
-// Windows that are read in one pass, padded at the end: what follows a token never changes it.
+// A batch of windows, padded at the end: later tokens do not affect earlier ones.
 struct Batch {
   std::vector<Window> windows;
   std::int64_t positions = 0;
@@ -78,7 +78,7 @@ struct Batch {
   }
 };
 
-// Sums, over the nouns of a batch, the attention that each pays to its adjectives.
+// Sums the attention of the nouns of a batch to their adjectives.
 class AdjectiveProbe final : public Probe {
  public:
   explicit AdjectiveProbe(const GptConfig& config)
@@ -123,7 +123,7 @@ class AdjectiveProbe final : public Probe {
   const Batch* batch_ = nullptr;
 };
 
-// Reads the stories and adds up what is measured.
+// Runs the model on the stories and accumulates the measurements.
 class Examination {
  public:
   Examination(const Gpt& gpt, const std::vector<MarkedStory>& stories)
@@ -176,7 +176,7 @@ class Examination {
   }
 
  private:
-  // vectors (T, C): the final ones of one window.
+  // vectors (T, C): the final norm of one window.
   void note_senses(const Window& window, View<const float> vectors) {
     const MarkedStory& story = *window.story;
     const int half = static_cast<int>((&story - stories_.data()) % 2);
@@ -195,8 +195,8 @@ class Examination {
     }
   }
 
-  // Greedy decoding spells the answer exactly when each of its tokens is the likeliest after the
-  // true ones before it.
+  // Greedy decoding produces the answer exactly if each of its tokens is the most likely one after
+  // the true tokens before it.
   void note_culprit(const Window& window, View<const float> vectors) {
     const MarkedStory& story = *window.story;
     if (!story.mystery) return;
@@ -235,7 +235,8 @@ class Examination {
 MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
                                  const MicroworldCheckOptions& options) {
   require(options.stories >= 2, ErrorCode::invalid_argument,
-          "{} stories are too few: half of them is judged by the other half", options.stories);
+          "{} stories: expected at least two, because each half is measured against the other",
+          options.stories);
   require(options.batch_size >= 1, ErrorCode::invalid_argument, "batch size {} is below 1",
           options.batch_size);
   require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
@@ -243,7 +244,7 @@ MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
           gpt.config().vocabulary_size);
   const std::vector<MarkedStory> stories = write_stories(tokenizer, options);
 
-  // Windows of about the same length share a pass, so that little of it is padding.
+  // Windows of similar length share a pass, to keep padding small.
   std::vector<Window> windows;
   for (const MarkedStory& story : stories) {
     for (const Window& window : windows_of(story, gpt.config().context)) windows.push_back(window);

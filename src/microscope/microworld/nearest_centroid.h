@@ -1,4 +1,4 @@
-// Do vectors of the same kind lie together? Measured by the nearest of the kinds' means.
+// Nearest-centroid classification of word vectors by sense.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ struct LabelledVector {
   std::vector<float> vector;
 };
 
-// For each word, the share of its vectors that lie nearest, by Euclidean distance, to the mean of
-// their own sense among the senses of that word; means come from one half, the vectors from the
-// other, both ways. The result is the mean over words that have at least two senses in each half;
-// NaN when there is none.
+// For each word, the share of its vectors whose nearest mean (Euclidean distance), among the senses
+// of that word, is that of their own sense; means come from one half and vectors from the other,
+// both ways. Returns the mean over words with at least two senses in each half; NaN if there are
+// none.
 double nearest_centroid_accuracy(const std::vector<LabelledVector>& vectors);
 
 }  // namespace heed

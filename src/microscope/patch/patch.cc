@@ -40,17 +40,17 @@ void check_request(const Gpt& gpt, const PatchRequest& request) {
   }
   if (request.method == PatchMethod::attribution) {
     require(!patch_grid_kind(request.grid).is_edge(), ErrorCode::invalid_argument,
-            "attribution patching has no grid '{}': edges are patched one by one",
+            "attribution patching does not support the grid '{}' of single edges",
             patch_grid_name(request.grid));
     require(request.metric.kind == PatchMetric::Kind::logit_difference, ErrorCode::invalid_argument,
-            "attribution patching is to first order, and only a logit difference is that");
+            "attribution patching supports the logit difference only");
   }
   if (!patch_grid_kind(request.grid).is_edge()) return;
   require(
       request.layer >= 0 && request.layer < config.layers && request.head >= 0 &&
           request.head < config.heads,
       ErrorCode::invalid_argument,
-      "edges are those of one head, and L{}H{} is none: the model has layers 0 to {} and heads 0 "
+      "edge grids need a head, and L{}H{} does not exist: the model has layers 0 to {} and heads 0 "
       "to {}",
       request.layer, request.head, config.layers - 1, config.heads - 1);
 }
@@ -62,7 +62,7 @@ double log_sum_exp(std::span<const float> logits) {
   return largest + std::log(sum);
 }
 
-// Names everything that cell values depend on.
+// Encodes everything that cell values depend on.
 std::string request_key(const Gpt& gpt, const PatchRequest& request) {
   std::string key =
       fmt::format("{} metric {} answer {} wrong {} head {}.{} weights {:a} {} clean",
@@ -125,12 +125,12 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
     const bool goes_on = !request.progress || request.progress(finished, result.cells);
     require(goes_on || finished == result.cells, ErrorCode::interrupted,
             "interrupted after {} of {} cells{}", finished, result.cells,
-            request.results.empty() ? "" : "; the same call goes on from there");
+            request.results.empty() ? "" : "; repeat the call to resume");
   };
   const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.config());
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
-    // Cells of one layer that are not known yet, as many as there is memory for.
+    // Unknown cells of one layer, as many as fit the memory limit.
     std::vector<PatchCell> together;
     std::int64_t rows = 0;
     for (; begin < cells.size(); ++begin, ++done) {

@@ -76,8 +76,8 @@ std::int64_t PatchRuns::first_position(const PatchCell& cell) const {
   return std::max<std::int64_t>(cell.position, 0);
 }
 
-// Rows of a cell that the patched layer itself changes; those after them are the corrupted ones
-// until the next layer's attention.
+// The rows that the patched layer itself changes; rows after them equal the corrupted run's until
+// the next layer's attention.
 struct PatchRuns::Changed {
   std::int64_t begin;
   std::int64_t end;
@@ -85,13 +85,13 @@ struct PatchRuns::Changed {
 
 PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   const std::int64_t first = first_position(cell);
-  // A key or a value is seen by all positions from its own on.
+  // A key or value affects its own position and all later ones.
   const bool spreads =
       cell.position < 0 || kind_.point == Point::key || kind_.point == Point::value;
   return {first, spreads ? clean_.positions() : first + 1};
 }
 
-// mixed (R, D) of the patched head at the changed rows.
+// Computes mixed (R, D) of the patched head at the changed rows.
 void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
   if (kind_.is_edge()) return mix_edge(cell, mixed);
   const GptConfig& config = gpt_.config();
@@ -106,7 +106,7 @@ void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
     }
     return;
   }
-  // Queries, keys and values of the head, some of them clean.
+  // The queries, keys and values of the head, partly from the clean run.
   const auto gathered = [&](std::int64_t offset, bool patched) {
     Tensor<float> rows(Shape{1, positions, 1, d});
     for (std::int64_t t = 0; t < positions; ++t) {
@@ -118,7 +118,7 @@ void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
   };
   const bool whole_pattern = kind_.point == Point::pattern;
   const Tensor<float> query = gathered(0, kind_.point == Point::query || whole_pattern);
-  // A row of the clean pattern is the clean query's, among all clean keys.
+  // A row of the clean pattern: the clean query against all clean keys.
   Tensor<float> key = gathered(a, kind_.point == Point::key || whole_pattern);
   if (whole_pattern) {
     for (std::int64_t t = 0; t < positions; ++t) {
@@ -137,7 +137,7 @@ void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
   std::copy_n(out.data() + changed.begin * d, (changed.end - changed.begin) * d, mixed.data());
 }
 
-// mixed (1, D): the corrupted row of the pattern with one share changed, times the values.
+// mixed (1, D): the corrupted row of the pattern with one weight changed, times the values.
 void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
   const GptConfig& config = gpt_.config();
   const std::int64_t a = config.attention_width(), d = config.head_size;
@@ -191,7 +191,7 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& v
       copy_row(stem, t, stream, t - first);
     }
     if (enters_before) copy_row(clean.residual_pre, first, stream, 0);
-    // What feed-forward made of a clean middle of the stream is clean.
+    // The feed-forward output of a clean residual_mid is the clean run's.
     if (kind_.point == Point::residual_mid) copy_row(clean.residual_post, first, stream, 0);
     if (kind_.point == Point::feed_forward_out) {
       replace_term(corrupted.residual_mid, clean.residual_post, clean.residual_mid, first,
@@ -200,7 +200,7 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& v
   }
 }
 
-// residual_mid (R, C) of the changed rows of all cells, where attention's part is patched.
+// residual_mid (R, C) of the changed rows of all cells, for patches inside attention.
 Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells) const {
   const BlockActivations& clean = clean_.block(cells.front().layer);
   const BlockActivations& corrupted = corrupted_.block(cells.front().layer);

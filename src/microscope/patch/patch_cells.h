@@ -1,4 +1,4 @@
-// How single cells of a patching grid change the stream.
+// Computes the patched logits of the cells of a grid.
 #pragma once
 
 #include <vector>
@@ -12,18 +12,18 @@ namespace heed {
 struct PatchCell {
   std::int64_t row = 0;  // of the grid
   std::int64_t column = 0;
-  std::int64_t layer = 0;      // where it patches
+  std::int64_t layer = 0;      // of the patch
   std::int64_t head = -1;      // −1: none
   std::int64_t position = -1;  // −1: all
   std::int64_t key = -1;       // of an edge
 };
 
-// All cells of a grid, those of one layer together.
+// All cells of a grid, grouped by layer.
 std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& request);
 
 class PatchRuns {
  public:
-  // Reads both prompts, all activations kept.
+  // Runs the model on both prompts and keeps all activations.
   PatchRuns(const Gpt& gpt, const PatchRequest& request);
 
   std::span<const float> clean_logits() const { return clean_logits_.span(); }
@@ -32,7 +32,7 @@ class PatchRuns {
   // The first position that a cell changes.
   std::int64_t first_position(const PatchCell& cell) const;
 
-  // Logits (cells, V) of cells of one layer.
+  // Logits (cells, V) of cells that patch the same layer.
   Tensor<float> run(std::span<const PatchCell> cells) const;
 
  private:

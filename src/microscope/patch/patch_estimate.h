@@ -1,12 +1,12 @@
-// A patching grid to first order, from gradients.
+// First-order estimates of a patching grid, from gradients.
 #pragma once
 
 #include "microscope/patch/patch.h"
 
 namespace heed {
 
-// As patch_sweep() of a request whose method is attribution, and that was checked: a cell's value
-// is the corrupted prompt's metric and what estimate_patching() says of the cell.
+// patch_sweep() for a validated request with the method attribution: a cell's value is the metric
+// of the corrupted prompt plus the effect from estimate_patching().
 PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request);
 
 }  // namespace heed

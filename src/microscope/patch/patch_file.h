@@ -1,4 +1,4 @@
-// The cells of a patching sweep as they come, so that one that was interrupted goes on.
+// A file of finished cells, from which an interrupted patching sweep resumes.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace heed {
 
 class PatchFile {
  public:
-  // `key` names all that the cells depend on. An empty path keeps nothing.
+  // `key` identifies everything that the cells depend on. With an empty path nothing is written.
   PatchFile(std::filesystem::path path, std::string key);
 
-  // Fills the values that the file holds, and says how many. Throws Error{conflict} when they are
-  // those of another key and Error{corrupt_data} for a file that is none of these.
+  // Fills the values stored in the file and returns their number. Throws Error{conflict} if they
+  // belong to another key and Error{corrupt_data} for a damaged file.
   std::int64_t read(std::vector<double>& values) const;
 
-  // Writes all values that are numbers, beside the file, and renames.
+  // Replaces the file atomically; values that are NaN are not stored.
   void write(const std::vector<double>& values) const;
 
  private:

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "microscope/traces/point_names.h"
+#include "base/nearest_names.h"
 
 namespace heed {
 namespace {

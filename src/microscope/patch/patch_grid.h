@@ -1,4 +1,4 @@
-// What the grids of patching sweeps patch, and what their columns are.
+// The patched point and the columns of each grid.
 #pragma once
 
 #include "heed/patch.h"
@@ -15,13 +15,10 @@ enum class PatchColumns {
 
 struct PatchGridKind {
   const char* name;  // TransformerLens's
-  Point point;       // what a cell puts back, or of edges what it changes
+  Point point;       // patched by a cell; for edges, changed by it
   PatchColumns columns;
 
   bool is_edge() const { return columns == PatchColumns::keys; }
-  bool is_by_head() const {
-    return columns == PatchColumns::heads || columns == PatchColumns::heads_by_position;
-  }
 };
 
 const PatchGridKind& patch_grid_kind(PatchGrid grid);

@@ -20,7 +20,7 @@ std::string size_text(std::int64_t bytes) {
                           : fmt::format("{} bytes", bytes);
 }
 
-// Wanted indices of `count`, ascending and each once; none means all.
+// The requested indices below `count`, ascending and distinct; an empty request means all.
 std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::int64_t count,
                                  std::string_view what) {
   std::vector<std::int64_t> indices = wanted;
@@ -43,7 +43,7 @@ std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::i
 
 bool is_gradient(std::string_view name) { return name.ends_with(gradient_suffix); }
 
-// The sites that a request names, in the order of a pass: of its gradients, or of the rest.
+// The points that a request names, in the order of a pass: those of gradients, or the others.
 std::vector<Site> requested_sites(const TraceRequest& request, const GptConfig& config,
                                   bool gradients) {
   const std::vector<std::int64_t> layers = chosen(request.layers, config.layers, "layer");
@@ -115,7 +115,7 @@ ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& re
     gradients_.push_back(make(site, true));
   }
   require(!activations_.empty() || !gradients_.empty(), ErrorCode::invalid_argument,
-          "the request names no point in the layers that it names");
+          "the request selects no point: its points are not in its layers");
 
   // Values that the fast path does not have are computed whole, one point at a time, before the
   // wanted part is copied.
@@ -213,7 +213,7 @@ void ActivationTrace::keep(Kept& kept, View<const float> values) const {
   kept.seen += added;
 }
 
-// Rows of (B, H, T, S), whose S may still be less than it will be.
+// Rows of (B, H, T, S); S grows during a generation.
 void ActivationTrace::keep_planes(Kept& kept, View<const float> values) const {
   const std::int64_t added = values.extent(2);
   float* to = kept.array.values.data();

@@ -1,5 +1,5 @@
-// A probe that keeps the part of a pass that a request names, and no more: slices are copied, the
-// rest is not.
+// A probe that records the points, layers, heads and positions of a request, and copies nothing
+// else.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace heed {
 
 class ActivationTrace final : public Probe {
  public:
-  // For passes of `batch` sequences that come to `positions` in all: at once, or step by step with
-  // a cache. `more_bytes` is what the work takes beside the trace, and counts towards the budget.
-  // Throws what trace_prompt throws for its request.
+  // For `batch` sequences of `positions` positions, in one pass or step by step with a cache.
+  // `more_bytes` of other memory count towards the budget. Throws what trace_prompt throws for its
+  // request.
   ActivationTrace(const GptConfig& config, const TraceRequest& request, std::int64_t batch,
                   std::int64_t positions, std::int64_t more_bytes = 0);
 
@@ -24,14 +24,14 @@ class ActivationTrace final : public Probe {
   bool wants_gradient(const Site& site) const override;
   void observe_gradient(const Site& site, View<const float> values) override;
 
-  // Hands the arrays over. Positions that were never seen, because a generation ended early, are
-  // left out.
+  // Moves the arrays out. They are cut to the positions that were observed, which are fewer if a
+  // generation ended early.
   Trace take();
 
  private:
   struct Kept {
     Site site;
-    bool of_heads = false;   // (B, T, H, …): which heads matters
+    bool of_heads = false;   // (B, T, H, …): heads can be selected
     bool of_planes = false;  // (B, H, T, S)
     std::int64_t seen = 0;   // positions so far
     TracedArray array;
@@ -54,15 +54,10 @@ class ActivationTrace final : public Probe {
 // Whether any point of the request is a gradient.
 bool asks_for_gradients(const TraceRequest& request);
 
-// As in heed/trace.h; `editor` (null: nobody) changes the pass. Throws Error{unsupported} for a
-// gradient before a point where the editor does more than add.
+// As in heed/trace.h; `editor` (or null) edits the pass. Throws Error{unsupported} for a gradient
+// before a point where the editor does more than add.
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target = {},
                    Editor* editor = nullptr);
-
-// A training step of tokens (B, T) and their targets, without an update: what it sees on its way,
-// and the gradients of its mean loss.
-Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std::int32_t> targets,
-                 const TraceRequest& request);
 
 }  // namespace heed

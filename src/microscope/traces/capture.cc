@@ -23,8 +23,8 @@ void copy(View<const float> from, float*& to) {
 }  // namespace
 
 bool matches_glob(std::string_view name, std::string_view pattern) {
-  // Where the last star stands, and how far of the name it takes: only that one is ever tried
-  // again, for whatever an earlier one could take, it can take too.
+  // The position of the last star, and the end of what it matches. Backtracking to the last star
+  // suffices: it can match whatever an earlier star could.
   std::size_t star = std::string_view::npos;
   std::size_t taken = 0;
   std::size_t at = 0;

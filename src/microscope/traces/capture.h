@@ -1,4 +1,4 @@
-// A probe that keeps copies of what it was asked to look at.
+// A probe that keeps copies of selected points.
 #pragma once
 
 #include <functional>
@@ -17,22 +17,22 @@ bool matches_glob(std::string_view name, std::string_view pattern);
 
 class Capture final : public Probe {
  public:
-  // Site names or globs of them. Throws Error{invalid_argument} for one that no site of a model
-  // with `layers` layers can have.
+  // Names of points, or globs of them. Throws Error{invalid_argument} for one that matches no point
+  // of a model with `layers` layers.
   Capture(const std::vector<std::string>& patterns, std::int64_t layers);
   explicit Capture(std::vector<Site> sites) : sites_(std::move(sites)) {}
 
   bool wants(const Site& site) const override;
   void observe(const Site& site, View<const float> values) override;
 
-  // What was seen last. Throws Error{not_found} when nothing was.
+  // The values observed last. Throws Error{not_found} if none were observed.
   const Tensor<float>& at(const Site& site) const;
   Tensor<float> take(const Site& site);  // the same, no longer kept
   const std::vector<Site>& sites() const { return sites_; }
 
  private:
   std::vector<Site> sites_;
-  std::map<std::string, Tensor<float>, std::less<>> values_;  // by site name
+  std::map<std::string, Tensor<float>, std::less<>> values_;  // by the point's name
 };
 
 }  // namespace heed

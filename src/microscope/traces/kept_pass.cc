@@ -19,7 +19,7 @@ Shape branch_shape(const GptConfig& config, std::int64_t positions) {
   return {config.layers, halves, positions, config.channels};
 }
 
-// Keeps what both halves of each block add to the stream: the activations hold the last only.
+// Records what both halves of each block add to the stream: activations keep the last block's only.
 class BranchProbe final : public Probe {
  public:
   explicit BranchProbe(View<float> branches) : branches_(branches) {}

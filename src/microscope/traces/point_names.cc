@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/nearest_names.h"
 #include "microscope/traces/capture.h"
 
 namespace heed {
@@ -13,7 +14,7 @@ namespace {
 
 struct ShortName {
   std::string_view name;
-  std::string_view point;  // behind "blocks.l." where it is in a block
+  std::string_view point;  // without "blocks.l." if it is in a block
   bool in_block = true;
 };
 
@@ -71,22 +72,6 @@ std::string short_name_pattern(std::string_view name) {
   return {};
 }
 
-// Insertions, deletions and replacements that make one of the other (Levenshtein 1966).
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -107,22 +92,6 @@ std::string edit_label(const Site& site) {
   return site.layer < 0 ? point + "_edit" : fmt::format("{}_{}_edit", site.layer, point);
 }
 
-std::vector<std::string> nearest_names(std::string_view name,
-                                       const std::vector<std::string>& candidates,
-                                       std::size_t count) {
-  std::vector<std::pair<std::size_t, const std::string*>> ranked;
-  for (const std::string& candidate : candidates) {
-    ranked.emplace_back(edit_distance(name.substr(0, 100), candidate), &candidate);
-  }
-  std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
-  std::vector<std::string> nearest;
-  for (const auto& [distance, candidate] : ranked) {
-    if (nearest.size() == count) break;
-    nearest.push_back(*candidate);
-  }
-  return nearest;
-}
-
 std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
   const std::vector<Site> every = all_sites(layers);
   for (const std::string& pattern :
@@ -139,10 +108,9 @@ std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
     candidates.push_back(is_glob && site.layer == 0 ? "blocks.*" + known.substr(8) : known);
   }
   for (const ShortName& known : short_names) candidates.emplace_back(known.name);
-  fail(
-      ErrorCode::invalid_argument,
-      "no point of a model with {} layers is called '{}'; did you mean {}? (* stands for any part)",
-      layers, name, list_of(nearest_names(name, candidates, 3)));
+  fail(ErrorCode::invalid_argument,
+       "a model with {} layers has no point '{}'; did you mean {}? (* stands for any part)", layers,
+       name, list_of(nearest_names(name, candidates, 3)));
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Points as people ask for them, and what was probably meant where a name is unknown.
+// Names of points as users write them: full names, globs and TransformerLens's short names.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace heed {
 
-// What a name ends in that asks for the gradient of a point in its place.
+// The suffix of a name that selects the gradient at a point.
 inline constexpr std::string_view gradient_suffix = "_grad";
 
-// The sites that a name stands for, in the order of a pass:
+// The points that a name selects, in the order of a pass:
 //   blocks.3.attn.hook_pattern   a point, by TransformerLens's names
 //   blocks.*.hook_resid_*        a glob of them: * stands for any characters
 //   attn.hook_q, hook_resid_pre  without its block: in every layer
@@ -22,12 +22,7 @@ inline constexpr std::string_view gradient_suffix = "_grad";
 // Throws Error{invalid_argument} for any other, with the nearest names.
 std::vector<Site> sites_named(std::string_view name, std::int64_t layers);
 
-// "2_resid_mid_edit": what an intervention at a site adds to the stream, in a list of its parts.
+// "2_resid_mid_edit": the label of what an intervention at a point adds to the stream.
 std::string edit_label(const Site& site);
-
-// The up to `count` candidates that take the fewest letters to change.
-std::vector<std::string> nearest_names(std::string_view name,
-                                       const std::vector<std::string>& candidates,
-                                       std::size_t count);
 
 }  // namespace heed

@@ -42,12 +42,4 @@ Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {
   return trace(gpt, tokens, std::move(sites));
 }
 
-std::vector<View<const float>> patterns_of(const Capture& capture, std::int64_t layers) {
-  std::vector<View<const float>> patterns;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    patterns.push_back(capture.at({Point::pattern, layer}).view()[0]);
-  }
-  return patterns;
-}
-
 }  // namespace heed

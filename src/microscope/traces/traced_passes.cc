@@ -1,4 +1,4 @@
-// Passes that are made to be traced.
+// Traces of prompts.
 #include <algorithm>
 
 #include "base/error.h"
@@ -26,7 +26,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const 
   const auto positions = std::ssize(tokens);
   if (target.logits.empty()) {
     require(positions >= 2, ErrorCode::invalid_argument,
-            "one token predicts nothing that its loss could be measured by");
+            "the loss needs a text of at least two tokens, not one");
     std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
     next.push_back(kernels::ignored_target);
     const View<const std::int32_t> targets(next.data(), {positions});
@@ -86,22 +86,6 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
   }
   Trace taken = trace.take();
   taken.tokens.assign(tokens.begin(), tokens.end());
-  return taken;
-}
-
-Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens, View<const std::int32_t> targets,
-                 const TraceRequest& request) {
-  require(tokens.rank() == 2 && tokens.size() > 0, ErrorCode::invalid_argument,
-          "a step reads tokens (B, T), not {}", tokens.shape().text());
-  const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
-  ActivationTrace trace(gpt.config(), request, batch, positions);
-  TrainingBuffers buffers(gpt.config(), batch, positions);
-  GptGradients gradients(gpt.config());
-  const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
-  const float scale = 1.0F / static_cast<float>(std::max<std::int64_t>(tokens.size() - ignored, 1));
-  gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
-  Trace taken = trace.take();
-  taken.tokens.assign(tokens.span().begin(), tokens.span().end());
   return taken;
 }
 

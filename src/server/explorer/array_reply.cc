@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "microscope/files/npy_header.h"
 
 namespace heed::server {
 namespace {
@@ -46,22 +47,6 @@ std::string csv_text_of(const NumberArray& array) {
   return text;
 }
 
-// NumPy's file of one array, version 1.0 (NumPy Enhancement Proposal 1).
-std::string npy_bytes_of(const NumberArray& array) {
-  std::string shape = shape_text(array.shape);
-  if (array.shape.size() == 1) shape += ',';
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }";
-  constexpr std::size_t preamble = 10;
-  while ((preamble + header.size() + 1) % 64 != 0) header += ' ';
-  header += '\n';
-  std::string bytes = "\x93NUMPY";
-  bytes += '\x01';
-  bytes += '\0';
-  bytes += static_cast<char>(header.size() & 0xFF);
-  bytes += static_cast<char>(header.size() >> 8);
-  return bytes + header + bytes_of(array.values);
-}
-
 void add_file_name(Reply& reply, const std::string& name) {
   reply.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + name + "\"");
 }
@@ -85,7 +70,8 @@ Reply array_reply(const Request& request, const NumberArray& array) {
     reply = text_reply(csv_text_of(array), "text/csv; charset=utf-8");
     add_file_name(reply, array.name + ".csv");
   } else if (format == "npy") {
-    reply = text_reply(npy_bytes_of(array), "application/octet-stream");
+    reply = text_reply(npy_header("<f4", array.shape) + bytes_of(array.values),
+                       "application/octet-stream");
     add_file_name(reply, array.name + ".npy");
   } else {
     require(format == "binary", ErrorCode::invalid_argument,

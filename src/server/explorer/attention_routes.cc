@@ -1,5 +1,5 @@
-// Attention of a trace: thumbnails of all heads, regions, tiles, rows and columns of one, and one
-// word's walk through it.
+// Attention of a trace: thumbnails of all heads, regions, tiles, rows and columns of a head, and
+// the computation of a head for one word.
 #include <algorithm>
 
 #include "base/error.h"
@@ -46,7 +46,7 @@ Reply thumbnails(State& state, const Request& request) {
   const Pooling pooling = pooling_of(request, "max");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (std::int64_t head = 0; head < config.heads; ++head) {
-      require(!stop_requested(request.stop), ErrorCode::interrupted, "nobody waits any more");
+      require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
       const Tensor<float> small = trace.attention->region({.layer = layer,
                                                            .head = head,
                                                            .query_end = trace.positions(),
@@ -145,7 +145,7 @@ Reply column(State& state, const Request& request) {
                        "column");
 }
 
-// The row of a head's pattern where an intervention changed it; empty where none did.
+// The row of a head's pattern if an intervention changed it; otherwise empty.
 Tensor<float> edited_shares(StoredTrace& trace, std::int64_t layer, std::int64_t head,
                             std::int64_t position) {
   if (!trace.pass->edits_pattern(layer, head)) return {};

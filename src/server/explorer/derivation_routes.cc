@@ -1,4 +1,4 @@
-// Where a number comes from.
+// The derivation of a number of a trace.
 #include "engine/derivation.h"
 #include "server/explorer/state.h"
 

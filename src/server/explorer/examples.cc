@@ -11,7 +11,7 @@ constexpr std::array<Example, 3> general{{
     {.id = "question",
      .title = "A question",
      .text = "The capital of France is",
-     .note = "Which word does the model look back at before it answers?"},
+     .note = "Which word does the model attend to before it answers?"},
     {.id = "names",
      .title = "Two names",
      .text = "When Mary and John went to the shop, John gave a drink to",
@@ -20,7 +20,8 @@ constexpr std::array<Example, 3> general{{
     {.id = "repeat",
      .title = "The same again",
      .text = "One two three four five, one two three",
-     .note = "A text that repeats itself: look for heads that find what came next the first time."},
+     .note =
+         "A repeated text: look for heads that attend to the token after the first occurrence."},
 }};
 
 }  // namespace

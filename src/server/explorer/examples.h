@@ -1,4 +1,4 @@
-// Sentences by which attention is explained well.
+// Example sentences for the explanation of attention.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ struct Example {
   std::string_view title;
   std::string_view text;
   std::string_view note;
-  std::int64_t layer = -1;  // where to look; −1: nowhere in particular
+  std::int64_t layer = -1;  // the head to show; −1: none
   std::int64_t head = -1;
   std::string_view word;      // whose last token is the query
-  std::string_view looks_at;  // words that the head gives most of its weight, separated by spaces
-  double least_weight = 0;    // that those words get together
+  std::string_view looks_at;  // words with most of the head's weight, separated by spaces
+  double least_weight = 0;    // total weight of those words
 };
 
-// For the starter model: in its own language, each with the head that shows it.
+// For the starter model: microworld sentences, each with a head that shows the phenomenon.
 std::span<const Example> starter_examples();
 
-// For any other.
+// For other models.
 std::span<const Example> general_examples();
 
-// Those that go with the model, as the page reads them.
+// The examples for a model, as JSON for the page.
 OrderedJson examples_json(const LoadedModel& model);
 
 }  // namespace heed::server

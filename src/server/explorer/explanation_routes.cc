@@ -1,4 +1,4 @@
-// What makes a logit: by component, head, neuron, source position or token of the text.
+// Attribution of a logit to components, heads, neurons, source positions or input tokens.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ std::int32_t checked_token(std::int64_t token, const GptConfig& config) {
   return static_cast<std::int32_t>(token);
 }
 
-// ?token= (default: the likeliest) and ?against=.
+// ?token= (default: the most likely) and ?against=.
 LogitQuestion question_of(const Request& request, const StoredTrace& trace, std::int64_t position) {
   LogitQuestion question;
   if (request.parameter("token")) {
@@ -75,8 +75,7 @@ Reply by_part(const Request& request, const StoredTrace& trace, const LogitQuest
 Reply by_token(const Request& request, const StoredTrace& trace, const LogitQuestion& question,
                std::int64_t position) {
   require(trace.interventions.empty(), ErrorCode::unsupported,
-          "tokens are attributed in passes that nothing changes; trace {} has interventions",
-          trace.id);
+          "token attributions do not support interventions; trace {} has some", trace.id);
   const std::int64_t steps = bounded(request, "steps", 16, 1, 256);
   const IntegratedGradients found =
       integrate_gradients(trace.model().gpt, trace.pass->tokens(), {question, position}, steps);

@@ -1,4 +1,4 @@
-// Figures of a trace as files: the ones that heed draws itself.
+// Figures of a trace as files.
 #include <algorithm>
 
 #include "base/error.h"
@@ -93,13 +93,14 @@ Figure heads_figure(const StoredTrace& trace, const Request& request) {
           static_cast<float>(statistic_of(scan.statistics(layer, head), statistic));
     }
   }
-  return draw_heat_map({.values = std::as_const(values).view(),
-                        .row_labels = numbered(scan.layers()),
-                        .column_labels = numbered(scan.heads()),
-                        .row_axis = "layer",
-                        .column_axis = "head",
-                        .value_name = statistic},
-                       {.title = "What every head does: " + statistic, .caption = caption(trace)});
+  return draw_heat_map(
+      {.values = std::as_const(values).view(),
+       .row_labels = numbered(scan.layers()),
+       .column_labels = numbered(scan.heads()),
+       .row_axis = "layer",
+       .column_axis = "head",
+       .value_name = statistic},
+      {.title = "Statistics of every head: " + statistic, .caption = caption(trace)});
 }
 
 Figure lens_figure(const StoredTrace& trace) {
@@ -126,7 +127,7 @@ Figure lens_figure(const StoredTrace& trace) {
        .value_name = "probability",
        .scale = FigureScale::share,
        .cell_texts = std::move(texts)},
-      {.title = "Logit lens: what each layer would say", .caption = caption(trace)});
+      {.title = "Logit lens: the prediction of each layer", .caption = caption(trace)});
 }
 
 Figure next_figure(const StoredTrace& trace, const Request& request) {
@@ -139,7 +140,7 @@ Figure next_figure(const StoredTrace& trace, const Request& request) {
     figure.labels.push_back(token_text(trace.model(), candidate.token));
     figure.values.push_back(candidate.probability(SamplingStage::model));
   }
-  return draw_bars(figure, {.title = fmt::format("What comes after position {}", position),
+  return draw_bars(figure, {.title = fmt::format("Next-token prediction at position {}", position),
                             .caption = caption(trace)});
 }
 

@@ -1,4 +1,4 @@
-// Writing on, token by token, as events; each step takes its turn, so that others can go between.
+// Text generation, token by token, as server-sent events; other requests run between the steps.
 #include <algorithm>
 #include <limits>
 
@@ -34,7 +34,7 @@ SamplingOptions sampling_of(const Fields& fields) {
   return sampling;
 }
 
-// One text that is being written. Its steps are called on the computing thread.
+// A running generation. Its steps run on the computing thread.
 class Writing {
  public:
   Writing(State& state, const Fields& fields)
@@ -63,7 +63,7 @@ class Writing {
 
   bool is_done() const { return finish_reason_ != nullptr; }
 
-  // One more token, as an event.
+  // Generates one token and sends it as an event.
   std::string step() {
     const auto unread =
         std::span<const std::int32_t>(tokens_).subspan(static_cast<std::size_t>(session_.length()));
@@ -93,7 +93,7 @@ class Writing {
     return server_sent_event(event, "token");
   }
 
-  // Reads the whole text once more and keeps it.
+  // Runs the model on the whole text and stores the trace.
   std::string finish() {
     const std::string id = state_.traces
                                .add({.source = source_,
@@ -112,7 +112,7 @@ class Writing {
     return fields.required_token_ids("tokens", source_.model->gpt.config().vocabulary_size);
   }
 
-  // A model may have more tokens than its tokenizer, to round its vocabulary up.
+  // A model's vocabulary may be padded beyond that of its tokenizer.
   void forbid_nameless(std::vector<float>& logits) const {
     if (source_.model->tokenizer == nullptr) return;
     const auto named = static_cast<std::size_t>(source_.model->tokenizer->vocabulary_size());

@@ -201,17 +201,7 @@ class Reader {
       }
       return all;
     }
-    std::vector<InterventionPoint> chosen;
-    for (InterventionPoint place : places()) {
-      require(place.site.layer >= 0 && place.where.neurons.empty(), ErrorCode::invalid_argument,
-              "a pattern is frozen in a head or a block such as L2H3 or L2, not in {}",
-              fields_.required_string("place"));
-      place.site.point = Point::pattern;
-      const bool twice = std::ranges::any_of(
-          chosen, [&](const InterventionPoint& each) { return each.site == place.site; });
-      if (!twice) chosen.push_back(std::move(place));
-    }
-    return chosen;
+    return pattern_points(places(), fields_.required_string("place"));
   }
 
   void cut() {

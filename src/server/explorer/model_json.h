@@ -1,4 +1,4 @@
-// What a model is, for the page.
+// The description of a model for the page.
 #pragma once
 
 #include "base/json.h"

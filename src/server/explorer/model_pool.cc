@@ -22,10 +22,10 @@ ChosenModel ModelPool::checkpoint(const std::string& run, std::int64_t step) {
     return loaded_.front();
   }
   const std::filesystem::path directory = runs_.checkpoint(run, step);
-  // Named from the run on: checkpoints/00000250/model.safetensors.
+  // Relative to the run: checkpoints/00000250/model.safetensors.
   LoadedModel model = naming_files_from(directory.parent_path().parent_path(),
                                         [&] { return load_model(directory.string()); });
-  model.name = run;  // not where it lies
+  model.name = run;  // instead of its path
   loaded_.push_front({std::make_shared<const LoadedModel>(std::move(model)), run, step});
   if (loaded_.size() > most_loaded) loaded_.pop_back();
   return loaded_.front();

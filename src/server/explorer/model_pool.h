@@ -1,4 +1,4 @@
-// The models that traces are made with: the one that is explored, and checkpoints of runs.
+// The models available for traces: the explored model, and checkpoints of runs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace heed::server {
 
 struct ChosenModel {
   std::shared_ptr<const LoadedModel> model;
-  std::string run;         // empty: the model that is explored
+  std::string run;         // empty: the explored model
   std::int64_t step = -1;  // of the run
 };
 
@@ -24,14 +24,14 @@ class ModelPool {
 
   ChosenModel explored() const { return {explored_}; }
 
-  // Loads it, unless it is among the three used last. Throws Error{not_found} for a run or a
-  // checkpoint that there is not.
+  // Loads a model, unless it is one of the three most recently used. Throws Error{not_found} for a
+  // run or checkpoint that does not exist.
   ChosenModel checkpoint(const std::string& run, std::int64_t step);
 
  private:
   const Runs& runs_;
   std::shared_ptr<const LoadedModel> explored_;
-  std::list<ChosenModel> loaded_;  // the one used last first
+  std::list<ChosenModel> loaded_;  // most recently used first
 };
 
 }  // namespace heed::server

@@ -1,4 +1,4 @@
-// The model itself: its shape, its words, its parameters.
+// The model: its shape, vocabulary and parameters.
 #include <algorithm>
 #include <cctype>
 
@@ -17,7 +17,7 @@
 namespace heed::server {
 namespace {
 
-// The longest text whose trace fits into the budget.
+// The longest text whose trace fits the budget.
 std::int64_t most_prompt_tokens(const State& state) {
   const GptConfig& config = state.context.model.gpt.config();
   std::int64_t fits = 0;
@@ -62,7 +62,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Those that are `wanted` first, then those that begin with it, then those that hold it.
+// Exact matches of `wanted` first, then prefix matches, then substring matches.
 std::vector<std::int32_t> find_tokens(const LoadedModel& model, const std::string& wanted,
                                       std::size_t limit) {
   const std::string needle = lower(wanted);
@@ -120,7 +120,7 @@ bool truth(const Request& request, const std::string& name, bool fallback) {
   return word == "true" || word == "1";
 }
 
-// The largest of each that is counted: products of all of them stay below 2^63.
+// Upper limits of the sizes, so that their products stay below 2^63.
 constexpr std::int64_t most_layers = 10000;
 constexpr std::int64_t most_width = 1 << 20;
 constexpr std::int64_t most_rows = std::int64_t{1} << 24;

@@ -1,4 +1,4 @@
-// Neurons: which fire, what they say, and what excites them.
+// Neurons: the strongest ones, the tokens that they promote, and their contexts in a corpus.
 #include <algorithm>
 #include <array>
 

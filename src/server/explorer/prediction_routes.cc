@@ -1,4 +1,4 @@
-// What comes next after any position of a trace: as a table, against another trace, layer by layer.
+// Next-token predictions of a trace: as a table, compared with another trace, and by layer.
 #include <algorithm>
 #include <cmath>
 
@@ -68,7 +68,7 @@ Reply next(State& state, const Request& request) {
                      {"candidates", std::move(rows)}});
 }
 
-// The likeliest first, and where each token stands.
+// Tokens in descending order of probability, and the rank of each.
 struct Prediction {
   std::vector<Candidate> ranked;
   std::vector<std::size_t> place;  // by token

@@ -1,5 +1,5 @@
-// What the microworld teaches, where the starter model shows it best. The tests hold each head to
-// the weight that it is said to give.
+// Phenomena of the microworld, with the heads of the starter model that show them best. Tests check
+// the stated weights.
 #include <array>
 
 #include "server/explorer/examples.h"
@@ -11,9 +11,8 @@ constexpr std::array<Example, 8> examples{{
     {.id = "adjectives",
      .title = "Adjectives belong to a noun",
      .text = "Late one evening, a fluffy blue hare",
-     .note =
-         "Head 2.4 looks back from “hare” and gives nearly all of its weight to its adjectives, "
-         "most to the nearest. What comes next, “soft” or “deep”, is what these two mean here.",
+     .note = "From “hare”, head 2.4 gives nearly all of its attention to the adjectives, "
+             "most to the nearest. What comes next, “soft” or “deep”, is what these two mean here.",
      .layer = 2,
      .head = 4,
      .word = "hare",

@@ -1,4 +1,4 @@
-// What the explorer's handlers share. Everything in here is used on the computing thread alone.
+// State shared by the explorer's handlers, used on the computing thread only.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ struct State {
 
 using StateHandler = Reply (*)(State&, const Request&);
 
-// Adds routes whose handlers take their turn on the computing thread.
+// Adds routes whose handlers run on the computing thread.
 class StateRoutes {
  public:
   StateRoutes(Router& router, std::shared_ptr<State> state)
@@ -66,7 +66,7 @@ void add_figure_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);
 void add_run_routes(StateRoutes& routes);
 
-// The trace that {id} names.
+// The trace with the id in the path.
 StoredTrace& trace_of(State& state, const Request& request);
 
 // ?position=, −1 being the last. Throws Error{invalid_argument}.
@@ -81,7 +81,7 @@ std::vector<std::int64_t> index_list(const Request& request, const std::string& 
 std::int64_t bounded(const Request& request, const std::string& name, std::int64_t fallback,
                      std::int64_t least, std::int64_t most);
 
-// ?NAME= as one of some words, the first by default. Throws Error{invalid_argument}.
+// ?NAME= as one of the given words, the first by default. Throws Error{invalid_argument}.
 std::string one_of(const Request& request, const std::string& name,
                    const std::vector<std::string>& words);
 

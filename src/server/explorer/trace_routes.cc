@@ -1,4 +1,4 @@
-// Traces: made, listed, taken out as arrays, dropped.
+// Traces: create, list, export as arrays, delete.
 #include <algorithm>
 
 #include "base/error.h"
@@ -60,7 +60,7 @@ OrderedJson all_traces(State& state) {
   OrderedJson list = OrderedJson::array();
   std::vector<std::string> ids;
   for (const StoredTrace& trace : state.traces.all()) ids.push_back(trace.id);
-  // Looked at in reverse, so that their order of use stays.
+  // In reverse, to preserve the order of last use.
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     list.insert(list.begin(), trace_json(state.traces.use(*id)));
   }
@@ -94,7 +94,7 @@ Reply take_array(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::string& point = request.in_path("point");
   require(point.find('*') == std::string::npos && !asks_for_gradients({.points = {point}}),
-          ErrorCode::invalid_argument, "'{}' is no single point", point.substr(0, 80));
+          ErrorCode::invalid_argument, "'{}' is not a single point", point.substr(0, 80));
   const TraceRequest wanted{.points = {point},
                             .layers = index_list(request, "layers"),
                             .heads = index_list(request, "heads"),

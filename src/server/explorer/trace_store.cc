@@ -59,7 +59,7 @@ const StoredTrace& TraceStore::add(NewTrace wanted) {
 StoredTrace& TraceStore::use(const std::string& id) {
   const auto found = std::ranges::find(traces_, id, &StoredTrace::id);
   require(found != traces_.end(), ErrorCode::not_found,
-          "there is no trace \"{}\": it was evicted, or never made", id.substr(0, 40));
+          "there is no trace \"{}\": it was evicted, or never created", id.substr(0, 40));
   traces_.splice(traces_.begin(), traces_, found);
   return traces_.front();
 }

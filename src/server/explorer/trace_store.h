@@ -1,4 +1,4 @@
-// Traces that are held for the page: each one pass over a text, with what changed it.
+// The stored traces of the page: each a pass over a text, with its interventions.
 #pragma once
 
 #include <list>
@@ -16,9 +16,9 @@ struct StoredTrace {
   ChosenModel source;
   std::unique_ptr<KeptPass> pass;
   std::unique_ptr<KeptAttention> attention;
-  Json interventions = Json::array();  // as they were asked for
-  std::string base;                    // id of the trace whose tokens it took; empty: none
-  double seconds = 0;                  // that the pass took
+  Json interventions = Json::array();  // as requested
+  std::string base;                    // id of the trace whose tokens it uses; empty: none
+  double seconds = 0;                  // duration of the pass
   std::int64_t bytes = 0;
 
   const LoadedModel& model() const { return *source.model; }
@@ -33,13 +33,13 @@ class TraceStore {
   struct NewTrace {
     ChosenModel source;
     std::vector<std::int32_t> tokens;
-    std::shared_ptr<Interventions> editor;  // null: nobody
+    std::shared_ptr<Interventions> editor;  // or null
     Json interventions = Json::array();
     std::string base;
   };
 
-  // Makes room by dropping those used longest ago, reads the text and keeps the pass. Throws
-  // HttpError{413} with the size needed where the budget could not hold it.
+  // Evicts the least recently used traces, runs the model on the text and stores the pass. Throws
+  // HttpError{413} with the required size if it exceeds the budget.
   const StoredTrace& add(NewTrace wanted);
 
   // Throws HttpError{413} as add() would.
@@ -49,7 +49,7 @@ class TraceStore {
   StoredTrace& use(const std::string& id);
   void remove(const std::string& id);
 
-  const std::list<StoredTrace>& all() const { return traces_; }  // the one used last first
+  const std::list<StoredTrace>& all() const { return traces_; }  // most recently used first
   std::int64_t bytes() const;
   std::int64_t budget() const { return budget_; }
 
@@ -60,7 +60,7 @@ class TraceStore {
 
   std::int64_t budget_;
   std::list<StoredTrace> traces_;
-  KeptPass::Buffers spare_;  // of the trace that was dropped last
+  KeptPass::Buffers spare_;  // of the last evicted trace
   std::int64_t spare_bytes_ = 0;
   std::int64_t made_ = 0;
 };

@@ -1,4 +1,4 @@
-// Vectors of the stream, compared: one word in two texts, all positions in a plane.
+// Vectors of the residual stream: comparison of two positions, and projection of all positions.
 #include <algorithm>
 #include <charconv>
 
@@ -13,7 +13,7 @@
 namespace heed::server {
 namespace {
 
-// The embedding, the stream before each block, and after the last.
+// The embedding, the residual stream before each block and after the last one.
 std::vector<Site> stream_sites(const GptConfig& config) {
   std::vector<Site> sites{{Point::embedding, -1}};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
@@ -78,7 +78,7 @@ Site stream_site(const Request& request, const GptConfig& config) {
           site_name(sites.front()));
   const PointShape shape = point_shape(config, sites.front().point);
   require(!shape.is_plane && !shape.has_heads && shape.width > 1, ErrorCode::invalid_argument,
-          "{} has no one vector a position to project", site_name(sites.front()));
+          "{} does not have one vector per position to project", site_name(sites.front()));
   return sites.front();
 }
 

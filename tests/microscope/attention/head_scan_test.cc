@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-// Numbers of one pass, computed tile by tile and from the whole pattern: roundings of f32.
+// Tolerance between statistics computed by tiles and from the whole pattern: f32 rounding.
 constexpr double tolerance = 2e-5;
 
 std::vector<std::int32_t> some_tokens(std::int64_t count) {
@@ -21,11 +21,11 @@ std::vector<std::int32_t> some_tokens(std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     tokens.push_back(static_cast<std::int32_t>((i * i + 3 * i) % 11));
   }
-  tokens[5] = tokens[4];  // a token behind its own copy
+  tokens[5] = tokens[4];  // a repeated token
   return tokens;
 }
 
-// What TransformerLens's detect_head computes, from whole matrices.
+// TransformerLens's detect_head, on whole matrices.
 double detected(View<const float> pattern, const HeadDetector& detector,
                 std::span<const std::int32_t> tokens) {
   const std::int64_t positions = pattern.extent(0);
@@ -93,8 +93,8 @@ TEST(HeadScan, AgreesWithTheWholePattern) {
   expect_statistics(scan_heads(gpt, tokens), trace_patterns(gpt, tokens), tokens);
 }
 
-// A head whose pattern is that of perfect induction: every query of the second half of a sequence
-// that comes twice looks at what followed its token in the first.
+// A perfect induction head: on a repeated sequence, every query of the second half attends to the
+// token after its first occurrence.
 TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   constexpr std::int64_t half = 16, positions = 2 * half, size = 64;
   GptConfig config = make_gpt_config(1, 1, size, positions, 40);
@@ -103,8 +103,8 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   std::vector<std::int32_t> tokens;
   for (std::int64_t t = 0; t < positions; ++t) {
     tokens.push_back(static_cast<std::int32_t>(t % half));
-    query.view()(0, t, 0, t % half) = 100;               // asks for its own token
-    if (t > 0) key.view()(0, t, 0, (t - 1) % half) = 1;  // answers to the one before
+    query.view()(0, t, 0, t % half) = 100;               // query: the own token
+    if (t > 0) key.view()(0, t, 0, (t - 1) % half) = 1;  // key: the previous token
   }
   const kernels::AttentionInput<float> input{
       .query = query, .key = key, .value = key, .mask = kernels::Mask::causal, .scale = 1};
@@ -117,7 +117,7 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   EXPECT_NEAR(scan.statistics(0, 0).duplicate, 0, tolerance);
 }
 
-TEST(HeadScan, CountsTheWeightsThatAPassInBf16Had) {
+TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
   constexpr std::int64_t positions = 70;
   Gpt gpt = testing::small_gpt(20, 96);
   gpt.parameters().prepare(kernels::WeightFormat::bf16);  // from 64 positions on, products too
@@ -182,8 +182,7 @@ TEST(HeadScan, DetectsAsWholeMatricesDo) {
                     trace_patterns(gpt, tokens), tokens);
 }
 
-// What interventions change is what is counted, in heads whose rows they change and in those
-// behind.
+// Statistics include interventions, in edited heads and in later ones.
 TEST(HeadScan, SeesInterventions) {
   const Gpt gpt = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(70);
@@ -222,7 +221,7 @@ TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
   EXPECT_NEAR(scan.statistics(1, 2).entropy, sum / 67, 1e-6);
 }
 
-TEST(HeadScan, ReadsInWindowsAsShortAsOneLikes) {
+TEST(HeadScan, SupportsWindowsOfAnyLength) {
   const Gpt gpt = testing::small_gpt(20, 32);
   const auto tokens = some_tokens(24);
   const HeadScan whole = scan_heads(gpt, tokens, {.window = 12});
@@ -247,7 +246,7 @@ TEST(HeadScan, RefusesWhatItCannotRead) {
   EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{1, 2}, {.stop = &stop}), Error);
 }
 
-TEST(HeadScan, ATextOfOneTokenHasNoRowsToSpeakOf) {
+TEST(HeadScan, ATextOfOneTokenHasNoStatistics) {
   const Gpt gpt = testing::small_gpt(20, 32);
   const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{7}, {.detectors = {{}}});
   EXPECT_EQ(scan.statistics(0, 0).entropy, 0);

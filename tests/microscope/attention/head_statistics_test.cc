@@ -20,7 +20,7 @@ Tensor<float> pattern_of(Weight&& weight) {
   return pattern;
 }
 
-TEST(HeadStatistics, RecognisesThePureHabits) {
+TEST(HeadStatistics, ClassifiesPurePatterns) {
   const auto first = head_statistics(pattern_of([](auto, auto s) { return s == 0; }));
   EXPECT_DOUBLE_EQ(first.first, 1);
   EXPECT_DOUBLE_EQ(first.entropy, 0);
@@ -44,11 +44,11 @@ TEST(HeadStatistics, AnEvenHeadHasTheLargestEntropy) {
   EXPECT_EQ(strongest_habit(even).habit, HeadHabit::even);
 }
 
-TEST(RankHeads, PrefersTheHeadThatPicksSomething) {
+TEST(RankHeads, PrefersSelectiveHeads) {
   Tensor<float> heads(Shape{2, size, size});
   for (std::int64_t t = 0; t < size; ++t) {
     heads.view()(0, t, t) = 1;
-    heads.view()(1, t, t < 3 ? 0 : 1) = 1;  // all later tokens look at token 1
+    heads.view()(1, t, t < 3 ? 0 : 1) = 1;  // all later tokens attend to token 1
   }
   const auto ranked = rank_heads({heads.view()});
   EXPECT_EQ(ranked.front().head, 1);

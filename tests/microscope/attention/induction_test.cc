@@ -5,20 +5,20 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "microscope/intervene/intervention.h"
+#include "microscope/intervention.h"
 #include "support/small_model.h"
 
 namespace heed {
 namespace {
 
-// A model whose weights are zero attends evenly and predicts nothing.
-TEST(Induction, OfAModelThatKnowsNothingIsChance) {
+// A model with zero weights attends uniformly and predicts a uniform distribution.
+TEST(Induction, OfAnUntrainedModelIsChance) {
   const Gpt gpt(make_gpt_config(2, 2, 16, 32, 50));
   const InductionMeasure measure = measure_induction(gpt, {.sequences = 2, .length = 16});
   EXPECT_EQ(measure.induction.size(), 4U);
   EXPECT_NEAR(measure.first_half_loss, std::log(50.0), 1e-5);
   EXPECT_NEAR(measure.repeated_half_loss, std::log(50.0), 1e-5);
-  // Even shares of t + 1 visible tokens, over the queries that count.
+  // Uniform weights over t + 1 visible tokens, averaged over the counted queries.
   double induction = 0;
   for (int t = 16; t < 32; ++t) induction += 1.0 / (t + 1) / 16;
   double previous = 0;
@@ -27,8 +27,8 @@ TEST(Induction, OfAModelThatKnowsNothingIsChance) {
   for (const HeadScore& head : measure.previous) EXPECT_NEAR(head.score, previous, 1e-6);
 }
 
-// A pattern put in by hand is what the scores are made of.
-TEST(Induction, FindsTheHeadThatLooksBehindTheFirstComing) {
+// Scores of a pattern set by an intervention.
+TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
   const Gpt gpt = testing::small_gpt(40);
   Tensor<float> pattern(Shape{1, 3, 20, 20});
   for (std::int64_t t = 0; t < 20; ++t) {
@@ -54,7 +54,7 @@ TEST(Induction, RefusesWhatDoesNotFit) {
   EXPECT_THROW(measure_induction(gpt, {.sequences = 0}), Error);
 }
 
-TEST(Induction, TellsWhenAScoreJumped) {
+TEST(Induction, FindsTheLargestRise) {
   const Jump jump = largest_jump({{100, 0.1}, {200, 0.15}, {300, 0.8}, {400, 0.95}});
   EXPECT_EQ(jump.before.step, 200);
   EXPECT_EQ(jump.after.step, 300);

@@ -16,7 +16,7 @@
 namespace heed {
 namespace {
 
-// Two weights of the same pass, computed apart: a few roundings, of weights that are at most one.
+// Tolerance between two computations of a weight of at most one: a few roundings.
 constexpr double tolerance = 1e-6;
 
 std::vector<std::int32_t> some_tokens(std::int64_t count) {
@@ -37,7 +37,7 @@ void read(const Gpt& gpt, std::span<const std::int32_t> tokens, KeyValueCache& c
       activations);
 }
 
-// A head whose plane is known, made of random queries and keys.
+// A head with random queries and keys and its materialised plane.
 struct RandomHead {
   GptConfig config;
   LazyAttention attention;
@@ -62,7 +62,7 @@ struct RandomHead {
     kernels::attention_scores_tile(input, all, scores);
   }
 
-  // A cell of `pool` as the definition says it.
+  // A cell of `pool` by definition.
   double cell(std::int64_t row, std::int64_t column, std::int64_t pool, AttentionValues values,
               Pooling pooling) const {
     const std::int64_t positions = pattern.shape()[0];
@@ -134,7 +134,7 @@ TEST(LazyAttention, GrowsStepByStep) {
     const auto row = grown.row(1, 2, query);
     for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], tolerance);
   }
-  // A pass that was not seen leaves a gap.
+  // A pass that was not observed leaves a gap.
   KeyValueCache late(gpt.config(), 1, 64);
   LazyAttention nobody(gpt.config(), {0}, 40);
   read(gpt, std::span(tokens).first(4), late, nobody);
@@ -198,7 +198,7 @@ TEST(LazyAttention, RefusesWhatIsNotThere) {
   const Gpt gpt = testing::small_gpt(20, 64);
   EXPECT_THROW(LazyAttention(gpt.config(), {2}, 10), Error);
   LazyAttention attention(gpt.config(), {0}, 10);
-  EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4}), Error);  // nothing read yet
+  EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4}), Error);  // no pass yet
   KeyValueCache cache(gpt.config(), 1, 64);
   read(gpt, some_tokens(10), cache, attention);
   EXPECT_THROW(attention.region({.layer = 1, .query_end = 4, .key_end = 4}), Error);
@@ -210,8 +210,8 @@ TEST(LazyAttention, RefusesWhatIsNotThere) {
   EXPECT_THROW(read(gpt, some_tokens(10), long_cache, small), Error);
 }
 
-// A prompt in bf16, then single tokens in f32, as a model of such weights generates.
-TEST(LazyAttention, ShowsTheScoresOfThePrecisionThatEachPassHad) {
+// A prompt in bf16, then single tokens in f32, as in a generation with bf16 weights.
+TEST(LazyAttention, UsesThePrecisionOfEachPass) {
   constexpr std::int64_t prompt = 70, positions = 73, size = 16;
   const GptConfig config = make_gpt_config(1, 1, size, positions, 5);
   LazyAttention attention(config, {}, positions);
@@ -247,7 +247,7 @@ TEST(LazyAttention, ShowsTheScoresOfThePrecisionThatEachPassHad) {
     off = std::max<double>(off, std::abs(whole[i] - pattern[i]));
   }
   EXPECT_LT(off, 1e-5);  // scores of up to about 100, summed in another order
-  // Products of other operands would be far from that: the test can tell.
+  // Products of unrounded operands differ far more, so the test distinguishes them.
   kernels::attention_forward({query, key, key, kernels::Mask::causal, 0.25F}, out, log_sum_exp);
   kernels::attention_pattern_tile({query, key, key, kernels::Mask::causal, 0.25F}, log_sum_exp,
                                   {0, 0, 0, positions, 0, positions}, in_f32);
@@ -320,12 +320,12 @@ TEST(AttentionPyramid, EveryTileOfEveryLevelIsThePooledPattern) {
   EXPECT_THROW(pyramid.tile(6, 1, 0, Pooling::mean), Error);
 }
 
-TEST(AttentionPyramid, StopsBuildingWhenItIsNoLongerWanted) {
+TEST(AttentionPyramid, StopsBuildingOnRequest) {
   const RandomHead head(300);
   AttentionPyramid pyramid(head.attention, 0, 1);
   pyramid.build_in_background();
   const std::atomic<bool> stop{true};
-  EXPECT_NO_THROW(pyramid.build(&stop));  // two levels, none of which is kept
+  EXPECT_NO_THROW(pyramid.build(&stop));  // two levels, neither of them stored
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the explanations claim about a pass that interventions change.
+// Explanations of passes with interventions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class EditedExplanation : public ::testing::Test {
   const LogitQuestion question{7, 23};
 };
 
-// The tolerance is that of a pass that nobody changes: 1e-5 of the largest term.
+// The same tolerance as for unedited passes: 1e-5 of the largest term.
 void expect_sum(const Attribution& attribution, double logit, const std::string& what) {
   double largest = 1;
   for (const AttributionTerm& term : attribution.terms) {
@@ -87,7 +87,7 @@ TEST_F(EditedExplanation, SeveralChangesStillSum) {
   }
 }
 
-// What a vector adds is the vector along the direction of the logit.
+// An added vector contributes its projection on the logit direction.
 TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
   std::vector<float> vector(32);
   for (std::size_t c = 0; c < vector.size(); ++c) vector[c] = 0.1F * static_cast<float>(c % 7);
@@ -127,7 +127,7 @@ TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
   }
 }
 
-// Backward knows nothing of a change but what is added: it would go back through what is not there.
+// Backward implements the derivative of additions only.
 TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
   const Site before{Point::residual_pre, 1}, at{Point::mixed_values, 1},
       after{Point::residual_mid, 1};

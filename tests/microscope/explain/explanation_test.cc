@@ -1,4 +1,4 @@
-// What the explanations claim about the numbers of a pass.
+// Explanations of passes against plain computations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -81,7 +81,7 @@ TEST_P(Explanation, AttributionsSumToTheLogit) {
   RecordProperty("worst", fmt::format("{:.1e}", worst));
 }
 
-// The finer units are the coarser ones, taken apart.
+// Finer units sum to coarser ones.
 TEST_P(Explanation, UnitsAgree) {
   const LogitQuestion question{5, 40};
   const auto terms = [&](AttributionUnit unit) {
@@ -142,7 +142,7 @@ TEST_P(Explanation, TheLastRowOfTheLensIsTheModel) {
   }
 }
 
-// Against plain loops, of a layer in the middle and with no norm.
+// Against plain loops, for a middle layer and without the norm.
 TEST_P(Explanation, TheLensReadsTheStream) {
   const LogitLens lens = look_through_layers(gpt, tokens, {.top = 1, .norm = LensNorm::none});
   const Capture capture = trace(gpt, tokens, {{Point::residual_pre, 1}});

@@ -1,4 +1,4 @@
-// What is computed of weights alone, against plain loops over whole C x C matrices.
+// Computations on weights, against plain loops over whole C x C matrices.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -89,7 +89,7 @@ TEST(Composition, IsWhatTheDefinitionSays) {
   RecordProperty("worst", fmt::format("{:.1e}", worst));
 }
 
-TEST(SingularVectors, PutTheProductTogetherAgain) {
+TEST(SingularVectors, ReconstructTheProduct) {
   GptConfig wide = testing::small_config();
   wide.head_size = 40;  // more than the 32 channels: the product has full rank
   double worst = 0;
@@ -128,7 +128,7 @@ TEST(SingularVectors, PutTheProductTogetherAgain) {
   EXPECT_THROW(singular_vectors(testing::random_gpt(wide), HeadCircuit::query_key, 1, 4), Error);
 }
 
-TEST(VocabularyReading, FindsTheTokenThatADirectionIs) {
+TEST(VocabularyProjection, FindsTheTokenThatADirectionIs) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   Tensor<float> direction(Shape{1, 32});
   for (std::int64_t c = 0; c < 32; ++c) direction[c] = gpt.parameters().token_embedding()(17, c);

@@ -12,8 +12,8 @@
 namespace heed {
 namespace {
 
-// Against every window traced on its own, the last of which is shorter.
-TEST(NeuronContexts, AreTheMostExcitingWindows) {
+// Against each window traced separately; the last window is shorter.
+TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> corpus = testing::random_tokens(10 * 16 + 5, 61, 4);
   const std::vector<NeuronId> neurons{{0, 3}, {2, 100}};
@@ -62,7 +62,7 @@ TEST(NeuronContexts, AreTheMostExcitingWindows) {
   }
 }
 
-// The column of W_out, through gain and head: the change of logits as the neuron grows.
+// The column of W_out through gain and unembedding: the change of logits per unit of activation.
 TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> corpus{1, 2, 3};

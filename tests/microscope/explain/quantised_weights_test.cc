@@ -1,4 +1,4 @@
-// Gradients and explanations of models whose weights are shortened.
+// Gradients and explanations of quantised models.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ GptConfig untied_config() {
   return config;
 }
 
-// Weights and gains twice those at the start of training: what is rounded in one place is not made
-// much larger in the next.
+// Weights and gains twice those at the start of training, so that rounding errors are not
+// amplified.
 Gpt calm_gpt() {
   Gpt gpt(untied_config());
   gpt.parameters().initialize(7);
@@ -68,9 +68,9 @@ INSTANTIATE_TEST_SUITE_P(Formats, QuantisedWeights,
                            return std::string(kernels::weight_format_name(info.param));
                          });
 
-// Backward multiplies by what forward did: d_z = d_attn_out · W_O, the shortened one, in f32. 32
-// products of f32 are off by about √32 · 2⁻²⁴ of their size.
-TEST_P(QuantisedWeights, GradientsGoBackThroughTheShortenedMatrices) {
+// Backward uses the dequantised weights of forward: d_z = d_attn_out · W_O in f32. Sums of 32
+// products have an error of about √32 · 2⁻²⁴.
+TEST_P(QuantisedWeights, GradientsUseTheDequantisedMatrices) {
   const auto tokens = testing::random_tokens(9, 61, 3);
   const Site out{Point::attention_out, 1}, mixed{Point::mixed_values, 1};
   const LogitGradients found = differentiate_logit(gpt, tokens, metric, {out, mixed});
@@ -89,11 +89,10 @@ TEST_P(QuantisedWeights, GradientsGoBackThroughTheShortenedMatrices) {
   EXPECT_LT(testing::relative_error(found.gradients[1].span(), expected), 1e-6);
 }
 
-// Against f32 of the same weights. What is left is the rounding of activations on the way: a bf16
-// has 2⁻⁹, an eight-bit integer up to 2⁻⁸ of the largest of its 32, in each of the four products of
-// three layers, and of attention's from 64 tokens on. About twenty such errors that do not know of
-// each other are √20 · 2⁻⁸ ≈ 2 %.
-TEST_P(QuantisedWeights, GradientsAreThoseOfTheShortenedModel) {
+// Against f32 with the same weights. The remaining error is the rounding of activations: 2⁻⁹ in
+// bf16, up to 2⁻⁸ of the largest of 32 in int8, in each of the four products of three layers, and
+// in attention from 64 tokens on. About twenty independent errors give √20 · 2⁻⁸ ≈ 2 %.
+TEST_P(QuantisedWeights, GradientsAreThoseOfTheQuantisedModel) {
   const Gpt reference = restored();
   const std::vector<Site> sites{
       {Point::embedding}, {Point::residual_mid, 1}, {Point::query, 0}, {Point::neurons_pre, 2}};
@@ -124,7 +123,7 @@ TEST_P(QuantisedWeights, TracedGradientsOfTheLossAreToo) {
   }
 }
 
-// The sum is exact: what products round away is a term.
+// The sum is exact: rounding of products is a term of its own.
 TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
   for (const std::int64_t positions : {9, 80}) {
     const auto tokens = testing::random_tokens(positions, 61, 3);

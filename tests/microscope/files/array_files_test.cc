@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "microscope/files/npy_header.h"
 
 namespace heed {
 namespace {
@@ -30,6 +31,22 @@ struct Arrays {
 };
 
 const ArrayNotes notes{{"model", "starter"}, {"text", "a \"mole\" …\xff"}};
+
+TEST(NpyHeader, DescribesTheArrayUpToAMultipleOf64Bytes) {
+  const std::int64_t extents[] = {3, 4};
+  for (std::size_t rank = 0; rank <= 2; ++rank) {
+    const std::string header = npy_header("<f4", std::span(extents).first(rank));
+    EXPECT_EQ(header.size() % 64, 0U);
+    EXPECT_EQ(header.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+    EXPECT_EQ(static_cast<std::uint8_t>(header[8]) + 256 * header[9],
+              static_cast<int>(header.size()) - 10);
+    const char* const shapes[] = {"()", "(3,)", "(3, 4)"};
+    EXPECT_NE(header.find(std::string("'descr': '<f4', 'fortran_order': False, 'shape': ") +
+                          shapes[rank] + ", }"),
+              std::string::npos);
+    EXPECT_EQ(header.back(), '\n');
+  }
+}
 
 TEST(ArrayFiles, NumPyReadsAnNpz) {
   constexpr const char* python = "/usr/bin/python3";

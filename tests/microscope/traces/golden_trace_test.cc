@@ -1,9 +1,9 @@
 // The microscope against PyTorch: every point and its gradient, through a request.
 #include <gtest/gtest.h>
 
-#include "microscope/traces/activation_trace.h"
 #include "model/comparison.h"
 #include "support/golden.h"
+#include "support/trace_step.h"
 
 namespace heed {
 namespace {
@@ -12,8 +12,8 @@ TEST(GoldenTrace, HoldsEveryPointAndItsGradient) {
   for (const char* name : {"gpt_tied", "gpt_untied"}) {
     const testing::Golden golden(name);
     const Trace trace =
-        trace_step(golden.gpt(), golden.exact<std::int32_t>("tokens"),
-                   golden.exact<std::int32_t>("targets"), {.points = {"*", "*_grad"}});
+        testing::trace_step(golden.gpt(), golden.exact<std::int32_t>("tokens"),
+                            golden.exact<std::int32_t>("targets"), {.points = {"*", "*_grad"}});
     std::size_t compared = 0;
     const auto compare = [&](std::string_view prefix, std::string_view suffix, double tolerance) {
       for (const TensorEntry& entry : golden.file().tensors()) {

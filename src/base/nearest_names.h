@@ -1,0 +1,17 @@
+// Suggestions for unknown names: "did you mean …?".
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+// Up to `count` candidates, nearest first, by edit distance (Levenshtein 1966). Only the first 100
+// bytes of `name` count.
+std::vector<std::string> nearest_names(std::string_view name,
+                                       const std::vector<std::string>& candidates,
+                                       std::size_t count);
+
+}  // namespace heed

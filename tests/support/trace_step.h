@@ -1,0 +1,23 @@
+// Activations and gradients of a training step, through the trace that training steps accept.
+#pragma once
+
+#include <algorithm>
+
+#include "microscope/traces/activation_trace.h"
+
+namespace heed::testing {
+
+// The gradients are those of the mean loss of tokens (B, T) and their targets; nothing is updated.
+inline Trace trace_step(const Gpt& gpt, View<const std::int32_t> tokens,
+                        View<const std::int32_t> targets, const TraceRequest& request) {
+  const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
+  ActivationTrace trace(gpt.config(), request, batch, positions);
+  TrainingBuffers buffers(gpt.config(), batch, positions);
+  GptGradients gradients(gpt.config());
+  const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
+  const float scale = 1.0F / static_cast<float>(tokens.size() - ignored);
+  gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
+  return trace.take();
+}
+
+}  // namespace heed::testing
