@@ -66,7 +66,7 @@ test('a head is chosen and its map read by keyboard alone', async () => {
   const { values } = await response.json();
   const reading = page.getByTestId('map-reading');
   await reading.locator('strong', { hasText: '%' }).waitFor();
-  assert.match(await reading.textContent(), new RegExp(`\\(${query}\\) looks at.*\\(2\\)`));
+  assert.match(await reading.textContent(), new RegExp(`\\(${query}\\) attends to.*\\(2\\)`));
   assertShows(await reading.locator('strong').textContent(), values[2], 'weight under the crosshair');
   assert.deepEqual(page.problems, []);
   await page.context().close();

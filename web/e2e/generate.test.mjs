@@ -129,7 +129,7 @@ test('the text and its distribution are exported as pictures', async () => {
   const page = await session.open(link());
   await page.getByTestId('distribution').waitFor();
   const [first] = await page.getByTestId('distribution').locator('tbody th').allTextContents();
-  for (const [region, holds] of [['The text as it grows', '␣fox'], ['Distribution', first.trim()]]) {
+  for (const [region, holds] of [['Generated text', '␣fox'], ['Distribution', first.trim()]]) {
     const menu = page.getByRole('region', { name: region }).locator('details.export');
     const svg = (await exported(page, menu, 'SVG')).toString();
     assert.match(svg, /^<svg [^>]*width="\d+"/);

@@ -39,7 +39,7 @@ test('a matrix’s number tells its sum, by keyboard', async () => {
   assertShows(await lastOf('dimension 1').textContent(), query.value, 'query');
   await page.getByRole('application', { name: /^Pattern A/ }).focus();
   await page.keyboard.press('ArrowDown');
-  assertShows(await lastOf('Share of').textContent(), 1, 'shares');
+  assertShows(await lastOf('Attention of').textContent(), 1, 'shares');
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowRight'); // masked: nothing to tell
   await tip.waitFor({ state: 'hidden' });

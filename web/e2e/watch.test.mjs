@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
@@ -41,6 +41,15 @@ cpSync(run, live, { recursive: true });
 cpSync(path.join(folder, '10', 'last'), path.join(live, 'last'), { recursive: true });
 writeFileSync(path.join(live, 'metrics.jsonl'), lines.filter(isEarly).map((line) => `${line}\n`).join(''));
 
+/** A training process holds a lock on the directory of its run. */
+const trainer = spawn('flock', [live, 'sleep', '600'], { stdio: 'ignore', detached: true });
+
+/** The same run, stopped an hour ago. */
+const stopped = path.join(folder, 'stopped');
+cpSync(live, stopped, { recursive: true });
+const hourAgo = Date.now() / 1000 - 3600;
+utimesSync(path.join(stopped, 'metrics.jsonl'), hourAgo, hourAgo);
+
 /** One that cannot be read any more. */
 const damaged = path.join(folder, 'damaged');
 cpSync(run, damaged, { recursive: true });
@@ -53,9 +62,12 @@ execFileSync(binary, ['train', '--data', path.join(folder, 'plain.txt'), '--out'
   ...['layers=1', 'heads=2', 'channels=32', 'head_size=16', 'feed_forward=64', 'context=64', 'steps=20', 'warmup_steps=2', 'batch_size=4', 'evaluate_every=10',
     'evaluation_batches=2', 'keep_every=10', 'sample_every=10', 'sample_tokens=60', 'learning_rate=0.01'].flatMap((setting) => ['--set', setting])], { stdio: 'ignore' });
 
-after(() => rmSync(folder, { recursive: true, force: true }));
+after(() => {
+  process.kill(-trainer.pid);
+  rmSync(folder, { recursive: true, force: true });
+});
 
-const session = useExplorer(['--run', damaged, '--run', run, '--run', live, '--run', plain]);
+const session = useExplorer(['--run', damaged, '--run', run, '--run', live, '--run', stopped, '--run', plain]);
 const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
 
 async function traceAt(step) {
@@ -146,7 +158,7 @@ test('a damaged run says so and hides no other', async () => {
 test('a run whose vocabulary lacks characters of the example is shown with a text that it wrote', async () => {
   const page = await session.open(`#/watch?run=plain&text=${encodeURIComponent('“No”, said the fox.')}`);
   const region = page.getByRole('region', { name: 'Checkpoints' });
-  await region.getByText('Shown instead: the beginning of a text that it wrote').waitFor();
+  await region.getByText('Shown instead: a text of this run').waitFor();
   await region.getByText('Predicts next:').waitFor();
   await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
   assert.equal(await page.getByRole('alert').count(), 0);
@@ -159,6 +171,14 @@ test('a run whose vocabulary lacks characters of the example is shown with a tex
   await input.press('Enter');
   await region.getByText('Predicts next:').waitFor();
   assert.equal(await region.getByRole('alert').count(), 0);
+  await page.context().close();
+});
+
+test('a run that was stopped before its end is shown as stopped', async () => {
+  const page = await session.open(link('&run=stopped'));
+  const region = page.getByRole('region', { name: 'Run', exact: true });
+  await region.getByText('stopped', { exact: true }).and(page.locator('.badge')).waitFor();
+  assert.match(await region.innerText(), /step 15 of 20/);
   await page.context().close();
 });
 

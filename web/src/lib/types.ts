@@ -323,7 +323,10 @@ export interface Run {
   settings: Record<string, unknown>;
   steps_total: number;
   step: number;
+  /** Whether a process trains it now. */
   live: boolean;
+  /** A text that its models can take. */
+  sentence?: string;
   checkpoints: number[];
   parameters: number;
 }
