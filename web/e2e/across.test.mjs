@@ -58,7 +58,7 @@ test('a head is chosen and its map read by keyboard alone', async () => {
   await page.keyboard.press('ArrowUp');
   assert.equal(await page.evaluate(() => document.activeElement.dataset.head), 'L1H4');
   await page.keyboard.press('Enter');
-  const map = page.getByRole('application', { name: /Attention of head 4 in block 1/ });
+  const map = page.getByRole('application', { name: /Attention of block 1 · head 4/ });
   await map.focus();
   for (const key of ['ArrowUp', 'ArrowRight', 'ArrowRight', '+', '+', '0']) await page.keyboard.press(key);
   const query = tokens.length - 2;
@@ -66,7 +66,7 @@ test('a head is chosen and its map read by keyboard alone', async () => {
   const { values } = await response.json();
   const reading = page.getByTestId('map-reading');
   await reading.locator('strong', { hasText: '%' }).waitFor();
-  assert.match(await reading.textContent(), new RegExp(`\\(${query}\\) looks at.*\\(2\\)`));
+  assert.match(await reading.textContent(), new RegExp(`\\(${query}\\) attends to.*\\(2\\)`));
   assertShows(await reading.locator('strong').textContent(), values[2], 'weight under the crosshair');
   assert.deepEqual(page.problems, []);
   await page.context().close();
@@ -115,8 +115,8 @@ test('one word in two places is compared layer by layer', async () => {
   assert.equal(places.length, 2);
   const { layers } = await session.get(`/api/vectors?first=${id}:${places[0]}&second=${id}:${places[1]}`);
   const page = await session.open(link('&view=vectors&word=mole&other='));
-  const table = page.getByRole('region', { name: 'Likeness by layer' }).locator('table');
-  await page.getByRole('region', { name: 'Likeness by layer' }).getByText('As a table').click();
+  const table = page.getByRole('region', { name: 'Similarity by layer' }).locator('table');
+  await page.getByRole('region', { name: 'Similarity by layer' }).getByText('As a table').click();
   const cosines = await table.locator('tbody td').allTextContents();
   assert.equal(cosines.length, layers.length);
   layers.forEach(({ cosine, point }, index) => assertShows(cosines[index], cosine, point));
@@ -124,7 +124,7 @@ test('one word in two places is compared layer by layer', async () => {
   const chart = page.getByRole('slider', { name: /Cosine/ });
   await chart.focus();
   await page.keyboard.press('Home');
-  await page.getByRole('heading', { name: 'Seen flat: token embedding' }).waitFor();
+  await page.getByRole('heading', { name: 'Projection: token embedding' }).waitFor();
   await page.context().close();
 });
 
@@ -138,7 +138,7 @@ test('a word of three texts is compared pair by pair', async () => {
   assert.equal(await page.getByRole('textbox', { name: 'Second text' }).inputValue(), others[0].text);
   assert.equal(await page.getByRole('textbox', { name: 'Third text' }).inputValue(), others[1].text);
   await page.locator('ul.places li').nth(2).waitFor();
-  const region = page.getByRole('region', { name: 'Likeness by layer' });
+  const region = page.getByRole('region', { name: 'Similarity by layer' });
   await region.getByText('As a table').click();
   await region.locator('thead th').nth(3).waitFor();
   assert.deepEqual((await region.locator('thead th').allTextContents()).slice(1), ['A–B', 'A–C', 'B–C']);
@@ -157,16 +157,16 @@ test('beside the overview stands the head that is pointed at or chosen, beside t
   const { id, tokens } = await makeTrace();
   const { heads } = await session.get(`/api/traces/${id}/heads`);
   const page = await session.open(link(), { width: 1920 });
-  const aside = page.getByRole('complementary', { name: 'The chosen head' });
-  await aside.getByRole('heading', { name: 'Block 2, head 3' }).waitFor();
+  const aside = page.getByRole('complementary', { name: 'Selected head' });
+  await aside.getByRole('heading', { name: /L2H3/ }).waitFor();
   await page.locator('[data-head=L1H4]').hover();
-  await aside.getByRole('heading', { name: 'Block 1, head 4' }).waitFor();
+  await aside.getByRole('heading', { name: /L1H4/ }).waitFor();
   const { previous } = heads.find(({ layer, head }) => layer === 1 && head === 4);
   assertShows(await aside.locator('dl > div', { hasText: 'Previous token' }).locator('dd').last().textContent(), previous, 'previous token');
   await page.locator('h1').hover();
   await page.locator('[data-head=L2H3]').focus();
   await page.keyboard.press('ArrowLeft');
-  await aside.getByRole('heading', { name: 'Block 2, head 2' }).waitFor();
+  await aside.getByRole('heading', { name: /L2H2/ }).waitFor();
   await page.context().close();
 
   const { rows, cells } = await session.get(`/api/traces/${id}/lens?top=5&positions=${tokens.length - 1}`);
@@ -182,11 +182,11 @@ test('beside the overview stands the head that is pointed at or chosen, beside t
   await lens.context().close();
 });
 
-test('what is shown can be kept', async () => {
+test('what is shown can be exported', async () => {
   const { id } = await makeTrace();
   const { values, shape } = await session.get(`/api/traces/${id}/attention/2/3?format=json`);
   const page = await session.open(link('&view=map'));
-  const menu = page.locator('details.keep').first();
+  const menu = page.locator('details.export').first();
   await menu.locator('summary').click();
   const files = {};
   for (const kind of ['npy', 'CSV', 'PNG']) {
@@ -215,7 +215,7 @@ test('a neuron’s words, activity and contexts are the API’s', async () => {
   const first = words.locator('li').first();
   await first.getByText(wanted.promotes[0].token.text.replace(/ /g, '␣'), { exact: true }).waitFor();
   assertShows(await first.locator('.number').textContent(), wanted.promotes[0].value, 'what it promotes most');
-  const row = page.getByRole('toolbar', { name: /^How active/ });
+  const row = page.getByRole('toolbar', { name: /^Activation at/ });
   await row.getByRole('button', { pressed: true }).focus();
   await page.keyboard.press('Home');
   await page.waitForFunction(() => location.hash.includes('position=0'));
@@ -226,8 +226,8 @@ test('a neuron’s words, activity and contexts are the API’s', async () => {
   assert.equal(await list.count(), contexts.length);
   assertShows(await list.first().locator('.number').textContent(), contexts[0].activation, 'the strongest context');
   assert.equal(await list.first().locator('mark').textContent(), contexts[0].tokens[contexts[0].position].text.trim());
-  await page.getByRole('link', { name: 'Switch it off' }).click();
-  await page.getByTestId('changes').getByText('neuron 30 of block 2: off').waitFor();
+  await page.getByRole('link', { name: 'Switch off' }).click();
+  await page.getByTestId('changes').getByText('block 2 · neuron 30: off').waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

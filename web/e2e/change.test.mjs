@@ -53,11 +53,11 @@ test('each kind of change opens from its link, without serious findings or sidew
 test('a head is switched off, undone and scaled by keyboard alone, with the API’s numbers', async () => {
   const page = await session.open(link());
   await page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
-  await page.getByRole('switch', { name: 'head 0 of block 0', exact: true }).focus();
+  await page.getByRole('switch', { name: 'block 0 · head 0', exact: true }).focus();
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Space');
-  await page.getByRole('switch', { name: 'head 1 of block 1, off' }).waitFor();
+  await page.getByRole('switch', { name: 'block 1 · head 1, off' }).waitFor();
   await assertPredictions(page, { interventions: [{ kind: 'ablate', place: 'L1H1' }] });
   assert.match(decodeURIComponent(page.url()), /changes=L1H1/);
 
@@ -78,11 +78,11 @@ test('a head is switched off, undone and scaled by keyboard alone, with the API�
 
 test('an edge is cut in the map and in the list', async () => {
   const page = await session.open(link('&what=edges'));
-  const map = page.getByRole('application', { name: /Attention of head 2 in block 1/ });
+  const map = page.getByRole('application', { name: /Attention of block 1 · head 2/ });
   await map.focus();
   for (const key of ['ArrowRight', 'ArrowRight', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
   const last = await page.evaluate(() => document.querySelectorAll('[aria-label="Predict after"] button').length - 1);
-  await page.getByTestId('changes').getByText('no longer sees').waitFor();
+  await page.getByTestId('changes').getByText('no longer attends to').waitFor();
   await page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
   await assertPredictions(page, { interventions: [{ kind: 'cut', layer: 1, head: 2, edges: [[last, 1]] }] });
   await page.getByRole('button', { name: /^Cut: / }).first().click();
@@ -122,7 +122,7 @@ test('another prompt’s activations are swapped in, and the link brings them ba
   await page.getByRole('textbox', { name: 'The other text' }).fill(other);
   await page.getByRole('toolbar', { name: 'Word of: The other text' }).getByRole('button').nth(1).click();
   await page.getByRole('toolbar', { name: 'Word of this text' }).getByRole('button').nth(1).click();
-  await page.getByRole('button', { name: /^Swap “/ }).click();
+  await page.getByRole('button', { name: /^Replace “/ }).click();
   await page.getByTestId('kl').waitFor();
   const from = await post('/api/traces', { text: other });
   const again = await session.open(new URL(page.url()).hash);
@@ -154,7 +154,7 @@ test('a mean replaces a neuron at one word and after it', async () => {
   const page = await session.open(link('&what=neurons&position=11'));
   const region = page.getByRole('region', { name: 'Make a change' });
   await region.getByRole('spinbutton', { name: 'Neuron' }).fill('30');
-  await region.getByRole('button', { name: 'Its mean' }).click();
+  await region.getByRole('button', { name: 'Mean' }).click();
   await region.getByRole('combobox', { name: 'at' }).selectOption('11-');
   await page.waitForFunction(() => decodeURIComponent(location.hash).includes('L1N30@11-~'));
   await page.getByTestId('kl').waitFor();
@@ -172,7 +172,7 @@ test('attention is frozen while a word is edited', async () => {
   const page = await session.open(link(`&what=freeze&changes=${encodeURIComponent(`@1=${owl.id}`)}`));
   await page.getByRole('button', { name: 'Freeze every head' }).focus();
   await page.keyboard.press('Enter');
-  await page.getByTestId('changes').getByText('every head looks where it did').waitFor();
+  await page.getByTestId('changes').getByText('every head: attention frozen').waitFor();
   await openPredictions(page);
   const base = await post('/api/traces', { text });
   await assertPredictions(page, {
@@ -190,7 +190,7 @@ test('a direction between two words is added, stronger or weaker', async () => {
   await region.getByRole('textbox', { name: /^Away from/ }).fill(away);
   await region.getByLabel('After block').selectOption('2');
   await region.getByRole('toolbar', { name: /^Word of: Away/ }).waitFor();
-  await region.getByRole('button', { name: /^Lean towards/ }).click();
+  await region.getByRole('button', { name: /^Steer towards/ }).click();
   await page.getByTestId('kl').waitFor();
   await region.getByRole('slider', { name: 'Strength' }).focus();
   await page.keyboard.press('End');
@@ -223,36 +223,36 @@ test('any point is changed by its name, by keyboard; a wrong one is refused in t
 
   await name.fill('blocks.1.hook_resid_mid');
   await region.getByRole('textbox', { name: 'at', exact: true }).fill('3-');
-  await region.getByRole('combobox', { name: 'What' }).selectOption('scale');
+  await region.getByRole('combobox', { name: 'Change' }).selectOption('scale');
   await region.getByRole('spinbutton', { name: 'Factor' }).fill('0.5');
   await page.keyboard.press('Enter');
   await page.getByTestId('changes').getByText('blocks.1.hook_resid_mid: × 0.5 from').waitFor();
   await name.fill('L2H3.q');
   await region.getByRole('textbox', { name: 'at', exact: true }).fill('');
-  await region.getByRole('combobox', { name: 'What' }).selectOption('zero');
-  await region.getByRole('button', { name: 'Change it' }).click();
+  await region.getByRole('combobox', { name: 'Change' }).selectOption('zero');
+  await region.getByRole('button', { name: 'Apply' }).click();
   await page.getByTestId('changes').getByText('L2H3.q: off').waitFor();
   await name.fill('blocks.2.attn.hook_v');
   await region.getByRole('textbox', { name: 'at', exact: true }).fill('1-2');
-  await region.getByRole('combobox', { name: 'What' }).selectOption('swap');
+  await region.getByRole('combobox', { name: 'Change' }).selectOption('swap');
   await region.getByRole('textbox', { name: 'The other text' }).fill('The owl waited');
   await region.getByRole('toolbar', { name: 'Word of: The other text' }).getByRole('button').nth(1).click();
-  await region.getByRole('button', { name: 'Change it' }).click();
+  await region.getByRole('button', { name: 'Apply' }).click();
   await page.getByTestId('changes').getByText('blocks.2.attn.hook_v at 1-2').waitFor();
 
   // as other libraries call it; and a vector is added at one block
-  await region.getByRole('combobox', { name: 'What' }).selectOption('add');
+  await region.getByRole('combobox', { name: 'Change' }).selectOption('add');
   await region.getByRole('textbox', { name: 'The text' }).fill('The happy fox');
   await region.getByRole('toolbar', { name: 'Word of: The text' }).getByRole('button').nth(1).waitFor();
   await name.fill('resid_post');
-  await region.getByRole('button', { name: 'Change it' }).click();
+  await region.getByRole('button', { name: 'Apply' }).click();
   await region.getByRole('alert').getByText('is in every block').waitFor();
   await name.fill('L1.resid_post');
-  await region.getByText('That is blocks.1.hook_resid_post').waitFor();
-  await region.getByRole('button', { name: 'Change it' }).click();
+  await region.getByText('Means blocks.1.hook_resid_post').waitFor();
+  await region.getByRole('button', { name: 'Apply' }).click();
   const added = page.getByTestId('changes').getByText('towards “The happy fox”');
   await added.waitFor();
-  await page.getByRole('button', { name: /^Take back: after block 1/ }).click();
+  await page.getByRole('button', { name: /^Remove: after block 1/ }).click();
   await added.waitFor({ state: 'detached' });
   const from = await post('/api/traces', { text: 'The owl waited' });
   const again = await session.open(new URL(page.url()).hash);
@@ -271,31 +271,31 @@ test('any point is changed by its name, by keyboard; a wrong one is refused in t
 test('changes that lie beyond a shorter text are marked and not sent', async () => {
   const page = await session.open(link(`&changes=${encodeURIComponent('L2H3;L1H2:7>2;L1.attn@9*2')}`));
   await page.getByTestId('kl').waitFor();
-  assert.equal(await page.getByTestId('changes').getByText('not used').count(), 0);
+  assert.equal(await page.getByTestId('changes').getByText('not applied').count(), 0);
   const sent = [];
   page.on('request', (request) => request.url().endsWith('/api/traces') && sent.push(request.postData()));
   const prompt = page.getByRole('textbox').first();
   await prompt.fill('The fox waited');
-  await page.getByRole('button', { name: 'Read it' }).click();
-  await page.getByTestId('changes').getByText('not used').nth(1).waitFor();
+  await page.getByRole('button', { name: 'Run' }).click();
+  await page.getByTestId('changes').getByText('not applied').nth(1).waitFor();
   await page.waitForFunction(() => document.querySelector('[data-testid=kl]'));
   await page.waitForLoadState('networkidle');
   assert.deepEqual(sent.filter((body) => body.includes('interventions')).map((body) => JSON.parse(body).interventions), [[{ kind: 'ablate', place: 'L2H3' }]]);
   await prompt.fill(text);
-  await page.getByRole('button', { name: 'Read it' }).click();
-  await page.getByTestId('changes').getByText('not used').first().waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Run' }).click();
+  await page.getByTestId('changes').getByText('not applied').first().waitFor({ state: 'detached' });
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
 
 test('on a narrow window the effect of a change is seen beside its switch', async () => {
   const page = await session.open(link(), { width: 360, height: 740 });
-  const brief = page.getByRole('region', { name: 'What comes next, in short' });
-  const one = page.getByRole('switch', { name: 'head 0 of block 2', exact: true });
+  const brief = page.getByRole('region', { name: 'Summary of the predictions' });
+  const one = page.getByRole('switch', { name: 'block 2 · head 0', exact: true });
   await one.scrollIntoViewIfNeeded();
   await one.click();
   await brief.getByText('KL').waitFor();
-  const [box, control] = [await brief.boundingBox(), await page.getByRole('switch', { name: 'head 0 of block 2, off' }).boundingBox()];
+  const [box, control] = [await brief.boundingBox(), await page.getByRole('switch', { name: 'block 2 · head 0, off' }).boundingBox()];
   assert.ok(box.y >= 0 && box.y + box.height <= 740, 'in sight');
   assert.ok(control.y >= 0 && control.y + control.height <= box.y, 'not over its switch');
   const base = await post('/api/traces', { text });
@@ -312,8 +312,8 @@ test('on a narrow window the effect of a change is seen beside its switch', asyn
 
 test('Generate writes under the changes, says so, and drops them', async () => {
   const changes = 'L2;L1H2@3-*2;L0!';
-  const page = await session.open(link(`&temperature=0&top-k=0&top-p=1&changes=${encodeURIComponent(changes)}`));
-  await page.getByRole('link', { name: /^Let it write/ }).click();
+  const page = await session.open(link(`&temperature=0&top-k=0&top-p=1&min-p=0&changes=${encodeURIComponent(changes)}`));
+  await page.getByRole('link', { name: /^Generate with/ }).click();
   const marked = page.getByRole('region', { name: 'Changes to the model' });
   await marked.getByText('block 2: off').waitFor();
   assert.deepEqual(await seriousFindings(page), []);
@@ -333,7 +333,7 @@ test('Generate writes under the changes, says so, and drops them', async () => {
   const changed = await generated([{ kind: 'ablate', place: 'L2' }, { kind: 'scale', place: 'L1H2', positions: '3-', factor: 2 }, frozen]);
   assert.deepEqual(await drawn(), changed);
 
-  await marked.getByRole('button', { name: 'Drop them' }).click();
+  await marked.getByRole('button', { name: 'Discard changes' }).click();
   await marked.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Step', exact: true }).click();
   await written(1);

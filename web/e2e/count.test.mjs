@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kept, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const plain = (text) => Number(text.replace(/[,\s]/g, ''));
@@ -11,7 +11,7 @@ test('every preset’s total and parts are the API’s, and the parts add up', a
   const page = await session.open('#/count');
   for (const { name } of presets) {
     const expected = await session.get(`/api/parameters?config=${encodeURIComponent(name)}`);
-    await page.getByRole('group', { name: 'Known shapes' }).locator('button').filter({ hasText: new RegExp(`^${name.replace('.', '\\.')} `) }).click();
+    await page.getByRole('group', { name: 'Presets' }).locator('button').filter({ hasText: new RegExp(`^${name.replace('.', '\\.')} `) }).click();
     await page.waitForFunction((total) => document.querySelector('.total')?.textContent === total, expected.total.toLocaleString('en-US'));
     const parts = await page.locator('.table tbody tr.part').evaluateAll((rows) => rows.map((row) => ({ factors: [...row.querySelectorAll('td.factors .number')].map((one) => one.textContent), count: row.cells[2].textContent })));
     assert.equal(parts.reduce((sum, { count }) => sum + plain(count), 0), expected.total, name);
@@ -28,7 +28,7 @@ test('the parts do all the work of a token, and say so', async () => {
     const expected = await session.get(`/api/parameters?config=${config}`);
     const page = await session.open(`#/count?config=${config}`);
     await page.waitForFunction((total) => document.querySelector('.total')?.textContent === total, expected.total.toLocaleString('en-US'));
-    const rows = JSON.parse(await kept(page, page.locator('.whole details.keep'), 'JSON'));
+    const rows = JSON.parse(await exported(page, page.locator('.whole details.export'), 'JSON'));
     assert.equal(rows.reduce((sum, { work }) => sum + work, 0), expected.flops_per_token);
     assert.equal(rows.reduce((sum, { bytes }) => sum + bytes, 0), 4 * expected.total);
     if (config === 'gpt3') assert.match(await page.locator('.whole > p').innerText(), /As many as 1,403 GPT-2s/);

@@ -33,7 +33,7 @@ test('the numbers on the page are the API’s', async () => {
   for (const [layer, head, position] of [[1, 2, trace.tokens.length - 1], [0, 1, 4], [3, 5, 0]]) {
     const walk = await session.get(`/api/traces/${trace.id}/walk?layer=${layer}&head=${head}&position=${position}`);
     const page = await session.open(`#/follow?text=${encodeURIComponent(text)}&layer=${layer}&head=${head}&position=${position}`);
-    const more = page.getByRole('button', { name: /^All \d+ words$/ });
+    const more = page.getByRole('button', { name: /^All \d+ tokens$/ });
     await page.getByRole('table', { name: /against every key/ }).waitFor();
     if (await more.count()) await more.click();
     const rows = await answers(page);
@@ -50,10 +50,10 @@ test('the numbers on the page are the API’s', async () => {
   }
 });
 
-test('the next words are the API’s, through temperature, top k and top p', async () => {
+test('the next words are the API’s, through the server’s default sampling and other settings', async () => {
   const trace = await makeTrace();
-  for (const [sampling, query] of [['', 'temperature=1&top_k=40&top_p=0.95'], ['&temperature=0.5&top-k=3&top-p=1', 'temperature=0.5&top_k=3&top_p=1'], ['&temperature=2&top-k=0&top-p=0.6', 'temperature=2&top_k=0&top_p=0.6']]) {
-    const expected = await session.get(`/api/traces/${trace.id}/next?position=${trace.tokens.length - 1}&${query}&min_p=0&repeat_penalty=1&limit=12`);
+  for (const [sampling, changes] of [['', {}], ['&temperature=0.5&top-k=3&top-p=1&min-p=0', { temperature: 0.5, top_k: 3, top_p: 1, min_p: 0 }], ['&temperature=2&top-k=0&top-p=0.6', { temperature: 2, top_k: 0, top_p: 0.6 }]]) {
+    const expected = await session.get(`/api/traces/${trace.id}/next?position=${trace.tokens.length - 1}&${await session.sampling(changes)}&limit=12`);
     const page = await session.open(link(sampling));
     const rows = page.locator('#next tbody tr');
     await rows.first().waitFor();
@@ -67,7 +67,7 @@ test('the next words are the API’s, through temperature, top k and top p', asy
       assertShows(scaled, candidate.scaled, `scaled logit of ${token}`);
       assertShows(probability, candidate.probability, `probability of ${token}`);
       if (!candidate.removed_by) assertShows(drawn, candidate.drawn, `chance of ${token}`);
-      else assert.match(drawn, /top|min|taken out/);
+      else assert.match(drawn, /^cut by (top|min)/);
     });
     assert.match(await page.locator('#next').innerText(), new RegExp(`\\b${expected.kept.toLocaleString('en-US')} of `));
     await page.context().close();
@@ -109,7 +109,7 @@ test('a number tells the sum it came from, on focus and on hover, and the terms 
   }
   const shareButton = page.locator('.match .c-share .figure').first();
   await shareButton.focus();
-  await tip.filter({ hasText: 'Its share of the look' }).locator('tr.sum').waitFor();
+  await tip.filter({ hasText: 'Attention of “' }).locator('tr.sum').waitFor();
   await page.context().close();
 });
 
@@ -117,7 +117,7 @@ test('chances, the spread and a block’s guess tell their sums, as the API has 
   const trace = await makeTrace();
   const position = trace.tokens.length - 1;
   const { candidates } = await session.get(`/api/traces/${trace.id}/next?position=${position}&temperature=0.5&top_k=3&top_p=1&min_p=0&repeat_penalty=1&limit=12`);
-  const page = await session.open(link('&temperature=0.5&top-k=3&top-p=1'));
+  const page = await session.open(link('&temperature=0.5&top-k=3&top-p=1&min-p=0'));
   await page.waitForFunction(() => document.querySelectorAll('#next tbody tr').length === 12);
   const tip = page.getByRole('tooltip');
   /** The popover's lines at once: [what, number]. */
@@ -132,25 +132,25 @@ test('chances, the spread and a block’s guess tell their sums, as the API has 
   assert.ok(Math.abs(probability.slice(0, -1).reduce((sum, [, share]) => sum + (share.startsWith('<') ? 0 : readNumber(share)), 0) - 1) < 0.01, JSON.stringify(probability));
   assert.match(probability.at(-2)[0], /^1,5\d\d others$/);
 
-  const chance = await linesOf(cell(2, 6), 'Chance of');
-  assert.deepEqual(chance.map(([what]) => what), ['the model', 'only the 3 likeliest', 'temperature 0.5']);
+  const chance = await linesOf(cell(2, 6), 'Probability that');
+  assert.deepEqual(chance.map(([what]) => what), ['model', 'top-k 3', 'temperature 0.5']);
   for (const [index, expected] of [candidates[1].probability, candidates[1].after['top-k'], candidates[1].drawn].entries()) assertShows(chance[index][1], expected, chance[index][0]);
-  assert.deepEqual((await linesOf(cell(4, 6), 'Chance of')).map(([what]) => what), ['the model', 'only the 3 likeliest']);
+  assert.deepEqual((await linesOf(cell(4, 6), 'Probability that')).map(([what]) => what), ['model', 'top-k 3']);
 
-  const scaled = await linesOf(cell(1, 4), 'over the temperature');
+  const scaled = await linesOf(cell(1, 4), 'divided by the temperature');
   assertShows(scaled.at(-1)[1], candidates[0].logit / 0.5, 'logit over the temperature');
 
   const spread = await session.get(`/api/traces/${trace.id}/arrays/blocks.1.ln1.hook_scale?positions=${position}&format=json`);
-  const sigma = await linesOf('#attention .name .figure', 'The spread');
+  const sigma = await linesOf('#attention .name .figure', 'Standard deviation');
   assertShows(sigma.at(-1)[1], spread.values[0], 'σ');
   assert.ok(Math.abs(sigma.slice(0, -1).reduce((sum, [, term]) => sum + readNumber(term), 0) - spread.values[0]) < 0.01);
 
-  const shares = await linesOf('#attention .sum .figure', 'All shares');
+  const shares = await linesOf('#attention .sum .figure', 'All attention weights');
   assertShows(shares.at(-1)[1], 1, 'all shares');
   const guess = await linesOf('#stream .figure', 'after block 0');
   assertShows(guess.at(-1)[1], 1, 'the guesses');
   await linesOf('.first .next .figure', 'Probability of');
-  await linesOf('.first .said .figure', 'looking at');
+  await linesOf('.first .said .figure', 'Attention of');
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -160,7 +160,7 @@ test('every strip tells each of its numbers by keyboard', async () => {
   const position = trace.tokens.length - 1;
   const page = await session.open(link());
   await answers(page);
-  const strip = page.getByRole('slider', { name: /^Stream before block 1/ }).first();
+  const strip = page.getByRole('slider', { name: /^Residual stream before block 1/ }).first();
   await strip.focus();
   for (let step = 0; step < 3; ++step) await page.keyboard.press('ArrowRight');
   const said = await strip.getAttribute('aria-valuetext');
@@ -174,7 +174,7 @@ test('every strip tells each of its numbers by keyboard', async () => {
 });
 
 test('by keyboard alone: choose a word, a head, a temperature, and go on with the next word', async () => {
-  const page = await session.open(link());
+  const page = await session.open(link('&temperature=1'));
   await answers(page);
   const words = page.getByRole('toolbar', { name: 'Tokens of the prompt' });
   await words.locator('button[tabindex="0"]').focus();
@@ -188,13 +188,13 @@ test('by keyboard alone: choose a word, a head, a temperature, and go on with th
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('layer=2') && location.hash.includes('head=3'));
-  await page.getByRole('heading', { name: /Block 2, head 3/ }).waitFor();
+  await page.getByRole('heading', { name: /block 2 · head 3/ }).waitFor();
 
   await page.getByRole('slider', { name: 'Temperature' }).focus();
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('temperature=1.05'));
 
-  const add = page.getByRole('button', { name: /^Add .* and go on$/ }).first();
+  const add = page.getByRole('button', { name: /^Append / }).first();
   const word = (await add.innerText()).replace(/␣/g, ' ');
   await add.focus();
   await page.keyboard.press('Enter');
@@ -210,17 +210,17 @@ test('the whole vocabulary can be searched and paged through', async () => {
   await rank.waitFor();
   await page.getByRole('button', { name: 'less likely →' }).click();
   await page.waitForFunction(() => document.querySelector('#next tbody td')?.textContent === '13');
-  await page.getByRole('searchbox', { name: 'Find in the vocabulary' }).fill('hare');
+  await page.getByRole('searchbox', { name: 'Search the vocabulary' }).fill('hare');
   await page.waitForFunction(() => [...document.querySelectorAll('#next tbody tr')].every((row) => row.cells[1].textContent.includes('hare')));
   await page.context().close();
 });
 
-test('what is shown can be kept: CSV, JSON, npy and a link', async () => {
+test('what is shown can be exported: CSV, JSON, npy and a link', async () => {
   const page = await session.open(link());
   await answers(page);
   const part = page.locator('#attention');
   const file = async (kind) => {
-    await part.locator('summary', { hasText: 'Keep' }).click();
+    await part.locator('summary', { hasText: 'Export' }).click();
     const [download] = await Promise.all([page.waitForEvent('download'), part.getByRole('button', { name: kind, exact: true }).click()]);
     return readFile(await download.path());
   };

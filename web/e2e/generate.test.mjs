@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kept, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
 const text = 'The fox waited in the forest, and';
-const greedy = '&temperature=0&top-k=0&top-p=1';
+const greedy = '&temperature=0&top-k=0&top-p=1&min-p=0';
 const link = (more = '') => `#/generate?text=${encodeURIComponent(text)}&layer=1&head=2${more}`;
 
 async function post(path, body) {
@@ -56,7 +56,7 @@ test('steps, steps back and scrubs by keyboard, with the API’s tokens, distrib
   const prompt = (await (await post('/api/tokenize', { text })).json()).tokens.map(({ id }) => id);
   const whole = await (await post('/api/traces', { tokens: [...prompt, ...wanted.slice(0, 3).map(({ token }) => token.id)] })).json();
 
-  const scrub = page.getByRole('slider', { name: /^Look at step/ });
+  const scrub = page.getByRole('slider', { name: /step/i });
   await scrub.focus();
   await page.keyboard.press('ArrowLeft');
   await page.waitForFunction(() => location.hash.includes('at=2'));
@@ -84,10 +84,10 @@ test('runs, pauses, and tells the same story with the same seed', async () => {
   for (const way of ['run', 'step']) {
     const page = await session.open(link('&seed=7'));
     if (way === 'run') {
-      await page.getByRole('button', { name: 'Run' }).click();
+      await page.getByRole('button', { name: 'Generate', exact: true }).click();
       await page.waitForFunction(() => document.querySelectorAll('[data-testid=written] button').length >= 5);
       await page.getByRole('button', { name: 'Pause' }).click();
-      await page.getByRole('button', { name: 'Run' }).waitFor();
+      await page.getByRole('button', { name: 'Generate', exact: true }).waitFor();
     } else {
       for (let count = 1; count <= 5; ++count) {
         await page.getByRole('button', { name: 'Step', exact: true }).click();
@@ -111,7 +111,7 @@ test('the settings change the distribution before anything is drawn, and a token
   await page.keyboard.press('Home');
   for (let step = 0; step < 3; ++step) await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('top-k=3'));
-  const { kept, candidates } = await session.get(`/api/traces/${trace.id}/next?temperature=1&top_k=3&top_p=0.95&min_p=0&repeat_penalty=1&limit=16`);
+  const { kept, candidates } = await session.get(`/api/traces/${trace.id}/next?${await session.sampling({ top_k: 3 })}&limit=16`);
   await page.waitForFunction((count) => document.querySelector('[aria-label=Distribution] p strong')?.textContent === String(count), kept);
   const rows = await page.getByTestId('distribution').locator('tbody tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
   candidates.forEach((candidate, index) => {
@@ -125,16 +125,16 @@ test('the settings change the distribution before anything is drawn, and a token
   await page.context().close();
 });
 
-test('the text and its distribution are kept as pictures', async () => {
+test('the text and its distribution are exported as pictures', async () => {
   const page = await session.open(link());
   await page.getByTestId('distribution').waitFor();
   const [first] = await page.getByTestId('distribution').locator('tbody th').allTextContents();
-  for (const [region, holds] of [['The text as it grows', '␣fox'], ['Distribution', first.trim()]]) {
-    const menu = page.getByRole('region', { name: region }).locator('details.keep');
-    const svg = (await kept(page, menu, 'SVG')).toString();
+  for (const [region, holds] of [['Generated text', '␣fox'], ['Distribution', first.trim()]]) {
+    const menu = page.getByRole('region', { name: region }).locator('details.export');
+    const svg = (await exported(page, menu, 'SVG')).toString();
     assert.match(svg, /^<svg [^>]*width="\d+"/);
     assert.ok(svg.includes(`>${holds}</text>`), `${region} holds ${holds}`);
-    assert.equal((await kept(page, menu, 'PNG')).toString('latin1', 1, 4), 'PNG');
+    assert.equal((await exported(page, menu, 'PNG')).toString('latin1', 1, 4), 'PNG');
   }
   await page.context().close();
 });

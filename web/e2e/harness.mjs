@@ -73,6 +73,13 @@ export function useExplorer(serverOptions, model) {
     return response.json();
   };
 
+  /** A query with the server's default sampling, changed by `changes`. */
+  session.sampling = async (changes = {}) => {
+    const { default_generation_settings: { params } } = await session.get('/props');
+    const { temperature, top_k, top_p, min_p, repeat_penalty } = params;
+    return new URLSearchParams({ temperature, top_k, top_p, min_p, repeat_penalty, ...changes }).toString();
+  };
+
   session.open = async (link = '', { width = 1280, height = 900, dark = false, motion = 'reduce', ...options } = {}) => {
     const context = await session.browser.newContext({
       viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: motion, acceptDownloads: true, ...options,
@@ -103,7 +110,7 @@ export async function seriousFindings(page) {
 /** Opens the tables behind pictures, so that they are looked at too. */
 export function openTables(page) {
   return page.evaluate(() => {
-    for (const details of document.querySelectorAll('details:not(.keep)')) details.open = true;
+    for (const details of document.querySelectorAll('details:not(.export)')) details.open = true;
   });
 }
 
@@ -118,8 +125,8 @@ export async function picture(page, name) {
   await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `${name}.png`), fullPage: true });
 }
 
-/** What a Keep menu saves as `kind` ("SVG", "npy"), as bytes. */
-export async function kept(page, menu, kind) {
+/** What an Export menu saves as `kind` ("SVG", "npy"), as bytes. */
+export async function exported(page, menu, kind) {
   await menu.locator('summary').click();
   const waiting = page.waitForEvent('download');
   await menu.getByRole('button', { name: kind, exact: true }).click();

@@ -16,22 +16,22 @@ const session = useExplorer([], model);
 
 test('ids are read, followed and written on; words are refused in words', { skip: process.env.HEED_ADDRESS ? 'needs a server of its own' : false }, async () => {
   const page = await session.open();
-  const prompt = page.getByLabel('Text for the model to read');
+  const prompt = page.getByLabel('Prompt', { exact: true });
   await prompt.fill('43 539 #487, 501');
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelectorAll('.first .tokens button').length === 4);
   const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ tokens: [43, 539, 487, 501] }) });
   const { id } = await made.json();
-  const { candidates } = await session.get(`/api/traces/${id}/next?position=3&temperature=1&top_k=40&top_p=0.95&min_p=0&limit=1`);
+  const { candidates } = await session.get(`/api/traces/${id}/next?position=3&${await session.sampling()}&limit=1`);
   const first = page.locator('#next tbody tr').first();
   await first.getByText(`#${candidates[0].id}`).waitFor();
   assertShows(await first.locator('td').nth(2).textContent(), candidates[0].logit, 'logit');
-  await first.getByRole('button', { name: /^Add / }).click();
+  await first.getByRole('button', { name: /^Append / }).click();
   await page.waitForFunction((text) => document.querySelector('#prompt-text').value === text, `43 539 #487, 501 ${candidates[0].id}`);
   assert.deepEqual(page.problems, []);
   assert.deepEqual(await seriousFindings(page), []);
   await prompt.fill('43 hare');
   await page.keyboard.press('Enter');
-  await page.getByRole('alert').getByText('“hare” is no token id').waitFor();
+  await page.getByRole('alert').getByText('“hare” is not a token id').waitFor();
   await page.context().close();
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kept, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -39,7 +39,7 @@ test('a matrix’s number tells its sum, by keyboard', async () => {
   assertShows(await lastOf('dimension 1').textContent(), query.value, 'query');
   await page.getByRole('application', { name: /^Pattern A/ }).focus();
   await page.keyboard.press('ArrowDown');
-  assertShows(await lastOf('Share of').textContent(), 1, 'shares');
+  assertShows(await lastOf('Attention of').textContent(), 1, 'shares');
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('ArrowRight'); // masked: nothing to tell
   await tip.waitFor({ state: 'hidden' });
@@ -90,33 +90,33 @@ test('the surprise of each word is the model’s own', async () => {
   await page.context().close();
 });
 
-test('every chapter’s live view can be kept', async () => {
+test('every chapter’s live view can be exported', async () => {
   for (const chapter of chapters) {
     const page = await session.open(`#/learn?chapter=${chapter}`);
-    const menu = page.locator('.live details.keep').first();
+    const menu = page.locator('.live details.export').first();
     await menu.waitFor();
     await page.waitForLoadState('networkidle'); // what comes later may stand before it
-    if (chapter === 'heads') assert.equal((await kept(page, menu, 'PNG')).toString('latin1', 1, 4), 'PNG');
-    else assert.match((await kept(page, menu, 'SVG')).toString(), /^<svg [^]*<\/svg>$/, chapter);
-    assert.ok((await kept(page, menu, 'CSV')).toString().split('\r\n').length > 2, chapter);
+    if (chapter === 'heads') assert.equal((await exported(page, menu, 'PNG')).toString('latin1', 1, 4), 'PNG');
+    else assert.match((await exported(page, menu, 'SVG')).toString(), /^<svg [^]*<\/svg>$/, chapter);
+    assert.ok((await exported(page, menu, 'CSV')).toString().split('\r\n').length > 2, chapter);
     assert.deepEqual(page.problems, [], chapter);
     await page.context().close();
   }
 });
 
-test('the head’s matrices are kept as the API has them', async () => {
+test('the head’s matrices are exported as the API gives them', async () => {
   const text = 'The fox waited in the forest';
   const page = await session.open(`#/learn?chapter=head&layer=1&head=2&text=${encodeURIComponent(text)}`);
   const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
   const { id } = await made.json();
   const { values, shape } = await session.get(`/api/traces/${id}/arrays/blocks.1.attn.hook_q?heads=2&format=json`);
-  const menu = page.locator('.live .card', { hasText: 'The formula' }).locator('details.keep');
-  const file = await kept(page, menu, 'npy: Q');
+  const menu = page.locator('.live .card', { hasText: 'The formula' }).locator('details.export');
+  const file = await exported(page, menu, 'npy: Q');
   const header = file.readUInt16LE(8);
   assert.match(file.toString('latin1', 10, 10 + header), new RegExp(`\\(${shape[1]}, ${shape.at(-1)}\\)`));
   const numbers = new Float32Array(file.buffer.slice(file.byteOffset + 10 + header, file.byteOffset + file.length));
   assert.deepEqual([...numbers], values.flat(Infinity).map(Math.fround));
-  const rows = (await kept(page, menu, 'CSV')).toString().trim().split('\r\n');
+  const rows = (await exported(page, menu, 'CSV')).toString().trim().split('\r\n');
   assert.equal(rows[0], 'matrix,row,row_name,column,value');
   assert.equal(rows.length, 1 + 4 * numbers.length + 2 * shape[1] ** 2);
   await page.context().close();

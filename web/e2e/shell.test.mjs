@@ -26,7 +26,7 @@ test('every mode opens from its link, without errors, serious findings or sidewa
 
 test('the navigation is reached and used by keyboard', async () => {
   const page = await session.open();
-  const links = page.getByRole('navigation', { name: 'What to do' }).getByRole('link');
+  const links = page.getByRole('navigation', { name: 'Modes' }).getByRole('link');
   assert.equal(await links.count(), modes.length);
   for (let index = 1; index < modes.length; ++index) {
     await links.nth(index).focus();
@@ -39,11 +39,11 @@ test('the navigation is reached and used by keyboard', async () => {
 
 test('what is typed becomes the link, and the link becomes the prompt', async () => {
   const page = await session.open();
-  await page.getByLabel('Text for the model to read').fill('The fox waited for the hare');
+  await page.getByLabel('Prompt', { exact: true }).fill('The fox waited for the hare');
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => location.hash.includes('fox'));
   const again = await session.open(new URL(page.url()).hash);
-  assert.equal(await again.getByLabel('Text for the model to read').inputValue(), 'The fox waited for the hare');
+  assert.equal(await again.getByLabel('Prompt', { exact: true }).inputValue(), 'The fox waited for the hare');
   await page.context().close();
   await again.context().close();
 });
@@ -52,9 +52,9 @@ test('a lost server is said, and the page goes on when it is back', async () => 
   const page = await session.open();
   let lost = true;
   await page.route(/\/(api|health)/, (route) => (lost ? route.abort('connectionrefused') : route.continue()));
-  await page.getByLabel('Text for the model to read').fill('A quiet hare');
+  await page.getByLabel('Prompt', { exact: true }).fill('A quiet hare');
   await page.keyboard.press('Enter');
-  const alert = page.getByRole('alert').filter({ hasText: 'does not answer' });
+  const alert = page.getByRole('alert').filter({ hasText: 'does not respond' });
   await alert.waitFor();
   lost = false;
   await alert.waitFor({ state: 'detached' });
@@ -69,7 +69,7 @@ test('a server that goes away while nothing is asked is noticed, and another one
   page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/api/traces') && read.push(JSON.parse(request.postData()).text));
   let lost = true;
   await page.route(/\/(api|health)/, (route) => (lost ? route.abort('connectionrefused') : route.continue()));
-  const alert = page.getByRole('alert').filter({ hasText: 'does not answer' });
+  const alert = page.getByRole('alert').filter({ hasText: 'does not respond' });
   await alert.waitFor();
   lost = false;
   await alert.waitFor({ state: 'detached' });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { kept, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -41,14 +41,33 @@ cpSync(run, live, { recursive: true });
 cpSync(path.join(folder, '10', 'last'), path.join(live, 'last'), { recursive: true });
 writeFileSync(path.join(live, 'metrics.jsonl'), lines.filter(isEarly).map((line) => `${line}\n`).join(''));
 
+/** A training process holds a lock on the directory of its run. */
+const trainer = spawn('flock', [live, 'sleep', '600'], { stdio: 'ignore', detached: true });
+
+/** The same run, stopped an hour ago. */
+const stopped = path.join(folder, 'stopped');
+cpSync(live, stopped, { recursive: true });
+const hourAgo = Date.now() / 1000 - 3600;
+utimesSync(path.join(stopped, 'metrics.jsonl'), hourAgo, hourAgo);
+
 /** One that cannot be read any more. */
 const damaged = path.join(folder, 'damaged');
 cpSync(run, damaged, { recursive: true });
 writeFileSync(path.join(damaged, 'run.json'), '[]');
 
-after(() => rmSync(folder, { recursive: true, force: true }));
+/** A run with a vocabulary of characters that has no quotation marks, which the starter's examples need. */
+const plain = path.join(folder, 'plain');
+writeFileSync(path.join(folder, 'plain.txt'), 'the fox saw the hare and the hare saw the fox. '.repeat(200));
+execFileSync(binary, ['train', '--data', path.join(folder, 'plain.txt'), '--out', plain, '--tokenizer', 'char', '-t', '1',
+  ...['layers=1', 'heads=2', 'channels=32', 'head_size=16', 'feed_forward=64', 'context=64', 'steps=20', 'warmup_steps=2', 'batch_size=4', 'evaluate_every=10',
+    'evaluation_batches=2', 'keep_every=10', 'sample_every=10', 'sample_tokens=60', 'learning_rate=0.01'].flatMap((setting) => ['--set', setting])], { stdio: 'ignore' });
 
-const session = useExplorer(['--run', damaged, '--run', run, '--run', live]);
+after(() => {
+  process.kill(-trainer.pid);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const session = useExplorer(['--run', damaged, '--run', run, '--run', live, '--run', stopped, '--run', plain]);
 const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
 
 async function traceAt(step) {
@@ -81,7 +100,7 @@ test('curves and samples are those that the run wrote', async () => {
   measured.forEach(({ val_loss }, index) => assertShows(shown[index][2], val_loss, `validation ${index}`));
   const sample = rows.filter((row) => row.sample !== undefined).at(-1).sample;
   assert.equal((await page.getByTestId('sample').textContent()).trim(), sample.trim());
-  const svg = (await kept(page, page.getByRole('region', { name: 'Run', exact: true }).locator('details.keep'), 'SVG')).toString();
+  const svg = (await exported(page, page.getByRole('region', { name: 'Run', exact: true }).locator('details.export'), 'SVG')).toString();
   const curve = [...svg.matchAll(/<polyline [^>]*points="([^"]+)"/g)].map(([, points]) => points.split(' ').length);
   assert.deepEqual([curve[0], curve[2]], [rows.filter(({ loss }) => loss !== undefined).length, measured.length]);
   await page.context().close();
@@ -106,8 +125,8 @@ test('the slider moves between checkpoints by keyboard, with each one’s attent
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelectorAll('.pair h3').length === 2);
 
-  const menu = page.getByRole('region', { name: 'Checkpoints' }).locator('details.keep').first();
-  const pictures = await kept(page, menu, 'npy');
+  const menu = page.getByRole('region', { name: 'Checkpoints' }).locator('details.export').first();
+  const pictures = await exported(page, menu, 'npy');
   assert.match(pictures.toString('latin1', 0, 128), /\(2, 2, \d+, \d+\)/);
   await menu.locator('summary').click();
   for (const name of ['SVG', 'SVG of L1H0']) {
@@ -133,6 +152,33 @@ test('a damaged run says so and hides no other', async () => {
   await chooser.selectOption('small');
   await region.getByText('finished', { exact: true }).waitFor();
   assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('a run whose vocabulary lacks characters of the example is shown with a text that it wrote', async () => {
+  const page = await session.open(`#/watch?run=plain&text=${encodeURIComponent('“No”, said the fox.')}`);
+  const region = page.getByRole('region', { name: 'Checkpoints' });
+  await region.getByText('Shown instead: a text of this run').waitFor();
+  await region.getByText('Predicts next:').waitFor();
+  await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
+  assert.equal(await page.getByRole('alert').count(), 0);
+  const input = region.getByLabel('Sentence');
+  assert.match(await input.inputValue(), /^[a-z. ]+$/);
+  await input.fill('"Why?"');
+  await input.press('Enter');
+  await region.getByRole('alert').getByText('Type another one.').waitFor();
+  await input.fill('the hare');
+  await input.press('Enter');
+  await region.getByText('Predicts next:').waitFor();
+  assert.equal(await region.getByRole('alert').count(), 0);
+  await page.context().close();
+});
+
+test('a run that was stopped before its end is shown as stopped', async () => {
+  const page = await session.open(link('&run=stopped'));
+  const region = page.getByRole('region', { name: 'Run', exact: true });
+  await region.getByText('stopped', { exact: true }).and(page.locator('.badge')).waitFor();
+  assert.match(await region.innerText(), /step 15 of 20/);
   await page.context().close();
 });
 

@@ -2,13 +2,13 @@
 
 import { connection } from './connection.svelte';
 import { readEvents, type ServerEvent } from './events';
+import { samplingFields } from './sampling';
 import type * as Types from './types';
 
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    readonly type = 'error',
   ) {
     super(message);
   }
@@ -16,7 +16,7 @@ export class ApiError extends Error {
 
 type Query = Record<string, string | number | boolean | undefined | null>;
 
-/** A path with its query; what is undefined or null is left out. */
+/** A path with its query; undefined and null parameters are left out. */
 export function address(path: string, query: Query = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
   const text = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&');
@@ -26,13 +26,13 @@ export function address(path: string, query: Query = {}): string {
 async function errorOf(response: Response): Promise<ApiError> {
   try {
     const { error } = await response.json();
-    return new ApiError(response.status, error.message, error.type);
+    return new ApiError(response.status, error.message);
   } catch {
     return new ApiError(response.status, `the server answered ${response.status} ${response.statusText}`);
   }
 }
 
-/** Waits through a lost connection and asks again; an answer that is an error is thrown. */
+/** Retries after a lost connection; throws an ApiError for an error response. */
 async function send(path: string, options: RequestInit = {}): Promise<Response> {
   for (;;) {
     let response: Response;
@@ -56,7 +56,7 @@ async function post(path: string, body: unknown, signal?: AbortSignal): Promise<
   return send(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
 }
 
-/** A binary answer: little-endian f32 with its shape in a header. */
+/** A binary response: little-endian f32 with its shape in a header. */
 export async function readArray(response: Response): Promise<Types.NumberArray> {
   const shape = (response.headers.get('X-Heed-Shape') ?? '').split(',').filter(Boolean).map(Number);
   const bytes = await response.arrayBuffer();
@@ -71,11 +71,11 @@ async function binary(path: string, query?: Query, signal?: AbortSignal): Promis
   return readArray(await send(address(path, query), { signal }));
 }
 
-/** Of a model without a tokenizer a text is the ids of its tokens: "464 3139 286", or "#464". */
+/** A text for a model without a tokenizer is a list of token ids: "464 3139 286", or "#464". */
 export function idsOf(text: string): number[] {
   const words = text.split(/[\s,]+/).filter(Boolean);
   const wrong = words.find((word) => !/^#?\d+$/.test(word));
-  if (wrong !== undefined) throw new ApiError(400, `this model has no tokenizer, and “${wrong}” is no token id: type ids, such as 464 3139 286`);
+  if (wrong !== undefined) throw new ApiError(400, `“${wrong}” is not a token id: this model has no tokenizer, so type ids such as 464 3139 286`);
   return words.map((word) => Number(word.replace('#', '')));
 }
 
@@ -91,6 +91,11 @@ export const api = {
     return card;
   },
   status: () => json<Types.ServerStatus>('/api/status'),
+  /** The server's sampling defaults. */
+  sampling: async (): Promise<Types.Sampling> => {
+    const { default_generation_settings: { params } } = await json<{ default_generation_settings: { params: Types.Sampling } }>('/props');
+    return Object.fromEntries(samplingFields.map((field) => [field, params[field]])) as unknown as Types.Sampling;
+  },
   tokenize: async (text: string, signal?: AbortSignal): Promise<Types.Token[]> => {
     if (!hasTokenizer) return idsOf(text).map((id) => ({ id, text: `#${id}` }));
     return (await (await post('/api/tokenize', { text }, signal)).json()).tokens;
@@ -140,10 +145,10 @@ export const api = {
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
   projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
-  /** The address of a figure that heed itself draws; for a link with `download`. */
+  /** The URL of a figure drawn by the server; for a link with `download`. */
   figure: (id: string, kind: 'attention' | 'heads' | 'lens' | 'next', query: Query) => address(`${trace(id)}/figure`, { kind, ...query }),
 
-  /** Tokens as they are drawn; ends with the trace of the whole text. Abort the signal to stop. */
+  /** Yields each generated token, then the trace of the whole text. Abort the signal to stop. */
   async *generate(request: Types.GenerateRequest, signal?: AbortSignal): AsyncGenerator<
     { kind: 'token'; token: Types.GeneratedToken } | { kind: 'done'; finish_reason: string; trace: Types.TraceMeta }
   > {
@@ -157,7 +162,10 @@ export const api = {
   runs: async () => (await json<{ runs: (Types.Run | Types.DamagedRun)[] }>('/api/runs')).runs,
   metrics: async (run: string, from = 0) =>
     (await json<{ rows: Types.MetricsRow[] }>(`/api/runs/${encodeURIComponent(run)}/metrics`, { from })).rows,
+  /** An `open` once the server listens, then a `metrics` for each new row and an `end` when the run is finished. */
   async *runEvents(run: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    yield* readEvents(await send(`/api/runs/${encodeURIComponent(run)}/events`, { signal }));
+    const response = await send(`/api/runs/${encodeURIComponent(run)}/events`, { signal });
+    yield { event: 'open', data: '' };
+    yield* readEvents(response);
   },
 };

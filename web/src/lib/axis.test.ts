@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { axisLabels, labelStep } from './axis';
 
-it('thins labels out as positions shrink', () => {
+it('shows fewer labels as positions shrink', () => {
   expect(labelStep(20, 14)).toBe(1);
   expect(labelStep(8, 14)).toBe(2);
   expect(labelStep(0.5, 14)).toBe(50);

@@ -1,4 +1,4 @@
-// Which token labels an axis has room for.
+// The token labels that fit on an axis.
 
 export interface AxisLabel {
   position: number;
@@ -16,7 +16,7 @@ export function labelStep(pixelsPerPosition: number, room: number): number {
   }
 }
 
-/** Labels for the positions in sight. `begin` is the position (with its fraction) at the visible edge. */
+/** Labels of the visible positions. `begin` is the (fractional) position at the visible edge. */
 export function axisLabels(begin: number, pixels: number, pixelsPerPosition: number, positions: number, room: number): AxisLabel[] {
   const step = labelStep(pixelsPerPosition, room);
   const end = Math.min(positions, begin + pixels / pixelsPerPosition);

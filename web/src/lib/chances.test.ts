@@ -21,33 +21,33 @@ describe('a probability', () => {
     for (const { left, value: share } of terms) expect(Math.exp(left!)).toBeCloseTo(share, 12);
   });
 
-  it('of a block’s guess keeps the order of the list but for its own', () => {
+  it('of the logit lens lists the explained token first', () => {
     const { terms, rest } = guessOf([{ id: 1, text: 'a' }, { id: 2, text: 'b' }, { id: 3, text: 'c' }], [0.5, 0.2, 0.1], 1, 50);
     expect(terms.map(({ label }) => label)).toEqual(['b', 'a', 'c']);
     expect(rest).toBeCloseTo(0.2, 12);
   });
 });
 
-describe('a chance to be drawn', () => {
-  it('goes through the filters that are on, the temperature last', () => {
+describe('the probability of being drawn', () => {
+  it('goes through the active filters, the temperature last', () => {
     const { terms, value } = chanceOf(next.candidates[0], next);
-    expect(terms.map(({ label }) => label)).toEqual(['the model', 'only the 3 likeliest', 'only what together reaches 0.8', 'temperature 0.5']);
+    expect(terms.map(({ label }) => label)).toEqual(['model', 'top-k 3', 'top-p 0.8', 'temperature 0.5']);
     expect([terms[0].value, terms.at(-1)!.value, value]).toEqual([0.5, 0.7, 0.7]);
   });
 
-  it('ends where a token is taken out', () => {
+  it('ends at the filter that removes a token', () => {
     const { terms, value, formula } = chanceOf(out, next);
-    expect([terms.at(-1)!.label, terms.at(-1)!.value, value, formula]).toEqual(['only what together reaches 0.8', 0, 0, 'taken out by top-p']);
+    expect([terms.at(-1)!.label, terms.at(-1)!.value, value, formula]).toEqual(['top-p 0.8', 0, 0, 'removed by top-p']);
   });
 });
 
 describe('a scaled logit', () => {
-  it('is the logit over the temperature', () => {
+  it('is the logit divided by the temperature', () => {
     const [{ left, right, value }] = scaledOf(next.candidates[0], next).terms;
     expect(left! * right!).toBeCloseTo(value, 12);
   });
 
-  it('is the logit itself where the likeliest is taken', () => {
+  it('is the logit itself for greedy decoding', () => {
     const { terms, value, latex } = scaledOf(candidate(0, 0.5, 1, { scaled: Math.log(0.5) }), { ...next, temperature: 0 });
     expect([terms[0].right, value, latex]).toEqual([null, Math.log(0.5), '']);
   });

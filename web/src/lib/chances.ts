@@ -1,5 +1,5 @@
-// How the chance of a next token comes about, for the popover: from numbers that are on the page.
-// The server filters first (top k, top p, min p) and divides by the temperature last.
+// The computation of a next token's probability, for the popover, from numbers that are on the page.
+// The server filters first (top-k, top-p, min-p) and applies the temperature last.
 
 import { tokenText } from './numbers';
 import type { Candidate, Derivation, NextTokens, Token } from './types';
@@ -7,7 +7,7 @@ import type { Candidate, Derivation, NextTokens, Token } from './types';
 type Term = Derivation['terms'][number];
 const term = (label: string, value: number, left: number | null = null, right: number | null = null): Term => ({ label, left, right, value });
 
-/** A softmax of which only the largest terms are known: `first` is the one that is explained. */
+/** A softmax of which only the largest terms are known; `first` is the explained one. */
 function shareOfAll(name: string, first: Term, others: Term[], count: number, formula: string, latex: string): Derivation {
   const terms = [first, ...others];
   const rest = Math.max(0, 1 - terms.reduce((sum, { value }) => sum + value, 0));
@@ -21,40 +21,40 @@ export function probabilityOf(candidate: Candidate, { candidates, vocabulary }: 
   return shareOfAll('probability', one(candidate), others.map(one), vocabulary, 'p = exp(ℓ) / Σ exp(ℓ)', 'p=\\frac{e^{\\ell}}{\\sum_w e^{\\ell_w}}');
 }
 
-/** What a block's stream would say: only the likeliest tokens are known, and no logits. */
+/** A prediction of the logit lens: only the likeliest tokens are known, without logits. */
 export function guessOf(tokens: Token[], probabilities: number[], index: number, vocabulary: number): Derivation {
   const all = tokens.map(({ text }, at) => term(tokenText(text), probabilities[at]));
   return shareOfAll('guess', all[index], all.filter((_, at) => at !== index), vocabulary, 'p = softmax(W_U · norm(x))', 'p=\\operatorname{softmax}(W_U\\operatorname{norm}(x))');
 }
 
-/** The logit over the temperature, after the penalties where there are any. */
+/** The logit, after penalties, divided by the temperature. */
 export function scaledOf({ logit, scaled }: Candidate, { temperature, repeat_penalty }: NextTokens): Derivation {
   const penalised = repeat_penalty !== 1;
   const score = temperature === 0 ? scaled : scaled * temperature;
   const label = penalised ? 'logit, after penalties' : 'logit';
   const by = temperature === 0 ? null : 1 / temperature;
-  const formula = temperature === 0 ? 'T = 0: the scores stay as they are, and the likeliest is taken' : 'ℓ / T';
+  const formula = temperature === 0 ? 'T = 0: greedy, logits are not divided' : 'ℓ / T';
   return {
     name: 'scaled', value: scaled, formula, latex: temperature === 0 ? '' : `\\ell\\,/\\,T,\\quad T=${temperature}`, operation: 'sum',
     terms: [term(label, scaled, penalised ? score : logit, by)], count: 1, rest: 0, bias: null,
   };
 }
 
-/** The probability after each filter that is on, and after the temperature. */
+/** The probability after each active filter and the temperature. */
 export function chanceOf({ probability, drawn, after, removed_by }: Candidate, { temperature, top_k, top_p, min_p, repeat_penalty }: NextTokens): Derivation {
   const filters: [string, string, boolean][] = [
-    ['penalties', 'penalties on what was said', repeat_penalty !== 1],
-    ['top-k', `only the ${top_k} likeliest`, top_k > 0],
-    ['top-p', `only what together reaches ${top_p}`, top_p < 1],
-    ['min-p', `at least ${min_p} of the likeliest`, min_p > 0],
+    ['penalties', 'repeat penalty', repeat_penalty !== 1],
+    ['top-k', `top-k ${top_k}`, top_k > 0],
+    ['top-p', `top-p ${top_p}`, top_p < 1],
+    ['min-p', `min-p ${min_p}`, min_p > 0],
   ];
   const steps = filters.filter(([stage, , on]) => on && after[stage] !== undefined).map(([stage, label]) => term(label, after[stage]));
   const taken = steps.findIndex(({ value }) => value === 0);
   const until = taken < 0 ? steps : steps.slice(0, taken + 1);
-  const last = taken < 0 ? [term(temperature === 0 ? 'temperature 0: the likeliest' : `temperature ${temperature}`, drawn)] : [];
+  const last = taken < 0 ? [term(temperature === 0 ? 'temperature 0 (greedy)' : `temperature ${temperature}`, drawn)] : [];
   return {
-    name: 'drawn', value: drawn, formula: removed_by ? `taken out by ${removed_by}` : 'exp(ℓ/T) over those that are left',
+    name: 'drawn', value: drawn, formula: removed_by ? `removed by ${removed_by}` : 'exp(ℓ/T) / Σ exp(ℓ/T) over the remaining tokens',
     latex: removed_by || temperature === 0 ? '' : 'd=\\frac{e^{\\ell/T}}{\\sum_{\\text{left}} e^{\\ell_w/T}}',
-    operation: 'steps', terms: [term('the model', probability), ...until, ...last], count: 1 + until.length + last.length, rest: 0, bias: null,
+    operation: 'steps', terms: [term('model', probability), ...until, ...last], count: 1 + until.length + last.length, rest: 0, bias: null,
   };
 }

@@ -4,7 +4,7 @@ import { extentOf, inkOn, valueColour, weightColour, type Rgb } from './colour';
 const lightness = ([red, green, blue]: Rgb) => 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 
 describe('colour scales', () => {
-  it('grow steadily in lightness with the weight, whatever the colour vision', () => {
+  it('vary monotonically in lightness with the weight', () => {
     for (const isDark of [false, true]) {
       const steps = Array.from({ length: 21 }, (_, index) => lightness(weightColour(index / 20, 1, isDark)));
       for (let index = 1; index < steps.length; ++index) {

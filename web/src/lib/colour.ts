@@ -39,7 +39,7 @@ export function css([red, green, blue]: Rgb): string {
   return `rgb(${red} ${green} ${blue})`;
 }
 
-/** Black or white, whichever reads better on the colour: a contrast of 4.5 at the least. */
+/** Black or white, whichever has the higher contrast on the colour: at least 4.5. */
 export function inkOn([red, green, blue]: Rgb): string {
   const linear = [red, green, blue].map((channel) => {
     const share = channel / 255;
@@ -49,7 +49,7 @@ export function inkOn([red, green, blue]: Rgb): string {
   return luminance > 0.179 ? '#000000' : '#ffffff';
 }
 
-/** The size that most values stay within: one outlier does not make a strip pale. */
+/** The 98.5th percentile of the magnitudes: one outlier does not make a strip pale. */
 export function extentOf(values: ArrayLike<number>): number {
   const sizes = Array.from(values, Math.abs).filter(Number.isFinite).sort((a, b) => a - b);
   return sizes.length === 0 ? 1 : sizes[Math.floor(0.985 * (sizes.length - 1))] || sizes[sizes.length - 1] || 1;

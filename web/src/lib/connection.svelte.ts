@@ -1,15 +1,15 @@
-// Whether the server answers. When it does not, one probe asks again until it does; whoever waits goes on then.
+// Whether the server responds. After a lost connection one probe polls it; pending requests are then retried.
 
 const probeMilliseconds = 1500;
 const watchMilliseconds = 5000;
 
 class Connection {
   lost = $state(false);
-  /** How often the server came back: it may be another process, whose traces are others under the same names. */
+  /** Number of reconnections: the server may have been restarted, and its trace ids then mean other traces. */
   returns = $state(0);
   #waiting: (() => void)[] = [];
 
-  /** Call when a request got no answer at all; resolves once the server answers again. */
+  /** Call when a request got no response; resolves once the server responds again. */
   waitUntilBack(): Promise<void> {
     const back = new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (!this.lost) {
@@ -19,7 +19,7 @@ class Connection {
     return back;
   }
 
-  /** Notices a lost server also while nothing is asked, as long as the page is seen. Call once. */
+  /** Polls the server while the page is visible, to notice a lost connection without a request. Call once. */
   watch(): void {
     const look = () => {
       if (this.lost || document.visibilityState !== 'visible') return;

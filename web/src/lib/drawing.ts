@@ -1,6 +1,6 @@
-// Pictures written as SVG text, for what the page shows as a canvas or as elements of its own.
+// SVG files of what the page shows as a canvas or as HTML elements.
 
-/** A file of its own: SVG text and its size in pixels. */
+/** An SVG file: its text and its size in pixels. */
 export interface Drawing {
   text: string;
   width: number;
@@ -18,7 +18,7 @@ export interface Palette {
   pale: string;
 }
 
-/** The page's colours as they are now. */
+/** The colours of the current theme. */
 export function pagePalette(): Palette {
   const style = getComputedStyle(document.documentElement);
   const read = (token: string) => style.getPropertyValue(token).trim();
@@ -42,13 +42,13 @@ export function letters(x: number, y: number, content: string, fill: string, mor
 
 export interface Bar {
   label: string;
-  /** As many as there are series; null draws none. */
+  /** One for each series; null draws no bar. */
   values: (number | null)[];
   note: string;
   marked?: boolean;
 }
 
-/** Rows of horizontal bars, one for each series, on one scale; values below 0 are drawn by their size. */
+/** Rows of horizontal bars, one for each series, on one scale; a negative value is drawn by its magnitude. */
 export function barChart(title: string, series: string[], bars: Bar[], palette: Palette): Drawing {
   const [width, labels, notes, rowHeight, top] = [640, 150, 120, 12 + 9 * series.length, 58];
   const most = Math.max(1e-12, ...bars.flatMap(({ values }) => values.map((value) => Math.abs(value ?? 0))));
@@ -73,13 +73,13 @@ export function barChart(title: string, series: string[], bars: Bar[], palette: 
 
 export interface ShadedToken {
   text: string;
-  /** 0 to 1; null: not looked at. */
+  /** 0 to 1; null: not attended to. */
   weight: number | null;
   written?: boolean;
   marked?: boolean;
 }
 
-/** Tokens in lines, shaded with how much each is looked at. */
+/** Wrapped tokens, shaded by weight. */
 export function shadedText(title: string, tokens: ShadedToken[], palette: Palette): Drawing {
   const [width, size, gap, lineHeight, top] = [720, 14, 4, 30, 46];
   const parts = [letters(16, 26, title, palette.ink, 'font-size="15" font-weight="600"')];

@@ -4,7 +4,7 @@ import { toCsv, toJson, toNpy } from './export';
 describe('files', () => {
   const table = { columns: ['token', 'share'], rows: [['a,"b"', 0.5], [' line\nend', null]] as [string, number | null][] };
 
-  it('quote what CSV needs quoted', () => {
+  it('quote CSV fields', () => {
     expect(toCsv(table)).toBe('token,share\r\n"a,""b""",0.5\r\n" line\nend",\r\n');
   });
 

@@ -6,7 +6,7 @@ describe('the link of a view', () => {
     expect(formatLink(defaultView())).toBe('#/follow');
   });
 
-  it('gives back everything that was put in', () => {
+  it('round-trips', () => {
     const view = defaultView();
     Object.assign(view, { mode: 'change', text: 'a fox & a “hare”?\n100 %', layer: 2, head: 5, position: 7 });
     Object.assign(view.sampling, { temperature: 0.7, top_k: 0, top_p: 0.5 });
@@ -14,12 +14,12 @@ describe('the link of a view', () => {
     expect(parseLink(formatLink(view))).toEqual(view);
   });
 
-  it('keeps the defaults for what cannot be read', () => {
+  it('keeps the defaults for invalid values', () => {
     const view = parseLink('#/follow?layer=two&head=-5&position=1.5&temperature=hot');
     expect(view).toEqual(defaultView());
   });
 
-  it('takes changes along to where they act, and nowhere else', () => {
+  it('keeps changes between the modes that use them only', () => {
     const view = parseLink('#/change?changes=L2H3&cuts=renormalise&what=neurons');
     expect(withChanges('generate', view)).toEqual({ changes: 'L2H3', cuts: 'renormalise' });
     expect(withChanges('follow', view)).toEqual({});

@@ -1,5 +1,6 @@
-// Every view is a link: what is shown stands behind the # of the address, and only what differs from the default.
+// Every view is a link: the part behind the # describes it, and holds only what differs from the defaults.
 
+import { samplingFields } from './sampling';
 import type { Sampling } from './types';
 
 export interface View {
@@ -9,24 +10,18 @@ export interface View {
   head: number;
   /** −1: the last token. */
   position: number;
-  sampling: Sampling;
-  /** What only one mode knows, such as Count's shape; names must not clash with those below. */
+  /** The settings that differ from the server's defaults. */
+  sampling: Partial<Sampling>;
+  /** Settings of a single mode, such as Count's shape; names must not clash with those below. */
   extra: Record<string, string>;
 }
 
-export const defaultSampling: Sampling = { temperature: 1, top_k: 40, top_p: 0.95, min_p: 0, repeat_penalty: 1 };
-
 export function defaultView(): View {
-  return { mode: 'follow', text: '', layer: 0, head: 0, position: -1, sampling: { ...defaultSampling }, extra: {} };
+  return { mode: 'follow', text: '', layer: 0, head: 0, position: -1, sampling: {}, extra: {} };
 }
 
-const samplingNames: [keyof Sampling, string][] = [
-  ['temperature', 'temperature'],
-  ['top_k', 'top-k'],
-  ['top_p', 'top-p'],
-  ['min_p', 'min-p'],
-  ['repeat_penalty', 'repeat-penalty'],
-];
+/** Sampling settings by field and by their name in a link: "top_k", "top-k". */
+const samplingNames = samplingFields.map((field) => [field, field.replace('_', '-')] as const);
 const known = new Set(['text', 'layer', 'head', 'position', ...samplingNames.map(([, name]) => name)]);
 
 export function formatLink(view: View): string {
@@ -37,14 +32,14 @@ export function formatLink(view: View): string {
     if (view[name] !== normal[name]) query.set(name, String(view[name]));
   }
   for (const [field, name] of samplingNames) {
-    if (view.sampling[field] !== normal.sampling[field]) query.set(name, String(view.sampling[field]));
+    if (view.sampling[field] !== undefined) query.set(name, String(view.sampling[field]));
   }
   for (const [name, value] of Object.entries(view.extra)) if (value !== '') query.set(name, value);
   const text = query.toString();
   return `#/${view.mode}${text ? `?${text}` : ''}`;
 }
 
-/** Reads what formatLink wrote; what is missing or unreadable keeps its default. */
+/** Parses a link; a setting that is missing or invalid has its default. */
 export function parseLink(hash: string): View {
   const view = defaultView();
   const [path, query = ''] = splitOnce(hash.replace(/^#\/?/, ''), '?');
@@ -63,10 +58,10 @@ export function parseLink(hash: string): View {
   return view;
 }
 
-/** Modes that run the model with the changes made to it. */
+/** Modes that run the changed model. */
 const changing = ['change', 'generate'];
 
-/** What a link from `view` to another mode carries of its extras: the changes, where both know them. */
+/** The extras that a link from `view` to another mode keeps: the changes, where both modes run the changed model. */
 export function withChanges(mode: string, view: View): Record<string, string> {
   const { changes = '', cuts = '' } = view.extra;
   return changes !== '' && changing.includes(mode) && changing.includes(view.mode) ? { changes, cuts } : {};

@@ -1,13 +1,13 @@
 import { messageOf } from './state.svelte';
 
-/** What a component waits for: the last value stays while the next one is on its way. */
+/** An asynchronous value; the last one stays while the next is loading. */
 export class Loaded<T> {
   value: T | undefined = $state.raw(undefined);
   loading = $state(false);
   failure: string | null = $state(null);
   #turn = 0;
 
-  /** Shows the answer unless a later one was asked for meanwhile. */
+  /** Takes the promise's value unless a later one was requested meanwhile. */
   async from(promise: Promise<T>): Promise<void> {
     const turn = ++this.#turn;
     this.loading = true;
@@ -24,7 +24,7 @@ export class Loaded<T> {
   }
 }
 
-/** Loads again whenever what `ask` reads changes; call while a component is made. `null`: not yet. */
+/** Loads again when a dependency of `ask` changes; call during component initialisation. `null`: nothing to load yet. */
 export function loaded<T>(ask: () => Promise<T> | null): Loaded<T> {
   const holder = new Loaded<T>();
   $effect(() => {

@@ -1,4 +1,4 @@
-// Matrices as pictures and tables for files: each cell in its colour, each row with its name.
+// Matrices as pictures and tables for export.
 
 import { css, extentOf, valueColour, weightColour } from './colour';
 import { letters, wholePicture, type Drawing, type Palette } from './drawing';
@@ -16,7 +16,7 @@ export interface Matrix {
 const [margin, gap, top, heading, most] = [16, 28, 44, 24, 1160]; // pixels; most: the width of a line of matrices
 const letterWidth = 7.3;
 
-/** One beside the other, in lines that fit. */
+/** Matrices side by side, wrapped to the width. */
 export function matrixDrawing(title: string, matrices: Matrix[], palette: Palette, isDark: boolean): Drawing {
   const parts = [letters(margin, 26, title, palette.ink, 'font-size="15" font-weight="600"')];
   let [x, y, lineHeight, width] = [margin, top, 0, 320];
@@ -45,7 +45,7 @@ export function matrixDrawing(title: string, matrices: Matrix[], palette: Palett
   return wholePicture(Math.ceil(width), Math.ceil(y + lineHeight + margin), palette, parts);
 }
 
-/** A line a cell; what is masked is empty. */
+/** One row for each cell; masked cells are empty. */
 export function matrixTable(matrices: Matrix[]): Table {
   return {
     columns: ['matrix', 'row', 'row_name', 'column', 'value'],

@@ -1,8 +1,8 @@
-// How numbers are written: same width in columns, a true minus sign, no false precision.
+// Formatting of numbers: aligned in columns, a true minus sign, no false precision.
 
 const minus = '\u2212';
 
-/** A value of the model: four digits behind the point, fewer for large ones; −∞ where masked. */
+/** A value of the model: `digits` decimals, fewer for large values; −∞ where masked. */
 export function value(number: number | null | undefined, digits = 3): string {
   if (number === null || number === undefined || number === -Infinity) return `${minus}∞`;
   if (Number.isNaN(number)) return 'not a number';
@@ -20,7 +20,7 @@ function superscript(exponent: number): string {
   return String(exponent).replace(/[-0-9]/g, (character) => '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'['-0123456789'.indexOf(character)]);
 }
 
-/** A share between 0 and 1 in per cent. */
+/** A fraction between 0 and 1 as a percentage. */
 export function percent(share: number): string {
   const hundredths = 100 * share;
   if (share === 0) return '0\u00a0%';

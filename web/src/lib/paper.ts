@@ -2,8 +2,8 @@
 const room = 820;
 
 /**
- * An action for what is placed by measured pixels, such as curves between words: nothing is measured again for
- * paper, so there it keeps the width it was drawn at, and is made smaller as a whole (app.css).
+ * Action for elements laid out by measured pixels, such as arcs between words: they are not measured again for
+ * printing, so they keep the width they were drawn at and are scaled down as a whole (app.css).
  */
 export function asDrawn(element: HTMLElement) {
   const paper = matchMedia('print');

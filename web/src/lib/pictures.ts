@@ -1,10 +1,10 @@
-// Pictures for files of what several modes show.
+// Exported pictures shared by several modes.
 
 import { barChart, pagePalette, type Drawing } from './drawing';
 import { percent, tokenText } from './numbers';
 import type { Candidate } from './types';
 
-/** What may come next: the model's own share of each token, and what it is drawn with. */
+/** Next-token candidates: the model's probability of each and the probability after sampling settings. */
 export function candidatesDrawing(title: string, candidates: Candidate[], marked: number | null = null): Drawing {
   const bars = candidates.map(({ id, token, probability, drawn, removed_by }) => ({
     label: tokenText(token),
@@ -12,5 +12,5 @@ export function candidatesDrawing(title: string, candidates: Candidate[], marked
     note: `${percent(probability)} · ${removed_by ?? percent(drawn)}`,
     marked: id === marked,
   }));
-  return barChart(title, ['model', 'drawn with'], bars, pagePalette());
+  return barChart(title, ['model', 'sampling'], bars, pagePalette());
 }

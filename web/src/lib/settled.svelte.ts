@@ -1,4 +1,4 @@
-/** A value as it was once it had stayed the same for `pause` milliseconds: what is typed is asked for when the typing rests. */
+/** A debounced value: follows `read` once that has not changed for `pause` milliseconds. */
 export function settled<T>(read: () => T, pause: number): { readonly value: T } {
   let value = $state.raw(read());
   $effect(() => {

@@ -1,7 +1,4 @@
-/**
- * An action: scrolls the row that holds the element sideways until it is seen, whenever it becomes the chosen one.
- * The page itself stays where it is.
- */
+/** Action: scrolls the element's row sideways to show the element when it becomes the selected one; the page stays. */
 export function inSight(element: HTMLElement, chosen: boolean) {
   const show = (isChosen: boolean) => {
     const row = element.parentElement;

@@ -3,9 +3,10 @@
 import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
 import { formatLink, parseLink, type View } from './link';
-import type { Example, ModelCard, NumberArray, TraceMeta } from './types';
+import { differing, unmodified } from './sampling';
+import type { Example, ModelCard, NumberArray, Sampling, TraceMeta } from './types';
 
-/** Where a model brings no sentences of its own. */
+/** For a model without examples. */
 const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox waited in the forest, and the hare saw the fox' };
 
 /** Ids that repeat, for a model without a tokenizer. */
@@ -14,17 +15,27 @@ const openingIds: Example = { ...opening, id: 'ids', text: '1 2 3 4 5 6 1 2 3 4'
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
-  /** Why the model could not be had. */
+  /** The server's; known once `model` is. */
+  defaultSampling: Sampling = $state.raw(unmodified);
+  /** Why the model could not be loaded. */
   failure: string | null = $state(null);
-  /** Said aloud by a screen reader when it changes. */
+  /** Announced by screen readers when it changes. */
   announcement = $state('');
   dark = $state(false);
+
+  get sampling(): Sampling {
+    return { ...this.defaultSampling, ...this.view.sampling };
+  }
+
+  setSampling(changes: Partial<Sampling>): void {
+    this.view.sampling = differing({ ...this.view.sampling, ...changes }, this.defaultSampling);
+  }
 
   get link(): string {
     return formatLink(this.view);
   }
 
-  /** The link that differs from this view by `changes`, for an `href`. */
+  /** The link of this view with `changes`, for an `href`. */
   linkTo(changes: Partial<View>): string {
     return formatLink({ ...this.view, ...changes });
   }
@@ -39,12 +50,13 @@ class Page {
     const paper = matchMedia('print');
     const setDark = () => this.#show(!paper.matches && (localStorage.getItem('heed-theme') ?? (darkness.matches ? 'dark' : 'light')) === 'dark');
     darkness.addEventListener('change', setDark);
-    // Pictures are drawn in light colours before they are printed, and back after it.
+    // Pictures are redrawn in light colours for printing.
     paper.addEventListener('change', () => flushSync(setDark));
     setDark();
     try {
-      const model = await api.model();
-      // Sentences help nobody where texts are token ids.
+      const [model, sampling] = await Promise.all([api.model(), api.sampling()]);
+      this.defaultSampling = sampling;
+      // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
       if (this.view.text === '') this.showExample(model.has_tokenizer ? (model.examples[0] ?? opening) : openingIds);
     } catch (error) {
@@ -52,7 +64,7 @@ class Page {
     }
   }
 
-  /** The document has its colours before pictures are drawn with them. */
+  /** Sets the document's colours before pictures are drawn with them. */
   #show(dark: boolean): void {
     document.documentElement.dataset.theme = dark ? 'dark' : 'light';
     this.dark = dark;
@@ -63,7 +75,7 @@ class Page {
     localStorage.setItem('heed-theme', this.dark ? 'dark' : 'light');
   }
 
-  /** Call in an effect: keeps the address and what is drawn the same. */
+  /** Call in an effect: keeps the URL in step with the view. */
   mirror(): void {
     if (location.hash !== this.link) history.replaceState(null, '', this.link);
   }
@@ -80,7 +92,7 @@ class Page {
   }
 }
 
-/** The trace of the prompt without interventions; arrays asked for are kept as long as it is. */
+/** The trace of the prompt without interventions; what is loaded for it is cached as long as it is shown. */
 class Current {
   meta: TraceMeta | null = $state(null);
   loading = $state(false);
@@ -89,13 +101,13 @@ class Current {
   #text: string | null = null;
   #kept = new Map<string, Promise<unknown>>();
 
-  /** Makes the trace of `text`, unless it is the one already held or on its way. */
+  /** Makes the trace of `text`, unless it is already shown or being made. */
   async show(text: string): Promise<void> {
     if (text === this.#text) return;
     await this.#make(text);
   }
 
-  /** Reads the text anew, for a server that may know nothing of it. */
+  /** Makes the trace again, for a server that may have been restarted. */
   async again(): Promise<void> {
     if (this.#text !== null) await this.#make(this.#text);
   }
@@ -114,7 +126,7 @@ class Current {
       if (page.view.position >= meta.tokens.length) page.view.position = -1;
       page.view.layer = Math.min(Math.max(0, page.view.layer), meta.layers - 1);
       page.view.head = Math.min(Math.max(0, page.view.head), meta.heads - 1);
-      page.say(`The prompt is ${meta.tokens.length} tokens.`);
+      page.say(`The prompt has ${meta.tokens.length} tokens.`);
     } catch (error) {
       if (abort.signal.aborted) return;
       this.failure = messageOf(error);
@@ -130,7 +142,7 @@ class Current {
     return page.view.position < 0 ? last : Math.min(page.view.position, last);
   }
 
-  /** Asks once for what belongs to this trace; a trace that was evicted is made again. */
+  /** Caches an answer about this trace; an evicted trace is made again. */
   keep<T>(name: string, ask: (id: string) => Promise<T>): Promise<T> {
     if (!this.meta) return Promise.reject(new Error('no trace yet'));
     const key = `${this.meta.id} ${name}`;
@@ -146,7 +158,7 @@ class Current {
     return answer;
   }
 
-  /** What a 404 can mean: only when it is the trace that is gone, it is made again. */
+  /** After a 404: makes the trace again if the server has evicted it. */
   async #makeAgain(): Promise<void> {
     const id = this.meta?.id;
     const text = this.#text;

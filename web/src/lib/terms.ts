@@ -1,12 +1,12 @@
-// What the server's derivations call their terms, in the page's words.
+// The page's names for the terms of the server's derivations.
 
 const names: Record<string, string> = {
-  hook_embed: 'token row',
-  hook_pos_embed: 'position row',
-  resid_pre: 'stream before',
-  resid_mid: 'stream after attention',
-  attn_out: 'attention adds',
-  mlp_out: 'feed-forward adds',
+  hook_embed: 'token embedding',
+  hook_pos_embed: 'position embedding',
+  resid_pre: 'residual stream before',
+  resid_mid: 'residual stream after attention',
+  attn_out: 'attention output',
+  mlp_out: 'feed-forward output',
   'pre · gate': 'input × gate',
 };
 

@@ -1,4 +1,4 @@
-// The one popover that says where a number comes from; it belongs to whichever number is pointed at.
+// The popover with a number's computation; there is one, for the number that is hovered or focused.
 
 import { api } from './api';
 import { current, messageOf } from './state.svelte';
@@ -8,12 +8,12 @@ const restMilliseconds = 120;
 
 class Tip {
   anchor: DOMRect | null = $state.raw(null);
-  /** Where the number is now: pages scroll. */
+  /** The number's present place: pages scroll. */
   #locate: () => DOMRect = () => new DOMRect();
   title = $state('');
   derivation: Derivation | null = $state.raw(null);
   failure: string | null = $state(null);
-  /** Whether an answer of the server is awaited or shown. */
+  /** Whether the computation comes from the server. */
   asked = $state(false);
   #abort: AbortController | null = null;
   #timer = 0;
@@ -36,19 +36,19 @@ class Tip {
     }
   }
 
-  /** What the page itself can tell: the sum from vectors that are on it, or nothing but the number. */
+  /** Shows a computation made by the page from numbers it has, or the title alone. */
   tell(locate: () => DOMRect, title: string, derivation: Derivation | null): void {
     this.hide();
     this.#locate = locate;
     Object.assign(this, { anchor: locate(), title, derivation, failure: null, asked: false });
   }
 
-  /** Stays at its number while the page scrolls. */
+  /** Keeps the popover at its number while the page scrolls. */
   follow(): void {
     if (this.anchor) this.anchor = this.#locate();
   }
 
-  /** With `owner`, only if the popover is still that number's: scrolling moves the pointer off others. */
+  /** With `owner`, hides the popover only if it is still that number's. */
   hide(owner?: () => DOMRect): void {
     if (owner && owner !== this.#locate) return;
     clearTimeout(this.#timer);
@@ -66,7 +66,7 @@ export interface Explained {
   derive?: () => Derivation;
 }
 
-/** Svelte action: hover or focus on the element explains the number; Escape closes. */
+/** Svelte action: hover or focus shows the number's computation; Escape closes it. */
 export function explain(element: HTMLElement | SVGElement, given: Explained | null) {
   let source = given;
   const locate = () => element.getBoundingClientRect();

@@ -1,4 +1,4 @@
-// What the server's JSON holds. Layers, heads, positions and neurons count from 0.
+// The server's JSON documents. Layers, heads, positions and neurons count from 0.
 
 export interface Token {
   id: number;
@@ -78,7 +78,7 @@ export interface TraceRequest {
   base?: string;
 }
 
-/** A binary array: row by row, the last dimension dense. */
+/** An array in row-major order. */
 export interface NumberArray {
   shape: number[];
   data: Float32Array;
@@ -118,7 +118,7 @@ export interface WalkAnswer {
   contribution_length: number;
 }
 
-/** One word's way through one head: query, each key's answer, and what comes of it. */
+/** The computation of one query position in one head: scores, weights, weighted values and the output. */
 export interface Walk {
   word: string;
   word_tokens: number[];
@@ -227,13 +227,13 @@ export interface DerivationTerm {
   value: number;
 }
 
-/** Where one number comes from: the terms shown, the rest and the bias add up to the value. */
+/** The computation of one number: the terms shown, the rest and the bias add up to the value. */
 export interface Derivation {
   name: string;
   value: number;
   formula: string;
   latex: string;
-  /** Of the page's own: `shares` are a sum in per cent, `steps` come one after another and are not added up. */
+  /** Made by the page itself: `shares` is a sum of percentages, `steps` are successive values that are not summed. */
   operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'mean' | 'shares' | 'steps';
   terms: DerivationTerm[];
   count: number;
@@ -241,7 +241,7 @@ export interface Derivation {
   bias: number | null;
 }
 
-/** Which number: `point` is a TransformerLens name, `index` counts within its last dimension. */
+/** One number of a trace: `point` is a TransformerLens name, `index` counts within its last dimension. */
 export interface NumberPlace {
   point: string;
   layer?: number;
@@ -323,12 +323,15 @@ export interface Run {
   settings: Record<string, unknown>;
   steps_total: number;
   step: number;
+  /** Whether a process trains it now. */
   live: boolean;
+  /** A text that its models can take. */
+  sentence?: string;
   checkpoints: number[];
   parameters: number;
 }
 
-/** One that cannot be read, and why. */
+/** A run that cannot be read. */
 export interface DamagedRun {
   name: string;
   path_shown: string;

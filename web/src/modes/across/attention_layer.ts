@@ -11,7 +11,7 @@ export interface TileSource {
   positions: number;
   load: (level: number, row: number, column: number) => Promise<NumberArray>;
   colour: (weight: number) => Rgb;
-  grid: string; // colour of the lines between cells that are wide enough for them
+  grid: string; // colour of the grid lines, drawn between large cells
 }
 
 const gridFrom = 14; // pixels a cell

@@ -1,6 +1,6 @@
-// Which cells of the map have room for their number.
+// The cells of the map that are large enough for a number.
 
-/** What is seen of the plane: its corner in positions, pixels per position, and its size in pixels. */
+/** The visible part of the plane: its corner in positions, pixels per position, and its size in pixels. */
 export interface Sight {
   left: number;
   top: number;
@@ -16,7 +16,7 @@ export interface Cell {
 
 const roomForNumber = 42; // pixels
 
-/** The cells in sight that are not masked; none where they are too small to be written in. */
+/** The visible unmasked cells; none where cells are too small for a number. */
 export function writtenCells(sight: Sight, positions: number): Cell[] {
   if (sight.scale < roomForNumber) return [];
   const range = (begin: number, pixels: number) => [Math.max(0, Math.floor(begin)), Math.min(positions, Math.ceil(begin + pixels / sight.scale))];

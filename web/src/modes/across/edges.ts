@@ -1,4 +1,4 @@
-// The strongest links between words, and the curves that draw them over wrapped text.
+// The strongest edges of a pattern, and their arcs over wrapped text.
 
 export interface Edge {
   query: number;
@@ -7,8 +7,8 @@ export interface Edge {
 }
 
 /**
- * The strongest edges of a causal pattern (T, T), row by row. Looking at itself and at the first token
- * is left out: these two take most of many heads' weight and would hide the rest.
+ * The strongest edges of a causal pattern (T, T), without those to the token itself and to the first token,
+ * which take most of many heads' weight and would hide the rest.
  */
 export function strongestEdges(pattern: Float32Array, positions: number, most: number, least = 0.05): Edge[] {
   const edges: Edge[] = [];
@@ -28,7 +28,7 @@ export interface Box {
   height: number;
 }
 
-/** A curve from one word's box to another's: above the line on one line, straight down between lines. */
+/** An arc from one word's box to another's: above the words on one line, between the lines otherwise. */
 export function arcPath(from: Box, to: Box): string {
   const x1 = from.left + from.width / 2;
   const x2 = to.left + to.width / 2;

@@ -1,10 +1,10 @@
-// All heads in one canvas, blocks downwards and heads across: what the PNG of the overview holds.
+// The patterns of all heads on one canvas, a row for each block: the PNG of the overview.
 
 import { weightColour, type Rgb } from '../../lib/colour';
 import type { NumberArray } from '../../lib/types';
 import { darkestOf, thumbnailOf } from './thumbnails';
 
-/** A causal pattern (rows, columns) as pixels; what is masked stays clear. */
+/** A causal pattern (rows, columns) as pixels; masked cells are transparent. */
 export function patternImage(pattern: Float32Array, rows: number, columns: number, colour: (weight: number) => Rgb, visible = (row: number, column: number) => column <= row): ImageData {
   const image = new ImageData(columns, rows);
   for (let row = 0; row < rows; row++) {

@@ -21,8 +21,8 @@ describe('sortHeads', () => {
 
 describe('habitOf', () => {
   it('names the strongest habit', () => expect(habitOf(head(0, 0, { previous: 0.62, first: 0.31 }))).toBe(`previous token ${percent(0.62)}`));
-  it('names a plain mean', () => expect(habitOf(head(0, 0, { evenness: 0.97 }))).toBe(`spread ${percent(0.97)}`));
-  it('else says how far back', () => expect(habitOf(head(0, 0, { distance: 12 }))).toMatch(/tokens back$/));
+  it('names uniform attention', () => expect(habitOf(head(0, 0, { evenness: 0.97 }))).toBe(`spread ${percent(0.97)}`));
+  it('otherwise gives the distance', () => expect(habitOf(head(0, 0, { distance: 12 }))).toMatch(/tokens back$/));
 });
 
 it('parses names of heads', () => {

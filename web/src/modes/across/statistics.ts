@@ -1,4 +1,4 @@
-// What a head does with a text, in numbers that have names, and the order that they put heads in.
+// Statistics of a head's attention: their names and formats, and sorting by them.
 
 import type { HeadStatistics } from '../../lib/types';
 import { percent, value } from '../../lib/numbers';
@@ -13,14 +13,14 @@ export interface StatisticName {
 }
 
 export const statisticNames: StatisticName[] = [
-  { key: 'telling', name: 'Telling', meaning: 'largest weight on one earlier word further back than the previous: the head picks by content', unit: 'share' },
-  { key: 'previous', name: 'Previous token', meaning: 'weight on the token just before', unit: 'share' },
-  { key: 'first', name: 'First token', meaning: 'weight on the first token, where a head looks that has nothing to say', unit: 'share' },
+  { key: 'telling', name: 'Content', meaning: 'largest weight on one token further back than the previous one: the head selects by content', unit: 'share' },
+  { key: 'previous', name: 'Previous token', meaning: 'weight on the previous token', unit: 'share' },
+  { key: 'first', name: 'First token', meaning: 'weight on the first token, where many heads put weight they do not need', unit: 'share' },
   { key: 'self', name: 'Own token', meaning: 'weight on the token itself', unit: 'share' },
-  { key: 'induction', name: 'Induction', meaning: 'weight on what followed earlier copies of the token, where it has come before', unit: 'share' },
-  { key: 'duplicate', name: 'Duplicate', meaning: 'weight on earlier copies of the token, where it has come before', unit: 'share' },
-  { key: 'evenness', name: 'Spread', meaning: 'entropy of a row over that of looking at everything alike; 1 is a plain mean', unit: 'share' },
-  { key: 'entropy', name: 'Entropy', meaning: 'uncertainty of where it looks, in nats', unit: 'nats' },
+  { key: 'induction', name: 'Induction', meaning: 'weight on the tokens that followed earlier copies of the token', unit: 'share' },
+  { key: 'duplicate', name: 'Duplicate', meaning: 'weight on earlier copies of the token', unit: 'share' },
+  { key: 'evenness', name: 'Spread', meaning: 'entropy of a row relative to that of uniform attention: 1 is uniform', unit: 'share' },
+  { key: 'entropy', name: 'Entropy', meaning: 'entropy of a row, in nats', unit: 'nats' },
   { key: 'distance', name: 'Distance', meaning: 'mean number of tokens back', unit: 'tokens' },
 ];
 
@@ -35,7 +35,7 @@ export function formatStatistic(number: number, unit: StatisticName['unit']): st
 
 export const headName = (layer: number, head: number): string => `L${layer}H${head}`;
 
-/** L2H3 as [2, 3]; null when it is no head. */
+/** L2H3 as [2, 3]; null if it is not a head. */
 export function parseHead(name: string): [number, number] | null {
   const found = /^L(\d+)H(\d+)$/.exec(name);
   return found ? [Number(found[1]), Number(found[2])] : null;
@@ -48,7 +48,7 @@ export function sortHeads(heads: HeadStatistics[], key: StatisticKey | 'place'):
   return [...heads].sort((a, b) => b[key] - a[key] || byPlace(a, b));
 }
 
-/** Habits have to be this strong to be named. */
+/** The least weight of a habit that is named. */
 const strongHabit = 0.3;
 const habits: [StatisticKey, string][] = [
   ['induction', 'induction'],
@@ -58,7 +58,7 @@ const habits: [StatisticKey, string][] = [
   ['first', 'first token'],
 ];
 
-/** The habit that takes most of the head's weight, or how it spreads where none does. */
+/** Where most of the head's weight goes; its spread or distance where nothing dominates. */
 export function habitOf(head: HeadStatistics): string {
   const [key, name] = habits.reduce((best, habit) => (head[habit[0]] > head[best[0]] ? habit : best));
   if (head[key] >= strongHabit) return `${name} ${percent(head[key])}`;

@@ -1,4 +1,4 @@
-// One head's picture out of all heads' (L, H, s, s), and the weight that its darkest colour stands for.
+// One head of all thumbnails (L, H, s, s), and the weight that gets the full colour.
 
 import type { NumberArray } from '../../lib/types';
 
@@ -8,7 +8,7 @@ export function thumbnailOf({ shape, data }: NumberArray, layer: number, head: n
   return data.subarray(begin, begin + rows * columns);
 }
 
-/** Most weights stay below; the first rows, which have nothing else to look at, do not make the rest pale. */
+/** The 94th percentile: the first rows, whose few keys have large weights, do not make the rest pale. */
 export function darkestOf(pattern: ArrayLike<number>): number {
   const seen = Array.from(pattern).filter((weight) => weight > 0).sort((a, b) => a - b);
   return seen.length < 4 ? 1 : Math.min(1, seen[Math.floor(0.94 * (seen.length - 1))]);

@@ -17,7 +17,7 @@ describe('tilePart', () => {
 });
 
 describe('isVisible', () => {
-  it('passes over the masked triangle and what lies outside', () => {
+  it('excludes the masked triangle and tiles outside the text', () => {
     expect(isVisible(0, 0, 0, 1000)).toBe(true);
     expect(isVisible(0, 1, 0, 1000)).toBe(false);
     expect(isVisible(0, 0, 3, 1000)).toBe(true);
@@ -26,7 +26,7 @@ describe('isVisible', () => {
   });
 });
 
-it('fits a text into the pixels there are', () => {
+it('fits a text into the available pixels', () => {
   expect(2 ** fittingZoom(1000, 600) * 1000).toBeLessThanOrEqual(600);
   expect(2 ** (fittingZoom(1000, 600) + zoomStep) * 1000).toBeGreaterThan(600);
   expect(2 ** fittingZoom(9, 735) * 9).toBeGreaterThan(0.95 * 735);
@@ -34,7 +34,7 @@ it('fits a text into the pixels there are', () => {
 });
 
 describe('TileCache', () => {
-  it('loads once and forgets what was used longest ago', async () => {
+  it('loads once and evicts the least recently used', async () => {
     const cache = new TileCache<string>(2);
     const loads: string[] = [];
     const get = (key: string) => cache.get(key, async () => (loads.push(key), key));
@@ -46,7 +46,7 @@ describe('TileCache', () => {
     expect(loads).toEqual(['a', 'b', 'c', 'b']);
   });
 
-  it('asks again after a failure', async () => {
+  it('retries after a failure', async () => {
     const cache = new TileCache<number>();
     await expect(cache.get('a', () => Promise.reject(new Error('gone')))).rejects.toThrow('gone');
     await Promise.resolve();

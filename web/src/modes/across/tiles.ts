@@ -1,4 +1,4 @@
-// Where the server's attention tiles lie on a zooming map. At zoom z a position takes 2^z pixels, and
+// The server's attention tiles on a zooming map. At zoom z a position takes 2^z pixels, and
 // a tile of the map is 256 × 256 pixels. Below zoom 0 level −z of the server's pyramid fits exactly;
 // above it a map tile is a part of a tile of level 0.
 
@@ -26,14 +26,14 @@ export function tilePart(zoom: number, x: number, y: number): TilePart {
   return { level: 0, row, column, firstRow: y * cells - row * tileSize, firstColumn: x * cells - column * tileSize, cells, cellPixels };
 }
 
-/** Whether any key of a map tile is at or before any of its queries; other tiles are all masked. */
+/** Whether any key of a map tile is at or before any of its queries; other tiles are masked. */
 export function isVisible(zoom: number, x: number, y: number, positions: number): boolean {
   const span = tileSize / 2 ** zoom;
   if (x < 0 || y < 0 || x * span >= positions || y * span >= positions) return false;
   return x * span < Math.min(positions, (y + 1) * span);
 }
 
-/** Small enough that a whole text nearly fills its place. */
+/** Small steps, so that a whole text nearly fills the map. */
 export const zoomStep = 1 / 16;
 
 /** A cell is never larger than a tile: 256 pixels. */
@@ -45,7 +45,7 @@ export function fittingZoom(positions: number, pixels: number, most = mostZoom -
   return Math.min(most, Math.floor(zoom / zoomStep) * zoomStep);
 }
 
-/** Keeps what was used last; asking for something twice at once asks the server once. */
+/** A least-recently-used cache; concurrent requests for a tile are sent once. */
 export class TileCache<Tile> {
   #tiles = new Map<string, Promise<Tile>>();
 

@@ -4,7 +4,7 @@ import { endsOfWord, holdsWord, lensRowName, placesToCompare, pointName, repeate
 const tokens = (...texts: string[]) => texts.map((text, id) => ({ id, text }));
 
 describe('endsOfWord', () => {
-  it('finds a word of one token or several by its last', () => {
+  it('finds the last token of each occurrence', () => {
     expect(endsOfWord(tokens('The', ' mole', ' dug', ' a', ' m', 'o', 'le', '.'), 'mole')).toEqual([1, 6]);
   });
   it('does not find parts of words', () => expect(endsOfWord(tokens(' mole', 's', ' a'), 'mole')).toEqual([]));
@@ -12,18 +12,18 @@ describe('endsOfWord', () => {
   it('finds nothing for no word', () => expect(endsOfWord(tokens('a'), ' ')).toEqual([]));
 });
 
-it('lists words of both texts', () => {
+it('lists the words that both texts have', () => {
   expect(sharedWords(tokens('The', ' mole', ' dug'), tokens('A', ' m', 'ole', ' the'))).toEqual(['mole', 'the']);
 });
 
-it('reads the word around a token', () => {
+it('finds the word around a token', () => {
   const some = tokens('The', ' m', 'o', 'le', ' dug', '.');
   expect(wordAt(some, 2)).toBe('mole');
   expect(wordAt(some, 0)).toBe('the');
   expect(wordAt(some, 9)).toBe('');
 });
 
-it('finds the longest word that comes again', () => {
+it('finds the longest repeated word', () => {
   expect(repeatedWord(tokens('The', ' mole', ' sees', ' the', ' m', 'ole', '.'))).toBe('mole');
   expect(repeatedWord(tokens('a', ' b'))).toBe('');
 });

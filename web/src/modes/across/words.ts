@@ -1,10 +1,10 @@
-// Where a word stands in a text, and what the points of the residual stream are called.
+// Occurrences of a word in a text, and names of the points of the residual stream.
 
 import type { Token } from '../../lib/types';
 
 /**
- * Positions at which `word` ends: a model has read the whole word only at its last token. Case and
- * spaces do not count.
+ * Positions of the last token of each occurrence of `word`: only there has the model seen the whole word.
+ * Ignores case and spaces.
  */
 export function endsOfWord(tokens: Token[], word: string): number[] {
   const wanted = word.trim().toLowerCase();
@@ -41,21 +41,21 @@ export function wordAt(tokens: Token[], position: number): string {
   return letters(tokens.slice(begin, end).map((token) => token.text).join(''));
 }
 
-/** Words of two texts that both hold, the longest first: what can be compared. */
+/** The words that occur in both texts, the longest first. */
 export function sharedWords(first: Token[], second: Token[]): string[] {
   const words = (tokens: Token[]) => new Set((tokens.map((token) => token.text).join('').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []));
   const others = words(second);
   return [...words(first)].filter((word) => others.has(word)).sort((a, b) => b.length - a.length || a.localeCompare(b));
 }
 
-/** The longest word that stands in the text twice or more; of these one to look at first. */
+/** The longest word that occurs more than once. */
 export function repeatedWord(tokens: Token[]): string {
   const words: string[] = tokens.map((token) => token.text).join('').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   const repeated = words.filter((word, index) => words.indexOf(word) < index);
   return repeated.reduce((longest, word) => (word.length > longest.length ? word : longest), '');
 }
 
-/** The same as short as an axis needs it. */
+/** A short name for an axis. */
 export function shortPointName(point: string): string {
   if (point === 'hook_embed') return 'token';
   const found = /^blocks\.(\d+)\.hook_resid_(pre|mid|post)$/.exec(point);
@@ -65,8 +65,8 @@ export function shortPointName(point: string): string {
 }
 
 /**
- * Which of a word's places are compared, `most` at the most: the first of every text before the second of any.
- * `ends` are the places text by text.
+ * The occurrences to compare, at most `most`: the first of every text before the second of any.
+ * `ends` are the positions, by text.
  */
 export function placesToCompare(ends: number[][], most: number): { text: number; position: number }[] {
   const all = ends.flatMap((places, text) => places.map((position, turn) => ({ text, position, turn })));
@@ -74,7 +74,7 @@ export function placesToCompare(ends: number[][], most: number): { text: number;
   return kept.sort((a, b) => a.text - b.text || a.turn - b.turn).map(({ text, position }) => ({ text, position }));
 }
 
-/** Whether `word` stands in the text, whatever its case. */
+/** Whether `word` occurs in the text, ignoring case. */
 export const holdsWord = (text: string, word: string): boolean => word !== '' && (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).some((one) => one === word.toLowerCase());
 
 /** A point of the residual stream in words. */

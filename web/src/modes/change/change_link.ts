@@ -1,4 +1,4 @@
-// How changes are written in the link, and read from it.
+// Changes as text in a link.
 
 import type { Change, FreezeChange, PlaceChange, SteerChange, TextPlace } from './changes';
 
@@ -33,7 +33,7 @@ export function formatChange(change: Change): string {
 
 export const formatChanges = (changes: Change[]): string => changes.map(formatChange).join(';');
 
-const name = String.raw`[A-Za-z*][\w.*]*`; // of a part or a point; * stands for any
+const name = String.raw`[A-Za-z*][\w.*]*`; // of a part or a point; * matches any
 const positions = String.raw`(?:\d+(?:-\d*)?(?:,\d+(?:-\d+)?)*)?`;
 const where = String.raw`(?:@(\d+(?:-\d*)?))?`;
 const number = String.raw`-?\d+(?:\.\d+)?`;
@@ -71,13 +71,13 @@ function parseChange(text: string): Change | null {
     try {
       return read(found.slice(1));
     } catch {
-      return null; // a broken percent sign
+      return null; // an invalid percent escape
     }
   }
   return null;
 }
 
-/** Reads what formatChanges wrote; what is unreadable is left out. */
+/** Parses what formatChanges wrote; invalid parts are left out. */
 export function parseChanges(text: string): Change[] {
   return text.split(';').flatMap((part) => parseChange(part) ?? []);
 }

@@ -4,21 +4,21 @@ import type { Token } from '../../lib/types';
 import { tokenText } from '../../lib/numbers';
 import type { Change, FreezeChange, PlaceChange, SteerChange } from './changes';
 
-/** L2H3 → head 3 of block 2. */
+/** L2H3 → block 2 · head 3. */
 export function placeName(name: string): string {
   const found = /^L(\d+)(?:H(\d+)|N(\d+)|\.(attn|mlp))?$/.exec(name);
   if (!found) return name;
   const [, layer, head, neuron, half] = found;
-  if (head !== undefined) return `head ${head} of block ${layer}`;
-  if (neuron !== undefined) return `neuron ${neuron} of block ${layer}`;
-  if (half === 'attn') return `attention of block ${layer}`;
-  return half === 'mlp' ? `feed-forward of block ${layer}` : `block ${layer}`;
+  if (head !== undefined) return `block ${layer} · head ${head}`;
+  if (neuron !== undefined) return `block ${layer} · neuron ${neuron}`;
+  if (half === 'attn') return `block ${layer} · attention`;
+  return half === 'mlp' ? `block ${layer} · feed-forward` : `block ${layer}`;
 }
 
-/** “hare” (8); only the place where the text has none. */
+/** “hare” (8), or "position 8" beyond the text. */
 const wordAt = (tokens: Token[], position: number) => (tokens[position] ? `“${tokenText(tokens[position].text)}” (${position})` : `position ${position}`);
 
-/** At which words: " at “hare” (8)", " from “hare” (8) on"; nothing for every word. */
+/** " at “hare” (8)", " from “hare” (8) on"; '' for all positions. */
 function whereInWords(positions: string, tokens: Token[]): string {
   const [, first, range, last] = /^(\d+)(-?)(\d*)$/.exec(positions) ?? [];
   if (first === undefined) return '';
@@ -28,13 +28,13 @@ function whereInWords(positions: string, tokens: Token[]): string {
 }
 
 function placeInWords({ place, method, factor, positions }: PlaceChange, tokens: Token[]): string {
-  const how = method === 'zero' ? 'off' : method === 'mean' ? 'its mean' : `× ${factor}`;
+  const how = method === 'zero' ? 'off' : method === 'mean' ? 'mean' : `× ${factor}`;
   return `${placeName(place)}: ${how}${whereInWords(positions, tokens)}`;
 }
 
 function freezeInWords({ place, text }: FreezeChange): string {
-  const whose = place === '' ? 'every head' : place.includes('H') ? placeName(place) : `each head of ${placeName(place)}`;
-  return `${whose} looks where ${text ? `it does in “${text}”` : 'it did before the changes'}`;
+  const whose = place === '' ? 'every head' : place.includes('H') ? placeName(place) : `all heads of ${placeName(place)}`;
+  return `${whose}: attention frozen${text ? ` to that in “${text}”` : ''}`;
 }
 
 /** blocks.2.hook_resid_post → 2; null for any other point. */
@@ -56,7 +56,7 @@ export function describeChange(change: Change, tokens: Token[], vocabulary: stri
     case 'place':
       return placeInWords(change, tokens);
     case 'cut':
-      return `head ${change.head} of block ${change.layer}: ${word(change.query)} no longer sees ${word(change.key)}`;
+      return `block ${change.layer} · head ${change.head}: ${word(change.query)} no longer attends to ${word(change.key)}`;
     case 'token':
       return `${word(change.position)} becomes “${tokenText(vocabulary[change.id] ?? `#${change.id}`)}”`;
     case 'swap':

@@ -25,9 +25,9 @@ const all: Change[] = [
 ];
 
 describe('the link', () => {
-  it('reads what it wrote', () => expect(parseChanges(formatChanges(all))).toEqual(all));
+  it('round-trips', () => expect(parseChanges(formatChanges(all))).toEqual(all));
   it('is short', () => expect(formatChanges(all.slice(0, 7))).toBe('L2H3;L2N17@4-~;L1.attn@5*-0.5;L0@3-7;L1H4:7>2;@5=823;*!'));
-  it('leaves out what it cannot read', () => expect(parseChanges('L2H3;no sense;@x=2;p:1<2:%E0%A4%A;.norm;L2N3!;b.1+x:1:a;b.1+2:1:%E0%A4%A')).toEqual([all[0]]));
+  it('ignores invalid parts', () => expect(parseChanges('L2H3;no sense;@x=2;p:1<2:%E0%A4%A;.norm;L2N3!;b.1+x:1:a;b.1+2:1:%E0%A4%A')).toEqual([all[0]]));
 });
 
 describe('the list', () => {
@@ -42,8 +42,8 @@ describe('the list', () => {
     expect(cuts).toHaveLength(all.length + 1);
     expect([isCut(cuts, 1, 4, 7, 3), isCut(all, 1, 4, 7, 3)]).toEqual([true, false]);
   });
-  it('takes a change out', () => expect(withoutChange(all, all[5])).toEqual([...all.slice(0, 5), ...all.slice(6)]));
-  it('changes the strength of a direction that is there', () => expect(withChange(all, { ...all[10], factor: 9 } as Change)).toHaveLength(all.length));
+  it('removes a change', () => expect(withoutChange(all, all[5])).toEqual([...all.slice(0, 5), ...all.slice(6)]));
+  it('replaces the strength of a direction', () => expect(withChange(all, { ...all[10], factor: 9 } as Change)).toHaveLength(all.length));
 });
 
 const sources: Sources = {
@@ -57,17 +57,17 @@ const sources: Sources = {
 };
 
 describe('a text that became shorter', () => {
-  it('has no use for changes beyond its end', () => {
+  it('ignores changes beyond its end', () => {
     const within = (tokens: number) => withinText(all, tokens).map(formatChange);
     expect(within(8)).toEqual(all.map(formatChange));
     expect(within(6)).toEqual(all.filter((_, index) => ![3, 4, 8].includes(index)).map(formatChange));
     expect(within(1)).toEqual(['L2H3', '*!', formatChange(all[7]), formatChange(all[10]), 'L2H3.q', formatChange(all[13])]);
   });
-  it('knows the last position that is named', () => expect(all.map(lastPositionOf)).toEqual([-1, 4, 5, 7, 7, 5, -1, -1, 6, 2, -1, 3, -1, -1, 4]));
+  it('has a last position for each change', () => expect(all.map(lastPositionOf)).toEqual([-1, 4, 5, 7, 7, 5, -1, -1, 6, 2, -1, 3, -1, -1, 4]));
 });
 
-describe('what the server is asked', () => {
-  it('gathers the cuts of a head', () => {
+describe('the interventions sent to the server', () => {
+  it('joins the cuts of a head', () => {
     const cuts = parseChanges('L1H4:7>2;L1H4:6>2;L0H0:3>1');
     expect(toInterventions(cuts, { ...sources, renormalise: 'renormalise' })).toEqual([
       { kind: 'cut', layer: 1, head: 4, edges: [[7, 2], [6, 2]], renormalise: true },
@@ -84,7 +84,7 @@ describe('what the server is asked', () => {
     expect(asked[9]).toEqual({ kind: 'swap', place: 'blocks.2.hook_resid_post', positions: '3-4,6', from: 't9', from_positions: '1-2,4' });
     expect(asked).toHaveLength(10);
   });
-  it('adds a direction: one word less another', () => expect(toInterventions(all.slice(9, 11), sources)).toEqual([
+  it('adds a direction: one word minus another', () => expect(toInterventions(all.slice(9, 11), sources)).toEqual([
     { kind: 'add', place: 'blocks.1.hook_resid_post', positions: '2-', vector: [-1.5, 3] },
     { kind: 'add', place: 'blocks.0.hook_resid_post', vector: [2, 4] },
   ]));
@@ -97,20 +97,20 @@ describe('what the server is asked', () => {
     ]);
   });
   it('edits tokens', () => expect(editedTokens([1, 2, 3], parseChanges('@1=9;@7=4'))).toEqual([1, 9, 3]));
-  it('lists the texts to read, once each', () => expect(textsOf([...all, { ...all[8], positions: '1' } as Change])).toEqual(['x: y; 100 %!', swapText, 'a: b; c', '+1!', 'joy', 'a', 'fox']));
+  it('lists each text once', () => expect(textsOf([...all, { ...all[8], positions: '1' } as Change])).toEqual(['x: y; 100 %!', swapText, 'a: b; c', '+1!', 'joy', 'a', 'fox']));
 });
 
-it('says changes in words', () => {
+it('describes changes in words', () => {
   const tokens = Array.from({ length: 8 }, (_, id) => ({ id, text: ` w${id}` }));
   const words = all.map((change) => describeChange(change, tokens, []));
-  expect(words[0]).toBe('head 3 of block 2: off');
-  expect(words[1]).toBe('neuron 17 of block 2: its mean from “␣w4” (4) on');
-  expect(words[2]).toBe('attention of block 1: × -0.5 at “␣w5” (5)');
+  expect(words[0]).toBe('block 2 · head 3: off');
+  expect(words[1]).toBe('block 2 · neuron 17: mean from “␣w4” (4) on');
+  expect(words[2]).toBe('block 1 · attention: × -0.5 at “␣w5” (5)');
   expect(words[3]).toBe('block 0: off at 3 to 7');
-  expect(words[4]).toBe('head 4 of block 1: “␣w7” (7) no longer sees “␣w2” (2)');
-  expect(words[6]).toBe('every head looks where it did before the changes');
+  expect(words[4]).toBe('block 1 · head 4: “␣w7” (7) no longer attends to “␣w2” (2)');
+  expect(words[6]).toBe('every head: attention frozen');
   expect(words[14]).toBe('blocks.1.attn.hook_q at “␣w4” (4): 2 × towards “fox” (0)');
   expect(words[13]).toBe('hook_embed: from “a”');
-  expect(describeChange(all[4], tokens.slice(0, 5), [])).toBe('head 4 of block 1: position 7 no longer sees “␣w2” (2)');
+  expect(describeChange(all[4], tokens.slice(0, 5), [])).toBe('block 1 · head 4: position 7 no longer attends to “␣w2” (2)');
   expect(words[10]).toBe('after block 0: 4 × towards “joy” (0)');
 });

@@ -1,4 +1,4 @@
-// The list of changes: what each is, and what a later one about the same does to an earlier one.
+// The list of changes; a later change of the same subject replaces an earlier one.
 
 import type { Token } from '../../lib/types';
 import { isPart } from './points';
@@ -11,11 +11,11 @@ export interface PlaceChange {
   place: string;
   method: Method;
   factor: number; // for scale
-  /** Such as 5, 3-7 or 4-; empty: at every word. */
+  /** Such as 5, 3-7 or 4-; empty: all positions. */
   positions: string;
 }
 
-/** One head's look from a query to a key. */
+/** One edge of a head's attention, from a query to a key. */
 export interface CutChange {
   kind: 'cut';
   layer: number;
@@ -30,17 +30,17 @@ export interface TokenChange {
   id: number;
 }
 
-/** Activations of another text in the place of this one's. */
+/** Activations replaced by those of another text. */
 export interface SwapChange {
   kind: 'swap';
   point: string;
-  /** Both empty: all of a text of as many tokens. */
+  /** Both empty: all positions of a text with the same number of tokens. */
   positions: string;
   fromPositions: string;
   text: string;
 }
 
-/** Where heads look is held: as it is in this text without changes, or in another of as many tokens. */
+/** Attention patterns held as in this text without changes, or as in another with the same number of tokens. */
 export interface FreezeChange {
   kind: 'freeze';
   /** L2H3, L2, or empty: every head. */
@@ -49,7 +49,7 @@ export interface FreezeChange {
   text: string;
 }
 
-/** A text and the tokens that it is read as. */
+/** A text and its tokens. */
 export interface ReadText {
   text: string;
   tokens: Token[];
@@ -61,7 +61,7 @@ export interface TextPlace {
   position: number;
 }
 
-/** A direction added: what the model computed for one word, less what it did for another. */
+/** A direction added: one word's vector minus another's. */
 export interface SteerChange {
   kind: 'steer';
   point: string;
@@ -73,7 +73,7 @@ export interface SteerChange {
 
 export type Change = PlaceChange | CutChange | TokenChange | SwapChange | FreezeChange | SteerChange;
 
-/** What a change is about: a later one about the same takes the place of an earlier one. */
+/** The subject of a change: a later change with the same subject replaces an earlier one. */
 function subject(change: Change): string {
   switch (change.kind) {
     case 'place':
@@ -104,7 +104,7 @@ export function findPlace(changes: Change[], name: string): PlaceChange | undefi
   return changes.find((change): change is PlaceChange => change.kind === 'place' && change.place === name);
 }
 
-/** Off, or as it was where it was changed. */
+/** Switches a part off, or removes its change. */
 export function toggledPlace(changes: Change[], place: string, edit: { put: (change: Change) => void; remove: (change: Change) => void }): void {
   const change = findPlace(changes, place);
   if (change) edit.remove(change);

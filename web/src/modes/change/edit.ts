@@ -1,7 +1,7 @@
 import type { TraceMeta } from '../../lib/types';
 import type { Change } from './changes';
 
-/** What the views of the list of changes can do to it. */
+/** Operations on the list of changes. */
 export interface Edit {
   put: (change: Change) => void;
   remove: (change: Change) => void;
@@ -10,10 +10,10 @@ export interface Edit {
   redo: () => void;
 }
 
-/** What each kind of change is given. */
+/** Props of each kind of change. */
 export interface ChangeProps {
   changes: Change[];
-  /** The prompt as the model reads it without changes. */
+  /** The trace of the prompt without changes. */
   base: TraceMeta;
   edit: Edit;
 }

@@ -1,4 +1,4 @@
-// The changed trace, and what changed in attention.
+// The trace with changes, and what changed in attention.
 
 import { api } from '../../lib/api';
 import type { Intervention, NumberArray, TraceMeta } from '../../lib/types';
@@ -13,7 +13,7 @@ export interface Prepared {
   interventions: Intervention[];
 }
 
-/** Reads the other texts that changes take from, and says what the server is to do. */
+/** Makes the traces that changes refer to, and translates the changes to interventions. */
 export async function prepare(base: TraceMeta, changes: Change[], renormalise: 'keep' | 'renormalise', signal?: AbortSignal): Promise<Prepared> {
   const texts = textsOf(changes);
   const made = await Promise.all(texts.map((text) => api.makeTrace({ text }, signal)));
@@ -48,14 +48,14 @@ export function rowsOfPattern({ shape, data }: NumberArray, position: number): F
   return Array.from({ length: heads }, (_, head) => data.subarray((head * queries + query) * keys, (head * queries + query + 1) * keys));
 }
 
-/** What a position attends to, in every head: rows[layer][head]. */
+/** The attention of one position in every head: rows[layer][head]. */
 export async function attentionRows(trace: TraceMeta, position: number, signal?: AbortSignal): Promise<Float32Array[][]> {
   const layers = Array.from({ length: trace.layers }, (_, layer) => layer);
   const patterns = await Promise.all(layers.map((layer) => api.array(trace.id, `blocks.${layer}.attn.hook_pattern`, { positions: String(position) }, signal)));
   return patterns.map((pattern) => rowsOfPattern(pattern, position));
 }
 
-/** The share of weight that moved, head by head (L, H). */
+/** The fraction of weight that moved, (L, H). */
 export function movedByHead(before: Float32Array[][], after: Float32Array[][]): Float32Array {
   return Float32Array.from(before.flatMap((heads, layer) => heads.map((row, head) => movedWeight(row, after[layer][head]))));
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { History } from './history';
 
-it('goes back and forth, and forgets the future after a new state', () => {
+it('undoes and redoes, and drops redo steps after a new state', () => {
   const history = new History('');
   history.push('a');
   history.push('a');

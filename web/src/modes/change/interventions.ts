@@ -1,4 +1,4 @@
-// What the server is asked for by a list of changes.
+// Changes as the server's interventions.
 
 import type { Intervention } from '../../lib/types';
 import type { Change, CutChange, FreezeChange, PlaceChange, SteerChange, SwapChange, TextPlace } from './changes';
@@ -10,7 +10,7 @@ export interface Sources {
   layers: number;
   /** Traces of the other texts, by text. */
   traces: Map<string, string>;
-  /** The vectors of steering changes, by what `steerPlace` calls them. */
+  /** The vectors of steering changes, by `steerPlace`. */
   vectors: Map<string, Float32Array>;
   renormalise: 'keep' | 'renormalise';
 }
@@ -40,7 +40,7 @@ function placeIntervention({ place, method, factor, positions }: PlaceChange, { 
   return method === 'scale' ? { kind: 'scale', ...where, factor } : { kind: 'mean', ...where, from: base };
 }
 
-/** With positions, so that the text can be written on under it. */
+/** With positions, so that the text can be continued. */
 function freezeInterventions({ place, text }: FreezeChange, { base, tokens, layers, traces }: Sources): Intervention[] {
   const places = place ? [place] : Array.from({ length: layers }, (_, layer) => `L${layer}`);
   return places.map((one) => ({ kind: 'freeze', place: one, positions: `0-${tokens - 1}`, from: text ? traces.get(text) : base }));
@@ -57,7 +57,7 @@ function swapIntervention({ point, positions, fromPositions, text }: SwapChange,
   return { kind: 'swap', place: point, from: traces.get(text), ...where };
 }
 
-/** All of them in their order; cuts of one head go together, where the first of them stands. */
+/** All changes in order; cuts of one head are joined at the first of them. */
 export function toInterventions(changes: Change[], sources: Sources): Intervention[] {
   const list: Intervention[] = [];
   const cuts = new Map<string, [number, number][]>();

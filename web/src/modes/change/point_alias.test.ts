@@ -26,11 +26,11 @@ describe('the name of a point', () => {
 });
 
 describe('the one point that a vector is added to', () => {
-  it('may be a part of the model: what it adds to the stream', () => {
+  it('may be a part of the model, which means its output', () => {
     expect(['L1', 'L1.attn', 'L1.mlp', 'resid_mid2'].map((typed) => resolveOnePoint(typed, 4).point)).toEqual(['blocks.1.hook_resid_post', 'blocks.1.hook_attn_out', 'blocks.1.hook_mlp_out', 'blocks.2.hook_resid_mid']);
   });
 
-  it('says what is missing', () => {
+  it('reports what is missing', () => {
     expect(resolveOnePoint('resid_mid', 4).problem).toContain('blocks.1.hook_resid_mid');
     expect(resolveOnePoint('resid_mid', 1).problem).toContain('blocks.0.hook_resid_mid');
     expect(resolveOnePoint('L1H2', 4).problem).toContain('blocks.1.attn.hook_z');

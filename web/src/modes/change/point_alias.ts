@@ -1,8 +1,8 @@
-// What people call a point, and its full name: resid_post1, L1.resid_post, block 1 mlp, h.1.attn, ("q", 2), ln_f.
+// Short names of points and names of other libraries: resid_post1, L1.resid_post, block 1 mlp, h.1.attn, ("q", 2), ln_f.
 
 import { isPart, pointNames } from './points';
 
-/** What stands behind "blocks.l." for the short names, and for those of other libraries. */
+/** The part after "blocks.l." by short name. */
 const inBlock: Record<string, string> = {
   resid_pre: 'hook_resid_pre', resid_mid: 'hook_resid_mid', resid_post: 'hook_resid_post', resid: 'hook_resid_post', stream: 'hook_resid_post',
   attn_out: 'hook_attn_out', attention_out: 'hook_attn_out', attention: 'hook_attn_out', self_attn: 'hook_attn_out',
@@ -20,11 +20,11 @@ const outside: Record<string, string> = {
   ln_final_scale: 'ln_final.hook_scale', scale: 'ln_final.hook_scale',
 };
 
-/** One spelling: without "hook_", quotes and brackets, words joined by one underscore each. */
+/** Normalised: lower case, without "hook_", quotes and brackets, words joined by single underscores. */
 const spelt = (name: string): string => name.toLowerCase().replace(/hook_|["'()[\]]/g, '').replace(/[\s.,/:-]+/g, '_').replace(/^_+|_+$/g, '');
 const inBlockPoint = (name: string): string | undefined => inBlock[name] ?? inBlock[name.replace(/^attn_/, '')];
 
-/** The full name of what was typed, with * for the block where none was named; what is not known stays as it is. */
+/** The full name, with * for an unnamed block; an unknown name stays as it is. */
 export function resolvePoint(typed: string, layers: number): string {
   const name = typed.trim();
   if (name.includes('*') || pointNames(layers).includes(name)) return name;
@@ -45,18 +45,18 @@ export function resolvePoint(typed: string, layers: number): string {
 
 export type Resolved = { point: string; problem: null } | { point: null; problem: string };
 
-/** One whole point, as adding a vector needs it; parts of the model are taken as what they add. */
+/** One whole point, which adding a vector needs; a part of the model means its output. */
 export function resolveOnePoint(typed: string, layers: number): Resolved {
   const point = resolvePoint(typed, layers);
   const [, layer, rest] = /^L(\d+)(.*)$/.exec(point) ?? [];
   if (layer !== undefined) {
     const added: Record<string, string> = { '': 'hook_resid_post', '.attn': 'hook_attn_out', '.mlp': 'hook_mlp_out' };
     if (added[rest]) return resolveOnePoint(`blocks.${layer}.${added[rest]}`, layers);
-    return { point: null, problem: `A vector is added to a whole point, and “${typed.trim()}” is a part of one: take blocks.${layer}.attn.hook_z for what the heads put out, or blocks.${layer}.hook_attn_out for what attention adds.` };
+    return { point: null, problem: `A vector can be added to a whole point only, and “${typed.trim()}” is a part of one: use blocks.${layer}.attn.hook_z (head outputs) or blocks.${layer}.hook_attn_out (attention output).` };
   }
   if (point.includes('*')) {
     const one = point.replace('*', String(Math.min(1, layers - 1)));
-    return { point: null, problem: `“${typed.trim()}” is in every block, and a vector is added at one: say which, such as ${one}.` };
+    return { point: null, problem: `“${typed.trim()}” is in every block, and a vector is added to one: name it, for example ${one}.` };
   }
   const [, block] = /^blocks\.(\d+)\./.exec(point) ?? [];
   if (block !== undefined && Number(block) >= layers) return { point: null, problem: `There is no block ${block}: this model has blocks 0 to ${layers - 1}.` };

@@ -1,4 +1,4 @@
-// Which changes a text is long enough for.
+// The changes that a text is long enough for.
 
 import type { Change } from './changes';
 
@@ -16,7 +16,7 @@ export function lastPositionOf(change: Change): number {
   }
 }
 
-/** Made for a longer text: such a change stays in the list, marked, and is not sent. */
+/** Whether a change names a position beyond the text; it stays in the list, marked, and is not sent. */
 export const liesBeyond = (change: Change, tokens: number): boolean => lastPositionOf(change) >= tokens;
 
 export const withinText = (changes: Change[], tokens: number): Change[] => changes.filter((change) => !liesBeyond(change, tokens));

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { movedWeight, slopeLines, spread } from './slope';
 
 describe('spread', () => {
-  it('leaves labels alone that have room', () => expect(spread([10, 50, 90], 15, 0, 100)).toEqual([10, 50, 90]));
+  it('keeps labels that do not overlap', () => expect(spread([10, 50, 90], 15, 0, 100)).toEqual([10, 50, 90]));
   it('moves labels apart and keeps their order', () => {
     const places = spread([50, 48, 49], 15, 0, 100);
     expect(places[1]).toBeLessThan(places[2]);

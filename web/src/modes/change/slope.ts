@@ -1,4 +1,4 @@
-// Places for the two ends of each line of a slope chart: a share's height, labels apart from each other.
+// The layout of a slope chart: the heights of both ends of each line, and labels that do not overlap.
 
 import type { Comparison } from '../../lib/types';
 
@@ -33,7 +33,7 @@ export function spread(wanted: number[], gap: number, top: number, bottom: numbe
   return places;
 }
 
-/** `rows` as lines over `height` pixels; the largest share stands at the top. */
+/** `rows` as lines over `height` pixels; the largest probability is at the top. */
 export function slopeLines(rows: Comparison['rows'], height: number, gap: number): SlopeLine[] {
   const most = Math.max(...rows.flatMap((row) => [row.before.probability, row.after.probability]), 1e-12);
   const y = (share: number) => (1 - share / most) * (height - gap) + gap / 2;
@@ -53,7 +53,7 @@ export function slopeLines(rows: Comparison['rows'], height: number, gap: number
   }));
 }
 
-/** Half the sum of the differences: the share of a row's weight that moved elsewhere. */
+/** Half the sum of absolute differences: the fraction of a row's weight that moved. */
 export function movedWeight(before: ArrayLike<number>, after: ArrayLike<number>): number {
   let sum = 0;
   for (let index = 0; index < before.length; index++) sum += Math.abs(before[index] - after[index]);

@@ -12,28 +12,28 @@ const count = {
 describe('the parts of a shape', () => {
   const shape = shapeOf(config);
 
-  it('are read alike from a preset and from a model', () => {
+  it('are the same from a preset and from a model', () => {
     expect(shapeOf({ vocabulary: 50257, context: 2048, channels: 12288, layers: 96, heads: 96, head_size: 128, feed_forward: 49152, tied: true })).toEqual(shape);
   });
 
-  it('hold every parameter of GPT-3 once', () => {
+  it('contain every parameter of GPT-3 once', () => {
     const parts = partsOf(count, shape);
     expect(parts.reduce((sum, { parameters }) => sum + parameters, 0)).toBe(count.total);
   });
 
-  it('do all the work of a token', () => {
+  it('contain all operations of a token', () => {
     expect(partsOf(count, shape).reduce((sum, { work }) => sum + work, 0)).toBe(count.flops_per_token);
     const untied = { ...count, head: count.embedding } as ParameterCount;
     expect(partsOf(untied, { ...shape, tied: false }).reduce((sum, { work }) => sum + work, 0)).toBe(count.flops_per_token);
   });
 
-  it('say the multiplication that gives the count', () => {
+  it('have factors whose product is the count', () => {
     for (const { factors, parameters } of partsOf(count, shape)) {
       if (factors.length > 0) expect(factors.reduce((product, [number]) => product * number, 1)).toBe(parameters);
     }
   });
 
-  it('survive the way through a link', () => {
+  it('round-trip through a link', () => {
     expect(readShape(writeShape(shape).shape)).toEqual(shape);
     expect(readShape(writeShape({ ...shape, tied: false }).shape)?.tied).toBe(false);
     for (const broken of [undefined, '', '1 2 3', '96 96 128 49152 50257 0 tied', '96 96 128 x 50257 2048 tied']) expect(readShape(broken)).toBeNull();

@@ -1,6 +1,6 @@
 import type { Candidate } from '../../lib/types';
 
-/** The candidate that a uniform number between 0 and 1 falls on; never one that was taken out. */
+/** The candidate drawn by a uniform number between 0 and 1; never a removed one. */
 export function draw(candidates: Candidate[], uniform: number): Candidate {
   const kept = candidates.filter(({ drawn }) => drawn > 0);
   let left = uniform * kept.reduce((sum, { drawn }) => sum + drawn, 0);

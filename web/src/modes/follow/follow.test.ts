@@ -12,7 +12,7 @@ function answers(shares: number[], seen = shares.length): WalkAnswer[] {
 }
 
 describe('the listed keys', () => {
-  it('are the strongest, in the order of the text, and nothing is lost', () => {
+  it('are the strongest, in the order of the text, and the rest is counted', () => {
     const shares = Array.from({ length: 30 }, (_, index) => ((7 * index) % 30) / 435);
     const { rows, hidden, hiddenShare } = rowsToShow(answers(shares), false);
     expect(rows.map(({ position }) => position)).toEqual([...rows.map(({ position }) => position)].sort((a, b) => a - b));
@@ -40,7 +40,7 @@ describe('a product’s derivation', () => {
     expect(terms[0].label).toBe('dimension 1');
   });
 
-  it('of a share lists every key that is seen, its own first, and the shares add up', () => {
+  it('of a weight lists every unmasked key, its own first, and the weights sum to one', () => {
     const all = answers([0.2, 0.5, 0.3, 0], 3);
     const { terms, value } = share(all, all[2]);
     expect(terms.map(({ label }) => label)).toEqual(['w2', 'w1', 'w0']);
@@ -48,20 +48,20 @@ describe('a product’s derivation', () => {
     expect(value).toBe(0.3);
   });
 
-  it('of a share in a row of which only the end is known leaves the rest to others', () => {
+  it('of a weight in a partly known row leaves the rest to others', () => {
     const { terms, rest, count } = shareInRow(['b', 'c'], [1, 2], [0.25, 0.5], 1, 3);
     expect([terms.map(({ label }) => label), count]).toEqual([['c', 'b'], 3]);
     expect(rest).toBeCloseTo(0.25, 12);
     expect(shareInRow(['b', 'c'], [1, 2], [0.25, 0.75], 0, 2).rest).toBe(0);
   });
 
-  it('of several shares is their sum', () => {
+  it('of several weights is their sum', () => {
     const { value, terms } = sharesOf('all', answers([0.2, 0.5, 0.3]));
     expect(value).toBeCloseTo(1, 12);
     expect(terms.map(({ label }) => label)).toEqual(['w1', 'w2', 'w0']);
   });
 
-  it('finds the head that a place of the concatenation belongs to', () => {
+  it('finds the head of an index of the concatenation', () => {
     expect(concatenated(2, 32, 7)(70)).toEqual({ point: 'blocks.2.attn.hook_z', layer: 2, head: 2, position: 7, index: 6 });
   });
 });
@@ -69,12 +69,12 @@ describe('a product’s derivation', () => {
 describe('drawing', () => {
   const candidates = [0.5, 0.3, 0, 0.2].map((drawn, id) => ({ id, drawn }) as Candidate);
 
-  it('takes each candidate as often as its chance says, and never one that was taken out', () => {
+  it('draws each candidate with its probability, and never a removed one', () => {
     const drawn = Array.from({ length: 1000 }, (_, index) => draw(candidates, (index + 0.5) / 1000).id);
     expect([0, 1, 2, 3].map((id) => drawn.filter((one) => one === id).length)).toEqual([500, 300, 0, 200]);
   });
 
-  it('survives the ends of the interval', () => {
+  it('handles the ends of the interval', () => {
     expect(draw(candidates, 0).id).toBe(0);
     expect(draw(candidates, 1).id).toBe(3);
   });

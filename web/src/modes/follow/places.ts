@@ -1,4 +1,4 @@
-// Which number of the model a number on the page is: what the server's derivation is asked for.
+// The place in the model of each number on the page, for which the server derives its computation.
 
 import { tokenText } from '../../lib/numbers';
 import type { Derivation, NumberPlace, WalkAnswer } from '../../lib/types';
@@ -21,7 +21,7 @@ export function normalized(layer: number, part: 'ln1' | 'ln2', position: number)
   return (index) => ({ point: `blocks.${layer}.${part}.hook_normalized`, layer, position, index });
 }
 
-/** What the stream is divided by before it is read. */
+/** The standard deviation that a layer norm divides by. */
 export function spread(layer: number, part: 'ln1' | 'ln2', position: number): NumberPlace {
   return { point: `blocks.${layer}.${part}.hook_scale`, layer, position, index: 0 };
 }
@@ -38,7 +38,7 @@ export function ofHead(layer: number, head: number, part: 'q' | 'k' | 'v' | 'z',
   return (index) => ({ point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, index });
 }
 
-/** The heads' outputs side by side: index runs over all heads. */
+/** The concatenated head outputs: `index` runs over all heads. */
 export function concatenated(layer: number, headSize: number, position: number): At {
   return (index) => ofHead(layer, Math.floor(index / headSize), 'z', position)(index % headSize);
 }
@@ -55,7 +55,7 @@ export function logit(position: number, token: number): NumberPlace {
   return { point: 'logits', position, index: token };
 }
 
-/** q·k, term by term, from the two vectors that are on the page. */
+/** q·k, term by term. */
 export function dotProduct(query: number[], answer: WalkAnswer): Derivation {
   const terms = query
     .map((left, index) => ({ label: `dimension ${index}`, left, right: answer.key[index], value: left * answer.key[index] }))
@@ -63,14 +63,14 @@ export function dotProduct(query: number[], answer: WalkAnswer): Derivation {
   return { name: 'q·k', value: answer.product, formula: 'q·k = Σ_j q_j k_j', latex: 'q\\cdot k=\\sum_j q_j\\,k_j', operation: 'sum', terms, count: terms.length, rest: 0, bias: null };
 }
 
-/** A key's share of the look: its score beside all scores that the query sees, itself first. */
+/** A key's attention weight: the softmax over all unmasked scores, its own first. */
 export function share(answers: WalkAnswer[], answer: WalkAnswer): Derivation {
   const others = answers.filter((other) => !other.masked && other !== answer).sort((a, b) => b.share - a.share);
   const terms = [answer, ...others].map((one) => ({ label: tokenText(one.token), left: one.score, right: null, value: one.share }));
   return { name: 'share', value: answer.share, formula: 'a = exp(s) / Σ exp(s)', latex: 'a=\\frac{e^{s}}{\\sum_k e^{s_k}}', operation: 'softmax', terms, count: terms.length, rest: 0, bias: null };
 }
 
-/** A share out of a row of scores, of which only some may be known: later keys are masked. */
+/** An attention weight from a row of which only some scores may be known; later keys are masked. */
 export function shareInRow(words: string[], scores: ArrayLike<number>, shares: ArrayLike<number>, key: number, seen: number): Derivation {
   const term = (at: number) => ({ label: words[at], left: scores[at], right: null, value: shares[at] });
   const others = Array.from({ length: words.length }, (_, at) => at).filter((at) => at !== key && Number.isFinite(scores[at])).sort((a, b) => shares[b] - shares[a]);
@@ -79,17 +79,17 @@ export function shareInRow(words: string[], scores: ArrayLike<number>, shares: A
   return { name: 'share', value: shares[key], formula: 'a = exp(s) / Σ exp(s)', latex: 'a=\\frac{e^{s}}{\\sum_k e^{s_k}}', operation: 'softmax', terms, count: seen, rest: seen > terms.length ? rest : 0, bias: null };
 }
 
-/** Several keys' shares together, the largest first. */
+/** The sum of several keys' attention weights, the largest first. */
 export function sharesOf(name: string, answers: WalkAnswer[]): Derivation {
   const terms = [...answers].sort((a, b) => b.share - a.share).map(({ token, share }) => ({ label: tokenText(token), left: null, right: null, value: share }));
   return { name, value: terms.reduce((sum, { value }) => sum + value, 0), formula: 'Σ a', latex: '\\sum_s a_s', operation: 'shares', terms, count: terms.length, rest: 0, bias: null };
 }
 
-/** What one key's value brings to the output's number `index`. */
+/** What one key's value contributes to element `index` of the output. */
 export function weighted(answer: WalkAnswer, index: number): Derivation {
   const value = answer.share * answer.value[index];
   return {
-    name: 'share × value', value, formula: 'a · v_j', latex: 'a\\,v_j', operation: 'sum', count: 1, rest: 0, bias: null,
+    name: 'weight × value', value, formula: 'a · v_j', latex: 'a\\,v_j', operation: 'sum', count: 1, rest: 0, bias: null,
     terms: [{ label: tokenText(answer.token), left: answer.share, right: answer.value[index], value }],
   };
 }

@@ -1,4 +1,4 @@
-// Which keys are listed: few enough to see at a glance, in the order of the text.
+// The keys that are listed: the strongest, in the order of the text.
 
 import type { WalkAnswer } from '../../lib/types';
 
@@ -8,7 +8,7 @@ const masked = 2;
 export interface ShownRows {
   rows: WalkAnswer[];
   hidden: number;
-  /** What the keys that are not listed take together. */
+  /** The total weight of the keys that are not listed. */
   hiddenShare: number;
 }
 

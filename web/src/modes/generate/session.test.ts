@@ -16,9 +16,9 @@ it('gives each step its own seed within 32 bits', () => {
   expect(seedOfStep(7, 0)).toBe(7);
 });
 
-it('finds the row that chose a token', () => expect(positionOfStep(10, 0)).toBe(9));
+it('finds the query position of a step', () => expect(positionOfStep(10, 0)).toBe(9));
 
-it('measures surprise over the steps it knows', () => {
+it('averages the surprise over steps with a known probability', () => {
   expect(meanSurprise([step(1, 0.5), step(2, null), step(3, 0.125)])).toBeCloseTo((Math.log(2) + Math.log(8)) / 2);
   expect(meanSurprise([step(1, null)])).toBeNull();
 });

@@ -12,14 +12,14 @@ const story = (count: number, finish = 'length'): Generate => async function* ()
 };
 const request = { max_new_tokens: 3 };
 
-it('gives tokens one by one, then says why it ended', async () => {
+it('gives tokens one by one, then the finish reason', async () => {
   const ahead = new DrawAhead(story(2, 'stop'), request);
   expect((await ahead.take()).token!.token.id).toBe(0);
   expect((await ahead.take()).token!.token.id).toBe(1);
   expect(await ahead.take()).toEqual({ token: null, finish: 'stop' });
 });
 
-it('gives a token again that was stepped back over', async () => {
+it('gives a returned token again', async () => {
   const ahead = new DrawAhead(story(3), request);
   const first = (await ahead.take()).token!;
   ahead.giveBack(first);
@@ -27,7 +27,7 @@ it('gives a token again that was stepped back over', async () => {
   expect((await ahead.take()).token!.token.id).toBe(1);
 });
 
-it('ends a wait when it is stopped', async () => {
+it('ends a pending wait when stopped', async () => {
   const never: Generate = async function* (_, signal) {
     await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   };
@@ -37,7 +37,7 @@ it('ends a wait when it is stopped', async () => {
   expect((await taken).finish).toBe('stopped');
 });
 
-it('throws what the server says', async () => {
+it('throws errors of the server', async () => {
   const failing: Generate = async function* () {
     throw new Error('the text is too long');
   };

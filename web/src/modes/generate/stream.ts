@@ -1,5 +1,4 @@
-// Draws tokens from the server ahead of what is shown: stepping takes one, running takes them as they come.
-// A seed and a beginning tell one story, whether it is stepped through or run.
+// Prefetches generated tokens: stepping takes one, running takes them as they arrive. Both give the same text.
 
 import type { GenerateRequest, GeneratedToken, TraceMeta } from '../../lib/types';
 
@@ -8,7 +7,7 @@ export type Generate = (request: GenerateRequest, signal: AbortSignal) => AsyncG
 
 export interface Taken {
   token: GeneratedToken | null;
-  /** Why no token came: the model ended its text, or the chunk ended. */
+  /** Why there is no token: end of text, or end of the chunk. */
   finish: string | null;
 }
 
@@ -48,7 +47,7 @@ export class DrawAhead {
     return { token: this.#ahead.shift()!, finish: null };
   }
 
-  /** A token that was stepped back over comes next again. */
+  /** Returns a token that was stepped back over; `take` gives it again. */
   giveBack(token: GeneratedToken): void {
     this.#ahead.unshift(token);
   }

@@ -1,4 +1,4 @@
-// Where the numbers of a head's square matrices come from; row and column count from the first word shown.
+// The computation of scores and attention weights; rows and columns count from the first token shown.
 
 import { tokenText } from '../../lib/numbers';
 import { current, page } from '../../lib/state.svelte';
@@ -11,13 +11,13 @@ const word = (position: number): string => tokenText(current.meta!.tokens[positi
 export const scoreCell = (from: number): Cell => (row, column) =>
   column > row ? null : { title: `Score of ${word(from + row)} for ${word(from + column)}`, place: places.pair(page.view.layer, page.view.head, 'attn_scores', from + row, from + column) };
 
-/** Shares are told by the scores beside them; what the head sees before the first word shown is the rest. */
+/** Weights are computed from the scores shown; tokens before the first one shown are the rest. */
 export const shareCell = (from: number, count: number, scores: Float32Array, shares: Float32Array): Cell => (row, column) => {
   if (column > row) return null;
   const [begin, end] = [row * count, row * count + row + 1];
   const words = Array.from({ length: row + 1 }, (_, key) => word(from + key));
   return {
-    title: `Share of ${word(from + row)} for ${word(from + column)}`,
+    title: `Attention of ${word(from + row)} to ${word(from + column)}`,
     derive: () => places.shareInRow(words, scores.subarray(begin, end), shares.subarray(begin, end), column, from + row + 1),
   };
 };

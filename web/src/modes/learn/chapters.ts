@@ -1,11 +1,11 @@
-// The guided tour's text. *Stars* emphasise. `plain` is for everybody, `exact` for who wants it precisely.
+// The text of the guided tour. *Stars* emphasise. `plain` is for every reader, `exact` adds the details.
 
 export type LiveView = 'tokens' | 'embeddings' | 'head' | 'mask' | 'heads' | 'block' | 'depth' | 'training';
 
 export interface Chapter {
   id: LiveView;
   title: string;
-  /** The example to show, by its id; a model without it keeps the present prompt. */
+  /** The id of the example to show; a model without it keeps the current prompt. */
   example?: string;
   plain: string[];
   formula: { latex: string; says: string }[];
@@ -17,119 +17,119 @@ export interface Chapter {
 export const chapters: Chapter[] = [
   {
     id: 'tokens',
-    title: 'Tokens: the letters of the machine',
+    title: 'Tokens: the pieces of text',
     example: 'mole-animal',
     plain: [
-      'A model cannot read letters. Before anything else, your sentence is cut into *tokens*: pieces that occurred often in the texts it learned from. A common word is one piece; a rare one falls into several.',
-      'Each piece has a number, its place in a long list. From here on the model sees only these numbers. The little mark ␣ is a space: it belongs to the word that follows it.',
-      'Everything the model ever does is one thing: given the tokens so far, say how likely each piece of the list is to come next.',
+      'A model does not read letters. First, your sentence is split into *tokens*: pieces that are frequent in the text it was trained on. A common word is one token; a rare one is split into several.',
+      'Each token has an *id*, its index in the vocabulary. From here on the model works with these ids only. The mark ␣ is a space; it belongs to the word that follows it.',
+      'A language model does one thing: given the tokens so far, it gives every token of the vocabulary a probability of being the next.',
     ],
-    formula: [{ latex: 'p(\\text{next}\\mid t_1,t_2,\\dots,t_T)', says: 'the chance of each next token, given all tokens so far' }],
-    exact: 'The list is made by byte-pair encoding: start with single bytes and keep merging the most frequent neighbouring pair. Any text can be written with it, even in a script it never saw, since single bytes remain in the list.',
-    try: 'Type a sentence of your own with a rare name in it, and see into how many pieces it falls.',
+    formula: [{ latex: 'p(\\text{next}\\mid t_1,t_2,\\dots,t_T)', says: 'the probability of each next token, given all tokens so far' }],
+    exact: 'The vocabulary is made by byte-pair encoding: start with single bytes and keep merging the most frequent adjacent pair. Any text can be encoded, even in a script that was not in the training data, since the single bytes remain in the vocabulary.',
+    try: 'Type a sentence with a rare name in it and see how many tokens the name is split into.',
   },
   {
     id: 'embeddings',
-    title: 'Embeddings: a place in a space of meanings',
+    title: 'Embeddings: tokens become vectors',
     example: 'mole-animal',
     plain: [
-      'A number in a list means nothing by itself. So the model looks up a row of a big table: for each token, a list of values that it has learned. Think of it as a *place* in a space with very many directions. Tokens that are used alike end up near each other.',
-      'A second table says *where* in the text the token stands. The two rows are added. Without that, “dog bites man” and “man bites dog” would be the same heap of words.',
-      'Here is your sentence as the model has it now: one line for each token, one column for each direction. Blue is below zero, red above.',
+      'An id has no meaning by itself. The model uses it to look up a row of a large table: a *vector*, a list of numbers learned in training. Think of it as a point in a space of many dimensions. Tokens that are used in similar ways end up close together.',
+      'A second table encodes the *position* of the token in the text. The two rows are added. Without positions, “dog bites man” and “man bites dog” would be the same to the model.',
+      'Here is your sentence as the model sees it now: one row for each token, one column for each channel. Blue is negative, red positive.',
     ],
-    formula: [{ latex: 'x_t = W_E[\\,\\text{token}_t\\,] + W_P[\\,t\\,]', says: 'token row plus position row' }],
-    exact: 'Looking up row i is the product of a one-hot vector with W_E, so the table is trained like any other matrix. Position rows are learned, as in GPT-2; the text can be no longer than that table.',
-    try: 'The same word twice in a sentence has the same token row but different places: press both and compare the strips.',
+    formula: [{ latex: 'x_t = W_E[\\,\\text{token}_t\\,] + W_P[\\,t\\,]', says: 'token embedding plus position embedding' }],
+    exact: 'Looking up row i is the product of a one-hot vector with W_E, so the table is trained like any other matrix. Position embeddings are learned, as in GPT-2; a text can be no longer than that table.',
+    try: 'A word that occurs twice has the same token embedding but different position embeddings: click both and compare the strips.',
   },
   {
     id: 'head',
-    title: 'One head: how a word looks around',
+    title: 'One head: how a word attends to others',
     example: 'mole-chemistry',
     plain: [
-      'The word “mole” can be an animal, a mark on the skin or an amount of substance. Which one is meant stands elsewhere in the text. *Attention* fetches it.',
-      'Each word asks a question, its *query*. Each word holds up a sign, its *key*. Where question and sign point the same way, their product is large. Softmax turns these products into shares that add up to 100 %.',
-      'And each word has something to hand over, its *value*. The asking word takes from every value as much as the share says, and adds it all up.',
+      'The word “mole” can be an animal, a mark on the skin or an amount of substance. Which one is meant depends on the other words. *Attention* brings their information to it.',
+      'Each word gets a *query* (what it looks for) and a *key* (what it can be found by). Where a query and a key point in the same direction, their dot product is large. Softmax turns these products into weights that sum to 100 %.',
+      'Each word also gets a *value* (what it passes on). The output of the head for a word is the sum of all values, each multiplied by its weight.',
     ],
     formula: [
-      { latex: '\\begin{aligned} q_t &= x_t W_Q\\\\ k_s &= x_s W_K\\\\ v_s &= x_s W_V \\end{aligned}', says: 'three learned views of every word' },
+      { latex: '\\begin{aligned} q_t &= x_t W_Q\\\\ k_s &= x_s W_K\\\\ v_s &= x_s W_V \\end{aligned}', says: 'three learned projections of every word' },
       { latex: '\\begin{aligned} A &= \\operatorname{softmax}\\!\\Big(\\frac{Q K^{\\top}}{\\sqrt{D}}\\Big)\\\\ Z &= A\\,V \\end{aligned}', says: 'the whole head' },
     ],
-    exact: 'If the entries of q and k have variance 1, q·k has variance D; dividing by √D keeps the softmax from starting out saturated, where its gradient would vanish. The x here are the normalised stream, and each view has its bias.',
-    try: 'Choose another word, another head. Some heads look at the word before, some at the beginning, some for meaning.',
+    exact: 'If the entries of q and k are independent with variance 1, q·k has variance D; dividing by √D keeps the softmax from saturating, where its gradient would vanish. Here x is the residual stream after layer norm, and each projection has a bias.',
+    try: 'Choose another word or another head. Some heads attend to the previous word, some to the first, some by content.',
   },
   {
     id: 'mask',
-    title: 'The mask: no peeking ahead',
+    title: 'The mask: no looking ahead',
     example: 'adjectives',
     plain: [
-      'The model is to guess the next word, so no word may look at what comes after it. Before the softmax, all scores towards later words are set to minus infinity; their share becomes exactly zero.',
-      'That is why the picture is a triangle. The first word can only look at itself. The last one sees everything.',
-      'This has a lovely consequence: one reading of a text of a thousand words holds a thousand guesses at once, one after each word. Nothing is wasted in training.',
+      'The model has to predict the next word, so no word may attend to later ones. Before the softmax, all scores of later words are set to minus infinity; their weights become exactly zero.',
+      'That is why the picture is a triangle. The first word can attend only to itself, the last one to all.',
+      'It also makes training efficient: one forward pass over a thousand words makes a thousand predictions, one after each word.',
     ],
-    formula: [{ latex: 'S_{ts} = \\begin{cases} q_t\\cdot k_s/\\sqrt{D} & s\\le t\\\\ -\\infty & s>t \\end{cases}', says: 'later words are out of sight' }],
-    exact: 'exp(−∞) = 0, so a masked key neither receives weight nor enters the sum of the denominator: every row still adds up to one. It is also what makes the key-value cache right: an earlier row never changes when the text grows.',
-    try: 'Move over the triangle: each line is one word’s look, and its shares add up to 100 %.',
+    formula: [{ latex: 'S_{ts} = \\begin{cases} q_t\\cdot k_s/\\sqrt{D} & s\\le t\\\\ -\\infty & s>t \\end{cases}', says: 'later words are masked' }],
+    exact: 'exp(−∞) = 0, so a masked key gets no weight and does not enter the denominator: every row still sums to one. It is also why the key-value cache is correct: earlier rows do not change when the text grows.',
+    try: 'Move over the triangle: each row is one word’s attention, and its weights sum to 100 %.',
   },
   {
     id: 'heads',
-    title: 'Many heads: many questions at once',
+    title: 'Many heads: several patterns at once',
     example: 'two-creatures',
     plain: [
-      'One head can ask one kind of question. So each block has several, side by side, each with its own small matrices. One may watch for the adjective of a noun, another for who did it, a third just for the word before.',
-      'Nobody told them what to watch for. They found it, because it helped to guess the next word.',
-      'Here is every head of the model on your sentence. Each picture is a triangle like the one in the last chapter; the bright spots are where it looks.',
+      'One head has one pattern of attention. So each block has several heads side by side, each with its own small matrices. One may attend from a noun to its adjective, another to who did something, a third simply to the previous word.',
+      'Nobody programmed these patterns. They emerged in training, because they help to predict the next word.',
+      'Here is every head of the model on your sentence. Each picture is a triangle like the one in the previous chapter; the strong spots are where the head attends.',
     ],
-    formula: [{ latex: '\\operatorname{attention}(x) = \\big[\\,Z_1\\;Z_2\\;\\cdots\\;Z_H\\,\\big]\\,W_O', says: 'all heads laid side by side, mixed by one matrix' }],
-    exact: 'Splitting W_O by rows, the same is a sum over heads of Z_h W_O^{(h)}: heads write to the stream independently, which is why one can be switched off or its contribution measured alone.',
-    try: 'Find a head whose spots lie on the line just below the diagonal: it looks at the previous word.',
+    formula: [{ latex: '\\operatorname{attention}(x) = \\big[\\,Z_1\\;Z_2\\;\\cdots\\;Z_H\\,\\big]\\,W_O', says: 'the outputs of all heads, concatenated and mixed by one matrix' }],
+    exact: 'Splitting W_O by rows turns this into a sum over heads of Z_h W_O^{(h)}: heads write to the residual stream independently, so one can be ablated, or its contribution measured, on its own.',
+    try: 'Find a head whose strong spots lie just below the diagonal: it attends to the previous word.',
   },
   {
     id: 'block',
-    title: 'The block: gather, then think',
+    title: 'The block: attention, then feed-forward',
     example: 'adjectives',
     plain: [
-      'A block has two halves. In the first, words talk to each other: that is attention. In the second, each word thinks for itself: *feed-forward*, a large number of neurons, each of which asks one question and writes one note.',
-      'Neither half replaces anything. Each *adds* to what is there. You can picture a stream flowing through the model, to which every part contributes a little.',
-      'Before each half, the numbers are brought to a common size, so that nobody shouts.',
+      'A block has two halves. In the first, *attention*, words exchange information. In the second, *feed-forward*, each word is processed on its own by many neurons; each responds to one pattern and writes one vector.',
+      'Neither half replaces anything: each *adds* its output to the *residual stream*, which runs through the model from the embedding to the prediction.',
+      'Before each half, layer norm brings the numbers to a common scale.',
     ],
     formula: [
-      { latex: 'x \\leftarrow x + \\operatorname{attention}(\\operatorname{norm}(x))', says: 'words exchange' },
-      { latex: 'x \\leftarrow x + W_2\\,\\operatorname{gelu}\\!\\big(W_1 \\operatorname{norm}(x)\\big)', says: 'each word thinks' },
-      { latex: '\\operatorname{norm}(x) = \\frac{x-\\mu}{\\sqrt{\\sigma^2+\\varepsilon}}\\odot g + b', says: 'mean zero, spread one, then a learned gain and shift' },
+      { latex: 'x \\leftarrow x + \\operatorname{attention}(\\operatorname{norm}(x))', says: 'words exchange information' },
+      { latex: 'x \\leftarrow x + W_2\\,\\operatorname{gelu}\\!\\big(W_1 \\operatorname{norm}(x)\\big)', says: 'each word on its own' },
+      { latex: '\\operatorname{norm}(x) = \\frac{x-\\mu}{\\sqrt{\\sigma^2+\\varepsilon}}\\odot g + b', says: 'mean zero, variance one, then a learned gain and bias' },
     ],
-    exact: 'Because the parts add, the final vector is a sum over the embeddings and every head and neuron of every block; up to the last norm’s scale, a logit therefore splits exactly into their contributions. The residual path also carries the gradient back undiminished.',
-    try: 'Look at the strongest neurons of the last word. What do their promoted words have in common?',
+    exact: 'Because the outputs are added, the final vector is a sum over the embeddings and every head and neuron of every block; up to the scale of the last norm, a logit therefore splits exactly into their contributions. The residual path also carries the gradient back unattenuated.',
+    try: 'Look at the strongest neurons at the last word. What do the tokens they promote have in common?',
   },
   {
     id: 'depth',
-    title: 'Depth: the guess sharpens',
+    title: 'Depth: predictions form block by block',
     example: 'mystery',
     plain: [
-      'One block after the other adds to the stream. The first ones settle simple things: which letters belong together, which word is near. Later ones can build on what earlier ones found.',
-      'There is a trick to watch it happen: stop after some block and ask the model for its guess right there. Early guesses are wild. Layer by layer they become certain.',
-      'At the end, the last vector is compared with every token of the list. The closer it points to one, the likelier that token is next.',
+      'One block after another adds to the residual stream. Later blocks build on what earlier ones wrote.',
+      'You can watch a prediction form: stop after some block and ask for the next word right there. How early the model settles on it depends on the sentence.',
+      'At the end, the last vector is compared with the vector of every token in the vocabulary. The larger the product, the likelier that token is next.',
     ],
     formula: [
-      { latex: '\\begin{aligned} \\ell &= W_U \\operatorname{norm}(x_T)\\\\ p_i &= \\frac{e^{\\ell_i/\\tau}}{\\sum_j e^{\\ell_j/\\tau}} \\end{aligned}', says: 'scores for all tokens; τ is the temperature' },
+      { latex: '\\begin{aligned} \\ell &= W_U \\operatorname{norm}(x_T)\\\\ p_i &= \\frac{e^{\\ell_i/\\tau}}{\\sum_j e^{\\ell_j/\\tau}} \\end{aligned}', says: 'logits of all tokens; τ is the temperature' },
     ],
-    exact: 'Reading intermediate streams through the last norm and W_U is called the logit lens. It is a view, not a computation the model makes: an early layer may hold the answer in directions that only later layers turn towards W_U.',
-    try: 'Press a block to go into it; choose another word to see how its guess comes about.',
+    exact: 'Applying the last norm and W_U to an intermediate residual stream is called the logit lens. It is a view, not a computation that the model performs: an early layer may hold the answer in directions that only later layers align with W_U.',
+    try: 'Click a block to open it; choose another word to see how its prediction forms.',
   },
   {
     id: 'training',
-    title: 'Training: from surprise to sense',
+    title: 'Training: learning from errors',
     example: 'two-creatures',
     plain: [
-      'At the start all tables and matrices are random, and so are the guesses. Training shows the model a text and asks at every word: how surprised were you by what came next?',
-      'The *surprise* is the negative logarithm of the chance that it gave to the true next word. Sure and right: zero. Caught out: large. The average over all words is the *loss*.',
-      'Then each of the millions of numbers is moved a tiny bit in the direction that would have made the surprise smaller. Again and again. All that you have seen on this tour, the heads, the neurons, the triangle’s bright spots, grew out of that.',
+      'At the start all matrices are random, and so are the predictions. Training runs the model on text and compares each prediction with the word that really follows.',
+      'The *surprise* is the negative logarithm of the probability that the model gave to the true next word: near zero where it was sure and right, large where it was wrong. The average over all words is the *loss*.',
+      'Then each of the millions of parameters is changed a little in the direction that lowers the loss, again and again. Everything you have seen on this tour, the heads, the neurons, the patterns of attention, was learned in this way.',
     ],
     formula: [
       { latex: '\\mathcal L = -\\frac1{T-1}\\sum_{t=1}^{T-1}\\log p(t_{t+1}\\mid t_1\\dots t_t)', says: 'the average surprise' },
-      { latex: '\\theta \\leftarrow \\theta - \\eta\\,\\nabla_\\theta \\mathcal L', says: 'a small step downhill' },
+      { latex: '\\theta \\leftarrow \\theta - \\eta\\,\\nabla_\\theta \\mathcal L', says: 'a small step against the gradient' },
     ],
-    exact: 'The loss is the cross-entropy in nats; e to its power, the perplexity, is the number of equally likely words the model hesitates between. The step taken is AdamW’s: the gradient divided by a running estimate of its own size, with weight decay apart.',
-    try: 'See which words surprised it most. Often they are the first of a phrase; the rest then follows.',
+    exact: 'The loss is the cross-entropy in nats; its exponential, the perplexity, is the number of equally likely words that the model hesitates between. The update is AdamW’s: a running mean of the gradient divided by a running estimate of its magnitude, with decoupled weight decay.',
+    try: 'See which words surprised it most. Often they begin a phrase whose rest is then easy to predict.',
   },
 ];
 

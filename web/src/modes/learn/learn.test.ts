@@ -4,7 +4,7 @@ import { chapters, emphasised } from './chapters';
 import { surprise } from './surprise';
 
 describe('the chapters', () => {
-  it('have formulas that KaTeX understands', () => {
+  it('have formulas that KaTeX renders', () => {
     for (const { latex } of chapters.flatMap(({ formula }) => formula)) expect(render(latex, true)).not.toContain('katex-error');
   });
 
@@ -15,7 +15,7 @@ describe('the chapters', () => {
 });
 
 describe('surprise', () => {
-  it('is the negative logarithm of the chance', () => {
+  it('is the negative logarithm of the probability', () => {
     expect(surprise(0, { logit: 0, probability: 0.25 })).toBeCloseTo(Math.log(4), 12);
     const chances = [0.7, 0.2, 0.1];
     for (const known of chances) {
@@ -25,7 +25,7 @@ describe('surprise', () => {
     }
   });
 
-  it('stands chances too small to be written', () => {
+  it('is finite for a probability that underflows', () => {
     expect(surprise(-1000, { logit: 0, probability: 1 })).toBe(1000);
   });
 });

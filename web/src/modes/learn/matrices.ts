@@ -1,4 +1,4 @@
-// The last words of the prompt as matrices small enough to be seen whole.
+// Matrices of the last tokens of the prompt, small enough to be shown whole.
 
 import { current } from '../../lib/state.svelte';
 import { api } from '../../lib/api';
@@ -11,13 +11,13 @@ export function lastWords(): { from: number; to: number } {
   return { from: Math.max(0, count - mostWords), to: count };
 }
 
-/** (1, words, …) of a point, for the last words. */
+/** (1, T, …): a point at the last tokens. */
 export function ofLastWords(point: string): Promise<NumberArray> {
   const { from, to } = lastWords();
   return current.keep(`last ${point}`, (id) => api.array(id, point, { positions: `${from}-${to - 1}` }));
 }
 
-/** One head out of (1, T, H, D): (T, D). */
+/** One head of (1, T, H, D) as (T, D). */
 export function headOf({ shape, data }: NumberArray, head: number): NumberArray {
   const [, rows, heads, size] = shape;
   const picked = new Float32Array(rows * size);

@@ -17,15 +17,26 @@ describe('curvesOf', () => {
     expect(curves.loss).toEqual([7, 5]);
   });
   it('keeps the order of steps when a resumed run repeats some', () => expect(curvesOf([...rows, { step: 1, loss: 6 }]).loss).toEqual([6, 5]));
-  it('makes a table', () => expect(curvesTable(curvesOf(rows)).rows[0]).toEqual([1, 7, 7, null, 1e-4, 2]));
+  it('makes a table', () => expect(curvesTable(curvesOf(rows)).rows[0]).toEqual([1, 7, expect.closeTo(7), null, 1e-4, 2]));
 });
 
-it('smooths without the pull of zero', () => {
-  expect(smoothed([4, 4, null, 4], 0.9)).toEqual([4, 4, null, 4].map((value) => (value === null ? null : expect.closeTo(value))));
-  expect(smoothed([0, 1], 0.5)[1]).toBeCloseTo(2 / 3);
+describe('smoothing', () => {
+  it('keeps a constant and skips steps without a value', () => {
+    expect(smoothed([4, 4, null, 4], 0.9)).toEqual([4, 4, null, 4].map((value) => (value === null ? null : expect.closeTo(value))));
+    expect(smoothed([3], 0.9)).toEqual([3]);
+    expect(smoothed([], 0.9)).toEqual([]);
+  });
+  it('does not lag behind a falling curve, not even at its end', () => {
+    const falling = Array.from({ length: 200 }, (_, step) => 7 - 0.02 * step);
+    smoothed(falling, 0.95).forEach((value, step) => expect(value).toBeCloseTo(falling[step], 9));
+  });
+  it('removes noise', () => {
+    const noisy = Array.from({ length: 200 }, (_, step) => 3 + (step % 2 === 0 ? 0.5 : -0.5));
+    for (const value of smoothed(noisy, 0.95)) expect(Math.abs(value! - 3)).toBeLessThan(0.1);
+  });
 });
 
-it('finds samples, the last of a step', () => {
+it('finds samples, the latest of a step', () => {
   expect(samplesOf([...rows, { step: 1, sample: 'a' }, { step: 2, sample: 'On a' }])).toEqual([{ step: 1, text: 'a' }, { step: 2, text: 'On a' }]);
 });
 

@@ -1,4 +1,4 @@
-// A run's metrics as curves, samples and a table.
+// The metrics of a run as curves, samples and a table.
 
 import type { HeadStatistics, MetricsRow } from '../../lib/types';
 import type { Table } from '../../lib/export';
@@ -19,7 +19,7 @@ export interface Sample {
 
 const numberOf = (row: MetricsRow, name: string): number | null => (typeof row[name] === 'number' ? (row[name] as number) : null);
 
-/** One entry a step, in order; a step's training and validation rows are joined. */
+/** One entry a step, in order: its training and validation rows joined. */
 export function curvesOf(rows: MetricsRow[], smoothing = 0.95): Curves {
   const bySteps = new Map<number, { loss: number | null; validation: number | null; learningRate: number | null; gradientNorm: number | null }>();
   for (const row of rows) {
@@ -45,19 +45,50 @@ export function curvesOf(rows: MetricsRow[], smoothing = 0.95): Curves {
   };
 }
 
-/** A running mean that forgets with `keep` a value, free of the pull of its start. */
-export function smoothed(values: (number | null)[], keep: number): (number | null)[] {
-  let sum = 0;
-  let weight = 0;
-  return values.map((value) => {
-    if (value === null) return null;
-    sum = keep * sum + (1 - keep) * value;
-    weight = keep * weight + (1 - keep);
-    return sum / weight;
-  });
+/** Weighted sums over points at distance d on one side: Σw, Σwd, Σwd², Σwy, Σwdy, with w = keep^|d|. */
+interface Moments {
+  w: number;
+  wd: number;
+  wdd: number;
+  wy: number;
+  wdy: number;
 }
 
-/** One a step: a run that was resumed tells some again. */
+/** The sums at each point over itself and those before it, whose distances are negative. */
+function moments(values: number[], keep: number): Moments[] {
+  const all: Moments[] = [];
+  let last: Moments = { w: 0, wd: 0, wdd: 0, wy: 0, wdy: 0 };
+  for (const value of values) {
+    const { w, wd, wdd, wy, wdy } = last;
+    last = { w: keep * w + 1, wd: keep * (wd - w), wdd: keep * (wdd - 2 * wd + w), wy: keep * wy + value, wdy: keep * (wdy - wy) };
+    all.push(last);
+  }
+  return all;
+}
+
+/**
+ * A line fitted around each point, weighted by keep^|distance| on both sides: unlike a running mean, it neither
+ * lags behind a falling curve nor is pulled by its first value.
+ */
+export function smoothed(values: (number | null)[], keep: number): (number | null)[] {
+  const known = values.filter((value) => value !== null);
+  const before = moments(known, keep);
+  const after = moments([...known].reverse(), keep).reverse();
+  const fitted = known.map((value, index) => {
+    const [left, right] = [before[index], after[index]];
+    const w = left.w + right.w - 1;
+    const wd = left.wd - right.wd;
+    const wdd = left.wdd + right.wdd;
+    const wy = left.wy + right.wy - value;
+    const wdy = left.wdy - right.wdy;
+    const spread = w * wdd - wd * wd;
+    return spread > 0 ? (wdd * wy - wd * wdy) / spread : value;
+  });
+  let index = 0;
+  return values.map((value) => (value === null ? null : fitted[index++]));
+}
+
+/** One sample a step, the latest where a resumed run repeats some. */
 export function samplesOf(rows: MetricsRow[]): Sample[] {
   const samples = new Map<number, string>();
   for (const { step, sample } of rows) if (typeof step === 'number' && typeof sample === 'string') samples.set(step, sample);
@@ -78,7 +109,7 @@ export function checkpointAt(checkpoints: number[], step: number): number {
   return [...checkpoints].sort((a, b) => a - b).filter((checkpoint) => checkpoint <= step).at(-1) ?? Math.min(...checkpoints);
 }
 
-/** One statistic of every head over the checkpoints: a line a head, in the order of the last values. */
+/** One statistic of every head over the checkpoints, sorted by the last value. */
 export function headLines(byStep: { step: number; heads: HeadStatistics[] }[], key: keyof HeadStatistics): { layer: number; head: number; values: number[] }[] {
   const last = byStep.at(-1);
   if (!last) return [];

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from '../../lib/api';
+import { firstThatRuns, sampleSentence } from './sentence';
+
+describe('the sentence that checkpoints are compared on', () => {
+  const withoutQuotes = async (text: string) => {
+    if (text.includes('"')) throw new ApiError(400, 'the vocabulary has no \'"\'');
+  };
+
+  it('is the first that the run can tokenize', async () => {
+    const refusal = { text: '"No", said the cook.', reason: 'the vocabulary has no \'"\'' };
+    expect(await firstThatRuns(['The cook said no.'], withoutQuotes)).toEqual({ text: 'The cook said no.', refusal: null });
+    expect(await firstThatRuns(['"No", said the cook.', 'once upon'], withoutQuotes)).toEqual({ text: 'once upon', refusal });
+    expect(await firstThatRuns(['"No", said the cook.', ''], withoutQuotes)).toEqual({ text: null, refusal });
+  });
+
+  it('is not replaced where the checkpoint is at fault', async () => {
+    const damaged = () => Promise.reject(new ApiError(422, 'model.safetensors is damaged'));
+    await expect(firstThatRuns(['a', 'b'], damaged)).rejects.toThrow('damaged');
+  });
+
+  it('is the beginning of the latest sample, up to a whole word', () => {
+    expect(sampleSentence([])).toBe('');
+    expect(sampleSentence([{ step: 1, text: 'a' }, { step: 2, text: ' on the\nhill ' }])).toBe('on the hill');
+    expect(sampleSentence([{ step: 1, text: 'the quick brown fox jumps over the dog' }])).toBe('the quick brown fox jumps over');
+    expect(sampleSentence([{ step: 1, text: 'x'.repeat(50) }])).toBe('x'.repeat(32));
+  });
+});
