@@ -150,10 +150,9 @@ Run::Run(const TrainRequest& request)
   if (has_checkpoint) {
     position_ = load_training_state(directory_.state_file(), gpt_->parameters(), *optimizer_);
     saved_step_ = position_.step;
-    directory_.truncate_metrics(position_);
-  } else {
-    save();
   }
+  directory_.truncate_metrics(position_);
+  save();
 }
 
 // Before any work: whether this directory is what the request says it is.
