@@ -114,11 +114,11 @@ void generate_text(const GenerateCommandOptions& options) {
   GenerateOptions generation = options.generation;
   generation.sampling.validate();
   if (options.shift) generation.overflow = ContextOverflow::shift_window;
-  generation.stop = interrupt_flag();
   generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> prompt = read_prompt(options, model);
   check_call(options, model, prompt);
+  generation.stop = interrupt_flag();
   const std::int64_t first_edited =
       options.edit_from_step ? std::ssize(prompt) + *options.edit_from_step : 0;
   const auto editor = make_interventions(options.interventions, model, prompt, first_edited);

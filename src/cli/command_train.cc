@@ -1,4 +1,4 @@
-// heed train: text to a model, with a live line and everything saved on the way.
+// heed train: trains a model on text, with a live line and checkpoints.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,10 +47,12 @@ std::string duration(double seconds) {
   return fmt::format("{}s", whole);
 }
 
-// The live line, and the lines that stay.
+// Shows the live line and the log lines.
 class TrainReporter : public TrainObserver {
  public:
   void preparing(const Progress& progress) override { line_.update(progress); }
+
+  void noticed(const std::string& sentence) override { line_.log("note: " + sentence); }
 
   void started(const RunDescription& run) override {
     steps_ = run.settings.steps;
@@ -62,7 +64,7 @@ class TrainReporter : public TrainObserver {
         grouped(run.vocabulary_size)));
     line_.log(fmt::format(
         "{} of {}{}", counted(steps_, "step"), counted(run.settings.tokens_per_step(), "token"),
-        run.first_step > 0 ? fmt::format(", going on from step {}", grouped(run.first_step)) : ""));
+        run.first_step > 0 ? fmt::format(", resumed at step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
     line_.log(fmt::format("{} of memory: {} parameters, gradients and moments, {} activations{}",
                           bytes(run.memory.total()),
@@ -110,11 +112,11 @@ class TrainReporter : public TrainObserver {
   ProgressLine line_;
   std::int64_t steps_ = 0;
   double peak_ = 1;
-  std::optional<double> last_loss_;  // of a step that this process made
+  std::optional<double> last_loss_;  // of a step of this process
   std::optional<double> validation_;
 };
 
-// A few words of the model's own, begun at the end-of-text token or, without one, at a newline.
+// Text that the model generates after the end-of-text token or, without one, after a newline.
 std::string sample_text(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSettings& settings) {
   std::vector<std::int32_t> prompt{0};
   if (tokenizer.end_of_text()) {
@@ -123,24 +125,31 @@ std::string sample_text(const Gpt& gpt, const Tokenizer& tokenizer, const TrainS
     prompt = tokenizer.encode("\n");
   }
   const std::int64_t room = gpt.config().context - std::ssize(prompt);
-  return generate(gpt, &tokenizer, prompt,
-                  {.max_new_tokens = std::min(settings.sample_tokens, room),
-                   .sampling = {.seed = settings.seed}})
-      .text;
+  const GenerationResult result =
+      generate(gpt, &tokenizer, prompt,
+               {.max_new_tokens = std::min(settings.sample_tokens, room),
+                .sampling = {.seed = settings.seed},
+                .stop = interrupt_flag()});
+  require(result.finish_reason != FinishReason::interrupted, ErrorCode::interrupted,
+          "stopped while generating a sample");
+  return result.text;
 }
 
-// How far induction has come, at every evaluation.
+// The heads are null where no score is significant; the scores are the largest in any case.
 OrderedJson induction_scores(const Gpt& gpt) {
-  const InductionMeasure measure = measure_induction(gpt);
-  const auto name = [](const HeadScore& head) {
-    return fmt::format("L{}H{}", head.layer, head.head);
+  const InductionMeasure measure = measure_induction(gpt, {.stop = interrupt_flag()});
+  const auto name = [](const std::optional<HeadScore>& head) {
+    return head ? OrderedJson(fmt::format("L{}H{}", head->layer, head->head)) : OrderedJson();
   };
-  return {{"induction_head", name(measure.best_induction())},
+  return {{"induction_head", name(measure.induction_head())},
           {"induction_score", json_number(measure.best_induction().score)},
-          {"previous_head", name(measure.best_previous())},
+          {"previous_head", name(measure.previous_head())},
           {"previous_score", json_number(measure.best_previous().score)},
           {"repeated_half_loss", json_number(measure.repeated_half_loss)}};
 }
+
+// What a run is without --config: minutes on two cores for a small text.
+constexpr const char* default_config = "shakespeare-char-cpu";
 
 void apply_config(TrainSettings& settings, const std::string& config) {
   if (!config.ends_with(".json")) {
@@ -160,9 +169,10 @@ void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
   }
   if (!options.tokenizer.empty()) settings.tokenizer = options.tokenizer;
   if (options.seed) settings.seed = *options.seed;
+  if (!options.measure.empty()) set_setting(settings, "measure", options.measure);
 }
 
-// What is fine-tuned is read from files, so a name does not do.
+// Fine-tuning reads files, so a built-in model's name is refused.
 void require_model_directory(const std::string& from) {
   if (from == starter_name) {
     fail_usage(
@@ -173,8 +183,8 @@ void require_model_directory(const std::string& from) {
           "there is no model directory '{}' to fine-tune", from);
 }
 
-// Where the settings come from, the later over the earlier: a resumed run's own record, or a preset
-// or file and, when fine-tuning, the model's shape; then --set.
+// Settings come from, the later over the earlier: a resumed run's own record, or a preset or file
+// and, when fine-tuning, the model's shape; then --set.
 TrainRequest make_request(const TrainOptions& options) {
   TrainRequest request;
   request.out = options.out;
@@ -189,10 +199,14 @@ TrainRequest make_request(const TrainOptions& options) {
     if (request.validation.empty()) request.validation = record.validation;
     if (request.from.empty()) request.from = record.from;
   }
-  if (!options.config.empty()) {
+  if (options.config.empty() && options.from.empty() && !options.resume) {
+    apply_config(request.settings, default_config);
+  } else if (!options.config.empty()) {
     const GptConfig recorded = request.settings.model;
     apply_config(request.settings, options.config);
-    // What the tokenizer decided when the run began is no setting of the preset.
+    // What the tokenizer, or the model that is fine-tuned, decided when the run began is no setting
+    // of the preset.
+    if (options.resume && !request.from.empty()) request.settings.model = recorded;
     if (options.resume) {
       request.settings.model.vocabulary_size = recorded.vocabulary_size;
       request.settings.model.end_of_text = recorded.end_of_text;
@@ -229,7 +243,7 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     return;
   }
   if (std::isnan(summary.train_loss)) {
-    print(fmt::format("no step was made; {} in {} before\n", counted(summary.steps, "step"),
+    print(fmt::format("no step in this session; {} in {} before\n", counted(summary.steps, "step"),
                       duration(summary.seconds)));
   } else {
     print(fmt::format("{} in {}, {} tokens/s, training loss {:.4f}\n",
@@ -250,27 +264,27 @@ void run_train(const TrainOptions& options) {
   TrainReporter reporter;
   TrainRequest request = make_request(options);
   request.observer = &reporter;
-  request.stop = interrupt_flag();
   request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
     return sample_text(gpt, tokenizer, request.settings);
   };
-  if (options.measure == "induction") {
+  if (request.settings.measure == Measure::induction) {
     request.measure = [](const Gpt& gpt, const Tokenizer&) { return induction_scores(gpt); };
   }
+  request.stop = interrupt_flag();
   const TrainSummary summary = train(request);
   reporter.clear();
   print_summary(summary, options);
   if (summary.interrupted) {
     flush_output();
     fail(ErrorCode::interrupted,
-         "stopped after step {} of {}, everything is saved; go on with: heed train --out '{}' "
+         "stopped after step {} of {}, everything is saved; resume with: heed train --out '{}' "
          "--resume",
          summary.steps, request.settings.steps, options.out);
   }
 }
 
 std::string setting_list() {
-  std::string list = "Settings, for --set and in JSON files, and what they are without --config:\n";
+  std::string list = "Settings for --set and JSON files, with their defaults in a JSON file:\n";
   std::string line = " ";
   const OrderedJson defaults = settings_to_json({});
   for (const auto& [name, value] : defaults.items()) {
@@ -290,39 +304,38 @@ std::string setting_list() {
 void add_train_command(Command app) {
   Command command = add_command(app, "train", "Train a model on text, or fine-tune one");
   auto options = std::make_shared<TrainOptions>();
-  command->add_option("--data", options->data, "Text files to learn from")
+  command->add_option("--data", options->data, "Text files to train on")
       ->expected(1, -1)
       ->type_name("FILE");
   command
       ->add_option("--validation", options->validation,
-                   "Text file to measure on [the end of the data]")
+                   "Text file to evaluate on [the end of the data]")
       ->type_name("FILE");
-  command->add_option("-o,--out", options->out, "Directory of the run")
-      ->required()
-      ->type_name("DIR");
+  command->add_option("-o,--out", options->out, "Run directory")->required()->type_name("DIR");
   command
-      ->add_option("--config", options->config,
-                   "Preset (gpt2, shakespeare-char-cpu, starter, …) or JSON file of settings")
+      ->add_option(
+          "--config", options->config,
+          fmt::format("Preset (gpt2, starter, …) or JSON file of settings [{}]", default_config))
       ->type_name("NAME|FILE");
-  command->add_option("--from", options->from, "Directory of the model to fine-tune")
-      ->type_name("DIR");
+  command->add_option("--from", options->from, "Model directory to fine-tune")->type_name("DIR");
   command
       ->add_option("--tokenizer", options->tokenizer,
-                   "char or bpe (learned from the data), or a tokenizer's path [the config's]")
+                   "char, bpe (both learned from the data) or a tokenizer's path [the config's]")
       ->type_name("NAME|DIR");
-  command->add_option("--set", options->settings, "name=value, over the config; repeatable")
+  command->add_option("--set", options->settings, "Override a setting, as name=value; repeatable")
       ->type_name("SETTING")
       ->expected(1)
       ->take_all();
   command
-      ->add_option("-s,--seed", options->seed, "Seed of weights, order and dropout [the config's]")
+      ->add_option("-s,--seed", options->seed,
+                   "Seed of weights, data order and dropout [the config's]")
       ->check(at_least(0));
   command
       ->add_option("--measure", options->measure,
-                   "Besides the loss, at every evaluation: induction, see heed induction")
+                   "Also measure this at every evaluation: induction [none]")
       ->type_name("WHAT")
       ->check(one_of({"induction"}));
-  command->add_flag("--resume", options->resume, "Go on with the run in --out, to the bit");
+  command->add_flag("--resume", options->resume, "Resume the run in --out, bit for bit");
   add_json_option(*command, options->json);
   command->footer(setting_list());
   command->callback([options] { run_train(*options); });

@@ -7,10 +7,11 @@ namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch such");
+std::atomic<bool> is_watched{false};  // whether work looks at `interrupted`
+static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers may touch nothing else");
 
 extern "C" void on_interrupt(int) {
-  if (interrupted.exchange(true)) std::_Exit(interrupted_exit_status);
+  if (interrupted.exchange(true) || !is_watched) std::_Exit(interrupted_exit_status);
 }
 
 }  // namespace
@@ -20,6 +21,9 @@ void catch_interrupts() {
   std::signal(SIGTERM, on_interrupt);
 }
 
-StopFlag interrupt_flag() { return &interrupted; }
+StopFlag interrupt_flag() {
+  is_watched = true;
+  return &interrupted;
+}
 
 }  // namespace heed::cli

@@ -1,4 +1,5 @@
-// Ctrl-C, asked once, lets work stop at its next safe point; asked twice, ends at once.
+// SIGINT and SIGTERM: the first asks work to stop at its next safe point, the second ends the
+// process at once. Before any work looks at the flag, the first ends the process too.
 #pragma once
 
 #include "base/progress.h"
@@ -10,7 +11,9 @@ inline constexpr int interrupted_exit_status = 130;
 // Catches SIGINT and SIGTERM from here on.
 void catch_interrupts();
 
-// Set by the first signal; what long work takes as its StopFlag.
+// The StopFlag of long work, set by the first signal. From the first call on, a single signal no
+// longer ends the process: call it where the work that looks at the flag begins, not before reading
+// input or loading a model.
 StopFlag interrupt_flag();
 
 }  // namespace heed::cli

@@ -142,13 +142,14 @@ void Gpt::project(View<const float> x, View<float> logits) const {
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
-                  EvaluationBuffers& buffers) const {
+                  EvaluationBuffers& buffers, Probe* probe) const {
   require_shape(targets, tokens.shape(), "targets");
   if (buffers.cache) buffers.cache->truncate(0);
   forward(tokens,
           {.batch = tokens.extent(0),
            .positions = tokens.extent(1),
-           .cache = buffers.cache ? &*buffers.cache : nullptr},
+           .cache = buffers.cache ? &*buffers.cache : nullptr,
+           .probe = probe},
           buffers.activations);
   return buffers.loss.forward(buffers.activations.final_norm(), parameters_.unembedding(),
                               flat(targets), buffers.losses);

@@ -59,7 +59,7 @@ class Gpt {
 
   // The loss of predicting targets (B, T) from tokens (B, T).
   LossSum loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
-               EvaluationBuffers& buffers) const;
+               EvaluationBuffers& buffers, Probe* probe = nullptr) const;
 
   // Forward and backward of a batch; scale · gradient of the summed loss accumulates in
   // `gradients`.

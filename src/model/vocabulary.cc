@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 
@@ -46,6 +47,7 @@ LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> 
   }
   LossSum total;
   for (std::int64_t begin = 0; begin < rows; begin += most) {
+    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped while computing a loss");
     const std::int64_t end = std::min(begin + most, rows);
     const View<float> chunk_losses = losses.slice(0, begin, end);
     chunk(begin, end, logits_.view().slice(0, 0, end - begin), chunk_losses);

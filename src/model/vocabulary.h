@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/progress.h"
 #include "kernels/operands.h"
 #include "tensor/tensor.h"
 
@@ -25,6 +26,9 @@ class VocabularyLoss {
 
   // Memory of a chunk of logits in passes of `rows` rows.
   static std::int64_t bytes_needed(std::int64_t vocabulary_size, std::int64_t rows);
+
+  // Once `stop` is set, both functions throw Error{interrupted} before their next chunk.
+  void set_stop(StopFlag stop) { stop_ = stop; }
 
   // Losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
   // unembedding (V, C): cross-entropy in nats, 0 for ignored targets.
@@ -50,6 +54,7 @@ class VocabularyLoss {
 
   std::int64_t vocabulary_size_;
   Tensor<float> logits_;  // (rows, V)
+  StopFlag stop_ = nullptr;
 };
 
 }  // namespace heed

@@ -208,6 +208,7 @@ std::vector<std::int32_t> BytePairTokenizer::encode(std::string_view text,
   const std::vector<Piece> pieces = cut_into_pieces(text, matches);
   OrderedTokens joined(pieces.size(), text.size());
   parallel_items(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while tokenizing");
     WordCachePool::Lease cache(caches_);
     const auto index = static_cast<std::size_t>(i);
     const Piece& piece = pieces[index];

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "tokenizer/added_token_matcher.h"
 #include "tokenizer/vocabulary.h"
 
@@ -20,6 +21,7 @@ inline constexpr const char* tokenizer_file_name = "tokenizer.json";
 
 struct EncodeOptions {
   bool special_tokens = true;  // strings such as <|endoftext|> become their ids; else plain text
+  StopFlag stop = nullptr;  // byte pairs of a long text: throws Error{interrupted} once it is set
 };
 
 // A token and the bytes of the text that it stands for, [begin, end).

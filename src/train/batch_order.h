@@ -1,4 +1,4 @@
-// Which part of the text each training sequence is: shuffled, without replay and without loss.
+// The order of training sequences: shuffled, each exactly once an epoch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-// Where a run stands in its data; saved with it.
+// A run's position in its data; saved with it.
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t index = 0;  // sequences already taken from this epoch
@@ -17,12 +17,12 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-// An epoch visits each of its windows exactly once, in a fresh random order. Where the windows
-// begin is Windows' choice (settings.h). A pure function of tokens, settings and position.
+// An epoch visits each of its windows exactly once, in a new random order. Windows (settings.h)
+// chooses where they begin. A pure function of tokens, settings and position.
 class BatchOrder {
  public:
-  // `end_of_text` ends documents; -1: the text is one. Throws Error{invalid_argument} when there
-  // are not tokens for a single window.
+  // `end_of_text` ends documents; -1: the text is one document. Throws Error{invalid_argument} if
+  // there are too few tokens for a single window.
   BatchOrder(const TokenSequence& tokens, std::int32_t end_of_text, const TrainSettings& settings);
 
   // First token of the window at `position`, which moves on to the next. A window that begins near

@@ -1,4 +1,4 @@
-// The text of a run and the tokenizer that reads it.
+// The text of a run and its tokenizer.
 #pragma once
 
 #include <filesystem>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "train/stop_probe.h"
 #include "train/windows.h"
 
 namespace heed {
@@ -51,9 +52,8 @@ EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) 
   if (options.sequence_length == 0) options.sequence_length = config.context;
   if (options.stride == 0) options.stride = options.sequence_length;
   require(options.sequence_length >= 1 && options.sequence_length <= config.context,
-          ErrorCode::invalid_argument,
-          "windows of {} tokens: the model reads between 1 and {} at once", options.sequence_length,
-          config.context);
+          ErrorCode::invalid_argument, "windows of {} tokens: the model takes between 1 and {}",
+          options.sequence_length, config.context);
   require(options.stride >= 1 && options.stride <= options.sequence_length,
           ErrorCode::invalid_argument, "a stride of {} for windows of {} tokens", options.stride,
           options.sequence_length);
@@ -118,6 +118,8 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
   const std::int64_t wanted =
       options_.batches > 0 ? std::min(options_.batches * options_.batch_size, windows) : windows;
 
+  StopProbe stop(options_.stop);
+  buffers_.loss.set_stop(options_.stop);
   WindowStatistics statistics;
   Progress progress{.what = "evaluating", .total = wanted == windows ? data.size() - 1 : 0};
   std::vector<Window> batch(static_cast<std::size_t>(options_.batch_size));
@@ -129,7 +131,7 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
       current = first + row < wanted ? planned[static_cast<std::size_t>(index)] : Window{};
       fill_row(row, current, data);
     }
-    gpt.loss(tokens_, targets_, buffers_);
+    gpt.loss(tokens_, targets_, buffers_, &stop);
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
       const Window& current = batch[static_cast<std::size_t>(row)];
       const std::int64_t count = current.last - current.first;

@@ -14,12 +14,12 @@
 
 namespace heed {
 
-// The text is read in windows of sequence_length tokens, each begun `stride` tokens after the one
-// before; a window scores the targets that none before it has. With stride == sequence_length each
-// token is read once; a smaller stride gives every target more context, and costs more.
+// The model runs on windows of sequence_length tokens, each `stride` tokens after the previous one;
+// a window scores the targets that no earlier one has. With stride == sequence_length each token is
+// processed once; a smaller stride gives every target more context, and costs more.
 //
-// Or each window is a document (or a part of sequence_length tokens of a long one), read from its
-// beginning, as Windows::documents trains.
+// Or each window is a document (or a part of sequence_length tokens of a long one), from its
+// beginning, as in Windows::documents.
 struct EvaluationOptions {
   std::int64_t batch_size = 8;
   std::int64_t sequence_length = 0;  // 0: the model's context
@@ -30,14 +30,14 @@ struct EvaluationOptions {
   std::int64_t batches = 0;   // evenly spread over the windows; 0: all of them
   ProgressCallback progress;  // scored tokens
   StopFlag stop = nullptr;
-  // Told the losses, in nats, of the targets from token `first` on, window by window.
+  // Receives the losses, in nats, of the targets from token `first` on, window by window.
   std::function<void(std::int64_t first, std::span<const float> losses)> scored;
 };
 
 struct Evaluation {
   std::int64_t tokens = 0;    // scored
   double nats_per_token = 0;  // mean loss
-  // Of that mean, from the spread between windows; absent where there is one.
+  // Of the mean, from the spread between windows; absent for a single window.
   std::optional<double> standard_error;
 };
 
@@ -51,7 +51,7 @@ class Evaluator {
   Evaluation evaluate(const Gpt& gpt, const TokenSequence& data);
 
  private:
-  // Of one window: where it begins, and which of its targets it scores.
+  // Where a window begins, and which of its targets it scores.
   struct Window {
     std::int64_t begin = 0;
     std::int64_t first = 0;  // positions [first, last) of the window

@@ -50,7 +50,7 @@ void require_training_memory(const TrainSettings& settings, std::optional<std::i
   const std::int64_t needed = training_memory(settings).total();
   if (!available || needed <= *available) return;
   const std::string problem =
-      fmt::format("this run takes {:.1f} GiB of memory, and {:.1f} GiB are free", gibibytes(needed),
+      fmt::format("this run needs {:.1f} GiB of memory, and {:.1f} GiB are free", gibibytes(needed),
                   gibibytes(*available));
   const auto smaller = smaller_settings(settings, *available);
   require(smaller.has_value(), ErrorCode::out_of_memory,

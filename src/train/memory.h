@@ -1,4 +1,4 @@
-// What a training run takes of the machine's memory, known before it starts.
+// The memory that a training run needs, computed before it starts.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct TrainingMemory {
 
 TrainingMemory training_memory(const TrainSettings& settings);
 
-// Throws Error{out_of_memory} when a run takes more than `available` bytes, naming settings that
-// train the same and would fit, if there are any. No limit where available is not known.
+// Throws Error{out_of_memory} if a run needs more than `available` bytes, naming settings that
+// train the same and would fit, if there are any. No limit if `available` is unknown.
 void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available);
 
 }  // namespace heed

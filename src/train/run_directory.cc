@@ -1,5 +1,6 @@
 #include "train/run_directory.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -9,6 +10,25 @@
 #include "model/gpt_files.h"
 
 namespace heed {
+namespace {
+
+// Whether a run at `position` has written this line of metrics and will not write it again. A line
+// that a kill cut short is not valid JSON, and is dropped too.
+bool is_before(const RunPosition& position, std::string_view line) {
+  try {
+    const Json json = parse_json(line, "metrics.jsonl");
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
+      return false;
+    }
+    const auto step = json["step"].get<std::int64_t>();
+    return step < position.step ||
+           (step == position.step && (position.evaluated || json.contains("learning_rate")));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
   return checkpoints() / fmt::format("{:08}", step);
@@ -26,7 +46,6 @@ void RunDirectory::create(const RunRecord& record) const {
   require(!holds_a_run(), ErrorCode::conflict,
           "'{}' already holds a run: continue it with --resume, or choose another --out",
           root_.string());
-  make_directory(root_);
   OrderedJson json;
   json["settings"] = settings_to_json(record.settings);
   json["data"] = record.data;
@@ -34,6 +53,9 @@ void RunDirectory::create(const RunRecord& record) const {
   json["from"] = record.from;
   json["tokenizer_key"] = record.tokenizer_key;
   json["data_key"] = record.data_key;
+  json["validation_key"] = record.validation_key;
+  json["threads"] = record.threads;
+  json["sentence"] = record.sentence;
   write_text_file(record_file(), json.dump(2) + "\n");
 }
 
@@ -49,6 +71,10 @@ RunRecord RunDirectory::read_record() const {
     record.from = json.at("from").get<std::string>();
     record.tokenizer_key = json.at("tokenizer_key").get<std::string>();
     record.data_key = json.at("data_key").get<std::string>();
+    // Absent in the records of earlier versions.
+    record.validation_key = json.value("validation_key", "");
+    record.threads = json.value("threads", 0);
+    record.sentence = json.value("sentence", "");
   } catch (const Json::exception& error) {
     fail(ErrorCode::corrupt_data, "{}: not the record of a run ({})", source, error.what());
   }
@@ -62,15 +88,31 @@ void RunDirectory::save_model(const std::filesystem::path& directory, const Gpt&
 
 void RunDirectory::keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const {
   const std::filesystem::path directory = checkpoint(step);
-  std::filesystem::path beside = directory;
-  beside += ".partial-checkpoint";
+  std::filesystem::path unfinished = directory;
+  unfinished += ".partial-checkpoint";
   std::error_code error;
-  std::filesystem::remove_all(beside, error);  // of a run that was killed
-  save_model(beside, gpt, tokenizer);
+  std::filesystem::remove_all(unfinished, error);
+  save_model(unfinished, gpt, tokenizer);
   std::filesystem::remove_all(directory, error);
-  std::filesystem::rename(beside, directory, error);
-  require(!error, ErrorCode::input_output, "cannot rename '{}' to '{}': {}", beside.string(),
+  std::filesystem::rename(unfinished, directory, error);
+  require(!error, ErrorCode::input_output, "cannot rename '{}' to '{}': {}", unfinished.string(),
           directory.string(), error.message());
+}
+
+void RunDirectory::remove_abandoned() const {
+  constexpr std::string_view mark = ".partial-checkpoint";
+  std::error_code error;
+  std::vector<std::filesystem::path> unfinished;
+  for (std::filesystem::directory_iterator entry(checkpoints(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().string().ends_with(mark)) {
+      unfinished.push_back(entry->path());
+    } else {
+      remove_abandoned_files(entry->path());
+    }
+  }
+  for (const auto& directory : unfinished) std::filesystem::remove_all(directory, error);
+  for (const auto& directory : {root_, last(), best()}) remove_abandoned_files(directory);
 }
 
 void RunDirectory::append_metrics(const OrderedJson& line) const {
@@ -84,15 +126,12 @@ void RunDirectory::append_metrics(const OrderedJson& line) const {
 void RunDirectory::truncate_metrics(const RunPosition& position) const {
   if (!std::filesystem::exists(metrics_file())) return;
   std::string kept;
-  std::ifstream file(metrics_file());
-  for (std::string line; std::getline(file, line);) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // A line that a kill cut short is no JSON, and is dropped too.
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    const auto step = json["step"].get<std::int64_t>();
-    const bool is_of_position =
-        step == position.step && (position.evaluated || json.contains("learning_rate"));
-    if (step < position.step || is_of_position) kept += line + '\n';
+  const std::string text = read_text_file(metrics_file());
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    if (is_before(position, line)) kept.append(line) += '\n';
   }
   write_text_file(metrics_file(), kept);
 }

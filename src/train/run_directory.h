@@ -24,7 +24,10 @@ struct RunRecord {
   std::string validation;         // absolute path; empty: split off the data
   std::string from;               // model directory that was fine-tuned; empty: from scratch
   std::string tokenizer_key;
-  std::string data_key;  // names the exact tokens, see TokenData
+  std::string data_key;        // names the exact training tokens, see TokenData
+  std::string validation_key;  // likewise; empty: no validation text
+  int threads = 0;             // that the run began with; 0: not recorded
+  std::string sentence;        // of the run's own text, to try its models on; empty: none
 };
 
 class RunDirectory {
@@ -40,12 +43,12 @@ class RunDirectory {
 
   bool holds_a_run() const;
 
-  // Whether it was trained to its end. The state of the last step is what a run writes last: all
-  // lines of metrics and all models that are kept are there by then. A run that was stopped before
-  // its end may go on, and is not finished.
+  // Whether it was trained to its end. A run writes the state of its last step after all metrics
+  // and checkpoints. A run that was stopped earlier may be resumed, and is not finished.
   bool is_finished() const;
 
-  // Makes the directory and records the run. Throws Error{conflict} when it holds one already.
+  // Records the run in its directory, which exists. Throws Error{conflict} when it holds one
+  // already.
   void create(const RunRecord& record) const;
   // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.
   RunRecord read_record() const;
@@ -56,9 +59,12 @@ class RunDirectory {
   // Makes the model directory of a step whole, or not at all; takes the place of one that is there.
   void keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const;
 
+  // Removes what killed processes left half-written. The caller holds the directory locked.
+  void remove_abandoned() const;
+
   void append_metrics(const OrderedJson& line) const;
-  // Drops what a run that goes on from `position` will write again: the lines of later steps and,
-  // where the evaluation of its own is still due, those behind that step's.
+  // Drops what a run resumed at `position` will write again: the lines of later steps and, where
+  // the evaluation of its own step is still due, that step's lines after its loss.
   void truncate_metrics(const RunPosition& position) const;
 
  private:

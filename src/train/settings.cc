@@ -11,8 +11,8 @@
 namespace heed {
 namespace {
 
-// A setting is known by how its value is read from JSON and written to it; text from the command
-// line is read as JSON where it is JSON, and as a string elsewhere.
+// A setting has a name, a reader from JSON and a writer to JSON. Text from the command line is
+// parsed as JSON, or taken as a string where it is not valid JSON.
 struct Setting {
   const char* name;
   std::function<void(TrainSettings&, const Json&)> read;
@@ -24,7 +24,7 @@ struct Setting {
        value.dump());
 }
 
-// Digits that a JSON integer may have and the setting's type has not are refused, not wrapped.
+// JSON integers beyond the range of the setting's type are refused, not wrapped.
 template <class Access>
 Setting integer(const char* name, Access access) {
   return {name,
@@ -47,8 +47,7 @@ Setting integer(const char* name, Access access) {
           }};
 }
 
-// Written with the fewest digits that give the same number again: a float is not spelled as the
-// double that it happens to be.
+// Written with the fewest digits that read back as the same float.
 Json shortest(double value) { return value; }
 Json shortest(float value) { return std::stod(fmt::format("{}", value)); }
 
@@ -124,6 +123,8 @@ const std::vector<Setting>& all_settings() {
       number("initial_deviation", HEED_MEMBER(model.initial_deviation)),
       boolean("bias", HEED_MEMBER(model.has_bias)),
       boolean("tied_head", HEED_MEMBER(model.tied_unembedding)),
+      boolean("head_bias", HEED_MEMBER(model.unembedding_bias)),
+      integer("end_of_text", HEED_MEMBER(model.end_of_text)),
       number("embedding_dropout", HEED_MEMBER(model.embedding_dropout)),
       number("attention_dropout", HEED_MEMBER(model.attention_dropout)),
       number("residual_dropout", HEED_MEMBER(model.residual_dropout)),
@@ -165,6 +166,9 @@ const std::vector<Setting>& all_settings() {
       integer("keep_every", HEED_MEMBER(keep_every)),
       integer("sample_every", HEED_MEMBER(sample_every)),
       integer("sample_tokens", HEED_MEMBER(sample_tokens)),
+      choice("measure", HEED_MEMBER(measure),
+             std::vector<std::pair<const char*, Measure>>{{"none", Measure::none},
+                                                          {"induction", Measure::induction}}),
   };
   return table;
 }

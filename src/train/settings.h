@@ -1,5 +1,5 @@
-// Everything that decides what a training run computes, under one flat set of names: in presets, in
-// JSON files, on the command line (`--set name=value`) and in a run's own record.
+// Everything that determines what a training run computes, under one flat set of names: in presets,
+// JSON files, on the command line (`--set name=value`) and in a run's record.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,14 @@ namespace heed {
 
 enum class Schedule { constant, linear, cosine };
 
+// What a run measures at every evaluation besides the loss.
+enum class Measure { none, induction };
+
 // Where training sequences begin.
 enum class Windows {
   // Each epoch cuts the text, from a fresh random phase, into windows that lie end to end. The
-  // fewer
-  // than sequence_length tokens before the first and after the last are covered by other epochs.
+  // fewer than sequence_length tokens before the first and after the last are covered by other
+  // epochs.
   stream,
   // Each document begins one window, and a long one another every sequence_length tokens; what
   // follows in the text fills the window. No sequence begins without its context.
@@ -26,8 +29,8 @@ enum class Windows {
 };
 
 struct TrainSettings {
-  // The model, when it is trained from scratch. vocabulary_size is the tokenizer's to decide,
-  // unless the tokenizer is learned from the data.
+  // The model, when it is trained from scratch. The tokenizer decides end_of_text, and
+  // vocabulary_size unless it is learned from the data.
   GptConfig model;
 
   // The text: "char" (characters of the data), "bpe" (byte pairs learned from the data), or the
@@ -42,10 +45,10 @@ struct TrainSettings {
   std::int64_t sequence_length = 0;  // 0: the model's context
   Windows windows = Windows::stream;
 
-  // What matrix products are computed in; parameters and moments are f32 in any case.
+  // Of matrix products; parameters and moments are always f32.
   kernels::Precision precision = kernels::Precision::f32;
-  // Whether backward computes each block again, from the stream that it read, instead of keeping
-  // what it held: less memory, a quarter more work, the same numbers.
+  // Whether backward recomputes each block from the residual stream instead of keeping its
+  // activations: less memory, a quarter more work, the same numbers.
   bool recompute = false;
 
   // AdamW; decay applies to matrices only. Gradients longer than clip (0: never) are shortened.
@@ -61,20 +64,21 @@ struct TrainSettings {
   double clip = 1.0;
   std::uint64_t seed = 1337;
 
-  // What happens along the way. 0: never.
+  // What happens during training. 0: never.
   std::int64_t evaluate_every = 250;
   std::int64_t evaluation_batches = 20;  // of batch_size sequences; 0: the whole validation data
   std::int64_t checkpoint_every = 500;
-  // Model directories that stay, to watch the model learn: of so many steps each, of the untrained
-  // model and of the last step.
+  // Keeps a model directory every so many steps, and those of the untrained model and the last
+  // step.
   std::int64_t keep_every = 0;
   std::int64_t sample_every = 500;
   std::int64_t sample_tokens = 100;
+  Measure measure = Measure::none;
 
   std::int64_t sequence() const { return sequence_length > 0 ? sequence_length : model.context; }
   std::int64_t tokens_per_step() const { return batch_size * accumulation * sequence(); }
 
-  // Throws Error{invalid_argument} naming the first setting that cannot be.
+  // Throws Error{invalid_argument} naming the first invalid setting.
   void validate() const;
 };
 
@@ -82,7 +86,7 @@ struct TrainSettings {
 // a value that it cannot take.
 void set_setting(TrainSettings& settings, std::string_view name, std::string_view value);
 
-// A JSON object of names and values, over what `settings` holds already.
+// Overrides settings with a JSON object of names and values.
 void apply_settings(TrainSettings& settings, const Json& values, const std::string& source);
 OrderedJson settings_to_json(const TrainSettings& settings);
 

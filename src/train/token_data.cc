@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view document_mark = "<|endoftext|>";
 constexpr std::int64_t shard_tokens = std::int64_t{1} << 26;
-constexpr std::size_t slice_bytes = std::size_t{32} << 20;
+constexpr std::size_t slice_bytes = std::size_t{4} << 20;  // encoded in well under a second
 
 // 128 bits of the content, by two multiply-rotate lanes over 8-byte words. It names cache files; it
 // is no defence against someone who makes collisions in his own cache.
@@ -59,9 +59,11 @@ std::size_t slice_end(std::string_view text, std::size_t begin) {
   return text.size();
 }
 
-// Collects tokens and writes a shard whenever there are enough.
+// Collects tokens and makes a shard whenever there are enough: a file of the cache or, once that
+// fails, a list in memory.
 class ShardWriter {
  public:
+  // An empty stem: no files.
   ShardWriter(std::filesystem::path stem, std::int64_t vocabulary_size)
       : stem_(std::move(stem)), vocabulary_size_(vocabulary_size) {}
 
@@ -69,23 +71,53 @@ class ShardWriter {
     pending_.insert(pending_.end(), tokens.begin(), tokens.end());
     while (static_cast<std::int64_t>(pending_.size()) >= shard_tokens) flush(shard_tokens);
   }
-  std::vector<std::filesystem::path> finish() {
-    if (!pending_.empty() || paths_.empty()) flush(static_cast<std::int64_t>(pending_.size()));
-    return paths_;
+
+  // `list` is written last: it makes the shards valid.
+  TokenData::Shards finish(const std::filesystem::path& list) {
+    if (!pending_.empty() || shards_.empty()) flush(static_cast<std::int64_t>(pending_.size()));
+    if (!stem_.empty()) attempt([&] { write_text_file(list, names_); });
+    return std::move(shards_);
   }
+
+  const std::string& problem() const { return problem_; }  // why no file was written; may be empty
 
  private:
   void flush(std::int64_t count) {
-    paths_.push_back(fmt::format("{}-{:05}.bin", stem_.string(), paths_.size()));
-    write_token_file(paths_.back(), std::span(pending_).first(static_cast<std::size_t>(count)),
-                     vocabulary_size_);
+    const auto tokens =
+        std::span<const std::int32_t>(pending_).first(static_cast<std::size_t>(count));
+    if (!stem_.empty()) {
+      attempt([&] {
+        const std::filesystem::path path =
+            fmt::format("{}-{:05}.bin", stem_.string(), shards_.size());
+        write_token_file(path, tokens, vocabulary_size_);
+        auto file = std::make_unique<TokenFile>(path);
+        names_ += path.filename().string() + "\n";
+        shards_.push_back(std::move(file));
+      });
+    }
+    if (stem_.empty()) {
+      shards_.push_back(
+          std::make_unique<TokenList>(std::vector<std::int32_t>(tokens.begin(), tokens.end())));
+    }
     pending_.erase(pending_.begin(), pending_.begin() + count);
+  }
+
+  template <class Write>
+  void attempt(Write&& write) {
+    try {
+      write();
+    } catch (const Error& error) {
+      problem_ = error.what();
+      stem_.clear();
+    }
   }
 
   std::filesystem::path stem_;
   std::int64_t vocabulary_size_;
   std::vector<std::int32_t> pending_;
-  std::vector<std::filesystem::path> paths_;
+  TokenData::Shards shards_;
+  std::string names_;
+  std::string problem_;
 };
 
 void encode_text(const Tokenizer& tokenizer, std::string_view text, const TokenizeOptions& options,
@@ -93,23 +125,23 @@ void encode_text(const Tokenizer& tokenizer, std::string_view text, const Tokeni
   for (std::size_t begin = 0; begin < text.size();) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while tokenizing");
     const std::size_t end = slice_end(text, begin);
-    writer.add(tokenizer.encode(text.substr(begin, end - begin)));
+    writer.add(tokenizer.encode(text.substr(begin, end - begin), {.stop = options.stop}));
     progress.done += static_cast<std::int64_t>(end - begin);
     if (options.progress) options.progress(progress);
     begin = end;
   }
 }
 
-// The cached shards under `list`, a file that names them and is written last. Nothing when there is
-// none or a shard is damaged: they are then made again.
-std::vector<std::filesystem::path> cached_shards(const std::filesystem::path& list) {
-  std::vector<std::filesystem::path> shards;
+// The cached shards that `list` names. None where it is missing or a shard is damaged: they are
+// then made again.
+TokenData::Shards cached_shards(const std::filesystem::path& list) {
+  TokenData::Shards shards;
   try {
     const std::string names = read_text_file(list, 1 << 20);
     for (std::size_t begin = 0; begin < names.size();) {
       const std::size_t end = std::min(names.find('\n', begin), names.size());
-      shards.push_back(list.parent_path() / names.substr(begin, end - begin));
-      TokenFile checked(shards.back());
+      shards.push_back(
+          std::make_unique<TokenFile>(list.parent_path() / names.substr(begin, end - begin)));
       begin = end + 1;
     }
   } catch (const Error&) {
@@ -118,14 +150,34 @@ std::vector<std::filesystem::path> cached_shards(const std::filesystem::path& li
   return shards;
 }
 
+// The directory, made and cleared of what killed processes left; empty where it cannot be made.
+std::filesystem::path open_cache(const std::filesystem::path& directory, std::string& problem) {
+  if (directory.empty()) {
+    problem = "none of HEED_CACHE, XDG_CACHE_HOME and HOME names a directory";
+    return {};
+  }
+  try {
+    make_directory(directory);
+  } catch (const Error& error) {
+    problem = error.what();
+    return {};
+  }
+  remove_abandoned_files(directory);
+  return directory;
+}
+
+// An absolute path from the environment; empty where it is not set or not absolute.
+std::filesystem::path absolute_path_from(const char* variable) {
+  const char* const value = std::getenv(variable);
+  std::filesystem::path path(value != nullptr ? value : "");
+  return path.is_absolute() ? path : std::filesystem::path();
+}
+
 }  // namespace
 
-TokenData::TokenData(const std::vector<std::filesystem::path>& shards, std::string key)
-    : key_(std::move(key)), starts_{0} {
-  for (const auto& path : shards) {
-    shards_.emplace_back(path);
-    starts_.push_back(starts_.back() + shards_.back().size());
-  }
+TokenData::TokenData(Shards shards, std::string key)
+    : key_(std::move(key)), shards_(std::move(shards)), starts_{0} {
+  for (const auto& shard : shards_) starts_.push_back(starts_.back() + shard->size());
 }
 
 void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
@@ -135,7 +187,7 @@ void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
     check(shard < shards_.size(), "a range inside the token data");
     const std::int64_t available = starts_[shard + 1] - begin;
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(available, std::ssize(out)));
-    shards_[shard].read(begin - starts_[shard], out.first(count));
+    shards_[shard]->read(begin - starts_[shard], out.first(count));
     out = out.subspan(count);
     begin += static_cast<std::int64_t>(count);
   }
@@ -150,10 +202,13 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
     hash.add(text);
     progress.total += static_cast<std::int64_t>(text.size());
   }
-  make_directory(options.cache);
-  const std::filesystem::path stem = options.cache / hash.text();
+  std::string problem;
+  const std::filesystem::path cache = open_cache(options.cache, problem);
+  const std::filesystem::path stem = cache.empty() ? cache : cache / hash.text();
   const std::filesystem::path list = stem.string() + ".list";
-  if (const auto shards = cached_shards(list); !shards.empty()) return {shards, hash.text()};
+  if (!stem.empty()) {
+    if (auto shards = cached_shards(list); !shards.empty()) return {std::move(shards), hash.text()};
+  }
 
   ShardWriter writer(stem, tokenizer.vocabulary_size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -163,20 +218,21 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
         texts[i].ends_with(document_mark) || texts[i].ends_with(std::string(document_mark) + "\n");
     if (mark && !marked && i + 1 < texts.size()) writer.add(std::span(&*mark, 1));
   }
-  const auto shards = writer.finish();
-  std::string names;
-  for (const auto& path : shards) names += path.filename().string() + "\n";
-  write_text_file(list, names);
-  return {shards, hash.text()};
+  TokenData::Shards shards = writer.finish(list);
+  if (!writer.problem().empty()) problem = writer.problem();
+  if (!problem.empty() && options.notice) {
+    options.notice("tokens are kept in memory, not in a cache: " + problem);
+  }
+  return {std::move(shards), hash.text()};
 }
 
 std::filesystem::path default_token_cache() {
-  if (const char* own = std::getenv("HEED_CACHE")) return std::filesystem::path(own) / "tokens";
-  if (const char* cache = std::getenv("XDG_CACHE_HOME")) {
-    return std::filesystem::path(cache) / "heed" / "tokens";
-  }
-  const char* home = std::getenv("HOME");
-  return std::filesystem::path(home != nullptr ? home : ".") / ".cache" / "heed" / "tokens";
+  if (const char* own = std::getenv("HEED_CACHE"); own != nullptr && *own != '\0')
+    return std::filesystem::path(own) / "tokens";
+  const std::filesystem::path cache = absolute_path_from("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache / "heed" / "tokens";
+  const std::filesystem::path home = absolute_path_from("HOME");
+  return home.empty() ? home : home / ".cache" / "heed" / "tokens";
 }
 
 SplitTexts split_texts(const Texts& texts, double fraction) {

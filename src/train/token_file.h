@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/files.h"
+#include "train/token_sequence.h"
 
 namespace heed {
 
@@ -15,14 +16,14 @@ void write_token_file(const std::filesystem::path& path, std::span<const std::in
                       std::int64_t vocabulary_size);
 
 // A mapped file of tokens.
-class TokenFile {
+class TokenFile final : public TokenSequence {
  public:
   // Throws Error{corrupt_data} for a wrong magic, version or length.
   explicit TokenFile(const std::filesystem::path& path);
 
-  std::int64_t size() const { return size_; }
+  std::int64_t size() const override { return size_; }
   // Tokens [begin, begin + out.size()).
-  void read(std::int64_t begin, std::span<std::int32_t> out) const;
+  void read(std::int64_t begin, std::span<std::int32_t> out) const override;
 
  private:
   MappedFile file_;

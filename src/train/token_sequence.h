@@ -1,4 +1,4 @@
-// A long sequence of tokens, wherever it lies.
+// A long sequence of tokens, in memory or in files.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class TokenSequence {
  public:
   virtual ~TokenSequence() = default;
   virtual std::int64_t size() const = 0;
-  // Tokens [begin, begin + out.size()), which lie inside.
+  // Tokens [begin, begin + out.size()), which must be in range.
   virtual void read(std::int64_t begin, std::span<std::int32_t> out) const = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include <fmt/ranges.h>
 
@@ -11,14 +10,18 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "kernels/kernels.h"
 #include "model/gpt_files.h"
 #include "model/parameter_count.h"
+#include "train/average.h"
 #include "train/batch_order.h"
 #include "train/corpus.h"
 #include "train/optimizer.h"
 #include "train/run_directory.h"
+#include "train/sample_sentence.h"
 #include "train/schedule.h"
+#include "train/stop_probe.h"
 #include "train/training_state.h"
 
 namespace heed {
@@ -30,29 +33,36 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// An exponential moving average that starts at its first value.
-class Average {
- public:
-  explicit Average(double weight) : weight_(weight) {}
-  void add(double value) {
-    value_ = empty_ ? value : value_ + weight_ * (value - value_);
-    empty_ = false;
-  }
-  double value() const { return value_; }  // not a number before the first
-
- private:
-  double weight_;
-  double value_ = std::numeric_limits<double>::quiet_NaN();
-  bool empty_ = true;
-};
+constexpr std::int64_t sentence_tokens = 48;
 
 TrainObserver& observer_of(const TrainRequest& request) {
-  static TrainObserver nobody;
-  return request.observer != nullptr ? *request.observer : nobody;
+  static TrainObserver none;
+  return request.observer != nullptr ? *request.observer : none;
 }
 
 std::string absolute_text(const std::filesystem::path& path) {
   return path.empty() ? "" : std::filesystem::absolute(path).string();
+}
+
+// With a tokenizer's path made absolute: a run may be resumed from another directory.
+TrainSettings settings_of(const TrainRequest& request) {
+  TrainSettings settings = request.settings;
+  if (settings.tokenizer != "char" && settings.tokenizer != "bpe") {
+    settings.tokenizer = absolute_text(settings.tokenizer);
+  }
+  return settings;
+}
+
+// False when `work` was stopped.
+template <class Work>
+bool completes(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::interrupted) throw;
+    return false;
+  }
 }
 
 // Everything a run holds in memory.
@@ -71,16 +81,18 @@ class Run {
   void check_directory();
   void prepare_text(bool has_checkpoint);
   void prepare_model(bool has_checkpoint);
-  void check_same_text() const;
+  void check_same_text(const RunRecord& before) const;
+  void note_threads(const RunRecord& before) const;
   RunRecord record() const;
   std::optional<StepResult> step();
+  LossSum accumulate_gradients();
   void require_finite(double value, const char* what) const;
   void read_batch();
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
   bool finish_step();
-  bool evaluate();
-  std::optional<Evaluation> evaluate_on(std::int64_t batches) const;
+  void evaluate();
+  Evaluation evaluate_on(std::int64_t batches) const;
   void measure();
   void sample();
   void save();
@@ -90,7 +102,7 @@ class Run {
   const TrainRequest& request_;
   TrainObserver& observer_;
   RunDirectory directory_;
-  std::optional<DirectoryLock> lock_;  // of directory_, once it is known to be this run's
+  std::optional<DirectoryLock> lock_;  // on directory_, once it is known to be this run's
   TrainSettings settings_;
   Corpus corpus_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -114,7 +126,7 @@ Run::Run(const TrainRequest& request)
     : request_(request),
       observer_(observer_of(request)),
       directory_(request.out),
-      settings_(request.settings),
+      settings_(settings_of(request)),
       corpus_(request) {
   settings_.validate();
   check_directory();
@@ -125,22 +137,25 @@ Run::Run(const TrainRequest& request)
   prepare_text(has_checkpoint);
   prepare_model(has_checkpoint);
   if (request.start == RunStart::fresh) {
-    make_directory(directory_.root());
+    OutputDirectory made(directory_.root());
     lock_.emplace(directory_.root());
     directory_.create(record());
+    made.keep();
   } else {
-    check_same_text();
+    const RunRecord before = directory_.read_record();
+    check_same_text(before);
+    note_threads(before);
   }
+  directory_.remove_abandoned();
   if (has_checkpoint) {
     position_ = load_training_state(directory_.state_file(), gpt_->parameters(), *optimizer_);
     saved_step_ = position_.step;
-    directory_.truncate_metrics(position_);
-  } else {
-    save();
   }
+  directory_.truncate_metrics(position_);
+  save();
 }
 
-// Before any work: is this directory what the request says it is?
+// Before any work: whether this directory is what the request says it is.
 void Run::check_directory() {
   if (request_.start == RunStart::fresh) {
     require(!directory_.holds_a_run(), ErrorCode::conflict,
@@ -169,7 +184,8 @@ void Run::prepare_text(bool has_checkpoint) {
   const TokenizeOptions options{
       .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
       .progress = progress,
-      .stop = request_.stop};
+      .stop = request_.stop,
+      .notice = [this](const std::string& sentence) { observer_.noticed(sentence); }};
   training_ = tokenize_texts(*tokenizer_, corpus_.training(), options);
   if (!corpus_.validation().empty()) {
     validation_ = tokenize_texts(*tokenizer_, corpus_.validation(), options);
@@ -181,7 +197,7 @@ void Run::prepare_text(bool has_checkpoint) {
 }
 
 void Run::prepare_model(bool has_checkpoint) {
-  if (!has_checkpoint && request_.from.empty()) {
+  if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
     settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
   }
@@ -214,6 +230,7 @@ void Run::prepare_model(bool has_checkpoint) {
   gradients_.emplace(settings_.model);
   buffers_.emplace(settings_.model, settings_.batch_size, length,
                    settings_.recompute ? Keep::residuals : Keep::every_block);
+  buffers_->loss.set_stop(request_.stop);
   tokens_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
   targets_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
   GptConfig shape = settings_.model;
@@ -222,17 +239,21 @@ void Run::prepare_model(bool has_checkpoint) {
 }
 
 RunRecord Run::record() const {
-  RunRecord record{.settings = settings_,
-                   .validation = absolute_text(request_.validation),
-                   .from = absolute_text(request_.from),
-                   .tokenizer_key = tokenizer_->content_key(),
-                   .data_key = training_->key()};
+  RunRecord record{
+      .settings = settings_,
+      .validation = absolute_text(request_.validation),
+      .from = absolute_text(request_.from),
+      .tokenizer_key = tokenizer_->content_key(),
+      .data_key = training_->key(),
+      .validation_key = validation_ ? validation_->key() : "",
+      .threads = thread_count(),
+      .sentence = sample_sentence(validation_ ? corpus_.validation() : corpus_.training(),
+                                  *tokenizer_, std::min(sentence_tokens, settings_.model.context))};
   for (const auto& path : request_.data) record.data.push_back(absolute_text(path));
   return record;
 }
 
-void Run::check_same_text() const {
-  const RunRecord before = directory_.read_record();
+void Run::check_same_text(const RunRecord& before) const {
   const RunRecord now = record();
   require(
       before.data_key == now.data_key && before.tokenizer_key == now.tokenizer_key,
@@ -240,6 +261,23 @@ void Run::check_same_text() const {
       "'{}' was started on other text than '{}' holds now: restore the data, or start a new run "
       "from it with --from '{}'",
       directory_.root().string(), request_.data.front().string(), directory_.last().string());
+  require(
+      before.validation_key.empty() || before.validation_key == now.validation_key,
+      ErrorCode::conflict,
+      "'{}' was started with other validation text than '{}' gives now: restore it, or start "
+      "a new run from it with --from '{}'",
+      directory_.root().string(),
+      request_.validation.empty() ? request_.data.back().string() : request_.validation.string(),
+      directory_.last().string());
+}
+
+// The order of sums depends on the number of threads.
+void Run::note_threads(const RunRecord& before) const {
+  if (before.threads == 0 || before.threads == thread_count()) return;
+  observer_.noticed(
+      fmt::format("the run began with {} threads and is resumed with {}: its numbers will differ "
+                  "by rounding from those of an uninterrupted run; -t {} avoids that",
+                  before.threads, thread_count(), before.threads));
 }
 
 void Run::read_batch() {
@@ -267,24 +305,31 @@ void Run::require_finite(double value, const char* what) const {
       std::max<std::int64_t>(saved_step_, 0), directory_.last().string());
 }
 
-// Asked to stop between the parts of a step, it leaves parameters and position as they were, and
-// returns nothing.
-std::optional<Run::StepResult> Run::step() {
-  const RunPosition before = position_;
+LossSum Run::accumulate_gradients() {
+  StopProbe stop(request_.stop);
   gradients_->clear();
   LossSum loss;
   const float scale = 1.0F / static_cast<float>(settings_.tokens_per_step());
   for (std::int64_t part = 0; part < settings_.accumulation; ++part) {
-    if (part > 0 && stop_requested(request_.stop)) {
-      position_ = before;
-      return std::nullopt;
-    }
     read_batch();
     const auto pass = static_cast<std::uint64_t>(position_.step * settings_.accumulation + part);
-    loss += gpt_->loss_and_gradients(
-        tokens_, targets_,
-        {.scale = scale, .dropout = {.active = true, .seed = settings_.seed, .pass = pass}},
-        *buffers_, *gradients_);
+    loss +=
+        gpt_->loss_and_gradients(tokens_, targets_,
+                                 {.scale = scale,
+                                  .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
+                                  .probe = request_.stop != nullptr ? &stop : nullptr},
+                                 *buffers_, *gradients_);
+  }
+  return loss;
+}
+
+// A step that is stopped leaves parameters and position as they were, and returns nothing.
+std::optional<Run::StepResult> Run::step() {
+  const RunPosition before = position_;
+  LossSum loss;
+  if (!completes([&] { loss = accumulate_gradients(); })) {
+    position_ = before;
+    return std::nullopt;
   }
   require_finite(loss.mean(), "loss");
   // The update is only made once the gradients are known to be finite: a checkpoint never holds
@@ -322,54 +367,52 @@ void Run::report(const StepResult& result, double step_seconds) {
 
 bool Run::due(std::int64_t every) const { return every > 0 && position_.step % every == 0; }
 
-// What comes after a step. An evaluation takes the longest of it, so that a stop takes effect
-// there, and nothing of this is done yet when it does: false, and all of it is done when the run
-// goes on.
+// Evaluates, measures, samples and keeps what is due after a step. False when it is stopped: it is
+// then repeated from its beginning when the run is resumed.
 bool Run::finish_step() {
   const bool is_last = position_.step == settings_.steps;
-  if (due(settings_.evaluate_every) || is_last) {
-    position_.evaluated = evaluate();
-    if (!position_.evaluated) return false;
-    measure();
+  const RunPosition before = position_;
+  position_.evaluated = completes([&] {
+    if (due(settings_.evaluate_every) || is_last) {
+      evaluate();
+      measure();
+    }
+    if (due(settings_.sample_every)) sample();
+  });
+  if (!position_.evaluated) {
+    position_.best_loss = before.best_loss;
+    position_.best_step = before.best_step;
+    return false;
   }
-  if (due(settings_.sample_every)) sample();
   if (due(settings_.keep_every) || is_last) keep();
   return true;
 }
 
-// Nothing when it is asked to stop. `batches`: as EvaluationOptions has them.
-std::optional<Evaluation> Run::evaluate_on(std::int64_t batches) const {
+// `batches`: as in EvaluationOptions. Throws Error{interrupted} when stopped.
+Evaluation Run::evaluate_on(std::int64_t batches) const {
   Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
                                         .sequence_length = settings_.sequence(),
                                         .windows = settings_.windows,
                                         .batches = batches,
                                         .stop = request_.stop});
-  try {
-    return evaluator.evaluate(*gpt_, *validation_);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::interrupted) return std::nullopt;
-    throw;
-  }
+  return evaluator.evaluate(*gpt_, *validation_);
 }
 
-// False when it is asked to stop.
-bool Run::evaluate() {
-  if (!validation_) return true;
-  const std::optional<Evaluation> evaluation = evaluate_on(settings_.evaluation_batches);
-  if (!evaluation) return false;
-  const bool is_best = evaluation->nats_per_token < position_.best_loss;
+void Run::evaluate() {
+  if (!validation_) return;
+  const Evaluation evaluation = evaluate_on(settings_.evaluation_batches);
+  const bool is_best = evaluation.nats_per_token < position_.best_loss;
   if (is_best) {
-    position_.best_loss = evaluation->nats_per_token;
+    position_.best_loss = evaluation.nats_per_token;
     position_.best_step = position_.step;
     directory_.save_model(directory_.best(), *gpt_, *tokenizer_);
   }
   OrderedJson line;
   line["step"] = position_.step;
-  line["val_loss"] = evaluation->nats_per_token;
-  if (evaluation->standard_error) line["val_standard_error"] = *evaluation->standard_error;
+  line["val_loss"] = evaluation.nats_per_token;
+  if (evaluation.standard_error) line["val_standard_error"] = *evaluation.standard_error;
   directory_.append_metrics(line);
-  observer_.evaluated(position_.step, *evaluation, is_best);
-  return true;
+  observer_.evaluated(position_.step, evaluation, is_best);
 }
 
 void Run::measure() {
@@ -443,8 +486,8 @@ TrainSummary Run::train() {
       static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());
   summary.tokens_per_second = stepping > 0 ? trained / stepping : 0;
   if (validation_ && !summary.interrupted) {
-    summary.validation = evaluate_on(/*batches=*/0);  // all: it may take long, and all is saved
-    summary.interrupted = !summary.validation;
+    // All of it may take long; everything is saved by then.
+    summary.interrupted = !completes([&] { summary.validation = evaluate_on(/*batches=*/0); });
   }
   return summary;
 }

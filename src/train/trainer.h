@@ -38,11 +38,12 @@ struct RunDescription {
   TrainSettings settings;
 };
 
-// Told what happens. Every method may be left as it is.
+// Receives what happens during training; override what is of interest.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void preparing(const Progress&) {}
+  virtual void noticed(const std::string& /*sentence*/) {}  // what the user should know; no error
   virtual void started(const RunDescription&) {}
   virtual void stepped(const StepReport&) {}
   virtual void evaluated(std::int64_t /*step*/, const Evaluation&, bool /*is_best*/) {}
@@ -62,14 +63,15 @@ struct TrainRequest {
   std::filesystem::path validation;  // empty: the last validation_fraction of the data
   std::filesystem::path from;        // model directory to fine-tune; empty: from scratch
   std::filesystem::path out;
-  std::filesystem::path cache;  // of tokens; empty: default_token_cache()
+  // Of tokens; empty: default_token_cache(). A run goes on without a cache that cannot be written.
+  std::filesystem::path cache;
   RunStart start = RunStart::fresh;
   TrainObserver* observer = nullptr;
   StopFlag stop = nullptr;
-  // Measures the model at every evaluation; what it returns, an object, is a line of metrics.jsonl
-  // under its names. Empty: nothing is measured.
+  // Measures the model at every evaluation, as settings.measure asks; its members become a line of
+  // metrics.jsonl. Empty: nothing is measured. Both may throw Error{interrupted} when stopped.
   std::function<OrderedJson(const Gpt&, const Tokenizer&)> measure;
-  // Writes a sample of the model's text; empty: no samples.
+  // Generates a sample of the model's text; empty: no samples.
   std::function<std::string(const Gpt&, const Tokenizer&)> sample;
 };
 
@@ -83,9 +85,9 @@ struct TrainSummary {
   bool interrupted = false;  // stopped on request: everything is saved
 };
 
-// Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect after
-// a step, after a part of one that accumulates several, or between the batches of an evaluation;
-// the step or evaluation that it cuts short is done from its beginning when the run goes on. Throws
+// Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect within
+// a part of a layer, also inside a step, an evaluation, a measurement or a sample; what it
+// interrupts is discarded and repeated from its beginning when the run is resumed. Throws
 // Error{conflict} for a directory with another run, or that another process trains in, or a resumed
 // run whose settings, data or tokenizer changed; Error{diverged} when the loss is no longer finite.
 // What was saved stays whole.

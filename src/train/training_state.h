@@ -1,5 +1,5 @@
-// Everything a run needs to go on to the bit as if it had never stopped, in one file that is
-// written whole or not at all.
+// Everything a run needs to be resumed bit for bit, in one file that is written whole or not at
+// all.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace heed {
 // Random numbers need no state of their own: they are functions of the seed and these counters.
 struct RunPosition {
   std::int64_t step = 0;  // steps finished
-  bool evaluated = true;  // false: a stop came before the evaluation that is due after `step`
+  bool evaluated = true;  // false: what is due after `step` (evaluation, sample, …) was stopped
   DataPosition data;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest validation loss so far
   std::int64_t best_step = 0;

@@ -95,6 +95,7 @@ TEST(Mistakes, GiveOneClearLine) {
       {"generate -p '" + std::string(400, ',') + "' " + model, 2, "more than the model's context"},
       {"trace x --points q --out /nowhere/x.npz " + model, 1, "create '/nowhere/x.npz'"},
       {"microworld check --stories 1 " + model, 2, "1 stories"},
+      {"induction -n 999999999999 " + model, 2, "from 1 to 100000, not '999999999999'"},
   };
   for (const Mistake& mistake : mistakes) {
     const Outcome outcome = run_heed(mistake.arguments);

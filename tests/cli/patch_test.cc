@@ -154,12 +154,20 @@ TEST(Generate, IntervenesFromAStepOn) {
   for (int i = 0; i <= 3; ++i) EXPECT_EQ(late[i], plain[i]);
 }
 
-TEST(InductionCommand, MeasuresHeads) {
-  const Outcome outcome = run_heed("induction --json -n 2 --length 8 " + with_model());
+// Random weights have no such head, and none is named.
+TEST(InductionCommand, NamesNoHeadWhereThereIsNone) {
+  const Outcome outcome = run_heed("induction --json --length 8 " + with_model());
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Json document = parse_json(outcome.out, "output");
   EXPECT_EQ(document["induction"].size(), 6U);
-  EXPECT_THAT(document["induction_head"].get<std::string>(), HasSubstr("L"));
+  for (const char* absent : {"induction_head", "previous_head", "loss_without_induction_head",
+                             "loss_without_previous_edges"}) {
+    EXPECT_TRUE(document[absent].is_null()) << absent;
+  }
+  EXPECT_TRUE(document["induction_score"].is_number());
+  const Outcome table = run_heed("induction --length 8 " + with_model());
+  EXPECT_THAT(table.out, HasSubstr("No head of this model is an induction head."));
+  EXPECT_THAT(table.out, HasSubstr("not significant"));
 }
 
 }  // namespace

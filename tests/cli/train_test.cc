@@ -1,12 +1,15 @@
 // heed train from outside: killed, interrupted, and asked for what cannot be.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -44,8 +47,9 @@ class TrainCommand : public ::testing::Test {
     return {"train", "--out", path(out), "--resume", "-t", "1", "--json"};
   }
 
-  // Starts the program with its output thrown away.
-  pid_t start(const std::vector<std::string>& arguments) const {
+  // Starts the program with its output thrown away and its input from a file or pipe.
+  pid_t start(const std::vector<std::string>& arguments,
+              const std::string& input = "/dev/null") const {
     std::vector<char*> argv{const_cast<char*>("heed")};
     for (const std::string& argument : arguments) {
       argv.push_back(const_cast<char*>(argument.c_str()));
@@ -60,8 +64,10 @@ class TrainCommand : public ::testing::Test {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
-      posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", 1 /* O_WRONLY */, 0);
+      posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0);
     }
+    // Opened for writing, too, so that a pipe opens at once and never ends.
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDWR, 0);
     pid_t child = -1;
     EXPECT_EQ(posix_spawn(&child, HEED_BINARY, &actions, nullptr, argv.data(), environment.data()),
               0);
@@ -73,6 +79,37 @@ class TrainCommand : public ::testing::Test {
     int status = 0;
     ::waitpid(child, &status, 0);
     return status;
+  }
+
+  // Sends SIGTERM once and expects the end: 130 and no more waiting than a stuck program deserves.
+  void expect_one_signal_ends(pid_t child) const {
+    ::kill(child, SIGTERM);
+    int status = 0;
+    pid_t ended = 0;
+    for (int i = 0; i < 6000 && ended == 0; ++i) {
+      ended = ::waitpid(child, &status, WNOHANG);
+      if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    if (ended == 0) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      FAIL() << "still running a minute after SIGTERM";
+    }
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 130);
+  }
+
+  // The lines of a run's metrics, but for what the clock says.
+  std::vector<Json> metrics(const std::string& out) const {
+    std::vector<Json> lines;
+    std::ifstream file(directory_ / out / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      Json row = Json::parse(line);
+      row.erase("tokens_per_s");
+      row.erase("seconds");
+      lines.push_back(std::move(row));
+    }
+    return lines;
   }
 
   std::string weights(const std::string& out) const {
@@ -106,6 +143,11 @@ TEST_F(TrainCommand, KilledAnywhereAndResumedEndsInTheSameBytes) {
   }
   EXPECT_GT(kills, 0);
   EXPECT_EQ(weights("killed"), weights("whole"));
+  for (const char* name : {"killed", "cache"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_ / name)) {
+      EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
+    }
+  }
 }
 
 TEST_F(TrainCommand, AnInterruptSavesAndSaysHowToGoOn) {
@@ -121,6 +163,128 @@ TEST_F(TrainCommand, AnInterruptSavesAndSaysHowToGoOn) {
   EXPECT_TRUE(WEXITSTATUS(status) == 130 || WEXITSTATUS(status) == 0);
   ASSERT_EQ(wait_for(start(resumed("run"))), 0);
   EXPECT_EQ(weights("run"), weights("whole"));
+}
+
+// What a run measures, and which tokens end its documents, need not be said again.
+TEST_F(TrainCommand, ResumesWithAllThatItBeganWith) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += "The fox number " + std::to_string(i * 7 % 11) + " jumps.<|endoftext|>";
+  }
+  write_text_file(directory_ / "documents.txt", text);
+  const auto run = [&](const std::string& out) {
+    std::vector<std::string> arguments = fresh(out);
+    arguments[2] = path("documents.txt");
+    for (const char* more :
+         {"--tokenizer", "bpe", "--measure", "induction", "--set", "windows=documents", "--set",
+          "vocabulary_size=280", "--set", "evaluate_every=10", "--set", "steps=40"}) {
+      arguments.emplace_back(more);
+    }
+    return arguments;
+  };
+  ASSERT_EQ(wait_for(start(run("whole"))), 0);
+  const pid_t child = start(run("run"));
+  while (!std::filesystem::exists(directory_ / "run" / "metrics.jsonl")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ::kill(child, SIGINT);
+  wait_for(child);
+  ASSERT_EQ(wait_for(start(resumed("run"))), 0);
+  EXPECT_EQ(metrics("run"), metrics("whole"));
+  EXPECT_EQ(weights("run"), weights("whole"));
+  for (const char* file : {"last/config.json", "best/config.json", "last/tokenizer.json"}) {
+    EXPECT_EQ(read_text_file(directory_ / "run" / file),
+              read_text_file(directory_ / "whole" / file))
+        << file;
+  }
+  EXPECT_TRUE(
+      Json::parse(read_text_file(directory_ / "run" / "last" / "config.json"))["eos_token_id"]
+          .is_number());
+}
+
+// Steps of minutes: 1,024 sequences, many times over.
+TEST_F(TrainCommand, OneSignalStopsALongStep) {
+  std::vector<std::string> arguments = fresh("run");
+  for (const char* more :
+       {"--set", "batch_size=16384", "--set", "steps=2", "--set", "evaluate_every=0", "--set",
+        "sample_every=0", "--set", "channels=128"}) {
+    arguments.emplace_back(more);
+  }
+  const pid_t child = start(arguments);
+  while (!std::filesystem::exists(directory_ / "run" / "last" / "training_state.safetensors")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  expect_one_signal_ends(child);
+  EXPECT_TRUE(metrics("run").empty());
+}
+
+TEST_F(TrainCommand, OneSignalEndsWhatWaitsForInput) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const std::string model = model_directory().string();
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"generate", "-m", model},
+                                             {"predict", "-m", model},
+                                             {"tokenize", "--tokenizer", model}}) {
+    const pid_t child = start(arguments, path("pipe"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    expect_one_signal_ends(child);
+  }
+  const pid_t child = start({"induction", "-m", model, "-n", "100000"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  expect_one_signal_ends(child);
+}
+
+TEST_F(TrainCommand, RefusesPipesAtOnce) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const std::string model = with_model();
+  for (const std::string& arguments :
+       {"train --data '" + path("pipe") + "' --out '" + path("run") + "'",
+        "train --data '" + path("text.txt") + "' --config '" + path("pipe") + ".json' --out '" +
+            path("run") + "'",
+        "generate -f '" + path("pipe") + "' " + model,
+        "eval --text '" + path("pipe") + "' " + model}) {
+    if (arguments.find(".json") != std::string::npos) {
+      ASSERT_EQ(::mkfifo((path("pipe") + ".json").c_str(), 0600), 0);
+    }
+    const Outcome outcome = run_heed(arguments, "HEED_CACHE='" + path("cache") + "'");
+    EXPECT_NE(outcome.status, 0) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr("not a regular file but a pipe")) << arguments;
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
+}
+
+TEST_F(TrainCommand, GoesOnWithoutACache) {
+  const std::string train = "train --data '" + path("text.txt") + "' --config '" +
+                            path("settings.json") + "' --set steps=2 -t 1 --json --out ";
+  const Outcome closed = run_heed(train + "'" + path("one") + "'", "HEED_CACHE=/dev/null/cache");
+  EXPECT_EQ(closed.status, 0) << closed.err;
+  EXPECT_THAT(closed.err, HasSubstr("in memory"));
+  const Outcome relative =
+      run_heed(train + "'" + path("two") + "'",
+               "cd '" + directory_.path().string() +
+                   "'; unset HEED_CACHE; HOME=relative XDG_CACHE_HOME=also/relative");
+  EXPECT_EQ(relative.status, 0) << relative.err;
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "relative"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "also"));
+  EXPECT_EQ(weights("one"), weights("two"));
+}
+
+// Files may grow to 16 KiB only, as on a full disk.
+TEST_F(TrainCommand, WorkThatFailsLeavesNoDirectory) {
+  const std::string full_disk = "trap '' XFSZ; ulimit -f 16;";
+  const std::string out = "'" + path("out") + "/inner'";
+  const Outcome converted = run_heed("convert starter --dtype int4 --out " + out, full_disk);
+  EXPECT_EQ(converted.status, 1) << converted.err;
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out"));
+  for (const std::string& arguments :
+       {"train --data '" + path("text.txt") + "' --config gpt2 --set heads=7 --out " + out,
+        "train --data '" + path("text.txt") + "' --set steps=0 --out " + out,
+        "tokenizer train --data /nowhere --out " + out,
+        "convert '" + path("nothing") + "' --dtype int8 --out " + out,
+        "trace text --points q --out " + out + " " + with_model()}) {
+    EXPECT_NE(run_heed(arguments).status, 0) << arguments;
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "out")) << arguments;
+  }
 }
 
 TEST_F(TrainCommand, ReportsItsResultAsJson) {

@@ -324,6 +324,17 @@ TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
   expect_same(load(), old_gpt);
 }
 
+TEST_F(GptFiles, LeaveNoDirectoryWhenSavingFails) {
+  {
+    const FileSizeLimit limit(1000);
+    expect_error(
+        ErrorCode::input_output,
+        [&] { save_gpt(random_gpt(small_config()), directory_.path() / "new" / "model"); },
+        weights_file_name);
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
+}
+
 TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
   const Gpt old_gpt = random_gpt(small_config());
   save(old_gpt);

@@ -1,11 +1,16 @@
 // Training runs behind the explorer: what they were, are, and were at every checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
 #include <thread>
 
+#include "base/directory_lock.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
@@ -78,19 +83,70 @@ TEST_F(ExplorerRuns, SameNamesAreToldApart) {
   EXPECT_THAT(runs.names(), ::testing::ElementsAre("small", "small-2"));
 }
 
-TEST_F(ExplorerRuns, MetricsAreReadLineByLine) {
-  const std::filesystem::path file = directory_ / "growing.jsonl";
-  MetricsReader reader(file);
-  EXPECT_TRUE(reader.read_new().empty());
-  std::ofstream(file) << "{\"step\":1}\n{\"st";
-  EXPECT_EQ(reader.read_new().size(), 1);
-  EXPECT_TRUE(reader.read_new().empty());
-  std::ofstream(file, std::ios::app) << "ep\":2}\nnot json\n{\"step\":3}\n";
-  const std::vector<Json> rows = reader.read_new();
-  ASSERT_EQ(rows.size(), 2);
-  EXPECT_EQ(rows[0]["step"], 2);
-  std::ofstream(file) << "{\"step\":1}\n";  // a resumed run cut it
-  EXPECT_EQ(reader.read_new().size(), 1);
+// A process that trains holds the directory locked; one that was killed does not.
+TEST_F(ExplorerRuns, IsLiveWhileItIsTrained) {
+  const std::filesystem::path run = directory_ / "small";
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {run}});
+  const auto live = [&] { return explorer.get("/api/runs")["runs"][0]["live"]; };
+  std::ofstream(run / "metrics.jsonl", std::ios::app) << "{\"step\":3}\n";  // written just now
+  EXPECT_EQ(live(), false);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t trainer = ::fork();
+  if (trainer == 0) {
+    const DirectoryLock lock(run);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(live(), true);
+  ::kill(trainer, SIGKILL);
+  ::waitpid(trainer, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(live(), false);
+}
+
+TEST_F(ExplorerRuns, GivesASentenceThatItsModelsCanRead) {
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {directory_ / "small"}});
+  const Json run = explorer.get("/api/runs")["runs"][0];
+  const Json trace = explorer.post(
+      "/api/traces", {{"text", run["sentence"]}, {"model", {{"run", "small"}, {"step", 0}}}});
+  EXPECT_FALSE(trace["tokens"].empty());
+}
+
+TEST_F(ExplorerRuns, FilesThatAreNoRegularFilesAreRefusedAtOnce) {
+  const std::filesystem::path run = directory_ / "small";
+  TestExplorer explorer(
+      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.runs = {run}});
+  const auto replace = [&](const std::filesystem::path& file, const char* device) {
+    std::filesystem::remove(file);
+    if (device != nullptr) {
+      std::filesystem::create_symlink(device, file);
+    } else {
+      ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    }
+  };
+  for (const char* device : {static_cast<const char*>(nullptr), "/dev/zero"}) {
+    replace(run / "metrics.jsonl", device);
+    EXPECT_NE(explorer.refusal("GET", "/api/runs/small/metrics", 422).find("metrics.jsonl"),
+              std::string::npos);
+    explorer.refusal("GET", "/api/runs/small/events", 422);
+    EXPECT_TRUE(explorer.get("/api/runs")["runs"][0].contains("error"));
+  }
+  std::filesystem::remove(run / "metrics.jsonl");
+  EXPECT_FALSE(explorer.get("/api/runs")["runs"][0].contains("error"));
+  for (const char* name : {"last/training_state.safetensors", "run.json"}) {
+    replace(run / name, nullptr);
+    EXPECT_NE(explorer.refusal("GET", "/api/runs/small/events", 422).find(name), std::string::npos);
+  }
+  EXPECT_TRUE(explorer.get("/api/runs")["runs"][0].contains("error"));
 }
 
 TEST_F(ExplorerRuns, EventsFollowTheFile) {

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include "base/expect_error.h"
+#include "base/files.h"
 #include "base/temporary_directory.h"
 #include "tokenizer/train_byte_pair.h"
 
@@ -81,6 +84,87 @@ TEST(TokenData, IsCachedByContent) {
     if (file.path().extension() == ".bin") std::filesystem::resize_file(file.path(), 3);
   }
   EXPECT_EQ(count_calls("the cat sat"), 1);
+}
+
+TEST(TokenData, StaysInMemoryWithoutACache) {
+  const TemporaryDirectory directory;
+  const auto tokenizer = small_tokenizer();
+  const Texts texts{"the cat", "the hat"};
+  const auto expected = read_all(tokenize_texts(*tokenizer, texts, {.cache = directory / "cache"}));
+  std::ofstream(directory / "file") << "in the way";
+  for (const std::filesystem::path& cache :
+       {std::filesystem::path(), directory.path() / "file" / "cache"}) {
+    std::vector<std::string> notices;
+    const TokenData data = tokenize_texts(
+        *tokenizer, texts,
+        {.cache = cache, .notice = [&](const std::string& text) { notices.push_back(text); }});
+    EXPECT_EQ(read_all(data), expected);
+    ASSERT_EQ(notices.size(), 1U);
+    EXPECT_NE(notices.front().find("in memory"), std::string::npos) << notices.front();
+  }
+  EXPECT_EQ(directory.entries(), 2U);
+}
+
+// The directory can be made, but no file in it.
+TEST(TokenData, StaysInMemoryWhenAShardCannotBeWritten) {
+  const TemporaryDirectory directory;
+  const auto tokenizer = small_tokenizer();
+  const auto cached = tokenize_texts(*tokenizer, {"the cat"}, {.cache = directory / "cache"});
+  std::filesystem::remove_all(directory / "cache");
+  make_directory(directory.path() / "cache" / (cached.key() + "-00000.bin") / "in the way");
+  std::string notice;
+  const TokenData data = tokenize_texts(
+      *tokenizer, {"the cat"},
+      {.cache = directory / "cache", .notice = [&](const std::string& text) { notice = text; }});
+  EXPECT_EQ(read_all(data), read_all(cached));
+  EXPECT_NE(notice.find("-00000.bin"), std::string::npos) << notice;
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "cache" / (cached.key() + ".list")));
+}
+
+TEST(TokenData, CacheIsClearedOfWhatKilledProcessesLeft) {
+  const TemporaryDirectory directory;
+  make_directory(directory / "cache");
+  std::ofstream(directory.path() / "cache" / "0123-00000.bin.partial-1-0") << "half";
+  tokenize_texts(*small_tokenizer(), {"the cat"}, {.cache = directory / "cache"});
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "cache" / "0123-00000.bin.partial-1-0"));
+}
+
+// Sets a variable of the environment for a while; null: not set.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  void set(const char* value) const {
+    if (value != nullptr) {
+      ::setenv(name_, value, 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(TokenCache, IsNeverRelativeToWhereHeedRuns) {
+  const Variable own("HEED_CACHE", nullptr);
+  const Variable home("HOME", "/home/someone");
+  {
+    const Variable cache("XDG_CACHE_HOME", "/cache");
+    EXPECT_EQ(default_token_cache(), "/cache/heed/tokens");
+  }
+  for (const char* ignored : {"relative", "", "./here"}) {
+    const Variable cache("XDG_CACHE_HOME", ignored);
+    EXPECT_EQ(default_token_cache(), "/home/someone/.cache/heed/tokens");
+    const Variable nowhere("HOME", ignored);
+    EXPECT_EQ(default_token_cache(), "");
+  }
+  const Variable chosen("HEED_CACHE", "mine");
+  EXPECT_EQ(default_token_cache(), "mine/tokens");
 }
 
 TEST(SplitTexts, CutsBetweenCharactersOrDocuments) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "base/directory_lock.h"
 #include "base/expect_error.h"
@@ -173,6 +174,19 @@ TEST_F(Training, ResumesToTheBitFromAnyStep) {
   }
 }
 
+// The lines of a run's metrics, but for what the clock says.
+std::vector<Json> metrics_of(const std::filesystem::path& run) {
+  std::vector<Json> lines;
+  std::ifstream file(run / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    Json parsed = Json::parse(line);
+    parsed.erase("tokens_per_s");
+    parsed.erase("seconds");
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
 // Asks to stop a moment after the first step, while the second gathers its many gradients.
 class StopInTheSecondStep : public TrainObserver {
  public:
@@ -189,41 +203,73 @@ class StopInTheSecondStep : public TrainObserver {
   std::future<void> late_;
 };
 
-TEST_F(Training, StopsWithinAStepThatAccumulatesAndResumesToTheBit) {
-  TrainRequest whole = request("whole");
-  whole.settings.steps = 2;
-  whole.settings.accumulation = 1000;
-  whole.settings.evaluate_every = 0;
-  train(whole);
+// Steps of many parts, and of one large part: it stops between layers.
+TEST_F(Training, StopsWithinAStepAndResumesToTheBit) {
+  for (const auto& [batch_size, accumulation] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 1000}, {3000, 1}}) {
+    const std::string name = std::to_string(batch_size);
+    TrainRequest whole = request("whole-" + name);
+    whole.settings.steps = 2;
+    whole.settings.batch_size = batch_size;
+    whole.settings.accumulation = accumulation;
+    whole.settings.evaluate_every = 0;
+    train(whole);
 
-  TrainRequest cut = whole;
-  cut.out = directory_ / "cut";
-  StopInTheSecondStep observer;
-  cut.observer = &observer;
-  cut.stop = &observer.flag;
-  const TrainSummary summary = train(cut);
-  EXPECT_TRUE(summary.interrupted);
-  EXPECT_EQ(summary.steps, 1);
+    TrainRequest cut = whole;
+    cut.out = directory_ / ("cut-" + name);
+    StopInTheSecondStep observer;
+    cut.observer = &observer;
+    cut.stop = &observer.flag;
+    const TrainSummary summary = train(cut);
+    EXPECT_TRUE(summary.interrupted);
+    EXPECT_EQ(summary.steps, 1) << name;
 
-  TrainRequest resumed = whole;
-  resumed.out = cut.out;
-  resumed.start = RunStart::resume;
-  resumed.settings = RunDirectory(resumed.out).read_record().settings;
-  train(resumed);
-  EXPECT_EQ(weights("cut"), weights("whole"));
+    TrainRequest resumed = whole;
+    resumed.out = cut.out;
+    resumed.start = RunStart::resume;
+    resumed.settings = RunDirectory(resumed.out).read_record().settings;
+    train(resumed);
+    EXPECT_EQ(weights("cut-" + name), weights("whole-" + name));
+  }
 }
 
-// The lines of a run's metrics, but for what the clock says.
-std::vector<Json> metrics_of(const std::filesystem::path& run) {
-  std::vector<Json> lines;
-  std::ifstream file(run / "metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    Json parsed = Json::parse(line);
-    parsed.erase("tokens_per_s");
-    parsed.erase("seconds");
-    lines.push_back(std::move(parsed));
+// A measurement or a sample that is stopped is repeated, with the evaluation before it.
+TEST_F(Training, RepeatsAMeasurementOrSampleThatWasStopped) {
+  std::atomic<bool> stop{false};
+  bool interrupts = false;
+  const auto step_in = [&](bool measures) {
+    TrainRequest run = request(measures ? "measured" : "sampled");
+    run.settings.sample_every = 5;
+    const auto interrupted = [&] {
+      if (!interrupts) return;
+      stop = true;
+      throw Error(ErrorCode::interrupted, "stopped");
+    };
+    run.measure = [=](const Gpt&, const Tokenizer&) {
+      if (measures) interrupted();
+      return OrderedJson{{"measured", 1}};
+    };
+    run.sample = [=](const Gpt&, const Tokenizer&) {
+      if (!measures) interrupted();
+      return std::string("a sample");
+    };
+    run.stop = &stop;
+    return run;
+  };
+  for (const bool measures : {true, false}) {
+    interrupts = true;
+    stop = false;
+    TrainRequest run = step_in(measures);
+    EXPECT_TRUE(train(run).interrupted);
+    EXPECT_FALSE(RunDirectory(run.out).is_finished());
+    interrupts = false;
+    stop = false;
+    run.start = RunStart::resume;
+    run.settings = RunDirectory(run.out).read_record().settings;
+    EXPECT_FALSE(train(run).interrupted);
   }
-  return lines;
+  EXPECT_EQ(metrics_of(directory_ / "measured"), metrics_of(directory_ / "sampled"));
+  EXPECT_EQ(weights("measured"), weights("sampled"));
 }
 
 // With all that comes after a step: an evaluation, a measure, a sample, a model that is kept.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -10,7 +11,12 @@
 namespace heed {
 namespace {
 
-// (2R) of tokens: R drawn evenly, all different where the vocabulary has so many, twice.
+constexpr double least_standard_errors = 5;
+constexpr std::int64_t least_sequences = 8;
+constexpr double least_times_uniform = 2;
+constexpr std::uint64_t shuffle_stream = std::uint64_t{1} << 32;  // beyond all sequences
+
+// (2R) of tokens: R drawn uniformly, all different where the vocabulary has so many, twice.
 std::vector<std::int32_t> repeated_sequence(const GptConfig& config, std::int64_t length,
                                             std::uint64_t seed, std::uint64_t index) {
   RandomStream random(seed, index);
@@ -27,7 +33,25 @@ std::vector<std::int32_t> repeated_sequence(const GptConfig& config, std::int64_
   return tokens;
 }
 
-// Sums the weights of every head that induction is made of.
+// The same tokens with the second half in another order: nothing is repeated but single tokens.
+std::vector<std::int32_t> shuffled_sequence(std::vector<std::int32_t> tokens, std::uint64_t seed,
+                                            std::uint64_t index) {
+  RandomStream random(seed, shuffle_stream + index);
+  const std::size_t length = tokens.size() / 2;
+  for (std::size_t i = length - 1; i > 0; --i) {
+    std::swap(tokens[length + i], tokens[length + random.below(i + 1)]);
+  }
+  return tokens;
+}
+
+// Mean over the queries [begin, end) of one weight of uniform attention.
+double uniform_score(std::int64_t begin, std::int64_t end) {
+  double sum = 0;
+  for (std::int64_t t = begin; t < end; ++t) sum += 1.0 / static_cast<double>(t + 1);
+  return sum / static_cast<double>(end - begin);
+}
+
+// The scores of every head on one sequence.
 class InductionProbe final : public Probe {
  public:
   InductionProbe(const GptConfig& config, std::int64_t length)
@@ -42,23 +66,16 @@ class InductionProbe final : public Probe {
     if (site.point != Point::pattern) return;
     for (std::int64_t head = 0; head < heads_; ++head) {
       const View<const float> pattern = values[0][head];
-      const auto place = static_cast<std::size_t>(site.layer * heads_ + head);
+      const auto index = static_cast<std::size_t>(site.layer * heads_ + head);
       double induction = 0;
       double previous = 0;
       for (std::int64_t t = length_; t < 2 * length_; ++t) induction += pattern(t, t - length_ + 1);
       for (std::int64_t t = 1; t < 2 * length_; ++t) previous += pattern(t, t - 1);
-      induction_[place] += induction / static_cast<double>(length_);
-      previous_[place] += previous / static_cast<double>(2 * length_ - 1);
+      induction_[index] = induction / static_cast<double>(length_);
+      previous_[index] = previous / static_cast<double>(2 * length_ - 1);
     }
   }
 
-  std::vector<HeadScore> means(const std::vector<double>& sums, std::int64_t sequences) const {
-    std::vector<HeadScore> scores;
-    for (std::int64_t i = 0; i < std::ssize(sums); ++i) {
-      scores.push_back({i / heads_, i % heads_, sums[i] / static_cast<double>(sequences)});
-    }
-    return scores;
-  }
   const std::vector<double>& induction() const { return induction_; }
   const std::vector<double>& previous() const { return previous_; }
 
@@ -67,6 +84,54 @@ class InductionProbe final : public Probe {
   std::int64_t length_;
   std::vector<double> induction_;  // (L, H)
   std::vector<double> previous_;
+};
+
+// The scores of every head and those of their control, over all sequences.
+class ScoreStatistics {
+ public:
+  explicit ScoreStatistics(const GptConfig& config)
+      : heads_(config.heads), sums_(static_cast<std::size_t>(config.layers * config.heads)) {}
+
+  void add(std::size_t head, double score, double control) {
+    Sums& sums = sums_[head];
+    const double difference = score - control;
+    sums.score += score;
+    sums.control += control;
+    sums.difference += difference;
+    sums.squared += difference * difference;
+  }
+
+  std::vector<HeadScore> result(std::int64_t sequences, double uniform, bool controlled) const {
+    const auto n = static_cast<double>(sequences);
+    std::vector<HeadScore> scores;
+    for (std::int64_t i = 0; i < std::ssize(sums_); ++i) {
+      const Sums& sums = sums_[static_cast<std::size_t>(i)];
+      HeadScore head{.layer = i / heads_,
+                     .head = i % heads_,
+                     .score = sums.score / n,
+                     .control = sums.control / n};
+      const double mean = sums.difference / n;
+      if (sequences > 1) {
+        const double variance = std::max(0.0, sums.squared / n - mean * mean) * n / (n - 1);
+        head.standard_error = std::sqrt(variance / n);
+      }
+      head.is_significant = controlled && sequences >= least_sequences &&
+                            mean > least_standard_errors * head.standard_error &&
+                            head.score > least_times_uniform * uniform;
+      scores.push_back(head);
+    }
+    return scores;
+  }
+
+ private:
+  struct Sums {
+    double score = 0;
+    double control = 0;
+    double difference = 0;
+    double squared = 0;
+  };
+  std::int64_t heads_;
+  std::vector<Sums> sums_;  // (L, H)
 };
 
 // Σ of the losses of the tokens [begin, end), each from what comes before it.
@@ -88,10 +153,24 @@ const HeadScore& best(const std::vector<HeadScore>& scores) {
   return *std::ranges::max_element(scores, {}, &HeadScore::score);
 }
 
+std::optional<HeadScore> best_significant(const std::vector<HeadScore>& scores) {
+  std::optional<HeadScore> found;
+  for (const HeadScore& head : scores) {
+    if (head.is_significant && (!found || head.score > found->score)) found = head;
+  }
+  return found;
+}
+
 }  // namespace
 
 const HeadScore& InductionMeasure::best_induction() const { return best(induction); }
 const HeadScore& InductionMeasure::best_previous() const { return best(previous); }
+std::optional<HeadScore> InductionMeasure::induction_head() const {
+  return best_significant(induction);
+}
+std::optional<HeadScore> InductionMeasure::previous_head() const {
+  return best_significant(previous);
+}
 
 InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& options) {
   const GptConfig& config = gpt.config();
@@ -102,27 +181,47 @@ InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& optio
           config.context);
   require(config.vocabulary_size >= 2, ErrorCode::invalid_argument,
           "a vocabulary of {} token has nothing to repeat", config.vocabulary_size);
-  require(options.sequences >= 1, ErrorCode::invalid_argument, "{} sequences are too few",
-          options.sequences);
+  require(options.sequences >= 1 && options.sequences <= most_induction_sequences,
+          ErrorCode::invalid_argument, "the number of sequences must be between 1 and {}, not {}",
+          most_induction_sequences, options.sequences);
   const std::int64_t positions = 2 * length;
   const GptActivations activations(config, 1, positions, Keep::one_block);
   Tensor<float> logits(Shape{positions, config.vocabulary_size});
+  InductionMeasure measure{.length = length,
+                           .uniform_induction = uniform_score(length, positions),
+                           .uniform_previous = uniform_score(1, positions)};
   InductionProbe probe(config, length);
-  InductionMeasure measure{.length = length};
-  for (std::int64_t i = 0; i < options.sequences; ++i) {
-    const std::vector<std::int32_t> tokens =
-        repeated_sequence(config, length, options.seed, static_cast<std::uint64_t>(i));
+  const auto run = [&](const std::vector<std::int32_t>& tokens) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted,
+            "stopped while measuring induction");
     gpt.forward({tokens.data(), {1, positions}},
                 {.positions = positions, .probe = &probe, .editor = options.editor}, activations);
+  };
+  ScoreStatistics induction(config);
+  ScoreStatistics previous(config);
+  for (std::int64_t i = 0; i < options.sequences; ++i) {
+    const auto index = static_cast<std::uint64_t>(i);
+    const std::vector<std::int32_t> tokens = repeated_sequence(config, length, options.seed, index);
+    std::vector<double> control(probe.induction().size(), 0.0);
+    if (options.control) {
+      run(shuffled_sequence(tokens, options.seed, index));
+      control = probe.induction();
+    }
+    run(tokens);
     gpt.project(activations.final_norm(), logits);
     measure.first_half_loss += loss_of(logits, tokens, 1, length);
     measure.repeated_half_loss += loss_of(logits, tokens, length + 1, positions);
+    for (std::size_t head = 0; head < control.size(); ++head) {
+      induction.add(head, probe.induction()[head], control[head]);
+      previous.add(head, probe.previous()[head], measure.uniform_previous);
+    }
   }
   const auto counted = static_cast<double>(options.sequences * (length - 1));
   measure.first_half_loss /= counted;
   measure.repeated_half_loss /= counted;
-  measure.induction = probe.means(probe.induction(), options.sequences);
-  measure.previous = probe.means(probe.previous(), options.sequences);
+  measure.induction =
+      induction.result(options.sequences, measure.uniform_induction, options.control);
+  measure.previous = previous.result(options.sequences, measure.uniform_previous, true);
   return measure;
 }
 
@@ -134,17 +233,19 @@ InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOption
     Interventions editor(gpt.config(), std::move(one));
     InductionOptions changed = options;
     changed.editor = &editor;
+    changed.control = false;
     return measure_induction(gpt, changed).repeated_half_loss;
   };
-  const HeadScore& head = circuit.whole.best_induction();
-  circuit.loss_without_induction_head =
-      loss_with({{Point::mixed_values, head.layer}, {.heads = {head.head}}, SetZero{}});
-
-  const HeadScore& previous = circuit.whole.best_previous();
-  CutEdges cut;
-  for (std::int64_t t = 1; t < 2 * circuit.whole.length; ++t) cut.edges.push_back({t, t - 1});
-  circuit.loss_without_previous_edges =
-      loss_with({{Point::pattern, previous.layer}, {.heads = {previous.head}}, std::move(cut)});
+  if (const auto head = circuit.whole.induction_head()) {
+    circuit.loss_without_induction_head =
+        loss_with({{Point::mixed_values, head->layer}, {.heads = {head->head}}, SetZero{}});
+  }
+  if (const auto previous = circuit.whole.previous_head()) {
+    CutEdges cut;
+    for (std::int64_t t = 1; t < 2 * circuit.whole.length; ++t) cut.edges.push_back({t, t - 1});
+    circuit.loss_without_previous_edges =
+        loss_with({{Point::pattern, previous->layer}, {.heads = {previous->head}}, std::move(cut)});
+  }
   return circuit;
 }
 

@@ -1,7 +1,9 @@
-// Training runs, as they are and as they go on.
+// Training runs and their metrics.
 #include <chrono>
 #include <thread>
 
+#include "server/explorer/metrics_file.h"
+#include "server/explorer/shown_files.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {
@@ -15,27 +17,26 @@ constexpr std::chrono::seconds heartbeat_every{15};
 Reply list_runs(const State& state) { return json_reply(state.runs.describe()); }
 
 Reply metrics(const State& state, const Request& request) {
-  const std::int64_t from = request.integer("from", 0);
+  const std::filesystem::path file = state.runs.metrics_file(request.in_path("name"));
+  const MetricsRows read = naming_files_from(
+      file.parent_path(), [&] { return read_metrics(file, request.integer("from", 0)); });
   OrderedJson rows = OrderedJson::array();
-  MetricsReader reader(state.runs.metrics_file(request.in_path("name")));
-  for (const Json& row : reader.read_new()) {
-    const auto step = row.find("step");
-    if (step != row.end() && step->is_number_integer() && step->get<std::int64_t>() < from)
-      continue;
-    rows.push_back(OrderedJson(row));
-  }
-  return json_reply({{"rows", std::move(rows)}});
+  for (const Json& row : read.rows) rows.push_back(OrderedJson(row));
+  return json_reply({{"rows", std::move(rows)}, {"thinned", read.is_thinned}});
 }
 
-// Lines that are written from now on, as events, and an `end` behind the last of a finished run.
-// Ends too when nobody listens.
+// New lines as events, and an `end` after the last line of a finished run. Returns when the client
+// disconnected, too.
 void watch(const Runs& runs, const std::string& run, MetricsReader reader, StopFlag stop,
            StreamWriter& writer) {
   auto last_word = Clock::now();
   while (!stop_requested(stop)) {
     const bool finished = runs.is_finished(run);  // before its lines are read: then these are all
-    for (const Json& row : reader.read_new()) {
-      if (!writer.write(server_sent_event(OrderedJson(row), "metrics"))) return;
+    for (auto rows = reader.read_new(); !rows.empty() && !stop_requested(stop);
+         rows = reader.read_new()) {
+      for (const Json& row : rows) {
+        if (!writer.write(server_sent_event(OrderedJson(row), "metrics"))) return;
+      }
       last_word = Clock::now();
     }
     if (finished) {
@@ -43,7 +44,7 @@ void watch(const Runs& runs, const std::string& run, MetricsReader reader, StopF
       return;
     }
     if (Clock::now() - last_word >= heartbeat_every) {
-      if (!writer.write(": still here\n\n")) return;
+      if (!writer.write(": heartbeat\n\n")) return;
       last_word = Clock::now();
     }
     std::this_thread::sleep_for(look_every);
@@ -53,8 +54,9 @@ void watch(const Runs& runs, const std::string& run, MetricsReader reader, StopF
 Reply events(const std::shared_ptr<State>& state, const Request& request) {
   const std::string run = request.in_path("name");
   state->runs.is_finished(run);  // refuses one that cannot be read before the stream begins
-  MetricsReader reader(state->runs.metrics_file(run));
-  reader.read_new();  // what is there already is asked for as metrics
+  const std::filesystem::path file = state->runs.metrics_file(run);
+  MetricsReader reader(file);
+  naming_files_from(file.parent_path(), [&] { reader.skip_to_end(); });
   Reply reply;
   reply.content_type = "text/event-stream";
   reply.headers.emplace_back("Cache-Control", "no-store");
@@ -67,7 +69,7 @@ Reply events(const std::shared_ptr<State>& state, const Request& request) {
 
 }  // namespace
 
-// They read files and compute nothing, so that they need no turn.
+// They read files and compute nothing, so they do not queue for the model.
 void add_run_routes(StateRoutes& routes) {
   const auto state = routes.state();
   Router& router = routes.router();

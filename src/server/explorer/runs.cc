@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <optional>
 
+#include "base/directory_lock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "model/gpt_files.h"
 #include "model/parameter_count.h"
+#include "server/explorer/metrics_file.h"
 #include "server/explorer/shown_files.h"
 #include "train/run_directory.h"
 
@@ -18,18 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::minutes live_time{2};  // a run that wrote so lately is still going
+// Without locks, a run that wrote within this time counts as running.
+constexpr std::chrono::minutes live_time{2};
+constexpr int most_checkpoint_entries = 100'000;
 
-// The name of the folder that a checkpoint is in is its step: "00000250".
+// A checkpoint's directory is named by its step: "00000250".
 std::optional<std::int64_t> step_of(const fs::path& directory) {
   const std::string name = directory.filename().string();
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
   if (error != std::errc{} || end != name.data() + name.size() || step < 0) return std::nullopt;
-  return fs::exists(directory / config_file_name) ? std::optional(step) : std::nullopt;
+  std::error_code failure;
+  return fs::exists(directory / config_file_name, failure) ? std::optional(step) : std::nullopt;
 }
 
-// "bpe" of "bpe" and of "/elsewhere/bpe/": where things lie is nobody's business.
+// "bpe" of "bpe" and of "/elsewhere/bpe/": clients do not see where files lie.
 std::string last_folder(const fs::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
@@ -38,18 +42,6 @@ bool wrote_lately(const fs::path& file) {
   std::error_code error;
   const auto written = fs::last_write_time(file, error);
   return !error && fs::file_time_type::clock::now() - written < live_time;
-}
-
-// The last line that is a whole one.
-Json last_line(const fs::path& file) {
-  std::ifstream in(file);
-  Json last;
-  for (std::string line; std::getline(in, line);) {
-    Json parsed = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!parsed.is_object() || !parsed.contains("step")) continue;
-    if (parsed["step"].is_number_integer()) last = std::move(parsed);
-  }
-  return last;
 }
 
 }  // namespace
@@ -86,9 +78,10 @@ const Runs::Run& Runs::find(const std::string& name) const {
 std::vector<std::int64_t> Runs::checkpoints(const Run& run) const {
   std::vector<std::int64_t> steps;
   std::error_code error;
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(RunDirectory(run.directory).checkpoints(), error)) {
-    if (const auto step = step_of(entry.path())) steps.push_back(*step);
+  fs::directory_iterator entry(RunDirectory(run.directory).checkpoints(), error);
+  for (int seen = 0; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (++seen > most_checkpoint_entries) break;
+    if (const auto step = step_of(entry->path())) steps.push_back(*step);
   }
   std::ranges::sort(steps);
   return steps;
@@ -120,22 +113,25 @@ OrderedJson Runs::describe(const Run& run) const {
   const RunDirectory directory(run.directory);
   const RunRecord record = directory.read_record();
   const fs::path metrics = run.directory / "metrics.jsonl";
-  const Json last = last_line(metrics);
-  const std::int64_t step = last.is_object() ? last["step"].get<std::int64_t>() : 0;
+  const std::int64_t step = last_step(metrics);
   GptConfig config = record.settings.model;
   if (fs::exists(directory.last() / config_file_name)) {
     config = read_gpt_config(directory.last() / config_file_name);
   }
+  const bool is_running =
+      is_locked(run.directory).value_or(step < record.settings.steps && wrote_lately(metrics));
   OrderedJson settings = settings_to_json(record.settings);
   settings["tokenizer"] = last_folder(record.settings.tokenizer);
-  return {{"name", run.name},
-          {"path_shown", run.directory.filename().string()},
-          {"settings", std::move(settings)},
-          {"steps_total", record.settings.steps},
-          {"step", step},
-          {"live", step < record.settings.steps && wrote_lately(metrics)},
-          {"checkpoints", checkpoints(run)},
-          {"parameters", count_parameters(config).total}};
+  OrderedJson description{{"name", run.name},
+                          {"path_shown", run.directory.filename().string()},
+                          {"settings", std::move(settings)},
+                          {"steps_total", record.settings.steps},
+                          {"step", step},
+                          {"live", is_running},
+                          {"checkpoints", checkpoints(run)},
+                          {"parameters", count_parameters(config).total}};
+  if (!record.sentence.empty()) description["sentence"] = record.sentence;
+  return description;
 }
 
 OrderedJson Runs::describe_or_say_why(const Run& run) const {
@@ -152,32 +148,6 @@ OrderedJson Runs::describe() const {
   OrderedJson list = OrderedJson::array();
   for (const Run& run : runs_) list.push_back(describe_or_say_why(run));
   return {{"runs", std::move(list)}};
-}
-
-std::vector<Json> MetricsReader::read_new() {
-  std::error_code error;
-  const auto size = static_cast<std::int64_t>(fs::file_size(file_, error));
-  if (error) return {};
-  if (size < position_) position_ = 0;  // a resumed run cut it
-  if (size == position_) return {};
-  std::ifstream in(file_, std::ios::binary);
-  in.seekg(position_);
-  std::string text(static_cast<std::size_t>(size - position_), '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  const std::size_t whole = text.rfind('\n');
-  if (whole == std::string::npos) return {};
-  position_ += static_cast<std::int64_t>(whole) + 1;
-  std::vector<Json> rows;
-  for (std::size_t begin = 0; begin <= whole;) {
-    const std::size_t end = text.find('\n', begin);
-    Json row = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                           text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
-                           /*allow_exceptions=*/false);
-    if (row.is_object()) rows.push_back(std::move(row));
-    begin = end + 1;
-  }
-  return rows;
 }
 
 }  // namespace heed::server

@@ -1,4 +1,4 @@
-// Training runs that are watched: only what the directories named at the start hold.
+// The training runs named at the start, and nothing else on the disk.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace heed::server {
 
 class Runs {
  public:
-  // Throws Error{not_found} for a directory that holds no run. Runs are named by their last folder;
-  // a second of the same name gets a number.
+  // Throws Error{not_found} for a directory that holds no run. Runs are named by their last folder,
+  // with a number where two are equal.
   explicit Runs(const std::vector<std::filesystem::path>& directories);
 
   std::vector<std::string> names() const;
 
-  // The document of all runs, as they are now; of one that cannot be read, its name and why.
+  // The document of all runs as they are now; for one that cannot be read, its name and why.
   OrderedJson describe() const;
 
   // The model directory of a checkpoint. Throws Error{not_found} with what there is.
@@ -41,19 +41,6 @@ class Runs {
   OrderedJson describe_or_say_why(const Run& run) const;
 
   std::vector<Run> runs_;
-};
-
-// Lines of a metrics file, from a byte on. A line that is still being written is left for later.
-class MetricsReader {
- public:
-  explicit MetricsReader(std::filesystem::path file) : file_(std::move(file)) {}
-
-  // The lines that were added since the last call; all again where the file became shorter.
-  std::vector<Json> read_new();
-
- private:
-  std::filesystem::path file_;
-  std::int64_t position_ = 0;
 };
 
 }  // namespace heed::server

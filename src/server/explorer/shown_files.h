@@ -1,4 +1,4 @@
-// Files in errors as a reader of the page sees them: by name, without where they lie.
+// Files in errors as clients see them: by name, without their directory.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,20 @@
 
 namespace heed::server {
 
-// `message` with what lies in `directory` named from there on, and `directory` by its last part.
+// `message` with paths in `directory` made relative to it, and `directory` by its last part.
 std::string without_directory(std::string message, const std::filesystem::path& directory);
 
-// What `read` gives; the errors that it throws go through without_directory. What the file system
-// says becomes an Error without the path.
+// The result of `read`; the errors that it throws go through without_directory, and those of the
+// file system become an Error without the path. A file of the wrong kind is damaged data, not a
+// fault of the request.
 template <class Read>
 auto naming_files_from(const std::filesystem::path& directory, Read&& read) {
   try {
     return std::forward<Read>(read)();
   } catch (const Error& error) {
-    throw Error(error.code(), without_directory(error.what(), directory));
+    const bool is_wrong_kind = error.code() == ErrorCode::invalid_argument;
+    throw Error(is_wrong_kind ? ErrorCode::corrupt_data : error.code(),
+                without_directory(error.what(), directory));
   } catch (const std::filesystem::filesystem_error& error) {
     fail(ErrorCode::input_output, "cannot read '{}': {}", directory.filename().string(),
          error.code().message());

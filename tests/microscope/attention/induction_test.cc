@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/expect_error.h"
 #include "microscope/intervention.h"
 #include "support/small_model.h"
 
@@ -25,6 +27,21 @@ TEST(Induction, OfAnUntrainedModelIsChance) {
   for (int t = 1; t < 32; ++t) previous += 1.0 / (t + 1) / 31;
   for (const HeadScore& head : measure.induction) EXPECT_NEAR(head.score, induction, 1e-6);
   for (const HeadScore& head : measure.previous) EXPECT_NEAR(head.score, previous, 1e-6);
+  EXPECT_NEAR(measure.uniform_induction, induction, 1e-12);
+  EXPECT_NEAR(measure.uniform_previous, previous, 1e-12);
+}
+
+// Random weights have a largest score, but no such head; nothing is measured without one.
+TEST(Induction, OfRandomModelsNamesNoHead) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    Gpt gpt(make_gpt_config(2, 4, 32, 64, 100));
+    gpt.parameters().initialize(seed);
+    const InductionCircuit circuit = measure_induction_circuit(gpt, {.seed = seed});
+    EXPECT_FALSE(circuit.whole.induction_head()) << seed;
+    EXPECT_FALSE(circuit.whole.previous_head()) << seed;
+    EXPECT_FALSE(circuit.loss_without_induction_head);
+    EXPECT_FALSE(circuit.loss_without_previous_edges);
+  }
 }
 
 // Scores of a pattern set by an intervention.
@@ -45,6 +62,48 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
   EXPECT_NEAR(measure.best_induction().score, 1, 1e-6);
   EXPECT_EQ(measure.best_previous().head, 2);
   EXPECT_NEAR(measure.best_previous().score, 1, 1e-6);
+  EXPECT_FALSE(measure.previous_head()) << "three sequences are too few";
+  const InductionMeasure more =
+      measure_induction(gpt, {.sequences = 8, .length = 10, .editor = &editor});
+  ASSERT_TRUE(more.previous_head());
+  EXPECT_EQ(more.previous_head()->head, 2);
+  // This pattern looks R - 1 back whether anything is repeated or not: by position, no induction.
+  EXPECT_FALSE(more.induction_head());
+}
+
+// Makes head L1H1 attend to what followed the first occurrence, on repeated sequences alone: every
+// second pass, as those before it are the shuffled control.
+class AttendsBehindTheFirst final : public Editor {
+ public:
+  bool edits(const Site& site) const override {
+    return site.point == Point::pattern && site.layer == 1;
+  }
+  bool edits_head(const Site& site, std::int64_t head) const override {
+    return edits(site) && head == 1;
+  }
+  void edit(const EditPlace&, View<float> values) override {
+    if (pass_++ % 2 == 0) return;
+    const View<float> pattern = values[0][0];
+    const std::int64_t length = pattern.extent(0) / 2;
+    for (std::int64_t t = length; t < 2 * length; ++t) {
+      for (std::int64_t s = 0; s <= t; ++s) pattern(t, s) = s == t - length + 1 ? 0.9F : 0;
+    }
+  }
+
+ private:
+  int pass_ = 0;
+};
+
+TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
+  const Gpt gpt = testing::small_gpt(40);
+  AttendsBehindTheFirst editor;
+  const InductionMeasure measure =
+      measure_induction(gpt, {.sequences = 16, .length = 10, .editor = &editor});
+  ASSERT_TRUE(measure.induction_head());
+  EXPECT_EQ(measure.induction_head()->layer, 1);
+  EXPECT_EQ(measure.induction_head()->head, 1);
+  EXPECT_NEAR(measure.induction_head()->score, 0.9, 1e-6);
+  EXPECT_LT(measure.induction_head()->control, 0.3);
 }
 
 TEST(Induction, RefusesWhatDoesNotFit) {
@@ -52,6 +111,10 @@ TEST(Induction, RefusesWhatDoesNotFit) {
   EXPECT_THROW(measure_induction(gpt, {.length = 33}), Error);
   EXPECT_THROW(measure_induction(gpt, {.length = 1}), Error);
   EXPECT_THROW(measure_induction(gpt, {.sequences = 0}), Error);
+  EXPECT_THROW(measure_induction(gpt, {.sequences = most_induction_sequences + 1}), Error);
+  const std::atomic<bool> stop{true};
+  testing::expect_error(
+      ErrorCode::interrupted, [&] { measure_induction(gpt, {.stop = &stop}); }, "stopped");
 }
 
 TEST(Induction, FindsTheLargestRise) {

@@ -1,0 +1,56 @@
+// The metrics that a run writes, one JSON document a line, read from a file that nobody vouches
+// for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "base/json.h"
+
+namespace heed::server {
+
+// What one request may read. The defaults hold a run of millions of steps below a second and some
+// tens of MiB.
+struct MetricsLimits {
+  std::int64_t most_bytes = std::int64_t{256} << 20;  // of the file, from its end
+  std::int64_t most_rows = 4000;                      // of each series
+  std::size_t most_series = 16;
+  std::int64_t longest_line = std::int64_t{1} << 20;  // bytes; longer lines are passed over
+  std::int64_t most_text = std::int64_t{16} << 20;    // bytes of all rows together
+};
+
+struct MetricsRows {
+  std::vector<Json> rows;   // objects with a whole "step", in the file's order
+  bool is_thinned = false;  // whether lines were left out to stay within the limits
+};
+
+// The lines of steps from `from` on. Lines of one kind (a step's loss, an evaluation, a sample) are
+// a series; one that is too long is thinned evenly, and its first and last line always stay. Lines
+// that are not whole, not valid JSON or without a step are passed over. A missing file has no rows.
+// Throws Error{invalid_argument} for what is not a regular file.
+MetricsRows read_metrics(const std::filesystem::path& file, std::int64_t from,
+                         const MetricsLimits& limits = {});
+
+// The last step that a line of the file's end names; 0 if none does.
+std::int64_t last_step(const std::filesystem::path& file);
+
+// Lines as they are appended. A line that is still being written is left for the next call.
+class MetricsReader {
+ public:
+  explicit MetricsReader(std::filesystem::path file) : file_(std::move(file)) {}
+
+  // Passes over all whole lines that are there.
+  void skip_to_end();
+
+  // The lines appended since the last call, as many as one read of 1 MiB holds: call again until
+  // there are none. After the file became shorter, because a run was resumed, the lines of its last
+  // MiB.
+  std::vector<Json> read_new();
+
+ private:
+  std::filesystem::path file_;
+  std::int64_t position_ = 0;  // where the next line begins
+};
+
+}  // namespace heed::server

@@ -1,0 +1,324 @@
+// A run that was interrupted and resumed leaves the files of one that was not, whatever it trains.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "base/threads.h"
+#include "checkpoint/safetensors.h"
+#include "model/gpt_files.h"
+#include "model/presets.h"
+#include "tokenizer/train_byte_pair.h"
+#include "train/presets.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace heed {
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryDirectory;
+
+// Asks to stop once so many steps are done.
+class StopAfter : public TrainObserver {
+ public:
+  explicit StopAfter(std::int64_t step) : step_(step) {}
+  void stepped(const StepReport& report) override { flag = report.step >= step_; }
+  std::atomic<bool> flag = false;
+
+ private:
+  std::int64_t step_;
+};
+
+class Notices : public TrainObserver {
+ public:
+  void noticed(const std::string& sentence) override { sentences.push_back(sentence); }
+  std::vector<std::string> sentences;
+};
+
+std::string metrics_without_clock(const std::filesystem::path& file) {
+  std::string text;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    Json row = Json::parse(line);
+    row.erase("tokens_per_s");
+    row.erase("seconds");
+    text += row.dump() + "\n";
+  }
+  return text;
+}
+
+std::string state_without_clock(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  std::string text;
+  for (const TensorEntry& entry : file.tensors()) {
+    std::string bytes(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
+    if (entry.name == "measures") bytes.resize(sizeof(double));  // best_loss; then come the seconds
+    text += entry.name + bytes;
+  }
+  return text;
+}
+
+// Every file of a run, by its path in it, without what a clock decides.
+std::map<std::string, std::string> files_of(const std::filesystem::path& run) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run)) {
+    if (!entry.is_regular_file()) continue;
+    const std::filesystem::path& path = entry.path();
+    const std::string name = path.lexically_relative(run).string();
+    if (name == "metrics.jsonl") {
+      files[name] = metrics_without_clock(path);
+    } else if (path.filename() == "training_state.safetensors") {
+      files[name] = state_without_clock(path);
+    } else {
+      files[name] = read_text_file(path);
+    }
+  }
+  return files;
+}
+
+void expect_same_files(const std::filesystem::path& run, const std::filesystem::path& other) {
+  const auto files = files_of(run);
+  const auto others = files_of(other);
+  for (const auto& [name, content] : files) {
+    ASSERT_TRUE(others.contains(name)) << other << " has no " << name;
+    EXPECT_TRUE(others.at(name) == content) << name << " differs in " << other;
+  }
+  EXPECT_EQ(files.size(), others.size());
+}
+
+class Resume : public ::testing::Test {
+ protected:
+  Resume() {
+    std::string text;
+    for (int i = 0; i < 40; ++i) {
+      text += "The quick brown fox number " + std::to_string(i * 7 % 11) + " jumps.<|endoftext|>";
+    }
+    write_text_file(directory_ / "text.txt", text);
+    const std::string_view learned = text;
+    train_byte_pair_tokenizer(std::span(&learned, 1), {.vocabulary_size = 280})
+        ->save(directory_ / "tokenizer");
+  }
+
+  // A preset's run in small: its switches, schedule and windows with few steps of a tiny shape.
+  TrainSettings shrunk(const std::string& preset) const {
+    TrainSettings settings = train_preset(preset);
+    GptConfig& model = settings.model;
+    model.layers = 1;
+    model.heads = 2;
+    model.channels = 16;
+    model.head_size = model.channels / model.heads;
+    model.feed_forward = 32;
+    model.context = 12;
+    model.vocabulary_size = 270;
+    settings.sequence_length = settings.sequence_length > 0 ? 10 : 0;
+    settings.steps = 5;
+    settings.batch_size = 2;
+    settings.accumulation = std::min<std::int64_t>(settings.accumulation, 2);
+    settings.warmup_steps = 2;
+    settings.learning_rate = 1e-2;
+    settings.validation_fraction = 0.2;
+    settings.evaluate_every = 2;
+    settings.evaluation_batches = 1;
+    settings.checkpoint_every = 2;
+    settings.keep_every = 4;
+    settings.sample_every = 3;
+    return settings;
+  }
+
+  TrainRequest request(const TrainSettings& settings, const std::string& out) const {
+    return {
+        .settings = settings,
+        .data = {directory_ / "text.txt"},
+        .out = directory_ / out,
+        .cache = directory_ / "cache",
+        .measure =
+            [](const Gpt& gpt, const Tokenizer& tokenizer) {
+              return OrderedJson{{"first", gpt.parameters().all().front()},
+                                 {"end_of_text", gpt.config().end_of_text},
+                                 {"vocabulary", tokenizer.vocabulary_size()}};
+            },
+        .sample = [](const Gpt& gpt,
+                     const Tokenizer&) { return std::to_string(gpt.parameters().all().back()); }};
+  }
+
+  // As the command line resumes: with nothing but what the run recorded.
+  TrainRequest resumed(TrainRequest request) const {
+    const RunRecord record = RunDirectory(request.out).read_record();
+    request.start = RunStart::resume;
+    request.settings = record.settings;
+    request.from = record.from;
+    request.validation = record.validation;
+    request.observer = nullptr;
+    request.stop = nullptr;
+    return request;
+  }
+
+  void stop_after(TrainRequest request, std::int64_t step) const {
+    StopAfter observer(step);
+    request.observer = &observer;
+    request.stop = &observer.flag;
+    ASSERT_TRUE(train(request).interrupted);
+  }
+
+  void expect_resumed_as_whole(const TrainRequest& whole, std::int64_t step) {
+    train(whole);
+    TrainRequest stopped = whole;
+    stopped.out = whole.out.string() + "-stopped";
+    stop_after(stopped, step);
+    train(resumed(stopped));
+    expect_same_files(whole.out, stopped.out);
+    std::filesystem::remove_all(stopped.out);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Resume, EveryPresetTokenizerAndWindowKindEndsInTheSameFiles) {
+  std::int64_t step = 0;
+  for (const GptPreset& preset : gpt_presets()) {
+    for (const std::string& tokenizer :
+         {std::string("char"), std::string("bpe"), (directory_ / "tokenizer").string()}) {
+      for (const Windows windows : {Windows::stream, Windows::documents}) {
+        const std::string out = fmt::format("run-{}", step);
+        SCOPED_TRACE(fmt::format("{} {} {} in {}", preset.name, tokenizer,
+                                 windows == Windows::stream ? "stream" : "documents", out));
+        TrainSettings settings = shrunk(preset.name);
+        settings.tokenizer = tokenizer;
+        settings.windows = windows;
+        settings.recompute = step % 2 == 1;
+        expect_resumed_as_whole(request(settings, out), 1 + step++ % 4);
+        std::filesystem::remove_all(directory_ / out);
+      }
+    }
+  }
+}
+
+TEST_F(Resume, KeepsTheEndOfTextToken) {
+  TrainSettings settings = shrunk("starter");
+  settings.tokenizer = (directory_ / "tokenizer").string();
+  const TrainRequest run = request(settings, "run");
+  stop_after(run, 2);
+  const std::int64_t before = load_gpt(run.out / "last").config().end_of_text;
+  EXPECT_GE(before, 0);
+  train(resumed(run));
+  EXPECT_EQ(load_gpt(run.out / "last").config().end_of_text, before);
+}
+
+// Fine-tuning, of models with and without an unembedding bias, and with an end-of-text token.
+TEST_F(Resume, OfFineTuningEndsInTheSameFiles) {
+  for (const bool head_bias : {false, true}) {
+    for (const Windows windows : {Windows::stream, Windows::documents}) {
+      const std::string base = fmt::format("base-{}-{}", head_bias, static_cast<int>(windows));
+      TrainSettings settings = shrunk("starter");
+      settings.tokenizer = "bpe";
+      settings.model.head_bias = head_bias;
+      train(request(settings, base));
+      TrainRequest tuned = request(settings, "tuned-" + base);
+      tuned.from = directory_ / base / "last";
+      tuned.settings.model = read_gpt_config(tuned.from / config_file_name);
+      tuned.settings.model.residual_dropout = 0.1F;
+      tuned.settings.windows = windows;
+      expect_resumed_as_whole(tuned, 3);
+    }
+  }
+}
+
+TEST_F(Resume, WithAValidationFileEndsInTheSameFiles) {
+  write_text_file(directory_ / "validation.txt", "The quick brown fox sat. The fox jumps again.");
+  TrainRequest run = request(shrunk("shakespeare-char"), "run");
+  run.validation = directory_ / "validation.txt";
+  expect_resumed_as_whole(run, 3);
+
+  write_text_file(directory_ / "validation.txt", "The quick brown fox jumps. The fox sat again.");
+  expect_error(
+      ErrorCode::conflict, [&] { train(resumed(run)); }, "other validation text", "validation.txt");
+}
+
+// A kill before the first checkpoint: the run starts again, with the tokenizer that it began with.
+TEST_F(Resume, BeforeTheFirstCheckpointFindsATokenizerFromAnywhere) {
+  TrainSettings settings = shrunk("shakespeare-char");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_.path());
+  settings.tokenizer = "tokenizer";
+  const TrainRequest run = request(settings, "run");
+  train(run);
+  const auto files = files_of(run.out);
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(run.out / "last");
+  std::filesystem::remove_all(run.out / "best");
+  std::filesystem::remove_all(run.out / "checkpoints");
+  std::filesystem::remove(run.out / "metrics.jsonl");
+  train(resumed(run));
+  EXPECT_TRUE(files_of(run.out) == files);
+}
+
+TEST_F(Resume, WithOtherThreadsIsNoted) {
+  const TrainRequest run = request(shrunk("shakespeare-char"), "run");
+  const int threads = thread_count();
+  stop_after(run, 2);
+  Notices same;
+  Notices other;
+  TrainRequest again = resumed(run);
+  again.observer = &same;
+  std::atomic<bool> stop{true};
+  again.stop = &stop;
+  train(again);
+  set_thread_count(threads + 1);
+  again.observer = &other;
+  train(again);
+  set_thread_count(threads);
+  EXPECT_TRUE(same.sentences.empty());
+  ASSERT_EQ(other.sentences.size(), 1U);
+  EXPECT_THAT(other.sentences.front(), ::testing::HasSubstr(fmt::format("{} threads", threads)));
+}
+
+TEST_F(Resume, RemovesWhatKilledProcessesLeft) {
+  TrainRequest run = request(shrunk("shakespeare-char"), "run");
+  run.settings.keep_every = 1;
+  stop_after(run, 3);
+  for (const char* path : {"metrics.jsonl.partial-1-0", "run.json.partial-999999-3",
+                           "last/model.safetensors.partial-1-1", "best/config.json.partial-1-2",
+                           "checkpoints/00000001/tokenizer.json.partial-1-3"}) {
+    std::ofstream(run.out / path) << "half";
+  }
+  make_directory(run.out / "checkpoints" / "00000009.partial-checkpoint");
+  train(resumed(run));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run.out)) {
+    EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(Resume, RecordsASentenceOfTheRunsOwnText) {
+  const TrainRequest run = request(shrunk("shakespeare-char"), "run");
+  train(run);
+  const std::string sentence = RunDirectory(run.out).read_record().sentence;
+  EXPECT_FALSE(sentence.empty());
+  const auto tokenizer = load_tokenizer(run.out / "last");
+  EXPECT_LE(std::ssize(tokenizer->encode(sentence)), 12);  // fits the context
+  EXPECT_NE(read_text_file(run.data.front()).find(sentence), std::string::npos);
+}
+
+// Every field of a config is recorded: one that is added to GptConfig must be added here.
+TEST(RunRecord, HoldsEveryFieldOfTheModel) {
+  TrainSettings settings;
+  auto& [vocabulary_size, context, channels, layers, heads, head_size, feed_forward, activation,
+         norm_epsilon, initial_deviation, has_bias, tied_head, head_bias, embedding_dropout,
+         attention_dropout, residual_dropout, end_of_text] = settings.model;
+  vocabulary_size = 11, context = 12, channels = 15, layers = 3, heads = 5, head_size = 7;
+  feed_forward = 17, activation = Activation::relu, norm_epsilon = 1e-4F;
+  initial_deviation = 0.03F, has_bias = false, tied_head = false, head_bias = true;
+  embedding_dropout = 0.1F, attention_dropout = 0.2F, residual_dropout = 0.3F, end_of_text = 4;
+  const TemporaryDirectory directory;
+  RunDirectory(directory.path()).create({.settings = settings});
+  const TrainSettings read = RunDirectory(directory.path()).read_record().settings;
+  EXPECT_TRUE(read.model == settings.model);
+}
+
+}  // namespace
+}  // namespace heed
