@@ -5,6 +5,8 @@
 namespace heed::server {
 namespace {
 
+constexpr std::size_t most_messages = 4096;
+
 ChatRole read_role(const Fields& message) {
   const std::string role = message.required_string("role");
   if (role == "system" || role == "developer") return ChatRole::system;
@@ -51,8 +53,9 @@ void refuse_calls(const Fields& message) {
 
 std::vector<ChatMessage> read_messages(const Fields& fields) {
   const Json& list = fields.required_list("messages");
-  require_field(!list.empty(), fields.path("messages"), field_code::invalid_value,
-                "messages must hold at least one message");
+  require_field(!list.empty() && list.size() <= most_messages, fields.path("messages"),
+                field_code::invalid_value, "messages must hold 1 to {} messages, not {}",
+                most_messages, list.size());
   std::vector<ChatMessage> messages;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("messages[{}]", i);

@@ -43,7 +43,8 @@ void refuse(const Fields& fields, std::string_view name) {
   const std::string field(name);
   const Json* const value = fields.find(field.c_str());
   require_field(value == nullptr || asks_for_nothing(name, *value), fields.path(field.c_str()),
-                field_code::unsupported, "{} is not supported by this server; leave the field out", name);
+                field_code::unsupported, "{} is not supported by this server; leave the field out",
+                name);
 }
 
 // A name may come from anyone: nothing of it must end a header or stand for another name.
