@@ -44,8 +44,9 @@ void Choice::echo(std::span<const std::int32_t> prompt, std::span<const TokenSco
     const std::int64_t offset = offset_behind(prompt[i]);
     if (!options_.has_log_probabilities) continue;
     const bool is_first = i == 0;
-    scored_.push_back(
-        {offset, is_first ? TokenScore{.token = {prompt[0], 0}} : scores[i - 1], is_first});
+    scored_.push_back({.offset = offset,
+                       .score = is_first ? TokenScore{.token = {prompt[0], 0}} : scores[i - 1],
+                       .is_first = is_first});
   }
   text_ += stream.finish();
   certain_ = characters(text_);
@@ -60,11 +61,15 @@ void Choice::add(const Sequence::Piece& piece) {
   }
   text_ += text;
   if (!piece.token) return;
-  const std::int64_t offset = offset_behind(*piece.token);
+  has_end_of_text_ = piece.is_end_of_text;
+  const std::int64_t offset =
+      piece.is_end_of_text ? decoded_characters_ : offset_behind(*piece.token);
   if (!piece.score) return;
   sum_ += piece.score->token.value;
   ++tokens_;
-  if (options_.has_log_probabilities) scored_.push_back({offset, *piece.score, false});
+  if (!options_.has_log_probabilities) return;
+  scored_.push_back(
+      {.offset = offset, .score = *piece.score, .is_end_of_text = piece.is_end_of_text});
 }
 
 void Choice::finish(SequenceEnd end) { end_ = end; }
@@ -74,8 +79,9 @@ Choice::Part Choice::take() {
   text_.clear();
   end_taken_ = end_.has_value();
   // Tokens whose text has begun to appear. Those that a stop string took away never do; a text that
-  // ended for its length has all.
-  const bool all = end_ == SequenceEnd::length;
+  // ended for its length or by its end-of-text token has all, that token included: clients
+  // that score a prompt rely on one score for the token after it.
+  const bool all = end_ && (*end_ == SequenceEnd::length || has_end_of_text_);
   while (!scored_.empty() && (all || scored_.front().offset < certain_)) {
     part.tokens.push_back(std::move(scored_.front()));
     scored_.pop_front();

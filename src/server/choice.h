@@ -25,7 +25,8 @@ class Choice {
   struct ScoredToken {
     std::int64_t offset;  // of its text, in characters of the whole text
     TokenScore score;
-    bool is_first;  // of the whole text: nothing predicts it
+    bool is_first = false;        // of the whole text: nothing predicts it
+    bool is_end_of_text = false;  // no part of the text
   };
 
   // What is new since the last call of take().
@@ -61,6 +62,7 @@ class Choice {
   TextStream decoded_;        // of all tokens, to count their characters
   std::int64_t decoded_characters_ = 0;
   std::deque<ScoredToken> scored_;  // not yet taken
+  bool has_end_of_text_ = false;    // the model ended the text
   std::optional<SequenceEnd> end_;
   bool end_taken_ = false;
   double sum_ = 0;  // of drawn tokens' log-probabilities

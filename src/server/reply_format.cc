@@ -11,15 +11,16 @@ OrderedJson legacy_log_probabilities(const LoadedModel& model, const Choice::Par
   OrderedJson values = OrderedJson::array();
   OrderedJson likeliest = OrderedJson::array();
   OrderedJson offsets = OrderedJson::array();
-  for (const auto& [offset, score, is_first] : part.tokens) {
+  for (const Choice::ScoredToken& scored : part.tokens) {
+    const TokenScore& score = scored.score;
     tokens.push_back(token_name(model, score.token.token));
-    values.push_back(is_first ? OrderedJson(nullptr) : json_float(score.token.value));
+    values.push_back(scored.is_first ? OrderedJson(nullptr) : json_float(score.token.value));
     OrderedJson top = OrderedJson::object();
     for (const LogProbability& other : score.likeliest) {
       top.emplace(token_name(model, other.token), json_float(other.value));
     }
-    likeliest.push_back(is_first || top.empty() ? OrderedJson(nullptr) : std::move(top));
-    offsets.push_back(offset);
+    likeliest.push_back(scored.is_first || top.empty() ? OrderedJson(nullptr) : std::move(top));
+    offsets.push_back(scored.offset);
   }
   return {{"tokens", std::move(tokens)},
           {"token_logprobs", std::move(values)},
@@ -72,6 +73,7 @@ OrderedJson ChatFormat::log_probabilities(const Choice::Part& part) const {
   if (!has_log_probabilities_) return nullptr;
   OrderedJson content = OrderedJson::array();
   for (const Choice::ScoredToken& scored : part.tokens) {
+    if (scored.is_end_of_text) continue;  // OpenAI's chats do not list it
     OrderedJson token = token_json(model_, scored.score.token);
     token["top_logprobs"] = OrderedJson::array();
     for (const LogProbability& other : scored.score.likeliest) {

@@ -219,7 +219,7 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
     ++metrics_.predicted_tokens;
     // 2: publish
     const bool ends_text = !options.ignore_end_of_text && is_end_of_text(token);
-    Sequence::Piece piece{.token = token, .text = {}, .score = {}};
+    Sequence::Piece piece{.token = token, .is_end_of_text = ends_text};
     if (!ends_text) piece.text = running.text.push(model_.token_bytes(token));
     if (options.top) piece.score = score_token(logits, token, *options.top);
     running.sequence->give(std::move(piece));
@@ -230,7 +230,7 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
     if (!stops && drawn < options.max_tokens && !full) return;
     if (!running.text.stopped()) {
       if (std::string held = running.text.finish(); !held.empty()) {
-        running.sequence->give({.token = {}, .text = std::move(held), .score = {}});
+        running.sequence->give({.text = std::move(held)});
       }
     }
     running.sequence->finish(stops ? SequenceEnd::stop : SequenceEnd::length);

@@ -52,9 +52,10 @@ class Sequence {
  public:
   // One sampled token. `text` is what became certain by it, of this token or earlier ones.
   struct Piece {
-    std::optional<std::int32_t> token;  // none: text that was held back until the end
-    std::string text;
-    std::optional<TokenScore> score;
+    std::optional<std::int32_t> token{};  // none: text that was held back until the end
+    std::string text{};
+    std::optional<TokenScore> score{};
+    bool is_end_of_text = false;  // the token ends the text and is no part of it
   };
 
   // `wake` tells the scheduler that a paused sequence may go on.
