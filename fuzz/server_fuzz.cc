@@ -23,7 +23,8 @@ namespace heed::server {
 namespace {
 
 LoadedModel tiny_model() {
-  constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789\u00e9";
+  // Those of the plain chat template are among them.
+  constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789\u00e9UserAistn\n";
   Gpt gpt(make_gpt_config(1, 2, 8, 16, 64));
   gpt.parameters().initialize(1);
   return {.name = "tiny",
@@ -111,7 +112,7 @@ struct Frame {
   std::string_view before;
   std::string_view after;
 };
-constexpr std::array<Frame, 8> frames{{
+constexpr std::array<Frame, 10> frames{{
     {"", ""},
     {R"({"text":"abc",)", "}"},
     {R"({"tokens":[1,2,3],)", "}"},
@@ -120,13 +121,19 @@ constexpr std::array<Frame, 8> frames{{
     {R"({"prompt":"ab","max_tokens":3,)", "}"},
     {R"({"prompt":[[1,2],[3]],"max_tokens":2,"logprobs":2,)", "}"},
     {R"({"input":["a","b"],)", "}"},
+    {R"({"messages":[{"role":"user","content":"ab"}],"max_tokens":3,)", "}"},
+    {R"({"max_tokens":2,"logprobs":true,"messages":[{"role":"user",)", "}]}"},
 }};
 
 void check_reply(const Reply& reply) {
   if (reply.status < 200 || reply.status > 599 || reply.status == 500) std::abort();
   if (reply.status < 400) return;
   const Json error = parse_json(reply.body, "reply")["error"];
-  if (error["code"] != reply.status || error["message"].get<std::string>().empty()) std::abort();
+  const auto is_text_or_null = [&](const char* name) {
+    return error.at(name).is_null() || error.at(name).is_string();
+  };
+  if (!is_text_or_null("code") || !is_text_or_null("param")) std::abort();
+  if (error["message"].get<std::string>().empty()) std::abort();
 }
 
 // The head of a request, or none where its address is refused.

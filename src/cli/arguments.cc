@@ -25,6 +25,11 @@ Option Option::type_name(const std::string& name) {
   return *this;
 }
 
+Option Option::description(const std::string& text) {
+  option_->description(text);
+  return *this;
+}
+
 Option Option::group(const std::string& name) {
   option_->group(name);
   return *this;
@@ -104,6 +109,12 @@ Option Command::add_flag(const std::string& names, bool& value, const std::strin
 Command Command::add_subcommand(const std::string& name, const std::string& description) {
   return Command(app_->add_subcommand(name, description));
 }
+
+Command Command::get_subcommand(const std::string& name) {
+  return Command(app_->get_subcommand(name));
+}
+
+Option Command::get_option(const std::string& name) { return Option(app_->get_option(name)); }
 
 Command Command::require_subcommand(int count) {
   app_->require_subcommand(count);

@@ -30,6 +30,7 @@ class Option {
 
   Option check(Check check);
   Option type_name(const std::string& name);
+  Option description(const std::string& text);
   Option group(const std::string& name);
   Option required();
   Option capture_default_str();  // shows the variable's present value as the default
@@ -64,6 +65,8 @@ class Command {
   Option add_flag(const std::string& names, bool& value, const std::string& description);
 
   Command add_subcommand(const std::string& name, const std::string& description);
+  Command get_subcommand(const std::string& name);
+  Option get_option(const std::string& name);
   Command require_subcommand(int count = 1);
   // What the command does, once its options are read.
   Command callback(std::function<void()> run);

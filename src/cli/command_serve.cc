@@ -1,4 +1,4 @@
-// heed serve and heed explore: a model behind HTTP, and the page that shows what it thinks.
+// heed serve and heed explore: a model behind HTTP, with and without the explorer's page.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -26,12 +26,18 @@ struct ServeCommandOptions {
   double request_time = 600;
   double grace_time = 5;
   std::string trace_budget = "2GiB";
-  bool any_near_port = false;  // where nobody asked for one
+  bool any_near_port = false;  // without --port
 };
 
-void check_access(const Command command, const server::ServeOptions& serve) {
+void check_access(Command command, const server::ServeOptions& serve) {
   if (command.count("--api-key") > 0 && serve.gate.api_key.empty()) {
-    fail_usage("--api-key '' would let everybody in; give a key, or leave the option out");
+    fail_usage("--api-key '' would admit every request; give a key, or leave the option out");
+  }
+  for (const std::string& alias : serve.aliases) {
+    if (alias.empty()) fail_usage("--alias '' is no name; give one, or leave the option out");
+  }
+  if (serve.gate.public_metrics && serve.gate.api_key.empty()) {
+    fail_usage("--public-metrics needs --api-key; without a key /metrics is public");
   }
   for (const std::string& origin : serve.gate.allowed_origins) {
     if (origin != "*" && origin != "null" && origin.find("://") == std::string::npos) {
@@ -52,10 +58,11 @@ void start(const ServeCommandOptions& options) {
   serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
   serve.scheduler.cache_type = kernels::parse_cache_type(options.cache_type);
   serve.explorer.trace_budget = parse_bytes(options.trace_budget);
-  // Opened when somebody asks for it; a name that leads nowhere shows now.
+  // Read at the first request for it; a name without a file fails now.
   if (!serve.explorer.corpus.empty()) MappedFile(serve.explorer.corpus);
   LoadedModel model = load_model_as(options.model, options.dtype);
   const std::string name = model.name;
+  serve.warn = [](const std::string& message) { spdlog::warn("heed: {}", message); };
   if (options.any_near_port) serve.http.next_ports = nearby_ports;
   server::serve(std::move(model), serve, interrupt_flag(), [&](const std::string& address) {
     spdlog::info("heed: '{}' is at {} (Ctrl-C stops)", name, address);
@@ -76,56 +83,69 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
   server::SchedulerOptions& scheduler = options->serve.scheduler;
   command
       ->add_option("-c,--context", scheduler.context,
-                   "Tokens of a text, prompt included [the model's context]")
+                   "Tokens of a prompt and its reply [the model's context]")
       ->check(at_least(1));
   command
-      ->add_option("--host", http.host, "Address to listen on; the default is this machine alone")
+      ->add_option("--host", http.host,
+                   "Address to listen on; the default admits this machine only")
       ->capture_default_str()
       ->type_name("ADDRESS");
-  command->add_option("--port", http.port, "Port to listen on; 0 takes any that is free")
+  command->add_option("--port", http.port, "Port to listen on; 0 takes any free one")
       ->capture_default_str()
       ->check(between(0, 65535));
   command
-      ->add_option("--alias", options->serve.alias,
-                   "What the model is called [its directory's name]")
-      ->type_name("NAME");
-  command->add_option("--api-key", gate.api_key, "Key that requests must carry")
+      ->add_option("--alias", options->serve.aliases,
+                   "Names of the model, the first in replies [its directory's name]")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--chat-template", options->serve.chat_template,
+                   "Chat template: plain, chatml or a JSON file [the model's own, else plain]")
+      ->type_name("NAME|FILE");
+  command->add_option("--api-key", gate.api_key, "Require this key of every request")
       ->envname("HEED_API_KEY")
       ->type_name("KEY")
       ->group("Access");
+  command->add_flag("--public-metrics", gate.public_metrics, "Answer /metrics without the key")
+      ->group("Access");
   command
       ->add_option("--allow-origin", gate.allowed_origins,
-                   "Other pages that may ask, such as https://example.org; may be repeated")
-      ->type_name("ORIGIN")
+                   "Allow requests from pages of this origin, such as https://example.org")
+      ->type_name("ORIGIN,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->group("Access");
   command
       ->add_option("--allow-host", gate.allowed_hosts,
-                   "Other names that the server is called by; may be repeated")
-      ->type_name("NAME")
+                   "Allow requests to this host name besides localhost and addresses")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->group("Access");
-  command->add_option("--parallel", scheduler.parallel, "Texts that are continued together")
+  command->add_option("--parallel", scheduler.parallel, "Sequences continued in one batch")
       ->capture_default_str()
       ->check(between(1, 4096))
       ->group("Limits");
-  command->add_option("--max-waiting", scheduler.waiting, "Texts that wait for their turn")
+  command->add_option("--max-waiting", scheduler.waiting, "Sequences that may wait for the batch")
       ->capture_default_str()
       ->check(between(1, 1 << 20))
       ->group("Limits");
-  command->add_option("--max-body", gate.max_body_bytes, "Bytes of a request's body")
+  command->add_option("--max-body", gate.max_body_bytes, "Bytes of a request body")
       ->capture_default_str()
       ->check(at_least(1))
       ->group("Limits");
-  command->add_option("--max-connections", http.max_connections, "Connections at once")
+  command->add_option("--max-connections", http.max_connections, "Simultaneous connections")
       ->capture_default_str()
       ->check(between(1, 4096))
       ->group("Limits");
-  command->add_option("--request-time", options->request_time, "Seconds that a reply may take")
+  command->add_option("--request-time", options->request_time, "Seconds until a reply is cut off")
       ->capture_default_str()
       ->check(seconds_above_zero())
       ->group("Limits");
   command
       ->add_option("--grace-time", options->grace_time,
-                   "Seconds that replies under way get when the server stops")
+                   "Seconds for open replies when the server stops")
       ->capture_default_str()
       ->check(seconds_from_zero())
       ->group("Limits");
@@ -145,27 +165,26 @@ void add_serve_command(Command app) {
 }
 
 void add_explore_command(Command app) {
-  auto options = add_serving_command(app, "explore", "Serve the page that shows a model think",
+  auto options = add_serving_command(app, "explore", "Serve the API and the explorer page",
                                      server::Face::explorer);
   Command command = app.get_subcommand("explore");
   command->get_option("--port")->description(
-      "Port to listen on; 0 takes any that is free [8080, or the next one that is]");
+      "Port to listen on; 0 takes any free one [8080, or the next free one]");
   server::ExplorerOptions& explorer = options->serve.explorer;
   command
-      ->add_option("--run", explorer.runs,
-                   "Directory of a training run to watch, live or finished; may be repeated")
+      ->add_option("--run", explorer.runs, "Directory of a training run to watch; repeat for more")
       ->type_name("DIR")
       ->allow_extra_args(false)
       ->group("Explorer");
   command
       ->add_option("--trace-budget", options->trace_budget,
-                   "Memory that traces may take together; those used longest ago go first")
+                   "Memory of all traces; the least recently used are dropped")
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Explorer");
   command
       ->add_option("--corpus", explorer.corpus,
-                   "Text that neurons' contexts come from [the microworld, for the starter model]")
+                   "Text to search for neurons' contexts [microworld, for the starter]")
       ->type_name("FILE")
       ->group("Explorer");
 }

@@ -1,5 +1,7 @@
 #include "server/choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tokenizer/utf8.h"
@@ -23,6 +25,11 @@ std::string token_name(const LoadedModel& model, std::int32_t token) {
   return name;
 }
 
+OrderedJson finish_reason_json(std::optional<SequenceEnd> end) {
+  if (!end) return nullptr;
+  return *end == SequenceEnd::stop ? "stop" : "length";
+}
+
 // Where the text of `token`, the next one, begins; then counts it.
 std::int64_t Choice::offset_behind(std::int32_t token) {
   const std::int64_t offset = decoded_characters_;
@@ -35,63 +42,51 @@ void Choice::echo(std::span<const std::int32_t> prompt, std::span<const TokenSco
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     text_ += stream.push(model_.token_bytes(prompt[i]));
     const std::int64_t offset = offset_behind(prompt[i]);
-    if (!has_log_probabilities_) continue;
+    if (!options_.has_log_probabilities) continue;
     const bool is_first = i == 0;
-    scored_.push_back(
-        {offset, is_first ? TokenScore{.token = {prompt[0], 0}} : scores[i - 1], is_first});
+    scored_.push_back({.offset = offset,
+                       .score = is_first ? TokenScore{.token = {prompt[0], 0}} : scores[i - 1],
+                       .is_first = is_first});
   }
   text_ += stream.finish();
   certain_ = characters(text_);
 }
 
 void Choice::add(const Sequence::Piece& piece) {
-  text_ += piece.text;
-  certain_ += characters(piece.text);
+  std::string_view text = piece.text;
+  certain_ += characters(text);
+  if (options_.trims_start && !has_begun_) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    has_begun_ = !text.empty();
+  }
+  text_ += text;
   if (!piece.token) return;
-  const std::int64_t offset = offset_behind(*piece.token);
+  has_end_of_text_ = piece.is_end_of_text;
+  const std::int64_t offset =
+      piece.is_end_of_text ? decoded_characters_ : offset_behind(*piece.token);
   if (!piece.score) return;
   sum_ += piece.score->token.value;
   ++tokens_;
-  if (has_log_probabilities_) scored_.push_back({offset, *piece.score, false});
+  if (!options_.has_log_probabilities) return;
+  scored_.push_back(
+      {.offset = offset, .score = *piece.score, .is_end_of_text = piece.is_end_of_text});
 }
 
-void Choice::finish(SequenceEnd end) { finish_reason_ = end; }
+void Choice::finish(SequenceEnd end) { end_ = end; }
 
-OrderedJson Choice::take(std::int64_t index) {
-  OrderedJson json{{"text", text_}, {"index", index}, {"logprobs", nullptr}};
+Choice::Part Choice::take() {
+  Part part{.text = std::move(text_), .tokens = {}, .end = end_};
   text_.clear();
-  if (has_log_probabilities_) json["logprobs"] = take_log_probabilities();
-  json["finish_reason"] = nullptr;
-  told_end_ = finish_reason_.has_value();
-  if (finish_reason_)
-    json["finish_reason"] = *finish_reason_ == SequenceEnd::stop ? "stop" : "length";
-  return json;
-}
-
-// Of tokens whose text has begun to appear. Those that a stop string took away never do; a text
-// that ended for its length has all.
-OrderedJson Choice::take_log_probabilities() {
-  OrderedJson tokens = OrderedJson::array();
-  OrderedJson values = OrderedJson::array();
-  OrderedJson likeliest = OrderedJson::array();
-  OrderedJson offsets = OrderedJson::array();
-  const bool all = finish_reason_ == SequenceEnd::length;
+  end_taken_ = end_.has_value();
+  // Tokens whose text has begun to appear. Those that a stop string took away never do; a text that
+  // ended for its length or by its end-of-text token has all, that token included: clients
+  // that score a prompt rely on one score for the token after it.
+  const bool all = end_ && (*end_ == SequenceEnd::length || has_end_of_text_);
   while (!scored_.empty() && (all || scored_.front().offset < certain_)) {
-    const Scored& scored = scored_.front();
-    tokens.push_back(token_name(model_, scored.score.token.token));
-    values.push_back(scored.is_first ? OrderedJson(nullptr) : json_float(scored.score.token.value));
-    OrderedJson top = OrderedJson::object();
-    for (const LogProbability& other : scored.score.likeliest) {
-      top.emplace(token_name(model_, other.token), json_float(other.value));
-    }
-    likeliest.push_back(scored.is_first || top.empty() ? OrderedJson(nullptr) : std::move(top));
-    offsets.push_back(scored.offset);
+    part.tokens.push_back(std::move(scored_.front()));
     scored_.pop_front();
   }
-  return {{"tokens", std::move(tokens)},
-          {"token_logprobs", std::move(values)},
-          {"top_logprobs", std::move(likeliest)},
-          {"text_offset", std::move(offsets)}};
+  return part;
 }
 
 }  // namespace heed::server

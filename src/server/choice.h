@@ -1,27 +1,43 @@
-// One choice of a reply as it grows: its text, and OpenAI's legacy logprobs of its tokens.
+// One choice of a reply as it grows: its text and the scores of its tokens.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "base/json.h"
 #include "engine/loaded_model.h"
 #include "generate/text_stream.h"
-#include "server/exchange.h"
 #include "server/sequence.h"
 
 namespace heed::server {
 
-// A token's name in logprobs: its text, or "bytes:\xE2\x80" where its bytes are no whole
-// characters.
-std::string token_name(const LoadedModel& model, std::int32_t token);
-
 class Choice {
  public:
-  // With or without logprobs. Borrows the model.
-  Choice(const LoadedModel& model, bool has_log_probabilities)
-      : model_(model), has_log_probabilities_(has_log_probabilities) {}
+  struct Options {
+    bool has_log_probabilities = false;
+    bool trims_start = false;  // leaves out white space before the first other character
+  };
+
+  struct ScoredToken {
+    std::int64_t offset;  // of its text, in characters of the whole text
+    TokenScore score;
+    bool is_first = false;        // of the whole text: nothing predicts it
+    bool is_end_of_text = false;  // no part of the text
+  };
+
+  // What is new since the last call of take().
+  struct Part {
+    std::string text;
+    std::vector<ScoredToken> tokens;
+    std::optional<SequenceEnd> end;
+  };
+
+  // Borrows the model.
+  Choice(const LoadedModel& model, Options options) : model_(model), options_(options) {}
 
   // The prompt itself, as the beginning of the text; scores are of its tokens from the second on.
   void echo(std::span<const std::int32_t> prompt, std::span<const TokenScore> scores);
@@ -29,33 +45,35 @@ class Choice {
   // Nothing follows.
   void finish(SequenceEnd end);
 
-  // What came since the last call: {"text", "index", "logprobs", "finish_reason"}.
-  OrderedJson take(std::int64_t index);
+  Part take();
 
-  // Whether take() would bring anything.
-  bool has_news() const { return !text_.empty() || (finish_reason_ && !told_end_); }
+  // Whether take() would return anything new.
+  bool has_unsent() const { return !text_.empty() || (end_ && !end_taken_); }
   double mean_log_probability() const { return tokens_ == 0 ? 0 : sum_ / tokens_; }
 
  private:
-  struct Scored {
-    std::int64_t offset;  // of its text, in characters of the whole text
-    TokenScore score;
-    bool is_first;  // which nothing predicts
-  };
   std::int64_t offset_behind(std::int32_t token);
-  OrderedJson take_log_probabilities();
 
   const LoadedModel& model_;
-  const bool has_log_probabilities_;
+  const Options options_;
   std::string text_;          // not yet taken
+  bool has_begun_ = false;    // there was text that is not white space
   std::int64_t certain_ = 0;  // characters of all text so far
   TextStream decoded_;        // of all tokens, to count their characters
   std::int64_t decoded_characters_ = 0;
-  std::deque<Scored> scored_;  // not yet taken
-  std::optional<SequenceEnd> finish_reason_;
-  bool told_end_ = false;
+  std::deque<ScoredToken> scored_;  // not yet taken
+  bool has_end_of_text_ = false;    // the model ended the text
+  std::optional<SequenceEnd> end_;
+  bool end_taken_ = false;
   double sum_ = 0;  // of drawn tokens' log-probabilities
   std::int64_t tokens_ = 0;
 };
+
+// A token's name in logprobs: its text, or "bytes:\xe2\x80" where its bytes are no whole
+// characters.
+std::string token_name(const LoadedModel& model, std::int32_t token);
+
+// "stop" or "length"; null while the text goes on.
+OrderedJson finish_reason_json(std::optional<SequenceEnd> end);
 
 }  // namespace heed::server

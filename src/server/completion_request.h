@@ -1,19 +1,23 @@
-// What POST /v1/completions asks for.
+// What POST /v1/completions and POST /v1/chat/completions ask for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "server/chat_template.h"
 #include "server/exchange.h"
+#include "server/fields.h"
 #include "server/prompts.h"
 #include "server/sequence.h"
 
 namespace heed::server {
 
+inline constexpr std::int64_t default_max_tokens = 16;  // of a completion; a chat's is what fits
+
 struct CompletionLimits {
-  PromptLimits prompts{};
-  std::int64_t max_tokens = 0;   // of each choice
+  PromptLimits prompts{};        // prompts.tokens is the context, prompt and reply together
   std::int64_t choices = 128;    // `n` and `best_of`
   std::int64_t sequences = 256;  // prompts times candidates
 };
@@ -25,17 +29,26 @@ struct CompletionRequest {
   bool echoes = false;
   bool streams = false;
   bool streams_usage = false;
-  std::optional<std::int64_t> log_probabilities;  // so many likeliest at each place
-  SequenceOptions sequence;                       // of every choice, but for prompt and seed
+  std::optional<std::int64_t> log_probabilities;  // with so many likeliest tokens at each position
+  std::int64_t context = 0;                       // tokens of a prompt and its reply
+  SequenceOptions sequence;                       // of every choice, but for its prompt and seed
 
   // Choice `index` of a prompt is drawn as a lone request with this seed would be.
   std::uint64_t seed_of(std::int64_t index) const {
     return sequence.sampling.seed + static_cast<std::uint64_t>(index);
   }
+
+  // What is asked for, or what fits: the last token of a reply needs no position in the context.
+  std::int64_t max_tokens_of(const std::vector<std::int32_t>& prompt) const {
+    return std::min(sequence.max_tokens, context - std::ssize(prompt) + 1);
+  }
 };
 
-// Throws Error{invalid_argument} or HttpError.
-CompletionRequest read_completion_request(const Json& body, const LoadedModel& model,
+// Both throw FieldError.
+CompletionRequest read_completion_request(const Fields& fields, const LoadedModel& model,
                                           const CompletionLimits& limits);
+CompletionRequest read_chat_request(const Fields& fields, const LoadedModel& model,
+                                    const ChatTemplate& chat_template,
+                                    const CompletionLimits& limits);
 
 }  // namespace heed::server

@@ -1,4 +1,4 @@
-// POST /v1/completions.
+// POST /v1/completions and POST /v1/chat/completions.
 #pragma once
 
 #include "server/context.h"
@@ -7,5 +7,6 @@
 namespace heed::server {
 
 Reply complete(const Request& request, Context& context);
+Reply complete_chat(const Request& request, Context& context);
 
 }  // namespace heed::server

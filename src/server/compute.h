@@ -1,5 +1,5 @@
-// The one thread that computes with models: requests take turns in the order in which they came, so
-// that together they never ask for more cores than there are.
+// The one thread that runs models. Jobs run in the order of their posting, so that requests never
+// use more cores than there are.
 #pragma once
 
 #include <condition_variable>
@@ -20,13 +20,12 @@ namespace heed::server {
 class Compute {
  public:
   Compute();
-  ~Compute();  // finishes what was asked
+  ~Compute();  // runs all posted jobs
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;
 
-  // Waits for its turn, calls work() on the computing thread and returns what it returned or throws
-  // what it threw. Throws Error{interrupted} if `stop` was set before the turn came. Work that is
-  // itself computed must not call this.
+  // Calls work() on the computing thread after all posted jobs, and returns or throws what it does.
+  // Throws Error{interrupted} if `stop` is set by then. Must not be called on the computing thread.
   template <class Work>
   std::invoke_result_t<Work> run(StopFlag stop, Work&& work) {
     check(std::this_thread::get_id() != thread_.get_id(),
@@ -40,10 +39,10 @@ class Compute {
     return result.get();
   }
 
-  // The same without waiting; the job must not throw. A job may post another, behind those waiting.
+  // The same without waiting; the job must not throw. A job may post another.
   void post(std::function<void()> job);
 
-  std::int64_t waiting() const;  // jobs that have not begun
+  std::int64_t waiting() const;  // jobs not yet begun
 
  private:
   void work();

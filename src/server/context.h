@@ -1,9 +1,11 @@
-// What all handlers share. It lives as long as the server.
+// Shared by all handlers; lives as long as the server.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <vector>
 
+#include "server/chat_template.h"
 #include "server/completion_request.h"
 #include "server/compute.h"
 #include "server/metrics.h"
@@ -15,17 +17,17 @@ namespace heed::server {
 struct Context {
   const LoadedModel& model;
   const ServeOptions& options;
-  std::string name;  // what the model is called
+  std::string name;  // what replies call the model
   Compute& compute;
   Metrics& metrics;
   Scheduler& scheduler;
-  std::int64_t created;  // when the server began, in seconds since 1970
+  std::int64_t created;                // when the server began, in seconds since 1970
+  std::vector<std::string> aliases{};  // further names of the model
+  ChatTemplate chat_template = ChatTemplate::built_in("plain");
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
   CompletionLimits completion_limits() const {
-    return {.prompts = {.tokens = scheduler.context()},
-            .max_tokens = scheduler.context(),
-            .sequences = options.scheduler.waiting};
+    return {.prompts = {.tokens = scheduler.context()}, .sequences = options.scheduler.waiting};
   }
 };
 

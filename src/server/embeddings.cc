@@ -4,7 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
+#include "server/field_error.h"
+#include "server/field_support.h"
 #include "server/fields.h"
 
 namespace heed::server {
@@ -14,8 +15,8 @@ enum class Pooling { mean, last };
 
 Pooling read_pooling(const Fields& fields) {
   const std::string name = fields.string("pooling").value_or("mean");
-  require(name == "mean" || name == "last", ErrorCode::invalid_argument,
-          "pooling must be \"mean\" or \"last\", not \"{}\"", name.substr(0, 40));
+  require_field(name == "mean" || name == "last", "pooling", field_code::invalid_value,
+                "pooling must be \"mean\" or \"last\", not \"{}\"", name.substr(0, 40));
   return name == "mean" ? Pooling::mean : Pooling::last;
 }
 
@@ -73,16 +74,17 @@ Reply embed(const Request& request, Context& context) {
   const RequestCount counted(context.metrics);
   const Json body = request.json();
   const Fields fields(body);
-  check_model_name(body, context.name);
+  fields.string("model");  // any name: there is one model
   const std::string format = fields.string("encoding_format").value_or("float");
-  require(format == "float" || format == "base64", ErrorCode::invalid_argument,
-          "encoding_format must be \"float\" or \"base64\", not \"{}\"", format.substr(0, 40));
+  require_field(
+      format == "float" || format == "base64", "encoding_format", field_code::invalid_value,
+      "encoding_format must be \"float\" or \"base64\", not \"{}\"", format.substr(0, 40));
   const std::int64_t channels = context.model.gpt.config().channels;
-  require(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
-          ErrorCode::unsupported, "this model's embeddings have {} dimensions, no other number",
-          channels);
+  require_field(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
+                "dimensions", field_code::unsupported,
+                "this model's embeddings have {} dimensions, no other number", channels);
   const Pooling pooling = read_pooling(fields);
-  require(fields.find("input") != nullptr, ErrorCode::invalid_argument, "there is no input");
+  require_field(fields.has("input"), "input", field_code::missing, "the request has no \"input\"");
   const auto inputs = read_prompts(fields.find("input"), context.model,
                                    context.completion_limits().prompts, "input");
 
@@ -96,10 +98,12 @@ Reply embed(const Request& request, Context& context) {
     data.push_back(
         {{"object", "embedding"}, {"index", data.size()}, {"embedding", encoded(values, format)}});
   }
-  return json_reply({{"object", "list"},
-                     {"data", std::move(data)},
-                     {"model", context.name},
-                     {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
+  Reply reply = json_reply({{"object", "list"},
+                            {"data", std::move(data)},
+                            {"model", context.name},
+                            {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
+  warn_of_ignored(fields, reply);
+  return reply;
 }
 
 }  // namespace heed::server

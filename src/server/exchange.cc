@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "server/field_error.h"
 
 namespace heed::server {
 namespace {
@@ -75,17 +76,32 @@ std::int64_t parse_integer(const std::string& text, const std::string& name) {
   return value;
 }
 
-const char* type_name(int status) {
-  switch (status) {
-    case 401:
-    case 403: return "authentication_error";
-    case 404: return "not_found_error";
-    case 409: return "conflict_error";
-    case 422: return "unsupported_error";
-    case 429: return "rate_limit_error";
-    case 503: return "unavailable_error";
-    default: return status < 500 ? "invalid_request_error" : "server_error";
+// `type` and `code` of an error object where nothing more is known than the status.
+struct StatusNames {
+  int status;
+  const char* type;
+  const char* code;  // null: none
+};
+
+StatusNames names_of(int status) {
+  constexpr StatusNames known[] = {
+      {401, "authentication_error", "invalid_api_key"},
+      {403, "authentication_error", "forbidden"},
+      {404, "not_found_error", "not_found"},
+      {405, "invalid_request_error", "method_not_allowed"},
+      {408, "invalid_request_error", "request_timeout"},
+      {409, "conflict_error", "conflict"},
+      {413, "invalid_request_error", "request_too_large"},
+      {421, "authentication_error", "host_not_allowed"},
+      {422, "unsupported_error", "unsupported"},
+      {429, "rate_limit_error", "rate_limit_exceeded"},
+      {503, "unavailable_error", "unavailable"},
+  };
+  for (const StatusNames& names : known) {
+    if (names.status == status) return names;
   }
+  if (status < 500) return {status, "invalid_request_error", nullptr};
+  return {status, "server_error", nullptr};
 }
 
 int status_of(ErrorCode code) {
@@ -191,14 +207,20 @@ Reply text_reply(std::string text, std::string content_type) {
   return reply;
 }
 
-OrderedJson error_json(int status, const std::string& message) {
-  return {{"error", {{"code", status}, {"type", type_name(status)}, {"message", message}}}};
+Reply error_reply(int status, const ErrorDetails& details) {
+  const StatusNames names = names_of(status);
+  OrderedJson error{
+      {"message", details.message}, {"type", names.type}, {"param", nullptr}, {"code", nullptr}};
+  if (!details.param.empty()) error["param"] = details.param;
+  if (names.code != nullptr) error["code"] = names.code;
+  if (!details.code.empty()) error["code"] = details.code;
+  Reply reply = json_reply({{"error", std::move(error)}});
+  reply.status = status;
+  return reply;
 }
 
 Reply error_reply(int status, const std::string& message) {
-  Reply reply = json_reply(error_json(status, message));
-  reply.status = status;
-  return reply;
+  return error_reply(status, ErrorDetails{.message = message});
 }
 
 Reply reply_to_exception() {
@@ -206,6 +228,10 @@ Reply reply_to_exception() {
     throw;
   } catch (const HttpError& error) {
     return error_reply(error.status(), error.what());
+  } catch (const FieldError& error) {
+    return error_reply(
+        status_of(error.code()),
+        {.message = error.what(), .param = error.field(), .code = error.field_code()});
   } catch (const Error& error) {
     return error_reply(status_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {

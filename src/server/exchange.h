@@ -79,10 +79,15 @@ struct Reply {
 Reply json_reply(const OrderedJson& json);
 Reply text_reply(std::string text, std::string content_type);
 
-// {"error": {"code", "type", "message"}}.
+// OpenAI's error object: {"error": {"message", "type", "param", "code"}}. `param` is the path to
+// the field at fault and `code` a string; null where there is none.
+struct ErrorDetails {
+  std::string message;
+  std::string param{};  // empty: null
+  std::string code{};   // empty: the status's
+};
 Reply error_reply(int status, const std::string& message);
-// The same as one event's data, for a stream that fails midway.
-OrderedJson error_json(int status, const std::string& message);
+Reply error_reply(int status, const ErrorDetails& details);
 
 // The reply to whatever a handler threw; to be called where it is caught.
 Reply reply_to_exception();

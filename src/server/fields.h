@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,19 +16,26 @@
 
 namespace heed::server {
 
-// Those that read throw Error{invalid_argument} naming the field, what it is and what was expected.
+// Every getter throws FieldError with the field, its value and what was expected.
 class Fields {
  public:
-  // Borrows the object. `what` names in messages what is not the request itself: "intervention 2".
-  // Throws Error{invalid_argument} for anything but an object.
-  explicit Fields(const Json& object, std::string what = "");
+  // Borrows the object. `what` names it in messages where it is not the request itself:
+  // "intervention 2"; `path` is where it is inside the request: "messages[1]". Throws FieldError
+  // for anything but an object.
+  explicit Fields(const Json& object, std::string what = "", std::string path = "");
 
   bool has(const char* name) const { return find(name) != nullptr; }
 
   // The field, or null when it is absent or null.
   const Json* find(const char* name) const;
 
-  // Fields that may be absent.
+  // Names of the object's fields that no getter has looked for.
+  std::vector<std::string> unread() const;
+
+  // The path of a field inside the request, for FieldError.
+  std::string path(const char* name) const;
+
+  // Optional fields.
   std::optional<std::int64_t> integer(const char* name, std::int64_t least = lowest_integer,
                                       std::int64_t most = highest_integer) const;
   std::optional<double> number(const char* name, double least = -highest_number,
@@ -35,7 +44,7 @@ class Fields {
   std::optional<std::string> string(const char* name) const;
   std::vector<std::string> strings(const char* name, std::size_t most) const;  // or one of them
 
-  // Fields that must be there.
+  // Required fields.
   std::int64_t required_integer(const char* name) const;
   float required_float(const char* name) const;
   std::string required_string(const char* name) const;
@@ -45,7 +54,7 @@ class Fields {
   std::vector<std::int32_t> required_token_ids(const char* name, std::int64_t vocabulary) const;
   Fields required_object(const char* name) const;
 
-  // Throws Error{invalid_argument} for a field of another name, with the nearest.
+  // Throws FieldError for a field of another name, and suggests the nearest.
   void expect_only(std::initializer_list<std::string_view> names) const;
 
  private:
@@ -59,13 +68,16 @@ class Fields {
 
   const Json& object_;
   std::string what_;
+  std::string path_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
-// What a value looks like in a message: its beginning.
+// The beginning of a value, for messages.
 std::string shown(const Json& value);
 
-// An array of token ids, each from 0 to `vocabulary` - 1.
+// An array of token ids, each from 0 to `vocabulary` - 1. Throws FieldError at `path`; messages
+// call the field `label`.
 std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary,
-                                    const std::string& name);
+                                    const std::string& label, const std::string& path);
 
 }  // namespace heed::server

@@ -32,8 +32,9 @@ std::string given_key(const Request& request) {
 
 // The page itself holds nothing of the model; it asks for the key. Whether the server is up is no
 // secret either.
-bool is_public(const Request& request) {
-  return request.path == "/" || request.path.starts_with("/assets/") || request.path == "/health";
+bool is_public(const Request& request, const GateOptions& options) {
+  return request.path == "/" || request.path.starts_with("/assets/") || request.path == "/health" ||
+         (options.public_metrics && request.path == "/metrics");
 }
 
 // A page that this server itself gave out.
@@ -115,7 +116,7 @@ std::optional<Reply> Gate::check(const Request& request) const {
   try {
     check_host_and_origin(request);
     if (request.method == "OPTIONS") return preflight_reply();
-    if (!options_.api_key.empty() && !is_public(request) &&
+    if (!options_.api_key.empty() && !is_public(request, options_) &&
         !same_key(given_key(request), options_.api_key)) {
       Reply reply = error_reply(401, "the key is missing or wrong (Authorization: Bearer KEY)");
       reply.headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -132,7 +133,8 @@ void Gate::add_headers(const Request& request, Reply& reply) const {
   const std::string origin = request.header("origin");
   if (!origin.empty() && allows_origin(origin)) {
     reply.headers.emplace_back("Access-Control-Allow-Origin", origin);
-    reply.headers.emplace_back("Access-Control-Expose-Headers", "X-Heed-Dtype, X-Heed-Shape");
+    reply.headers.emplace_back("Access-Control-Expose-Headers",
+                               "X-Heed-Dtype, X-Heed-Shape, X-Heed-Warning");
   }
   reply.headers.emplace_back("Vary", "Origin");
   reply.headers.emplace_back("X-Content-Type-Options", "nosniff");

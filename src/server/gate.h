@@ -17,6 +17,7 @@ struct GateOptions {
   // can let its own name point to this machine; then its requests carry that name (DNS rebinding).
   std::vector<std::string> allowed_hosts;
   std::int64_t max_body_bytes = 8 << 20;
+  bool public_metrics = false;  // /metrics is answered without the key
 };
 
 class Gate {

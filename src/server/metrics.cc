@@ -27,29 +27,33 @@ std::string Metrics::text() const {
   const double prompt_seconds = number(prompt_microseconds) * 1e-6;
   const double predicted_seconds = number(predicted_microseconds) * 1e-6;
   std::string text;
-  append(text, Names::shared, "counter", "prompt_tokens_total", "Prompt tokens read",
+  append(text, Names::shared, "counter", "prompt_tokens_total", "Prompt tokens processed",
          number(prompt_tokens));
-  append(text, Names::shared, "counter", "prompt_seconds_total", "Seconds spent reading prompts",
+  append(text, Names::shared, "counter", "prompt_seconds_total", "Seconds spent processing prompts",
          prompt_seconds);
-  append(text, Names::shared, "counter", "tokens_predicted_total", "Tokens drawn",
+  append(text, Names::shared, "counter", "tokens_predicted_total", "Tokens generated",
          number(predicted_tokens));
   append(text, Names::shared, "counter", "tokens_predicted_seconds_total",
-         "Seconds spent drawing tokens", predicted_seconds);
-  append(text, Names::shared, "counter", "n_decode_total", "Steps through the model",
+         "Seconds spent generating tokens", predicted_seconds);
+  append(text, Names::shared, "counter", "n_decode_total", "Forward passes of the batch",
          number(steps));
-  append(text, Names::shared, "gauge", "n_busy_slots_per_decode", "Mean sequences in a step",
+  append(text, Names::shared, "gauge", "n_busy_slots_per_decode", "Mean sequences per forward pass",
          ratio(number(stepped_sequences), number(steps)));
-  append(text, Names::shared, "gauge", "prompt_tokens_seconds", "Prompt tokens a second",
-         ratio(number(prompt_tokens), prompt_seconds));
-  append(text, Names::shared, "gauge", "predicted_tokens_seconds", "Tokens drawn a second",
+  append(text, Names::shared, "gauge", "prompt_tokens_seconds",
+         "Prompt tokens processed per second", ratio(number(prompt_tokens), prompt_seconds));
+  append(text, Names::shared, "gauge", "predicted_tokens_seconds", "Tokens generated per second",
          ratio(number(predicted_tokens), predicted_seconds));
   append(text, Names::shared, "gauge", "requests_processing", "Sequences being continued",
          number(sequences));
-  append(text, Names::shared, "gauge", "requests_deferred", "Sequences waiting for a place",
+  append(text, Names::shared, "gauge", "requests_deferred", "Sequences waiting for a slot",
          number(sequences_waiting));
   append(text, Names::own, "counter", "requests_total", "Requests to /v1", number(requests));
   append(text, Names::own, "gauge", "requests_open", "Requests to /v1 not yet answered",
          number(requests_processing));
+  text += request_seconds.text("heed:request_duration_seconds",
+                               "Seconds from a request to the end of its reply");
+  text += first_token_seconds.text("heed:time_to_first_token_seconds",
+                                   "Seconds from a request to the first token of its reply");
   return text;
 }
 

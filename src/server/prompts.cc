@@ -1,62 +1,60 @@
 #include "server/prompts.h"
 
-#include "base/error.h"
+#include "server/field_error.h"
 #include "server/fields.h"
 
 namespace heed::server {
 namespace {
 
-std::vector<std::int32_t> beginning_of_text(const LoadedModel& model, const char* name) {
+std::vector<std::int32_t> beginning_of_text(const LoadedModel& model, const char* field) {
   const std::int64_t of_model = model.gpt.config().end_of_text;
   if (of_model >= 0) return {static_cast<std::int32_t>(of_model)};
   const bool has = model.tokenizer != nullptr && model.tokenizer->end_of_text().has_value();
-  require(has, ErrorCode::invalid_argument,
-          "{} is empty, and this model has no token that begins a text", name);
+  require_field(has, field, field_code::invalid_value,
+                "{} is empty, and this model has no token that begins a text", field);
   return {*model.tokenizer->end_of_text()};
 }
 
 std::vector<std::int32_t> read_prompt(const Json& prompt, const LoadedModel& model,
-                                      const char* name) {
+                                      const char* field) {
   if (prompt.is_array()) {
-    require(!prompt.empty(), ErrorCode::invalid_argument, "{} holds a list without tokens", name);
-    return token_ids(prompt, model.gpt.config().vocabulary_size, name);
+    require_field(!prompt.empty(), field, field_code::invalid_value,
+                  "{} holds a list without tokens", field);
+    return token_ids(prompt, model.gpt.config().vocabulary_size, field, field);
   }
-  require(prompt.is_string(), ErrorCode::invalid_argument,
-          "{} must be a string, a list of token ids, or a list of either, not {}", name,
-          shown(prompt));
+  require_field(prompt.is_string(), field, field_code::invalid_type,
+                "{} must be a string, a list of token ids, or a list of either, not {}", field,
+                shown(prompt));
   const auto& text = prompt.get_ref<const std::string&>();
-  if (text.empty()) return beginning_of_text(model, name);
+  if (text.empty()) return beginning_of_text(model, field);
   return model.encode(text);
 }
 
 }  // namespace
 
 std::vector<std::vector<std::int32_t>> read_prompts(const Json* prompt, const LoadedModel& model,
-                                                    const PromptLimits& limits, const char* name) {
+                                                    const PromptLimits& limits, const char* field) {
   std::vector<std::vector<std::int32_t>> prompts;
   const bool is_list =
       prompt != nullptr && prompt->is_array() && !prompt->empty() && !prompt->front().is_number();
   if (prompt == nullptr) {
-    prompts.push_back(beginning_of_text(model, name));
+    prompts.push_back(beginning_of_text(model, field));
   } else if (!is_list) {
-    prompts.push_back(read_prompt(*prompt, model, name));
+    prompts.push_back(read_prompt(*prompt, model, field));
   } else {
-    require(prompt->size() <= limits.most, ErrorCode::invalid_argument,
-            "{} may hold {} texts, not {}", name, limits.most, prompt->size());
-    for (const Json& item : *prompt) prompts.push_back(read_prompt(item, model, name));
+    require_field(prompt->size() <= limits.most, field, field_code::invalid_value,
+                  "{} may hold {} texts, not {}", field, limits.most, prompt->size());
+    for (const Json& item : *prompt) prompts.push_back(read_prompt(item, model, field));
   }
-  for (const auto& tokens : prompts) {
-    require(std::ssize(tokens) <= limits.tokens, ErrorCode::invalid_argument,
-            "{} has {} tokens, more than the {} that this server reads", name, tokens.size(),
-            limits.tokens);
-  }
+  for (const auto& tokens : prompts) require_prompt_fits(tokens, limits, field);
   return prompts;
 }
 
-void check_model_name(const Json& body, const std::string& name) {
-  const auto asked = Fields(body).string("model");
-  require(!asked || *asked == name, ErrorCode::not_found, "there is no model '{}' here, only '{}'",
-          asked.value_or("").substr(0, 100), name);
+void require_prompt_fits(const std::vector<std::int32_t>& tokens, const PromptLimits& limits,
+                         const char* field) {
+  require_field(std::ssize(tokens) <= limits.tokens, field, field_code::context_length,
+                "{} has {} tokens, more than the context of {}; shorten it", field, tokens.size(),
+                limits.tokens);
 }
 
 }  // namespace heed::server

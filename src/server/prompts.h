@@ -1,4 +1,4 @@
-// What requests give as text: a string, token ids, or a list of either.
+// Prompts in requests: a string, token ids, or a list of either.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ struct PromptLimits {
 };
 
 // Null, "" and an absent prompt are the beginning of a text, for models that have a token for it.
-// Throws Error{invalid_argument}; `name` is the field's.
+// Throws FieldError; `field` is the prompt's.
 std::vector<std::vector<std::int32_t>> read_prompts(const Json* prompt, const LoadedModel& model,
-                                                    const PromptLimits& limits, const char* name);
+                                                    const PromptLimits& limits, const char* field);
 
-// Throws Error{not_found} where a request's "model" is another one.
-void check_model_name(const Json& body, const std::string& name);
+// Throws FieldError{context_length} where there are more tokens than fit.
+void require_prompt_fits(const std::vector<std::int32_t>& tokens, const PromptLimits& limits,
+                         const char* field);
 
 }  // namespace heed::server

@@ -1,6 +1,8 @@
 #include "server/router.h"
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 
 namespace heed::server {
 namespace {
@@ -31,12 +33,56 @@ void Router::add(const std::string& method, const std::string& pattern, Handler 
   entries_.push_back({{method, pattern}, parse_request(method, pattern).segments, handler});
 }
 
+// From a request to the end of its reply, or to the reply's destruction where it is never sent.
+class Router::Timer {
+ public:
+  explicit Timer(const Observer& observer) : observer_(observer) {}
+  ~Timer() { stop(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  void stop() {
+    if (stopped_) return;
+    stopped_ = true;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+    observer_(route, status, elapsed.count());
+  }
+
+  std::string route = "unmatched";
+  int status = 0;
+
+ private:
+  const Observer& observer_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  bool stopped_ = false;
+};
+
 Reply Router::handle(Request request) const {
+  if (!observer_) {
+    std::string route;
+    return answer(request, route);
+  }
+  const auto timer = std::make_shared<Timer>(observer_);
+  Reply reply = answer(request, timer->route);
+  timer->status = reply.status;
+  if (!reply.stream) {
+    timer->stop();
+    return reply;
+  }
+  reply.stream = [timer, stream = std::move(reply.stream)](StreamWriter& writer) {
+    stream(writer);
+    timer->stop();
+  };
+  return reply;
+}
+
+Reply Router::answer(Request& request, std::string& route) const {
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   std::string allowed;
   try {
     for (const Entry& entry : entries_) {
       if (!matches(entry.segments, request.segments, request.captured)) continue;
+      route = entry.route.pattern;
       if (entry.route.method == method) return entry.handler(request);
       if (allowed.find(entry.route.method) == std::string::npos) {
         allowed += (allowed.empty() ? "" : ", ") + entry.route.method;

@@ -18,14 +18,19 @@ class Router {
     std::string pattern;  // "/api/traces/{id}/heads": {name} stands for one whole segment
   };
 
-  // An earlier route goes before a later one that would match too.
+  // Told of every reply once it is complete, streamed ones included: the pattern of its route, or
+  // "unmatched", its status, and the seconds since the request. It outlives the replies.
+  using Observer = std::function<void(const std::string& route, int status, double seconds)>;
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
+
+  // Where several patterns match, the one that was added first is taken.
   void add(const std::string& method, const std::string& pattern, Handler handler);
 
-  // Never throws: what a handler throws becomes the error reply that it stands for. 404 where no
-  // pattern matches the path, 405 where another method would be right.
+  // Never throws: what a handler throws becomes its error reply. 404 where no pattern matches the
+  // path, 405 where one matches for another method.
   Reply handle(Request request) const;
 
-  // All that was added, for comparison with the OpenAPI document.
+  // All routes, for comparison with the OpenAPI document.
   std::vector<Route> routes() const;
 
  private:
@@ -34,7 +39,11 @@ class Router {
     std::vector<std::string> segments;  // of the pattern
     Handler handler;
   };
+  class Timer;
+  Reply answer(Request& request, std::string& route) const;
+
   std::vector<Entry> entries_;
+  Observer observer_;
 };
 
 }  // namespace heed::server

@@ -11,8 +11,8 @@
 namespace heed::server {
 namespace {
 
-// Prompts are read between steps, so that a crowd of them does not hold up those who are being
-// continued: as many as have so many tokens together, or one that has more.
+// Prompts are processed between steps, up to this many tokens or one longer prompt, so that many of
+// them do not hold up the sequences in the batch.
 constexpr std::int64_t prompt_tokens_per_turn = 256;
 
 class Microseconds {
@@ -32,7 +32,7 @@ class Microseconds {
 };
 
 std::exception_ptr interrupted() {
-  return std::make_exception_ptr(Error(ErrorCode::interrupted, "the server stops"));
+  return std::make_exception_ptr(Error(ErrorCode::interrupted, "the server is stopping"));
 }
 
 }  // namespace
@@ -71,19 +71,20 @@ Scheduler::~Scheduler() {
   idle_.wait(lock, [&] { return !turning_; });
 }
 
-std::vector<std::shared_ptr<Sequence>> Scheduler::submit(std::vector<SequenceOptions> sequences,
-                                                         const std::shared_ptr<News>& news) {
+std::vector<std::shared_ptr<Sequence>> Scheduler::submit(
+    std::vector<SequenceOptions> sequences, const std::shared_ptr<Notifier>& notifier) {
   std::vector<std::shared_ptr<Sequence>> submitted;
   for (SequenceOptions& options : sequences) {
     options.sampling.validate();
-    submitted.push_back(std::make_shared<Sequence>(std::move(options), news, [this] { wake(); }));
+    submitted.push_back(
+        std::make_shared<Sequence>(std::move(options), notifier, [this] { wake(); }));
   }
   {
     const std::lock_guard lock(mutex_);
     const auto room = options_.waiting - static_cast<std::int64_t>(waiting_.size());
     if (std::ssize(submitted) > room) {
-      throw HttpError(429, fmt::format("{} sequences are waiting, and {} more would be more than "
-                                       "may wait ({}): ask again later",
+      throw HttpError(429, fmt::format("{} sequences are waiting, and {} more would exceed the "
+                                       "limit of {}; retry later",
                                        waiting_.size(), submitted.size(), options_.waiting));
     }
     waiting_.insert(waiting_.end(), submitted.begin(), submitted.end());
@@ -118,7 +119,7 @@ void Scheduler::turn() {
   admit();
   const bool stepped = step();
   const std::lock_guard lock(mutex_);
-  // Where every reader is too slow, the first that has read asks for the next turn.
+  // Where every client is too slow, the first one that catches up posts the next turn.
   const bool admits = !waiting_.empty() && std::ssize(running_) < options_.parallel;
   turning_ = stepped || admits || again_ || closing_;
   if (turning_) {
@@ -167,7 +168,7 @@ void Scheduler::begin(const std::shared_ptr<Sequence>& sequence) {
     logits = std::move(scored.next_logits);
   }
   if (options.max_tokens == 0) return sequence->finish(SequenceEnd::length);
-  // Who asks how likely a text is often asks for one token more: it is read already.
+  // Scoring requests often ask for one more token, whose logits are known already.
   if (options.max_tokens > 1 || !options.scores_prompt || !options.top) {
     running->number =
         session_.begin(options.prompt, logits, std::ssize(options.prompt) + options.max_tokens);
@@ -208,17 +209,17 @@ bool Scheduler::step() {
   return !steps.empty();
 }
 
-// The next token of one sequence, and whether it is the last.
+// Samples the next token of one sequence and decides whether it is the last.
 void Scheduler::draw(Running& running, std::span<const float> logits) const {
   const SequenceOptions& options = running.sequence->options();
   try {
-    // 1: draw
+    // 1: sample
     const std::int32_t token = running.sampler.sample(allowed(running, logits), running.history);
     running.history.push_back(token);
     ++metrics_.predicted_tokens;
-    // 2: tell of it
+    // 2: publish
     const bool ends_text = !options.ignore_end_of_text && is_end_of_text(token);
-    Sequence::Piece piece{.token = token, .text = {}, .score = {}};
+    Sequence::Piece piece{.token = token, .is_end_of_text = ends_text};
     if (!ends_text) piece.text = running.text.push(model_.token_bytes(token));
     if (options.top) piece.score = score_token(logits, token, *options.top);
     running.sequence->give(std::move(piece));
@@ -229,7 +230,7 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
     if (!stops && drawn < options.max_tokens && !full) return;
     if (!running.text.stopped()) {
       if (std::string held = running.text.finish(); !held.empty()) {
-        running.sequence->give({.token = {}, .text = std::move(held), .score = {}});
+        running.sequence->give({.text = std::move(held)});
       }
     }
     running.sequence->finish(stops ? SequenceEnd::stop : SequenceEnd::length);
@@ -239,7 +240,7 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
   running.ended = true;
 }
 
-// The logits of tokens that may be drawn, with what is added to them.
+// The logits of tokens that may be sampled, with biases.
 std::span<const float> Scheduler::allowed(Running& running, std::span<const float> logits) const {
   const SequenceOptions& options = running.sequence->options();
   logits = logits.first(static_cast<std::size_t>(drawable_));

@@ -1,5 +1,5 @@
-// Continues many sequences together: they join and leave between the steps of one batch, and each
-// gets the tokens that it would get alone.
+// Continuous batching: sequences join and leave the batch between its steps, and each gets the
+// tokens that it would get alone.
 #pragma once
 
 #include <condition_variable>
@@ -18,25 +18,25 @@
 namespace heed::server {
 
 struct SchedulerOptions {
-  std::int64_t parallel = 64;  // sequences in a step
-  std::int64_t waiting = 512;  // for a place in it
+  std::int64_t parallel = 64;  // sequences in the batch
+  std::int64_t waiting = 512;  // sequences that may wait for it
   std::int64_t context = 0;    // positions of a sequence; 0: the model's
   CacheType cache_type = CacheType::f32;
 };
 
 class Scheduler {
  public:
-  // Borrows all but the options. Steps are jobs of `compute`, so that other work gets its turns.
+  // Borrows all but the options. Steps are jobs of `compute`, so that other jobs run between them.
   Scheduler(const LoadedModel& model, Compute& compute, Metrics& metrics,
             const SchedulerOptions& options);
   ~Scheduler();  // ends all sequences
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Takes all or none; `news` is told whenever one of them goes on. Throws HttpError 429 where more
-  // would wait than may, Error{invalid_argument} for sampling options that cannot be.
+  // Takes all or none; `notifier` is notified whenever one of them goes on. Throws HttpError 429
+  // where too many would wait, Error{invalid_argument} for invalid sampling options.
   std::vector<std::shared_ptr<Sequence>> submit(std::vector<SequenceOptions> sequences,
-                                                const std::shared_ptr<News>& news);
+                                                const std::shared_ptr<Notifier>& notifier);
 
   std::int64_t context() const { return session_.capacity(); }
 
@@ -46,14 +46,14 @@ class Scheduler {
     std::shared_ptr<Sequence> sequence;
     Sampler sampler;
     TextStream text;
-    std::int64_t number = -1;           // in session_; none for one that is never continued
+    std::int64_t number = -1;           // in session_; -1: it needs no further step
     std::vector<std::int32_t> history;  // prompt and all drawn tokens
-    std::vector<float> biased;          // logits, where something is added to them
+    std::vector<float> biased;          // logits with their biases
     bool ended = false;
   };
 
   void wake();
-  void turn();  // one job: reads prompts, takes a step, asks for the next turn
+  void turn();  // one job: processes prompts, takes a step, posts the next turn
   void admit();
   bool step();
   std::shared_ptr<Sequence> next_waiting();
@@ -67,17 +67,17 @@ class Scheduler {
   Compute& compute_;
   Metrics& metrics_;
   const SchedulerOptions options_;
-  std::int64_t drawable_ = 0;              // tokens from this id on are never drawn
+  std::int64_t drawable_ = 0;              // ids from this one on are never sampled
   std::vector<std::int32_t> end_of_text_;  // of the model and of the tokenizer
 
   std::mutex mutex_;
   std::condition_variable idle_;
   std::deque<std::shared_ptr<Sequence>> waiting_;
-  bool turning_ = false;  // a turn is under way or asked for
-  bool again_ = false;    // something came while it was
+  bool turning_ = false;  // a turn is running or posted
+  bool again_ = false;    // another turn is needed after it
   bool closing_ = false;
 
-  // The computing thread's own.
+  // Used by the computing thread only.
   BatchSession session_;
   std::vector<std::unique_ptr<Running>> running_;
 };

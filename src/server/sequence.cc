@@ -6,28 +6,29 @@
 namespace heed::server {
 namespace {
 
-// As many pieces wait for a reader as hide the unevenness of both sides.
+// Pieces that wait for the connection's thread: enough to hide the jitter of both sides.
 constexpr std::size_t most_pieces = 256;
 constexpr std::chrono::milliseconds slice{50};
 
 }  // namespace
 
-void News::tell() {
+void Notifier::notify() {
   {
     const std::lock_guard lock(mutex_);
-    told_ = true;
+    notified_ = true;
   }
   changed_.notify_one();
 }
 
-void News::wait() {
+void Notifier::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, slice, [&] { return told_; });
-  told_ = false;
+  changed_.wait_for(lock, slice, [&] { return notified_; });
+  notified_ = false;
 }
 
-Sequence::Sequence(SequenceOptions options, std::shared_ptr<News> news, std::function<void()> wake)
-    : options_(std::move(options)), news_(std::move(news)), wake_(std::move(wake)) {}
+Sequence::Sequence(SequenceOptions options, std::shared_ptr<Notifier> notifier,
+                   std::function<void()> wake)
+    : options_(std::move(options)), notifier_(std::move(notifier)), wake_(std::move(wake)) {}
 
 std::vector<Sequence::Piece> Sequence::take() {
   std::vector<Piece> taken;
@@ -75,7 +76,7 @@ void Sequence::give(Piece piece) {
     if (piece.token) ++drawn_;
     pieces_.push_back(std::move(piece));
   }
-  news_->tell();
+  notifier_->notify();
 }
 
 void Sequence::finish(SequenceEnd end) {
@@ -83,7 +84,7 @@ void Sequence::finish(SequenceEnd end) {
     const std::lock_guard lock(mutex_);
     end_ = end;
   }
-  news_->tell();
+  notifier_->notify();
 }
 
 void Sequence::fail(std::exception_ptr error) {
@@ -91,7 +92,7 @@ void Sequence::fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     error_ = std::move(error);
   }
-  news_->tell();
+  notifier_->notify();
 }
 
 }  // namespace heed::server

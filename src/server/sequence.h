@@ -1,5 +1,5 @@
-// One continuation of a prompt, between the computing thread that draws its tokens and the
-// connection's thread that sends them.
+// One continuation of a prompt, shared by the computing thread, which samples its tokens, and the
+// connection's thread, which sends them.
 #pragma once
 
 #include <condition_variable>
@@ -28,53 +28,54 @@ struct SequenceOptions {
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to these tokens' logits
   std::vector<std::string> stop_strings;
   bool ignore_end_of_text = false;
-  bool scores_prompt = false;       // the prompt's own tokens too
-  std::optional<std::int64_t> top;  // with so many likeliest at each place; none: no scores at all
+  bool scores_prompt = false;       // the prompt's tokens, too
+  std::optional<std::int64_t> top;  // with so many likeliest at each position; none: no scores
   StopFlag stop = nullptr;
 };
 
 enum class SequenceEnd { stop, length };
 
-// Tells the one thread that reads several sequences that some of them went on.
-class News {
+// Wakes the one thread that takes the pieces of several sequences.
+class Notifier {
  public:
-  void tell();
-  // Returns once told since the last call, and now and then without.
+  void notify();
+  // Returns once notified since the last call, or after a short time.
   void wait();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool told_ = false;
+  bool notified_ = false;
 };
 
 class Sequence {
  public:
-  // What one draw brought. `text` is what became certain by it, of this token or earlier ones.
+  // One sampled token. `text` is what became certain by it, of this token or earlier ones.
   struct Piece {
-    std::optional<std::int32_t> token;  // none: text that was held back, released last
-    std::string text;
-    std::optional<TokenScore> score;
+    std::optional<std::int32_t> token{};  // none: text that was held back until the end
+    std::string text{};
+    std::optional<TokenScore> score{};
+    bool is_end_of_text = false;  // the token ends the text and is no part of it
   };
 
-  // `wake` tells the scheduler that it may go on with a sequence that it had to leave.
-  Sequence(SequenceOptions options, std::shared_ptr<News> news, std::function<void()> wake);
+  // `wake` tells the scheduler that a paused sequence may go on.
+  Sequence(SequenceOptions options, std::shared_ptr<Notifier> notifier, std::function<void()> wake);
 
-  // For the connection's thread. Takes all pieces that are there; throws what went wrong behind the
-  // last of them.
+  // For the connection's thread. Takes all pieces so far; after the last one, throws the error that
+  // ended the sequence.
   std::vector<Piece> take();
-  // Once it has ended and all was taken.
+  // Set once it has ended and all pieces were taken.
   std::optional<SequenceEnd> end() const;
   std::int64_t drawn() const;
-  // Scores of prompt[1:], complete once a piece or the end is there.
+  // Scores of prompt[1:], complete once there is a piece or the end.
   const std::vector<TokenScore>& prompt_scores() const { return prompt_scores_; }
-  // Nobody will take more.
+  // The client disconnected: nothing more will be taken.
   void abandon();
 
   // For the computing thread.
   const SequenceOptions& options() const { return options_; }
-  bool wanted() const;    // by somebody
-  bool has_room() const;  // a reader that is too slow is waited for
+  bool wanted() const;    // neither abandoned nor stopped
+  bool has_room() const;  // false: the client is too slow, and the sequence pauses
   void give_prompt_scores(std::vector<TokenScore> scores) { prompt_scores_ = std::move(scores); }
   void give(Piece piece);
   void finish(SequenceEnd end);
@@ -82,7 +83,7 @@ class Sequence {
 
  private:
   const SequenceOptions options_;
-  const std::shared_ptr<News> news_;
+  const std::shared_ptr<Notifier> notifier_;
   const std::function<void()> wake_;
   std::vector<TokenScore> prompt_scores_;
   mutable std::mutex mutex_;

@@ -26,8 +26,12 @@ std::string address_of(const HttpOptions& options, int port) {
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
   share_memory_pools(memory_pools);
-  // Messages name the model too: none of them shall tell where it lies.
-  model.name = options.alias.empty() ? shown_model_name(model.name) : options.alias;
+  ChosenTemplate chosen = choose_chat_template(options.chat_template, model.name);
+  if (!chosen.warning.empty() && options.warn) options.warn(chosen.warning);
+  // Messages name the model, too: none of them reveals its directory.
+  std::vector<std::string> names = options.aliases;
+  if (names.empty()) names.push_back(shown_model_name(model.name));
+  model.name = names.front();
   Compute compute;
   Metrics metrics;
   Scheduler scheduler(model, compute, metrics, options.scheduler);
@@ -38,8 +42,13 @@ void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
                   .compute = compute,
                   .metrics = metrics,
                   .scheduler = scheduler,
-                  .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+                  .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                  .aliases = {names.begin() + 1, names.end()},
+                  .chat_template = std::move(chosen.chat_template)};
   Router router;
+  router.set_observer([&metrics](const std::string& route, int status, double seconds) {
+    metrics.request_seconds.observe(route, status, seconds);
+  });
   register_service(router, context);
   if (options.face == Face::explorer) register_explorer(router, context);
   const Gate gate(options.gate);

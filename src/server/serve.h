@@ -1,9 +1,10 @@
-// What `heed serve` and `heed explore` do: the one door of this folder that the command line uses.
+// `heed serve` and `heed explore`: the only header of this folder that the command line includes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/progress.h"
 #include "engine/loaded_model.h"
@@ -15,8 +16,8 @@
 namespace heed::server {
 
 enum class Face {
-  service,   // OpenAI's endpoints, and those for whoever runs a server
-  explorer,  // those, the page and what it asks for
+  service,   // OpenAI's endpoints, and those of operation
+  explorer,  // those, the page and its own endpoints
 };
 
 struct ServeOptions {
@@ -24,12 +25,16 @@ struct ServeOptions {
   HttpOptions http{};
   GateOptions gate{};
   SchedulerOptions scheduler{};
-  std::string alias;  // what the model is called; empty: its directory's name
+  // Names of the model. Replies carry the first; none: its directory's name.
+  std::vector<std::string> aliases{};
+  std::string chat_template;  // a built-in name or a file; empty: the model's own, else "plain"
+  std::function<void(const std::string& message)> warn{};  // told what the user should know
   ExplorerOptions explorer{};
 };
 
-// Serves the model until `stop` is set; `listening` is told the address once it can be asked.
-// Throws Error{input_output} where the address cannot be had.
+// Serves the model until `stop` is set; `listening` is told the address once connections are
+// accepted. Throws Error{input_output} where the address cannot be had, and what
+// choose_chat_template throws.
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening);
 

@@ -1,19 +1,21 @@
 #include "server/service.h"
 
-#include "base/error.h"
+#include <algorithm>
+
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
 #include "server/fields.h"
 #include "server/openapi.h"
+#include "server/sampling_fields.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::server {
 namespace {
 
-OrderedJson model_json(const Context& context) {
+OrderedJson model_json(const Context& context, const std::string& name) {
   const GptConfig& config = context.model.gpt.config();
-  return {{"id", context.name},
+  return {{"id", name},
           {"object", "model"},
           {"created", context.created},
           {"owned_by", "heed"},
@@ -24,26 +26,35 @@ OrderedJson model_json(const Context& context) {
             {"n_params", context.model.gpt.parameters().all().size()}}}};
 }
 
+Reply models(const Context& context) {
+  OrderedJson data = OrderedJson::array({model_json(context, context.name)});
+  for (const std::string& alias : context.aliases) data.push_back(model_json(context, alias));
+  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+}
+
+Reply model(const Request& request, const Context& context) {
+  const std::string& name = request.in_path("model");
+  if (name != context.name && std::ranges::find(context.aliases, name) == context.aliases.end()) {
+    return error_reply(404, {.message = fmt::format("there is no model '{}' here, only '{}'",
+                                                    name.substr(0, 100), context.name),
+                             .param = "model",
+                             .code = "model_not_found"});
+  }
+  return json_reply(model_json(context, name));
+}
+
 Reply props(const Context& context) {
   const CompletionLimits limits = context.completion_limits();
+  OrderedJson defaults = sampling_json(SamplingOptions{});
+  defaults["max_tokens"] = default_max_tokens;
   return json_reply({{"default_generation_settings",
-                      {{"n_ctx", context.scheduler.context()},
-                       {"params",
-                        {{"max_tokens", 16},
-                         {"temperature", 1.0},
-                         {"top_k", 0},
-                         {"top_p", 1.0},
-                         {"min_p", 0.0},
-                         {"repeat_penalty", 1.0},
-                         {"repeat_last_n", -1},
-                         {"presence_penalty", 0.0},
-                         {"frequency_penalty", 0.0}}}}},
+                      {{"n_ctx", context.scheduler.context()}, {"params", std::move(defaults)}}},
+                     {"chat_template", context.chat_template.name()},
                      {"total_slots", context.options.scheduler.parallel},
                      {"model_path", context.name},
                      {"build_info", std::string("heed ") + version},
                      {"limits",
                       {{"prompt_tokens", limits.prompts.tokens},
-                       {"max_tokens", limits.max_tokens},
                        {"prompts", limits.prompts.most},
                        {"choices", limits.choices},
                        {"body_bytes", context.options.gate.max_body_bytes},
@@ -51,7 +62,7 @@ Reply props(const Context& context) {
                        {"request_seconds", context.options.http.request_time.count()}}}});
 }
 
-// A token's text, or its bytes where they are no whole characters, as llama.cpp gives them.
+// A token's text, or its bytes where they are no whole characters, in llama.cpp's form.
 OrderedJson piece_json(const LoadedModel& model, std::int32_t token) {
   const std::string bytes = model.token_bytes(token);
   if (is_valid_utf8(bytes)) return bytes;
@@ -103,15 +114,13 @@ void register_service(Router& router, Context& context) {
              [&context](const Request& request) { return tokenize(request, context); });
   router.add("POST", "/detokenize",
              [&context](const Request& request) { return detokenize(request, context); });
-  router.add("GET", "/v1/models", [&context](const Request&) {
-    return json_reply({{"object", "list"}, {"data", OrderedJson::array({model_json(context)})}});
-  });
-  router.add("GET", "/v1/models/{model}", [&context](const Request& request) {
-    check_model_name({{"model", request.in_path("model")}}, context.name);
-    return json_reply(model_json(context));
-  });
+  router.add("GET", "/v1/models", [&context](const Request&) { return models(context); });
+  router.add("GET", "/v1/models/{model}",
+             [&context](const Request& request) { return model(request, context); });
   router.add("POST", "/v1/completions",
              [&context](const Request& request) { return complete(request, context); });
+  router.add("POST", "/v1/chat/completions",
+             [&context](const Request& request) { return complete_chat(request, context); });
   router.add("POST", "/v1/embeddings",
              [&context](const Request& request) { return embed(request, context); });
 }

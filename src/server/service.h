@@ -1,4 +1,4 @@
-// OpenAI's endpoints, and those for whoever runs a server.
+// OpenAI's endpoints, and those of operation: health, metrics, properties, tokenization.
 #pragma once
 
 #include "server/context.h"

@@ -1,12 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <numeric>
 
-#include "base/temporary_directory.h"
 #include "generate/generator.h"
 #include "server/test_server.h"
-#include "support/small_model.h"
 #include "tokenizer/utf8.h"
 #include "train/evaluation.h"
 
@@ -261,6 +258,102 @@ TEST(Completions, ATextThatFillsTheContextEndsForItsLength) {
   EXPECT_EQ(reply["usage"]["completion_tokens"], 2);
 }
 
+TEST(Completions, MaxTokensIsClampedToWhatFits) {
+  const std::vector<std::int32_t> tokens(250, 5);
+  const auto complete_with = [&](Json fields) {
+    fields.update({{"prompt", tokens}, {"ignore_eos", true}, {"seed", 1}});
+    return complete(fields);
+  };
+  const Json large = complete_with({{"max_tokens", 100000}});
+  EXPECT_EQ(large["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(large["usage"]["completion_tokens"], 7);
+  EXPECT_EQ(complete_with({{"max_completion_tokens", 3}})["usage"]["completion_tokens"], 3);
+  const Json both = complete_with({{"max_completion_tokens", 3}, {"max_tokens", 5}});
+  EXPECT_EQ(both["usage"]["completion_tokens"], 3);
+}
+
+TEST(Completions, SampleAsTheCommandLineDoes) {
+  GenerateOptions options{.max_new_tokens = 60};
+  options.sampling.seed = 11;
+  const auto ids = starter().encode(prompt);
+  const auto expected = generate(starter().gpt, starter().tokenizer.get(), ids, options);
+  EXPECT_EQ(text({{"prompt", prompt}, {"max_tokens", 60}, {"seed", 11}}), expected.text);
+  const Json defaults = server().get("/props")["default_generation_settings"]["params"];
+  const SamplingOptions sampling;
+  EXPECT_EQ(defaults["temperature"], sampling.temperature);
+  EXPECT_EQ(defaults["top_k"], sampling.top_k);
+  EXPECT_EQ(defaults["top_p"], sampling.top_p);
+  EXPECT_EQ(defaults["min_p"], sampling.min_p);
+  EXPECT_EQ(defaults["repeat_last_n"], sampling.repeat_last_n);
+}
+
+TEST(Completions, ErrorsNameTheirFieldAndCode) {
+  struct Case {
+    Json fields;
+    std::string param;
+    std::string code;
+  };
+  const std::vector<Case> cases{
+      {{{"temperature", "hot"}}, "temperature", "invalid_type"},
+      {{{"temperature", -1}}, "temperature", "invalid_value"},
+      {{{"stream_options", {{"include_usage", 1}}}},
+       "stream_options.include_usage",
+       "invalid_type"},
+      {{{"prompt", std::vector<std::int32_t>(257, 5)}}, "prompt", "context_length_exceeded"},
+      {{{"logit_bias", {{"x", 1}}}}, "logit_bias", "invalid_value"},
+      {{{"tools", {{{"type", "function"}}}}}, "tools", "unsupported_parameter"},
+  };
+  for (const Case& refused : cases) {
+    Json body = refused.fields;
+    if (!body.contains("prompt")) body["prompt"] = prompt;
+    const Json error = complete(body, 400)["error"];
+    EXPECT_EQ(error["param"], refused.param) << error;
+    EXPECT_EQ(error["code"], refused.code) << error;
+  }
+  const Json missing = server().post("/v1/embeddings", Json::object(), 400)["error"];
+  EXPECT_EQ(missing["param"], "input");
+  EXPECT_EQ(missing["code"], "missing_required_parameter");
+  const Json nowhere = server().get("/v1/nothing", 404)["error"];
+  EXPECT_EQ(nowhere, (Json{{"message", nowhere["message"]},
+                           {"type", "not_found_error"},
+                           {"param", nullptr},
+                           {"code", "not_found"}}));
+}
+
+std::string warning_of(const std::string& path, const Json& body) {
+  const auto reply = server().client().Post(path, body.dump(), "application/json");
+  EXPECT_TRUE(reply);
+  if (!reply) return "";
+  EXPECT_EQ(reply->status, 200) << reply->body;
+  return reply->get_header_value("X-Heed-Warning");
+}
+
+TEST(Completions, WarnOfFieldsThatAreIgnored) {
+  const auto warning = [](Json fields) {
+    fields.update({{"prompt", prompt}, {"max_tokens", 1}});
+    return warning_of("/v1/completions", fields);
+  };
+  EXPECT_EQ(warning({{"user", "a"}, {"metadata", {{"b", "c"}}}, {"store", true}}), "");
+  EXPECT_EQ(warning({{"top_a", 1}, {"mirostat", 2}}), "ignored fields: mirostat, top_a");
+  EXPECT_EQ(warning({{"top_a", 1}, {"stream", true}}), "ignored fields: top_a");
+  // Values of unsupported fields that ask for nothing.
+  EXPECT_EQ(warning({{"suffix", ""},
+                     {"tools", Json::array()},
+                     {"tool_choice", "none"},
+                     {"response_format", {{"type", "text"}}}}),
+            "");
+  // Names come from the client: they must neither end the header nor flood it.
+  EXPECT_EQ(warning({{"a\r\nSet-Cookie: b", 1}}), "ignored fields: a??Set-Cookie??b");
+  EXPECT_EQ(warning({{std::string(50, 'x'), 1}}),
+            "ignored fields: " + std::string(40, 'x') + "...");
+  Json many;
+  for (int i = 100; i < 200; ++i) many["f" + std::to_string(i)] = 1;
+  const std::string listed = warning(many);
+  EXPECT_TRUE(listed.ends_with(", f115 and 84 more")) << listed;
+  EXPECT_EQ(warning_of("/v1/embeddings", {{"input", "a"}, {"truncate", true}}),
+            "ignored fields: truncate");
+}
+
 TEST(Completions, RefuseWhatCannotBe) {
   struct Case {
     Json fields;
@@ -268,8 +361,8 @@ TEST(Completions, RefuseWhatCannotBe) {
     std::string message;
   };
   const std::vector<Case> cases{
-      {{{"max_tokens", -1}}, 400, "max_tokens must be a whole number from 0 to 256, not -1"},
-      {{{"max_tokens", 257}}, 400, "max_tokens"},
+      {{{"max_tokens", -1}}, 400, "max_tokens must be a whole number from 0 to 2147483647, not -1"},
+      {{{"max_completion_tokens", -1}}, 400, "max_completion_tokens must be a whole number"},
       {{{"max_tokens", 1.5}}, 400, "max_tokens"},
       {{{"max_tokens", "5"}}, 400, "not \"5\""},
       {{{"max_tokens", 18446744073709551615U}}, 400, "max_tokens"},
@@ -300,85 +393,21 @@ TEST(Completions, RefuseWhatCannotBe) {
       {{{"prompt", std::vector<std::int32_t>(257, 5)}}, 400, "257 tokens"},
       {{{"prompt", std::vector<std::string>(257, "a")}}, 400, "256 texts"},
       {{{"prompt", std::vector<std::string>(256, "a")}, {"n", 3}}, 400, "768 texts"},
-      {{{"suffix", "x"}}, 422, "suffix"},
-      {{{"model", "gpt-4"}}, 404, "no model 'gpt-4'"},
+      {{{"suffix", "x"}}, 400, "suffix is not supported by this server"},
       {{{"model", 4}}, 400, "model must be a string"},
       {{{"stream_options", 1}}, 400, "stream_options"},
+      {{{"stream_options", {{"include_usage", 1}}}}, 400, "include_usage of stream_options"},
+      {{{"response_format", {{"type", "json_object"}}}}, 400, "response_format is not supported"},
   };
   for (const Case& refused : cases) {
     Json body = refused.fields;
     if (!body.contains("prompt")) body["prompt"] = prompt;
     const Json reply = complete(body, refused.status);
-    EXPECT_EQ(reply["error"]["code"], refused.status);
+    EXPECT_EQ(reply["error"]["type"], "invalid_request_error");
+    EXPECT_TRUE(reply["error"]["code"].is_string()) << reply;
+    EXPECT_TRUE(reply["error"]["param"].is_string()) << reply;
     EXPECT_NE(reply["error"]["message"].get<std::string>().find(refused.message), std::string::npos)
         << reply.dump();
-  }
-}
-
-TEST(Service, TokenizesAndBack) {
-  const Json tokens = server().post("/tokenize", {{"content", prompt}})["tokens"];
-  EXPECT_EQ(tokens, Json(starter().encode(prompt)));
-  EXPECT_EQ(server().post("/detokenize", {{"tokens", tokens}})["content"], prompt);
-  const Json pieces =
-      server().post("/tokenize", {{"content", "é"}, {"with_pieces", true}})["tokens"];
-  EXPECT_EQ(pieces[0]["piece"], Json::array({0xC3}));
-  server().post("/detokenize", {{"tokens", {1536}}}, 400);
-  server().post("/tokenize", {{"content", 5}}, 400);
-}
-
-TEST(Service, CallsAModelByItsDirectoryAlone) {
-  const heed::testing::TemporaryDirectory directory;
-  std::filesystem::create_directories(directory.path() / "elsewhere/fables");
-  save_gpt(heed::testing::small_gpt(40), directory.path() / "elsewhere/fables");
-  ServeOptions options;
-  options.face = Face::explorer;
-  const std::string path = directory.path().string() + "/elsewhere/../elsewhere/fables/";
-  const TestServer server(options, path);
-  EXPECT_EQ(server.get("/v1/models")["data"][0]["id"], "fables");
-  EXPECT_EQ(server.get("/v1/models/fables")["id"], "fables");
-  EXPECT_EQ(server.get("/api/model")["name"], "fables");
-  EXPECT_EQ(server.get("/props")["model_path"], "fables");
-  const Json refusal = server.post("/tokenize", {{"content", "a"}}, 404);
-  EXPECT_EQ(refusal.dump().find("elsewhere"), std::string::npos) << refusal;
-  ServeOptions named = options;
-  named.alias = "aesop";
-  EXPECT_EQ(TestServer(named, path).get("/api/model")["name"], "aesop");
-  // Under another name the starter keeps what is known of it.
-  const TestServer starter(named);
-  EXPECT_EQ(starter.get("/api/model")["name"], "aesop");
-  EXPECT_TRUE(starter.get("/api/model")["examples"][0].contains("head"));
-}
-
-TEST(Service, Embeds) {
-  const auto embed = [](Json body) { return server().post("/v1/embeddings", body)["data"]; };
-  const Json both = embed({{"input", {prompt, "Two moles"}}});
-  ASSERT_EQ(both.size(), 2U);
-  for (const Json& one : both) {
-    double squares = 0;
-    for (const Json& value : one["embedding"]) squares += std::pow(value.get<double>(), 2);
-    EXPECT_EQ(one["embedding"].size(), 192U);
-    EXPECT_NEAR(squares, 1, 1e-5);
-  }
-  EXPECT_EQ(embed({{"input", starter().encode(prompt)}})[0]["embedding"], both[0]["embedding"]);
-  EXPECT_NE(embed({{"input", prompt}, {"pooling", "last"}})[0]["embedding"], both[0]["embedding"]);
-  EXPECT_EQ(embed({{"input", prompt}, {"encoding_format", "base64"}})[0]["embedding"]
-                .get<std::string>()
-                .size(),
-            1024U);  // 4 · ⌈768 / 3⌉
-  server().post("/v1/embeddings", Json::object(), 400);
-  server().post("/v1/embeddings", {{"input", prompt}, {"dimensions", 7}}, 422);
-}
-
-TEST(Service, TellsOfItself) {
-  EXPECT_EQ(server().get("/health")["status"], "ok");
-  EXPECT_EQ(server().get("/v1/models")["data"][0]["id"], "starter");
-  EXPECT_EQ(server().get("/v1/models/starter")["object"], "model");
-  server().get("/v1/models/other", 404);
-  EXPECT_EQ(server().get("/props")["default_generation_settings"]["n_ctx"], 256);
-  const std::string metrics = server().client().Get("/metrics")->body;
-  for (const char* line : {"# TYPE heed:prompt_tokens_total counter\n", "\nheed:requests_open 0\n",
-                           "\nllamacpp:tokens_predicted_total "}) {
-    EXPECT_NE(metrics.find(line), std::string::npos) << line;
   }
 }
 

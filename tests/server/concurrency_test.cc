@@ -134,26 +134,26 @@ TEST(Scheduler, WaitsForASlowReaderAlone) {
                            .sampling = {.temperature = 1, .seed = seed},
                            .ignore_end_of_text = true};
   };
-  const auto read = [](Sequence& sequence, News& news) {
+  const auto read = [](Sequence& sequence, Notifier& notifier) {
     std::vector<std::int32_t> tokens;
     while (!sequence.end()) {
       for (const auto& piece : sequence.take()) {
         if (piece.token) tokens.push_back(*piece.token);
       }
-      if (!sequence.end()) news.wait();
+      if (!sequence.end()) notifier.wait();
     }
     return tokens;
   };
   const auto alone = [&](std::uint64_t seed) {
-    const auto news = std::make_shared<News>();
-    return read(*scheduler.submit({options(seed)}, news)[0], *news);
+    const auto notifier = std::make_shared<Notifier>();
+    return read(*scheduler.submit({options(seed)}, notifier)[0], *notifier);
   };
   const auto first = alone(1);
   const auto second = alone(2);
   ASSERT_EQ(first.size(), 900U);
 
-  const auto slow_news = std::make_shared<News>();
-  const auto slow = scheduler.submit({options(1)}, slow_news)[0];
+  const auto slow_notifier = std::make_shared<Notifier>();
+  const auto slow = scheduler.submit({options(1)}, slow_notifier)[0];
   ASSERT_TRUE(eventually([&] { return !slow->has_room(); }));
   EXPECT_EQ(alone(2), second);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -161,7 +161,7 @@ TEST(Scheduler, WaitsForASlowReaderAlone) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(metrics.steps, steps);  // nor does anything spin for it
   EXPECT_LE(slow->drawn(), 257);
-  EXPECT_EQ(read(*slow, *slow_news), first);
+  EXPECT_EQ(read(*slow, *slow_notifier), first);
 }
 
 TEST(Http, ARequestIsStoppedWhenItsClientLeavesOrTimeIsUp) {

@@ -6,6 +6,7 @@
 
 #include "base/expect_error.h"
 #include "server/compute.h"
+#include "server/field_error.h"
 #include "server/gate.h"
 #include "server/router.h"
 
@@ -72,6 +73,67 @@ Router small_router() {
 
 int status(const std::string& method, const std::string& target) {
   return small_router().handle(parse_request(method, target)).status;
+}
+
+TEST(Exchange, ErrorsAreOpenAIsObjects) {
+  const auto error_of = [](const Reply& reply) { return Json::parse(reply.body)["error"]; };
+  EXPECT_EQ(error_of(error_reply(401, "no key")), (Json{{"message", "no key"},
+                                                        {"type", "authentication_error"},
+                                                        {"param", nullptr},
+                                                        {"code", "invalid_api_key"}}));
+  EXPECT_EQ(error_of(error_reply(400, "bad")), (Json{{"message", "bad"},
+                                                     {"type", "invalid_request_error"},
+                                                     {"param", nullptr},
+                                                     {"code", nullptr}}));
+  const auto thrown = [&](const std::function<void()>& work) {
+    try {
+      work();
+      return Json();
+    } catch (...) {
+      const Reply reply = reply_to_exception();
+      EXPECT_EQ(reply.status, 400);
+      return error_of(reply);
+    }
+  };
+  EXPECT_EQ(thrown([] { throw FieldError("stop", field_code::invalid_type, "no"); }),
+            (Json{{"message", "no"},
+                  {"type", "invalid_request_error"},
+                  {"param", "stop"},
+                  {"code", "invalid_type"}}));
+  EXPECT_TRUE(thrown([] { throw Error(ErrorCode::invalid_argument, "no"); })["param"].is_null());
+}
+
+TEST(Router, TellsItsObserverOfEveryReply) {
+  std::vector<std::pair<std::string, int>> observed;
+  Router router;
+  router.set_observer([&](const std::string& route, int status, double seconds) {
+    EXPECT_GE(seconds, 0);
+    observed.emplace_back(route, status);
+  });
+  router.add("GET", "/a/{name}", [](const Request&) { return json_reply({}); });
+  router.add("GET", "/stream", [](const Request&) {
+    Reply reply;
+    reply.stream = [](StreamWriter&) {};
+    return reply;
+  });
+  router.handle(parse_request("GET", "/a/b"));
+  router.handle(parse_request("POST", "/a/b"));
+  router.handle(parse_request("GET", "/nowhere"));
+  const std::vector<std::pair<std::string, int>> whole{
+      {"/a/{name}", 200}, {"/a/{name}", 405}, {"unmatched", 404}};
+  EXPECT_EQ(observed, whole);
+  class Ignore final : public StreamWriter {
+    bool write(std::string_view) override { return true; }
+  } writer;
+  {
+    const Reply reply = router.handle(parse_request("GET", "/stream"));
+    EXPECT_EQ(observed.size(), 3U);  // a streamed reply ends with its stream
+    reply.stream(writer);
+    EXPECT_EQ(observed.size(), 4U);
+  }
+  EXPECT_EQ(observed.size(), 4U);
+  router.handle(parse_request("GET", "/stream"));  // the client disconnected before the stream
+  EXPECT_EQ(observed.size(), 5U);
 }
 
 TEST(Router, FindsHandlersAndSaysWhyNot) {

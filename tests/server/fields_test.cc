@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
+#include "server/field_error.h"
 
 namespace heed::server {
 namespace {
@@ -76,6 +77,38 @@ TEST(Fields, AnObjectIsNamedWhereItIsNotTheRequest) {
   expect_refusal([&] { fields.required_string("place"); }, "intervention 2 has no \"place\"");
   expect_refusal([] { Fields(Json::array(), "intervention 3"); },
                  "intervention 3 must be a JSON object, not an array");
+}
+
+TEST(Fields, RefusalsCarryThePathAndTheCode) {
+  const Json object{{"count", "x"}, {"inner", {{"deep", 9}}}, {"ids", {5}}};
+  const Fields fields(object);
+  const auto expect_field = [](const std::function<void()>& read, const std::string& field,
+                               const std::string& code) {
+    try {
+      read();
+      ADD_FAILURE() << field << " was not refused";
+    } catch (const FieldError& error) {
+      EXPECT_EQ(error.field(), field);
+      EXPECT_EQ(error.field_code(), code);
+    }
+  };
+  expect_field([&] { fields.integer("count"); }, "count", "invalid_type");
+  expect_field([&] { fields.required_string("name"); }, "name", "missing_required_parameter");
+  expect_field([&] { fields.required_object("inner").integer("deep", 0, 5); }, "inner.deep",
+               "invalid_value");
+  expect_field([&] { fields.required_token_ids("ids", 5); }, "ids", "invalid_value");
+  expect_field([&] { fields.expect_only({"count", "inner"}); }, "ids", "unknown_parameter");
+  expect_field([&] { Fields(object, "message 1", "messages[1]").string("ids"); }, "messages[1].ids",
+               "invalid_type");
+}
+
+TEST(Fields, KnowWhichWereNeverLookedFor) {
+  const Json object{{"a", 1}, {"b", nullptr}, {"c", 2}};
+  const Fields fields(object);
+  EXPECT_EQ(fields.unread(), (std::vector<std::string>{"a", "b", "c"}));
+  fields.integer("a");
+  fields.has("b");
+  EXPECT_EQ(fields.unread(), std::vector<std::string>{"c"});
 }
 
 TEST(Fields, OthersAreRefusedWithTheNearest) {

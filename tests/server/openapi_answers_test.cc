@@ -130,6 +130,13 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
                 {"stream", true},
                 {"stream_options", {{"include_usage", true}}}},
                3);
+  const std::string chat = "/v1/chat/completions";
+  Json chat_body{{"messages", {{{"role", "user"}, {"content", "One"}}}}, {"max_tokens", 3}};
+  check("POST", chat, chat, chat_body);
+  chat_body.update({{"logprobs", true}, {"top_logprobs", 2}, {"n", 2}});
+  check("POST", chat, chat, chat_body);
+  chat_body.update({{"stream", true}, {"stream_options", {{"include_usage", true}}}});
+  check_events("POST", chat, chat, chat_body, 6);
   for (const char* format : {"float", "base64"}) {
     check("POST", "/v1/embeddings", "/v1/embeddings",
           {{"input", {"One", "day"}}, {"encoding_format", format}});
@@ -211,7 +218,9 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
 
 TEST_F(OpenApi, RefusalsAreAsItSays) {
   check("POST", "/v1/completions", "/v1/completions", {{"prompt", 5}}, 400);
-  check("POST", "/v1/completions", "/v1/completions", {{"model", "other"}}, 404);
+  check("POST", "/v1/chat/completions", "/v1/chat/completions", {{"tools", {1}}}, 400);
+  check("POST", "/v1/embeddings", "/v1/embeddings", Json::object(), 400);
+  check("GET", "/v1/models/{model}", "/v1/models/other", nullptr, 404);
   check("POST", "/api/traces", "/api/traces", Json::object(), 400);
   check("GET", "/api/traces/{id}", "/api/traces/t99", nullptr, 404);
   check("GET", "/api/traces/{id}/heads", "/api/traces/t99/heads", nullptr, 404);

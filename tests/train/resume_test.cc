@@ -217,7 +217,7 @@ TEST_F(Resume, OfFineTuningEndsInTheSameFiles) {
       const std::string base = fmt::format("base-{}-{}", head_bias, static_cast<int>(windows));
       TrainSettings settings = shrunk("starter");
       settings.tokenizer = "bpe";
-      settings.model.head_bias = head_bias;
+      settings.model.unembedding_bias = head_bias;
       train(request(settings, base));
       TrainRequest tuned = request(settings, "tuned-" + base);
       tuned.from = directory_ / base / "last";
@@ -308,11 +308,11 @@ TEST_F(Resume, RecordsASentenceOfTheRunsOwnText) {
 TEST(RunRecord, HoldsEveryFieldOfTheModel) {
   TrainSettings settings;
   auto& [vocabulary_size, context, channels, layers, heads, head_size, feed_forward, activation,
-         norm_epsilon, initial_deviation, has_bias, tied_head, head_bias, embedding_dropout,
+         norm_epsilon, initial_deviation, has_bias, tied_unembedding, unembedding_bias, embedding_dropout,
          attention_dropout, residual_dropout, end_of_text] = settings.model;
   vocabulary_size = 11, context = 12, channels = 15, layers = 3, heads = 5, head_size = 7;
   feed_forward = 17, activation = Activation::relu, norm_epsilon = 1e-4F;
-  initial_deviation = 0.03F, has_bias = false, tied_head = false, head_bias = true;
+  initial_deviation = 0.03F, has_bias = false, tied_unembedding = false, unembedding_bias = true;
   embedding_dropout = 0.1F, attention_dropout = 0.2F, residual_dropout = 0.3F, end_of_text = 4;
   const TemporaryDirectory directory;
   RunDirectory(directory.path()).create({.settings = settings});

@@ -1,0 +1,87 @@
+#include "server/field_support.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "server/field_error.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::size_t most_names = 16;
+constexpr std::size_t longest_name = 40;
+
+// Bookkeeping of OpenAI's platform, and hints about speed.
+constexpr std::array<std::string_view, 9> without_effect{"user",
+                                                         "metadata",
+                                                         "store",
+                                                         "service_tier",
+                                                         "safety_identifier",
+                                                         "prompt_cache_key",
+                                                         "prediction",
+                                                         "prompt_cache_retention",
+                                                         "parallel_tool_calls"};
+
+constexpr std::array<std::string_view, 11> unsupported{
+    "suffix",     "tools", "tool_choice", "functions",   "function_call",     "response_format",
+    "modalities", "audio", "grammar",     "json_schema", "web_search_options"};
+
+// Values that ask for what happens anyway.
+bool asks_for_nothing(std::string_view name, const Json& value) {
+  if (value.is_null() || value == false) return true;
+  if (value.is_string() || value.is_array() || value.is_object()) {
+    if (value.empty() || value == "") return true;
+  }
+  if (name == "function_call" || name == "tool_choice") return value == "none" || value == "auto";
+  if (name == "response_format") return value == Json{{"type", "text"}};
+  if (name == "modalities") return value == Json::array({"text"});
+  return false;
+}
+
+void refuse(const Fields& fields, std::string_view name) {
+  const std::string field(name);
+  const Json* const value = fields.find(field.c_str());
+  require_field(value == nullptr || asks_for_nothing(name, *value), fields.path(field.c_str()),
+                field_code::unsupported, "{} is not supported by this server; leave the field out",
+                name);
+}
+
+// A name may come from anyone: nothing of it must end a header or stand for another name.
+std::string printable(const std::string& name) {
+  std::string result;
+  for (const char c : name.substr(0, longest_name)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-' || c == '.';
+    result += plain ? c : '?';
+  }
+  return name.size() > longest_name ? result + "..." : result;
+}
+
+}  // namespace
+
+void refuse_unsupported(const Fields& fields) {
+  for (const std::string_view name : unsupported) refuse(fields, name);
+}
+
+std::optional<std::string> ignored_fields(const Fields& fields) {
+  std::vector<std::string> names = fields.unread();
+  std::erase_if(names, [](const std::string& name) {
+    return std::ranges::find(without_effect, name) != without_effect.end();
+  });
+  if (names.empty()) return std::nullopt;
+  std::string listed;
+  for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i) {
+    listed += (i == 0 ? "" : ", ") + printable(names[i]);
+  }
+  if (names.size() > most_names) listed += fmt::format(" and {} more", names.size() - most_names);
+  return "ignored fields: " + listed;
+}
+
+void warn_of_ignored(const Fields& fields, Reply& reply) {
+  if (auto warning = ignored_fields(fields)) {
+    reply.headers.emplace_back(warning_header, std::move(*warning));
+  }
+}
+
+}  // namespace heed::server

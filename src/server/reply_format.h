@@ -1,0 +1,64 @@
+// How the choices of a reply are written: as text completions or as chat completions.
+#pragma once
+
+#include <vector>
+
+#include "server/choice.h"
+
+namespace heed::server {
+
+class ReplyFormat {
+ public:
+  virtual ~ReplyFormat() = default;
+
+  virtual const char* id_prefix() const = 0;
+  virtual const char* object() const = 0;         // of a whole reply
+  virtual const char* stream_object() const = 0;  // of an event of a streamed one
+  virtual Choice::Options choice_options() const { return {}; }
+
+  // A whole choice.
+  virtual OrderedJson choice(const Choice::Part& part, std::int64_t index) const = 0;
+  // What is new of a choice, as the choices of one event each; `begins`: nothing was sent of it.
+  virtual std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
+                                          bool begins) const = 0;
+};
+
+// OpenAI's legacy "text_completion". Both borrow the model.
+class TextFormat final : public ReplyFormat {
+ public:
+  explicit TextFormat(const LoadedModel& model, bool has_log_probabilities)
+      : model_(model), has_log_probabilities_(has_log_probabilities) {}
+  const char* id_prefix() const override { return "cmpl-"; }
+  const char* object() const override { return "text_completion"; }
+  const char* stream_object() const override { return "text_completion"; }
+  Choice::Options choice_options() const override;
+  OrderedJson choice(const Choice::Part& part, std::int64_t index) const override;
+  std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
+                                  bool begins) const override;
+
+ private:
+  const LoadedModel& model_;
+  bool has_log_probabilities_;
+};
+
+// OpenAI's "chat.completion".
+class ChatFormat final : public ReplyFormat {
+ public:
+  explicit ChatFormat(const LoadedModel& model, bool has_log_probabilities)
+      : model_(model), has_log_probabilities_(has_log_probabilities) {}
+  const char* id_prefix() const override { return "chatcmpl-"; }
+  const char* object() const override { return "chat.completion"; }
+  const char* stream_object() const override { return "chat.completion.chunk"; }
+  Choice::Options choice_options() const override;
+  OrderedJson choice(const Choice::Part& part, std::int64_t index) const override;
+  std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
+                                  bool begins) const override;
+
+ private:
+  OrderedJson log_probabilities(const Choice::Part& part) const;
+
+  const LoadedModel& model_;
+  bool has_log_probabilities_;
+};
+
+}  // namespace heed::server

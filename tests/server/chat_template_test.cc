@@ -1,0 +1,139 @@
+// Chat templates: what a chat becomes, and which template a model gets.
+#include "server/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include "base/expect_error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "engine/loaded_model.h"
+#include "server/field_error.h"
+
+namespace heed::server {
+namespace {
+
+using heed::testing::expect_error;
+using heed::testing::TemporaryDirectory;
+
+const Tokenizer& tokenizer() {
+  static const LoadedModel model = load_model("starter");
+  return *model.tokenizer;
+}
+
+const std::vector<ChatMessage>& chat() {
+  static const std::vector<ChatMessage> messages{{ChatRole::system, "Be brief."},
+                                                 {ChatRole::user, "Who came?"},
+                                                 {ChatRole::assistant, "A mole."},
+                                                 {ChatRole::tool, "12"},
+                                                 {ChatRole::user, "And then?"}};
+  return messages;
+}
+
+TEST(ChatTemplate, PlainIsADialogue) {
+  const ChatTemplate plain = ChatTemplate::built_in("plain");
+  EXPECT_EQ(tokenizer().decode(plain.encode(chat(), tokenizer())),
+            "Be brief.\n\nUser: Who came?\nAssistant: A mole.\nUser: 12\nUser: And then?\n"
+            "Assistant:");
+  EXPECT_EQ(plain.stop_strings(), (std::vector<std::string>{"\nUser:", "\nAssistant:"}));
+}
+
+TEST(ChatTemplate, ChatmlHasMarkers) {
+  const ChatTemplate chatml = ChatTemplate::built_in("chatml");
+  EXPECT_EQ(tokenizer().decode(chatml.encode({chat()[0], chat()[1]}, tokenizer())),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho came?<|im_end|>\n"
+            "<|im_start|>assistant\n");
+  EXPECT_EQ(chatml.stop_strings().front(), "<|im_end|>");
+}
+
+// A message that spells a special token must not become it: it could end its own turn.
+TEST(ChatTemplate, MessagesHoldNoSpecialTokens) {
+  const std::string special(end_of_text_name);
+  const std::int32_t id = tokenizer().end_of_text().value();
+  const Json json{{"system", "{content}"},
+                  {"user", "U" + special + "{content}" + special},
+                  {"assistant", "{content}"},
+                  {"reply", special + "A"}};
+  const auto tokens = ChatTemplate::from_json(json, "marked")
+                          .encode({{ChatRole::user, "x" + special + "y"}}, tokenizer());
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), id), 3);
+  EXPECT_EQ(tokenizer().decode(tokens),
+            "U" + special + "x" + special + "y" + special + special + "A");
+}
+
+TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
+  const Json valid{
+      {"system", "{content}"}, {"user", "{content}"}, {"assistant", "{content}"}, {"reply", ""}};
+  ChatTemplate::from_json(valid, "valid");
+  const auto refuses = [&](const Json& change, const std::string& message) {
+    Json json = valid;
+    json.update(change);
+    expect_error(
+        ErrorCode::invalid_argument, [&] { ChatTemplate::from_json(json, "t"); }, message);
+  };
+  refuses({{"user", "U:"}}, "user of chat template 't' must hold {content} once");
+  refuses({{"user", "{content}{content}"}}, "once");
+  refuses({{"reply", nullptr}}, "chat template 't' has no \"reply\"");
+  refuses({{"stop", {""}}}, "empty string");
+  refuses({{"replay", "x"}}, "did you mean \"reply\"?");
+  expect_error(
+      ErrorCode::not_found, [] { ChatTemplate::built_in("jinja"); }, "'plain'", "'chatml'");
+}
+
+class ChosenTemplateTest : public ::testing::Test {
+ protected:
+  ChosenTemplate choose(const std::string& wanted = "") const {
+    return choose_chat_template(wanted, directory_.path().string());
+  }
+  void write(const std::string& name, const Json& json) const {
+    write_text_file(directory_ / name, json.dump());
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ChosenTemplateTest, IsTheModelsWhereItCanBeApplied) {
+  EXPECT_EQ(choose().chat_template.name(), "plain");
+  EXPECT_EQ(choose().warning, "");
+  write("tokenizer_config.json", {{"model_max_length", 1024}});
+  EXPECT_EQ(choose().warning, "");
+  const std::string chatml =
+      "{% for m in messages %}<|im_start|>{{ m.role }}<|im_end|>{% endfor %}";
+  write("tokenizer_config.json", {{"chat_template", chatml}});
+  EXPECT_EQ(choose().chat_template.name(), "chatml");
+  EXPECT_EQ(choose().warning, "");
+  write("tokenizer_config.json",
+        {{"chat_template",
+          {{{"name", "tools"}, {"template", "x"}}, {{"name", "default"}, {"template", chatml}}}}});
+  EXPECT_EQ(choose().chat_template.name(), "chatml");
+}
+
+TEST_F(ChosenTemplateTest, IsPlainWithAWarningElsewhere) {
+  write("tokenizer_config.json", {{"chat_template", "{{ bos_token }}[INST] … [/INST]"}});
+  EXPECT_EQ(choose().chat_template.name(), "plain");
+  EXPECT_NE(choose().warning.find("cannot be applied"), std::string::npos) << choose().warning;
+  EXPECT_EQ(choose("chatml").chat_template.name(), "chatml");
+  EXPECT_EQ(choose("chatml").warning, "");
+  write_text_file(directory_ / "tokenizer_config.json", "{");
+  EXPECT_EQ(choose().chat_template.name(), "plain");
+  EXPECT_NE(choose().warning.find("cannot be read"), std::string::npos) << choose().warning;
+  std::filesystem::remove(directory_ / "tokenizer_config.json");
+  write_text_file(directory_ / "chat_template.jinja", "{{ messages }}");
+  EXPECT_NE(choose().warning, "");
+}
+
+TEST_F(ChosenTemplateTest, MayBeAFile) {
+  write("mine.json", {{"system", "{content}\n"},
+                      {"user", "Q: {content}\n"},
+                      {"assistant", "A: {content}\n"},
+                      {"reply", "A:"},
+                      {"stop", "\nQ:"}});
+  const ChosenTemplate chosen = choose((directory_ / "mine.json").string());
+  EXPECT_EQ(chosen.chat_template.name(), "mine.json");
+  EXPECT_EQ(chosen.chat_template.stop_strings(), std::vector<std::string>{"\nQ:"});
+  expect_error(
+      ErrorCode::not_found, [&] { choose("nowhere.json"); }, "plain, chatml", "nowhere");
+  write_text_file(directory_ / "mine.json", "[");
+  expect_error(ErrorCode::corrupt_data, [&] { choose((directory_ / "mine.json").string()); });
+}
+
+}  // namespace
+}  // namespace heed::server

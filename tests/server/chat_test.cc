@@ -1,0 +1,224 @@
+// POST /v1/chat/completions.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "server/test_server.h"
+
+namespace heed::server {
+namespace {
+
+using testing::events;
+using testing::TestServer;
+
+const TestServer& server() {
+  static const TestServer server;
+  return server;
+}
+
+const Json& messages() {
+  static const Json messages{{{"role", "system"}, {"content", "A story."}},
+                             {{"role", "user"}, {"content", "Tell me of the mole."}}};
+  return messages;
+}
+
+constexpr const char* dialogue = "A story.\n\nUser: Tell me of the mole.\nAssistant:";
+
+Json chat(Json body, int status = 200) {
+  if (!body.contains("messages")) body["messages"] = messages();
+  return server().post("/v1/chat/completions", body, status);
+}
+
+std::vector<Json> stream(Json body) {
+  body["stream"] = true;
+  if (!body.contains("messages")) body["messages"] = messages();
+  const auto reply =
+      server().client().Post("/v1/chat/completions", body.dump(), "application/json");
+  EXPECT_TRUE(reply);
+  if (!reply) return {};
+  EXPECT_EQ(reply->status, 200) << reply->body;
+  EXPECT_EQ(reply->get_header_value("Content-Type"), "text/event-stream");
+  return events(reply->body);
+}
+
+std::string without_leading_space(const std::string& text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+TEST(Chat, ContinuesTheTemplate) {
+  const Json options{{"max_tokens", 30}, {"seed", 3}, {"stop", {"zebra"}}};
+  const Json reply = chat(options);
+  EXPECT_TRUE(reply["id"].get<std::string>().starts_with("chatcmpl-"));
+  EXPECT_EQ(reply["object"], "chat.completion");
+  EXPECT_EQ(reply["model"], "starter");
+  const Json& choice = reply["choices"][0];
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  EXPECT_TRUE(choice["logprobs"].is_null());
+  Json continued = options;
+  continued["prompt"] = dialogue;
+  continued["stop"] = {"zebra", "\nUser:", "\nAssistant:"};
+  const Json expected = server().post("/v1/completions", continued);
+  EXPECT_EQ(choice["message"]["content"],
+            without_leading_space(expected["choices"][0]["text"].get<std::string>()));
+  EXPECT_EQ(choice["finish_reason"], expected["choices"][0]["finish_reason"]);
+  EXPECT_EQ(reply["usage"], expected["usage"]);
+}
+
+TEST(Chat, TakesContentInParts) {
+  const Json parts{{{"type", "text"}, {"text", "Tell me "}},
+                   {{"type", "text"}, {"text", "of the mole."}}};
+  const Json options{{"max_tokens", 10}, {"temperature", 0}};
+  Json body = options;
+  body["messages"] = {{{"role", "developer"}, {"content", "A story."}},
+                      {{"role", "user"}, {"content", parts}}};
+  EXPECT_EQ(chat(body)["choices"][0]["message"], chat(options)["choices"][0]["message"]);
+}
+
+TEST(Chat, StreamsTheSameReply) {
+  Json body{{"max_completion_tokens", 25},
+            {"seed", 4},
+            {"n", 2},
+            {"logprobs", true},
+            {"top_logprobs", 2}};
+  const Json whole = chat(body);
+  body["stream_options"] = {{"include_usage", true}};
+  const std::vector<Json> chunks = stream(body);
+  std::vector<std::string> texts(2);
+  std::vector<Json> scores{Json::array(), Json::array()};
+  std::vector<Json> ends(2);
+  std::vector<int> roles(2);
+  for (std::size_t i = 0; i + 1 < chunks.size(); ++i) {
+    EXPECT_EQ(chunks[i]["object"], "chat.completion.chunk");
+    EXPECT_EQ(chunks[i]["id"], chunks[0]["id"]);
+    EXPECT_TRUE(chunks[i].at("usage").is_null());
+    ASSERT_EQ(chunks[i]["choices"].size(), 1U);
+    const Json& choice = chunks[i]["choices"][0];
+    const std::size_t index = choice["index"];
+    ASSERT_LT(index, 2U);
+    EXPECT_TRUE(ends[index].is_null()) << "nothing follows the finish_reason";
+    const Json& delta = choice["delta"];
+    if (delta.contains("role")) {
+      EXPECT_EQ(texts[index], "") << "the role comes first";
+      EXPECT_EQ(delta["role"], "assistant");
+      ++roles[index];
+    }
+    texts[index] += delta.value("content", "");
+    if (!choice["logprobs"].is_null()) {
+      for (const Json& token : choice["logprobs"]["content"]) scores[index].push_back(token);
+    }
+    ends[index] = choice["finish_reason"];
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(roles[i], 1);
+    EXPECT_EQ(texts[i], whole["choices"][i]["message"]["content"]);
+    EXPECT_EQ(ends[i], whole["choices"][i]["finish_reason"]);
+    EXPECT_EQ(scores[i], whole["choices"][i]["logprobs"]["content"]);
+  }
+  EXPECT_TRUE(chunks.back()["choices"].empty());
+  EXPECT_EQ(chunks.back()["usage"], whole["usage"]);
+  for (const Json& chunk : stream({{"max_tokens", 2}})) EXPECT_FALSE(chunk.contains("usage"));
+}
+
+TEST(Chat, ScoresEveryToken) {
+  const Json reply =
+      chat({{"max_tokens", 12}, {"temperature", 0}, {"logprobs", true}, {"top_logprobs", 3}});
+  const Json& content = reply["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 12U);
+  std::string text;
+  for (const Json& token : content) {
+    ASSERT_EQ(token["top_logprobs"].size(), 3U);
+    EXPECT_EQ(token["top_logprobs"][0]["token"], token["token"]);  // drawn greedily
+    EXPECT_EQ(token["top_logprobs"][0]["logprob"], token["logprob"]);
+    EXPECT_LE(token["logprob"].get<double>(), 0);
+    for (const Json& byte : token["bytes"]) text += static_cast<char>(byte.get<int>());
+  }
+  EXPECT_EQ(without_leading_space(text), reply["choices"][0]["message"]["content"]);
+  const Json none = chat({{"max_tokens", 2}, {"logprobs", true}});
+  EXPECT_EQ(none["choices"][0]["logprobs"]["content"][0]["top_logprobs"], Json::array());
+}
+
+TEST(Chat, FillsTheContextWithoutALimit) {
+  // One token again and again never spells the user's turn.
+  const std::int32_t token = server().post("/tokenize", {{"content", " moon"}})["tokens"][0];
+  const Json reply = chat({{"ignore_eos", true}, {"logit_bias", {{std::to_string(token), 100}}}});
+  const std::int64_t prompt = reply["usage"]["prompt_tokens"];
+  EXPECT_EQ(reply["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(reply["usage"]["completion_tokens"], 257 - prompt);
+}
+
+// The model must not write the user's next turn.
+TEST(Chat, EndsWhereTheUsersTurnBegins) {
+  ServeOptions options;
+  options.chat_template = "plain";
+  const TestServer plain(options);
+  const std::string greedy =
+      plain.post("/v1/chat/completions", {{"messages", messages()},
+                                          {"max_tokens", 40},
+                                          {"temperature", 0}})["choices"][0]["message"]["content"];
+  const heed::testing::TemporaryDirectory directory;
+  const std::string stop = greedy.substr(greedy.size() / 2, 6);
+  const Json same{{"system", "{content}\n\n"},
+                  {"user", "User: {content}\n"},
+                  {"assistant", "Assistant: {content}\n"},
+                  {"reply", "Assistant:"},
+                  {"stop", {stop}}};
+  write_text_file(directory / "same.json", same.dump());
+  options.chat_template = (directory / "same.json").string();
+  const TestServer stopping(options);
+  EXPECT_EQ(stopping.get("/props")["chat_template"], "same.json");
+  const Json choice = stopping.post(
+      "/v1/chat/completions",
+      {{"messages", messages()}, {"max_tokens", 40}, {"temperature", 0}})["choices"][0];
+  EXPECT_EQ(choice["message"]["content"], greedy.substr(0, greedy.find(stop)));
+  EXPECT_EQ(choice["finish_reason"], "stop");
+}
+
+TEST(Chat, RefusesWhatItCannotDo) {
+  struct Case {
+    Json fields;
+    std::string param;
+    std::string code;
+  };
+  const auto message = [](Json json) { return Json{{"messages", Json::array({json})}}; };
+  const Json image{{{"type", "image_url"}, {"image_url", {{"url", "data:"}}}}};
+  const std::vector<Case> cases{
+      {{{"messages", nullptr}}, "messages", "missing_required_parameter"},
+      {{{"messages", Json::array()}}, "messages", "invalid_value"},
+      {{{"messages", "hello"}}, "messages", "invalid_type"},
+      {{{"messages", std::vector<Json>(4097, Json{{"role", "user"}, {"content", ""}})}},
+       "messages",
+       "invalid_value"},
+      {message("hello"), "messages[0]", "invalid_type"},
+      {message({{"content", "a"}}), "messages[0].role", "missing_required_parameter"},
+      {message({{"role", "bard"}, {"content", "a"}}), "messages[0].role", "invalid_value"},
+      {message({{"role", "user"}}), "messages[0].content", "missing_required_parameter"},
+      {message({{"role", "user"}, {"content", 5}}), "messages[0].content", "invalid_type"},
+      {message({{"role", "user"}, {"content", image}}), "messages[0].content[0].type",
+       "unsupported_parameter"},
+      {message({{"role", "assistant"}, {"tool_calls", {{{"id", "a"}}}}}), "messages[0].tool_calls",
+       "unsupported_parameter"},
+      {message({{"role", "user"}, {"content", std::string(5000, 'a')}}), "messages",
+       "context_length_exceeded"},
+      {{{"tools", {{{"type", "function"}}}}}, "tools", "unsupported_parameter"},
+      {{{"response_format", {{"type", "json_schema"}}}},
+       "response_format",
+       "unsupported_parameter"},
+      {{{"modalities", {"text", "audio"}}}, "modalities", "unsupported_parameter"},
+      {{{"audio", {{"voice", "x"}}}}, "audio", "unsupported_parameter"},
+      {{{"logprobs", 5}}, "logprobs", "invalid_type"},
+      {{{"top_logprobs", 5}}, "top_logprobs", "invalid_value"},
+      {{{"logprobs", true}, {"top_logprobs", 21}}, "top_logprobs", "invalid_value"},
+      {{{"max_completion_tokens", "5"}}, "max_completion_tokens", "invalid_type"},
+      {{{"n", 129}}, "n", "invalid_value"},
+      {{{"model", 5}}, "model", "invalid_type"},
+  };
+  for (const Case& refused : cases) {
+    const Json error = chat(refused.fields, 400)["error"];
+    EXPECT_EQ(error["param"], refused.param) << error;
+    EXPECT_EQ(error["code"], refused.code) << error;
+    EXPECT_EQ(error["type"], "invalid_request_error");
+  }
+}
+
+}  // namespace
+}  // namespace heed::server

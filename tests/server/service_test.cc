@@ -1,0 +1,114 @@
+// Names, tokenization, embeddings, and what the server tells of itself.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/temporary_directory.h"
+#include "server/test_server.h"
+#include "support/small_model.h"
+
+namespace heed::server {
+namespace {
+
+using testing::TestServer;
+
+const TestServer& server() {
+  static const TestServer server;
+  return server;
+}
+
+const LoadedModel& starter() {
+  static const LoadedModel model = load_model("starter");
+  return model;
+}
+
+const char* const prompt = "One day the fluffy blue";
+
+TEST(Service, TokenizesAndBack) {
+  const Json tokens = server().post("/tokenize", {{"content", prompt}})["tokens"];
+  EXPECT_EQ(tokens, Json(starter().encode(prompt)));
+  EXPECT_EQ(server().post("/detokenize", {{"tokens", tokens}})["content"], prompt);
+  const Json pieces =
+      server().post("/tokenize", {{"content", "é"}, {"with_pieces", true}})["tokens"];
+  EXPECT_EQ(pieces[0]["piece"], Json::array({0xC3}));
+  server().post("/detokenize", {{"tokens", {1536}}}, 400);
+  server().post("/tokenize", {{"content", 5}}, 400);
+}
+
+TEST(Service, CallsAModelByItsDirectoryAlone) {
+  const heed::testing::TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() / "elsewhere/fables");
+  save_gpt(heed::testing::small_gpt(40), directory.path() / "elsewhere/fables");
+  ServeOptions options;
+  options.face = Face::explorer;
+  const std::string path = directory.path().string() + "/elsewhere/../elsewhere/fables/";
+  const TestServer server(options, path);
+  EXPECT_EQ(server.get("/v1/models")["data"][0]["id"], "fables");
+  EXPECT_EQ(server.get("/v1/models/fables")["id"], "fables");
+  EXPECT_EQ(server.get("/api/model")["name"], "fables");
+  EXPECT_EQ(server.get("/props")["model_path"], "fables");
+  const Json refusal = server.post("/tokenize", {{"content", "a"}}, 404);
+  EXPECT_EQ(refusal.dump().find("elsewhere"), std::string::npos) << refusal;
+  ServeOptions named = options;
+  named.aliases = {"aesop"};
+  EXPECT_EQ(TestServer(named, path).get("/api/model")["name"], "aesop");
+  // Under another name the starter keeps what is known of it.
+  const TestServer starter(named);
+  EXPECT_EQ(starter.get("/api/model")["name"], "aesop");
+  EXPECT_TRUE(starter.get("/api/model")["examples"][0].contains("head"));
+}
+
+TEST(Service, Embeds) {
+  const auto embed = [](Json body) { return server().post("/v1/embeddings", body)["data"]; };
+  const Json both = embed({{"input", {prompt, "Two moles"}}});
+  ASSERT_EQ(both.size(), 2U);
+  for (const Json& one : both) {
+    double squares = 0;
+    for (const Json& value : one["embedding"]) squares += std::pow(value.get<double>(), 2);
+    EXPECT_EQ(one["embedding"].size(), 192U);
+    EXPECT_NEAR(squares, 1, 1e-5);
+  }
+  EXPECT_EQ(embed({{"input", starter().encode(prompt)}})[0]["embedding"], both[0]["embedding"]);
+  EXPECT_NE(embed({{"input", prompt}, {"pooling", "last"}})[0]["embedding"], both[0]["embedding"]);
+  EXPECT_EQ(embed({{"input", prompt}, {"encoding_format", "base64"}})[0]["embedding"]
+                .get<std::string>()
+                .size(),
+            1024U);  // 4 · ⌈768 / 3⌉
+  server().post("/v1/embeddings", Json::object(), 400);
+  server().post("/v1/embeddings", {{"input", prompt}, {"dimensions", 7}}, 400);
+}
+
+TEST(Service, AnswersToItsAliasesAndToAnyName) {
+  ServeOptions options;
+  options.aliases = {"fables", "gpt-4o"};
+  const TestServer server(options);
+  const Json data = server.get("/v1/models")["data"];
+  ASSERT_EQ(data.size(), 2U);
+  EXPECT_EQ(data[0]["id"], "fables");
+  EXPECT_EQ(data[1]["id"], "gpt-4o");
+  EXPECT_EQ(server.get("/v1/models/gpt-4o")["id"], "gpt-4o");
+  const Json unknown = server.get("/v1/models/starter", 404)["error"];
+  EXPECT_EQ(unknown["code"], "model_not_found");
+  EXPECT_EQ(unknown["param"], "model");
+  for (const char* name : {"fables", "gpt-4o", "whatever"}) {
+    const Json body{{"model", name}, {"prompt", "a"}, {"max_tokens", 1}, {"input", "a"}};
+    EXPECT_EQ(server.post("/v1/completions", body)["model"], "fables");
+    EXPECT_EQ(server.post("/v1/embeddings", body)["model"], "fables");
+  }
+}
+
+TEST(Service, TellsOfItself) {
+  EXPECT_EQ(server().get("/health")["status"], "ok");
+  EXPECT_EQ(server().get("/v1/models")["data"][0]["id"], "starter");
+  EXPECT_EQ(server().get("/v1/models/starter")["object"], "model");
+  server().get("/v1/models/other", 404);
+  EXPECT_EQ(server().get("/props")["default_generation_settings"]["n_ctx"], 256);
+  const std::string metrics = server().client().Get("/metrics")->body;
+  for (const char* line : {"# TYPE heed:prompt_tokens_total counter\n", "\nheed:requests_open 0\n",
+                           "\nllamacpp:tokens_predicted_total "}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line;
+  }
+}
+
+}  // namespace
+}  // namespace heed::server
