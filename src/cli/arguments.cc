@@ -15,131 +15,136 @@ Check one_of(std::vector<std::string> words) {
   };
 }
 
-Option Option::check(Check check) {
+Option Option::check(Check check) const {
   option_->check(CLI::Validator(std::move(check), ""));
   return *this;
 }
 
-Option Option::type_name(const std::string& name) {
+Option Option::type_name(const std::string& name) const {
   option_->type_name(name);
   return *this;
 }
 
-Option Option::description(const std::string& text) {
+Option Option::description(const std::string& text) const {
   option_->description(text);
   return *this;
 }
 
-Option Option::group(const std::string& name) {
+Option Option::group(const std::string& name) const {
   option_->group(name);
   return *this;
 }
 
-Option Option::required() {
+Option Option::required() const {
   option_->required();
   return *this;
 }
 
-Option Option::capture_default_str() {
+Option Option::capture_default_str() const {
   option_->capture_default_str();
   return *this;
 }
 
-Option Option::default_str(const std::string& text) {
+Option Option::default_str(const std::string& text) const {
   option_->default_str(text);
   return *this;
 }
 
-Option Option::expected(int count) {
+Option Option::expected(int count) const {
   option_->expected(count);
   return *this;
 }
 
-Option Option::expected(int least, int most) {
+Option Option::expected(int least, int most) const {
   option_->expected(least, most);
   return *this;
 }
 
-Option Option::delimiter(char delimiter) {
+Option Option::delimiter(char delimiter) const {
   option_->delimiter(delimiter);
   return *this;
 }
 
-Option Option::allow_extra_args(bool allow) {
+Option Option::allow_extra_args(bool allow) const {
   option_->allow_extra_args(allow);
   return *this;
 }
 
-Option Option::take_all() {
+Option Option::take_all() const {
   option_->take_all();
   return *this;
 }
 
-Option Option::envname(const std::string& name) {
+Option Option::envname(const std::string& name) const {
   option_->envname(name);
   return *this;
 }
 
-Option Option::excludes(Option other) {
+Option Option::excludes(Option other) const {
   option_->excludes(other.option_);
   return *this;
 }
 
-Option Option::needs(Option other) {
+Option Option::needs(Option other) const {
   option_->needs(other.option_);
   return *this;
 }
 
 template <class T>
-Option Command::add_option(const std::string& names, T& value, const std::string& description) {
+Option Command::add_option(const std::string& names, T& value,
+                           const std::string& description) const {
   return Option(app_->add_option(names, value, description));
 }
 
 template <class T>
 Option Command::add_option_function(const std::string& names,
                                     const std::function<void(const T&)>& use,
-                                    const std::string& description) {
+                                    const std::string& description) const {
   return Option(app_->add_option_function<T>(names, use, description));
 }
 
-Option Command::add_flag(const std::string& names, bool& value, const std::string& description) {
+Option Command::add_flag(const std::string& names, bool& value,
+                         const std::string& description) const {
   return Option(app_->add_flag(names, value, description));
 }
 
-Command Command::add_subcommand(const std::string& name, const std::string& description) {
+Command Command::add_subcommand(const std::string& name, const std::string& description) const {
   return Command(app_->add_subcommand(name, description));
 }
 
-Command Command::get_subcommand(const std::string& name) {
+Command Command::get_subcommand(const std::string& name) const {
   return Command(app_->get_subcommand(name));
 }
 
-Option Command::get_option(const std::string& name) { return Option(app_->get_option(name)); }
+Option Command::get_option(const std::string& name) const { return Option(app_->get_option(name)); }
 
-Command Command::require_subcommand(int count) {
-  app_->require_subcommand(count);
+Command Command::require_subcommand(int least, int most) const {
+  app_->require_subcommand(least, most);
   return *this;
 }
 
-Command Command::callback(std::function<void()> run) {
+bool Command::is_subcommand_given() const { return !app_->get_subcommands().empty(); }
+
+Command Command::callback(std::function<void()> run) const {
   app_->callback(std::move(run));
   return *this;
 }
 
-Command Command::footer(const std::string& text) {
+Command Command::footer(const std::string& text) const {
   app_->footer(text);
   return *this;
 }
 
-std::size_t Command::count(const std::string& option) { return app_->count(option); }
+std::size_t Command::count(const std::string& option) const { return app_->count(option); }
 
-Option Command::help_option() { return Option(app_->get_help_ptr()); }
+Option Command::help_option() const { return Option(app_->get_help_ptr()); }
 
 // What options hold.
-#define HEED_OPTION_TYPE(...)                                                                \
-  template Option Command::add_option(const std::string&, __VA_ARGS__&, const std::string&); \
-  template Option Command::add_option_function(                                              \
-      const std::string&, const std::function<void(const __VA_ARGS__&)>&, const std::string&)
+#define HEED_OPTION_TYPE(...)                                                                      \
+  template Option Command::add_option(const std::string&, __VA_ARGS__&, const std::string&) const; \
+  template Option Command::add_option_function(                                                    \
+      const std::string&, const std::function<void(const __VA_ARGS__&)>&, const std::string&)      \
+      const
 
 HEED_OPTION_TYPE(bool);
 HEED_OPTION_TYPE(int);

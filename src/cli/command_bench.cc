@@ -138,7 +138,7 @@ void add_suite(Command parent, const Suite& suite) {
 
 void add_bench_command(Command app) {
   Command command = add_command(app, "bench", "Measure this machine and this build");
-  command->require_subcommand(1);
+  command->require_subcommand(1, 1);
   command->footer("docs/performance.md says what is measured, and how operations are counted.");
   constexpr Suite suites[] = {
       {BenchmarkSuite::peak, "What the machine could do at best", "", ""},

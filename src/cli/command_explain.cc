@@ -15,10 +15,10 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "microscope/composition.h"
-#include "microscope/neuron_contexts.h"
-#include "microscope/singular_vectors.h"
-#include "microscope/weight_processing.h"
+#include "microscope/explain/composition.h"
+#include "microscope/explain/neuron_contexts.h"
+#include "microscope/explain/singular_vectors.h"
+#include "microscope/explain/weight_processing.h"
 #include "microworld/corpus.h"
 
 namespace heed::cli {
@@ -372,7 +372,7 @@ void add_layer(Command command, ExplainOptions& options) {
 void add_explain_command(Command app) {
   Command command =
       add_command(app, "explain", "Read the weights: how heads compose, what heads and neurons do");
-  command->require_subcommand(1);
+  command->require_subcommand(1, 1);
   const auto make = [] { return std::make_shared<ExplainOptions>(); };
 
   auto options = make();

@@ -10,7 +10,7 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
-#include "microscope/kept_pass.h"
+#include "microscope/traces/kept_pass.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {

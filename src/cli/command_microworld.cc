@@ -199,7 +199,7 @@ void add_microworld_command(Command app) {
   add_check_command(*command);
   command->require_subcommand(0, 1);
   command->callback([command, options] {
-    if (command->get_subcommands().empty()) write_stories(*options);
+    if (!command->is_subcommand_given()) write_stories(*options);
   });
 }
 

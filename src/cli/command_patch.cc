@@ -20,9 +20,9 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "microscope/intervention_text.h"
-#include "microscope/patch.h"
-#include "microscope/patch_grid.h"
+#include "microscope/intervene/intervention_text.h"
+#include "microscope/patch/patch.h"
+#include "microscope/patch/patch_grid.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {

@@ -51,7 +51,7 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
 
 void add_tokenizer_command(Command app) {
   Command group = app.add_subcommand("tokenizer", "Make tokenizers");
-  group->require_subcommand(1);
+  group->require_subcommand(1, 1);
   Command command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
   auto options = std::make_shared<TokenizerTrainOptions>();
   command->add_option("--data", options->data, "Text files to learn from")

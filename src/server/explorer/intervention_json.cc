@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/nearest_names.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/expect_error.h"
-#include "microscope/intervention.h"
+#include "microscope/intervene/intervention.h"
 #include "support/small_model.h"
 
 namespace heed {
