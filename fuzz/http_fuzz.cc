@@ -33,7 +33,8 @@ struct Outcome {
 void check_refusal(const Reply& refusal) {
   if (refusal.status < 400 || refusal.status > 505 || refusal.status == 500) std::abort();
   const Json error = parse_json(refusal.body, "reply")["error"];
-  if (error["code"] != refusal.status || error["message"].get<std::string>().empty()) std::abort();
+  if (error["type"].get<std::string>().empty()) std::abort();
+  if (error["message"].get<std::string>().empty()) std::abort();
 }
 
 // What a server does with bytes that arrive in pieces of this size.

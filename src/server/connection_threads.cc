@@ -38,7 +38,7 @@ void ConnectionThreads::work() {
     lock.lock();
   }
   --threads_;
-  std::notify_all_at_thread_exit(ended_, std::move(lock));
+  ended_.notify_all();  // under the lock: shutdown() may destroy the condition once it has it
 }
 
 void ConnectionThreads::shutdown() {

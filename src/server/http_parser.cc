@@ -78,8 +78,9 @@ class RequestParser::Implementation {
   }
 
   std::size_t parse_body(std::string_view bytes) {
-    // The shortest last chunk has five bytes; Beast asserts that they are there.
-    if (bytes.size() < 5 && parser_.chunked() && bytes.front() == '0') return 0;
+    // A body that begins with its last chunk has five bytes or more; Beast asserts that they are
+    // there.
+    if (bytes.size() < 5 && !has_begun_body_ && parser_.chunked() && bytes.front() == '0') return 0;
     boost::beast::error_code error;
     const std::size_t consumed =
         parser_.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
@@ -92,6 +93,7 @@ class RequestParser::Implementation {
     if (!parser_.is_done() && bytes.size() - consumed > most_chunk_header_bytes) {
       throw HttpError(400, "a chunk's header or the trailer section is too long");
     }
+    has_begun_body_ = has_begun_body_ || consumed > 0;
     return consumed;
   }
 
@@ -106,6 +108,7 @@ class RequestParser::Implementation {
  private:
   http::request_parser<http::string_body> parser_;
   std::uint64_t most_body_bytes_ = 0;
+  bool has_begun_body_ = false;
 };
 
 RequestParser::RequestParser() : implementation_(std::make_unique<Implementation>()) {}

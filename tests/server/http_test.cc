@@ -46,7 +46,7 @@ Router small_router() {
   return router;
 }
 
-class Http : public ::testing::Test {
+class HttpReplies : public ::testing::Test {
  protected:
   std::string exchange(const std::string& bytes) const {
     Socket client(server_.port());
@@ -75,7 +75,7 @@ class Http : public ::testing::Test {
   const std::string key_ = "Authorization: Bearer pa%41ss\r\n";
 };
 
-TEST_F(Http, AKeyIsComparedAsItWasSent) {
+TEST_F(HttpReplies, AKeyIsComparedAsItWasSent) {
   EXPECT_TRUE(exchange(get("/large", key_ + "Connection: close\r\n")).ends_with("aend"));
   EXPECT_TRUE(exchange(get("/large", "X-Api-Key: pa%41ss\r\nConnection: close\r\n"))
                   .starts_with("HTTP/1.1 200 "));
@@ -83,7 +83,7 @@ TEST_F(Http, AKeyIsComparedAsItWasSent) {
                   .starts_with("HTTP/1.1 401 "));
 }
 
-TEST_F(Http, OldClientsGetNoChunks) {
+TEST_F(HttpReplies, OldClientsGetNoChunks) {
   const std::string streamed = exchange(get("/stream", key_ + "Connection: keep-alive\r\n", "1.0"));
   EXPECT_TRUE(streamed.ends_with("\r\n\r\none two")) << streamed;
   EXPECT_EQ(streamed.find("chunked"), std::string::npos) << streamed;
@@ -96,7 +96,7 @@ TEST_F(Http, OldClientsGetNoChunks) {
   }
 }
 
-TEST_F(Http, StreamsComeInChunks) {
+TEST_F(HttpReplies, StreamsComeInChunks) {
   const std::string reply = exchange(get("/stream", key_ + "Connection: close\r\n"));
   EXPECT_TRUE(reply.ends_with("\r\n\r\n4\r\none \r\n3\r\ntwo\r\n0\r\n\r\n")) << reply;
   Socket kept(server_.port());
@@ -104,12 +104,12 @@ TEST_F(Http, StreamsComeInChunks) {
   EXPECT_TRUE(receive_until(kept, "\"root\"}\n").ends_with("\"root\"}\n"));
 }
 
-TEST_F(Http, AStreamThatFailsHasNoEnd) {
+TEST_F(HttpReplies, AStreamThatFailsHasNoEnd) {
   const std::string reply = exchange(get("/cut", key_));
   EXPECT_TRUE(reply.ends_with("4\r\npart\r\n")) << reply;
 }
 
-TEST_F(Http, HeadersAloneForHead) {
+TEST_F(HttpReplies, HeadersAloneForHead) {
   for (const char* target : {"/", "/stream", "/large"}) {
     const std::string reply = exchange("HEAD " + std::string(target) + " HTTP/1.1\r\n" + host +
                                        key_ + "\r\n" + get("/", key_ + "Connection: close\r\n"));
@@ -120,7 +120,7 @@ TEST_F(Http, HeadersAloneForHead) {
   }
 }
 
-TEST_F(Http, RequestsSentAheadAreAnsweredInOrder) {
+TEST_F(HttpReplies, RequestsSentAheadAreAnsweredInOrder) {
   const std::string body = "POST /echo HTTP/1.1\r\n" + host + key_;
   std::string bytes;
   for (int i = 0; i < 10; ++i) {
@@ -139,7 +139,7 @@ TEST_F(Http, RequestsSentAheadAreAnsweredInOrder) {
   EXPECT_TRUE(reply.ends_with("\"root\"}\n"));
 }
 
-TEST_F(Http, ABodyIsAskedForOnceItIsKnownToBeAccepted) {
+TEST_F(HttpReplies, ABodyIsAskedForOnceItIsKnownToBeAccepted) {
   const std::string start = "POST /echo HTTP/1.1\r\n" + host + "Connection: close\r\n";
   const std::string expects = "Expect: 100-Continue\r\n";
   Socket client(server_.port());
@@ -161,12 +161,12 @@ TEST_F(Http, ABodyIsAskedForOnceItIsKnownToBeAccepted) {
           .starts_with("HTTP/1.1 200 "));
 }
 
-TEST_F(Http, HeadersOfAReplyCannotBeSplit) {
+TEST_F(HttpReplies, HeadersOfAReplyCannotBeSplit) {
   const std::string reply = exchange(get("/split?x=a%0d%0aY:%20b", key_ + "Connection: close\r\n"));
   EXPECT_NE(reply.find("\r\nX: a  Y: b\r\n"), std::string::npos) << reply;
 }
 
-TEST_F(Http, TheGateNamesTheOptionThatWouldLetARequestIn) {
+TEST_F(HttpReplies, TheGateNamesTheOptionThatWouldLetARequestIn) {
   const std::string close = "Connection: close\r\n";
   EXPECT_NE(exchange(get("/", close + "Origin: HTTPS://Example.com:443\r\n"))
                 .find("--allow-origin https://example.com\""),
