@@ -14,7 +14,7 @@ mkdir -p "$(dirname "$out")"
 python3 scripts/repeated_sequences.py > "$out-sequences.txt"
 "$heed" train --data "$out-sequences.txt" --out "$out" --tokenizer char --measure induction \
   --set layers=2 --set heads=1 --set head_size=64 --set channels=128 --set feed_forward=64 \
-  --set context=128 --set tied_head=false --set initial_deviation=0.088 \
+  --set context=128 --set bias=true --set tied_head=false --set initial_deviation=0.088 \
   --set windows=documents --set batch_size=32 --set steps=1600 --set precision=bf16 \
   --set learning_rate=0.003 --set min_learning_rate=0.0003 --set beta2=0.99 \
   --set weight_decay=0.01 --set evaluate_every=200 --set evaluation_batches=5 \

@@ -1,4 +1,4 @@
-// heed convert: the same model in another format.
+// heed convert: writes a model in another weight format.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct ConvertOptions {
   bool json = false;
 };
 
-// The texts of a model directory that are no weights, as they are.
+// The tokenizer files of a model directory, unchanged.
 std::vector<CompanionFile> companions_of(const std::string& model) {
   if (model == starter_name) {
     const auto files = starter_files();
@@ -48,7 +48,7 @@ std::vector<CompanionFile> companions_of(const std::string& model) {
 void convert(const ConvertOptions& options) {
   const WeightFormat format = kernels::parse_weight_format(options.dtype);
   require(options.force || !fs::exists(options.out / config_file_name), ErrorCode::conflict,
-          "'{}' holds a model; choose another --out, or --force to replace it",
+          "'{}' already holds a model: choose another --out, or replace it with --force",
           options.out.string());
   const LoadedModel model = load_model_as(options.model, options.dtype);
   save_gpt(model.gpt, options.out, companions_of(options.model), format);
@@ -72,14 +72,13 @@ void add_convert_command(Command app) {
       ->type_name("DIR");
   command
       ->add_option("--dtype", options->dtype,
-                   "What matrices are written in: f32, bf16, int8 or int4; embeddings, norms and "
-                   "biases stay f32")
+                   "Matrix format: f32, bf16, int8 or int4; tables, norms and biases stay f32")
       ->required()
       ->type_name("DTYPE");
-  command->add_option("-o,--out", options->out, "Directory of the new model")
+  command->add_option("-o,--out", options->out, "Directory to write the model to")
       ->required()
       ->type_name("DIR");
-  command->add_flag("--force", options->force, "Replace a model that is there");
+  command->add_flag("--force", options->force, "Replace an existing model");
   add_json_option(*command, options->json);
   command->callback([options] { convert(*options); });
 }

@@ -82,9 +82,7 @@ void print_report(const InductionCommandOptions& options, const InductionCircuit
                              const HeadScore& best) {
     const HeadScore& head = found ? *found : best;
     add(what, head.score,
-        fmt::format("{}; control {:.3f}",
-                    found ? "of head " + head_name(head)
-                          : "at most, of " + head_name(head) + ": not significant",
+        fmt::format("of {}{} (control {:.3f})", head_name(head), found ? "" : ", not significant",
                     head.control));
   };
   const auto induction = whole.induction_head();

@@ -44,9 +44,11 @@ std::string absolute_text(const std::filesystem::path& path) {
   return path.empty() ? "" : std::filesystem::absolute(path).string();
 }
 
-// With a tokenizer's path made absolute: a run may be resumed from another directory.
+// With an absolute path of the tokenizer, as runs are resumed from anywhere, and without a preset's
+// end-of-text token, as the tokenizer has its own.
 TrainSettings settings_of(const TrainRequest& request) {
   TrainSettings settings = request.settings;
+  if (request.start == RunStart::fresh && request.from.empty()) settings.model.end_of_text = -1;
   if (settings.tokenizer != "char" && settings.tokenizer != "bpe") {
     settings.tokenizer = absolute_text(settings.tokenizer);
   }
@@ -133,7 +135,6 @@ Run::Run(const TrainRequest& request)
   // A run that was stopped before its first checkpoint starts again from the beginning.
   const bool has_checkpoint =
       request.start == RunStart::resume && std::filesystem::exists(directory_.state_file());
-
   prepare_text(has_checkpoint);
   prepare_model(has_checkpoint);
   if (request.start == RunStart::fresh) {

@@ -262,7 +262,7 @@ TEST(Help, FitsTheTerminalAndSaysWhatHoldsWhereAnOptionIsNotGiven) {
   }
   const std::string help = run_heed("generate --help", "COLUMNS=80").out;
   EXPECT_THAT(help, HasSubstr("-n, --max-tokens N       Tokens to write at most [128]\n"));
-  EXPECT_THAT(run_heed("train --help").out, HasSubstr("Directory of the run (required)\n"));
+  EXPECT_THAT(run_heed("train --help").out, HasSubstr("Run directory (required)\n"));
   EXPECT_THAT(run_heed("serve --help").out, HasSubstr("HEED_API_KEY"));
   EXPECT_THAT(run_heed("predict --help --color always").out, HasSubstr("\x1b["));
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "base/expect_error.h"
 #include "base/files.h"
@@ -181,7 +182,10 @@ class Resume : public ::testing::Test {
 
 TEST_F(Resume, EveryPresetTokenizerAndWindowKindEndsInTheSameFiles) {
   std::int64_t step = 0;
+  std::set<std::string> seen;
   for (const GptPreset& preset : gpt_presets()) {
+    // In small, those that differ in shape alone are the same.
+    if (!seen.insert(settings_to_json(shrunk(preset.name)).dump()).second) continue;
     for (const std::string& tokenizer :
          {std::string("char"), std::string("bpe"), (directory_ / "tokenizer").string()}) {
       for (const Windows windows : {Windows::stream, Windows::documents}) {
