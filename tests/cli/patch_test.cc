@@ -129,12 +129,12 @@ TEST(Predict, TakesEveryKindOfIntervention) {
   };
   write_text_file(vector, "[1, 2]");
   refused(" --add L1H0=" + vector, "2 numbers at blocks.1.attn.hook_z, expected 8");
-  refused(" --add L1H0", "a place and a value");
+  refused(" --add L1H0", "not POINT=VALUE");
   refused(" --steer resid_pre1=2", "--steer-to");
   refused(" --steer resid_pre1=x --steer-to A", "how much");
   refused(" --replace L0", "--replace-text");
   refused(" --replace L0 --replace-text A", "tokens and the text 4");
-  refused(" --freeze L1N3", "no pattern");
+  refused(" --freeze L1N3", "no attention pattern");
   refused(" --ablate L1H0.x", ".pattern");
   write_text_file(vector, "{}");
   refused(" --add L1.mlp=" + vector, "no list of numbers");

@@ -149,8 +149,8 @@ TEST_F(EditedModels, RefuseWhatCannotBe) {
   EXPECT_THAT(refusal({"L1H7", SetZero{}}), HasSubstr("'L1H2'"));
   EXPECT_THAT(refusal({"L1", AddVector{{1, 2}}}), HasSubstr("expected 24"));
   EXPECT_THAT(refusal({"L1H0", AddVector{{1, 2}}}), HasSubstr("expected 8"));
-  EXPECT_THAT(refusal({"L1N3", FreezePattern{others}}), HasSubstr("no pattern"));
-  EXPECT_THAT(refusal({"embed", FreezePattern{others}}), HasSubstr("no pattern"));
+  EXPECT_THAT(refusal({"L1N3", FreezePattern{others}}), HasSubstr("no attention pattern"));
+  EXPECT_THAT(refusal({"embed", FreezePattern{others}}), HasSubstr("no attention pattern"));
   EXPECT_THAT(refusal({"L1", CutEdges{{{2, 1}}}}), HasSubstr("hook_pattern"));
   EXPECT_THAT(refusal({"L1H0", CutEdges{{{1, 2}}}}), HasSubstr("from 1 to 2"));
   EXPECT_THAT(refusal({"pattern1", SetMean{{others}}}), HasSubstr("no mean"));

@@ -106,7 +106,7 @@ TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithQuantisedCaches) {
 TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
   const Gpt gpt = random_gpt(small_config());
   expect_error(
-      ErrorCode::invalid_argument, [&] { BatchSession(gpt, 0); }, "room for 1 to");
+      ErrorCode::invalid_argument, [&] { BatchSession(gpt, 0); }, "must be 1 to");
   BatchSession batch(gpt, 4);
   std::vector<float> logits(static_cast<std::size_t>(gpt.config().vocabulary_size));
   const auto prompt = random_tokens(3, gpt.config().vocabulary_size, 1);

@@ -202,7 +202,7 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
   EXPECT_THAT(message([](auto& request) { request.metric.answer = -1; }), HasSubstr("answer"));
   EXPECT_THAT(message([](auto& request) { request.metric.wrong = 7; }), HasSubstr("same token"));
   EXPECT_THAT(message([](auto& request) { request.grid = PatchGrid::edge; }),
-              HasSubstr("edges are those of one head"));
+              HasSubstr("edge grids need a head"));
 }
 
 // Two prompts that hardly differ, by a fortieth of an embedding: then the first order is nearly all
