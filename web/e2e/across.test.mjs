@@ -32,7 +32,7 @@ test('each view opens from its link, without serious findings or sideways scroll
   }
 });
 
-test('statistics are the API’s, and sort the heads', async () => {
+test('statistics equal those of the API and sort the heads', async () => {
   const { id } = await makeTrace();
   const { heads } = await session.get(`/api/traces/${id}/heads`);
   const page = await session.open(link());
@@ -50,7 +50,7 @@ test('statistics are the API’s, and sort the heads', async () => {
   await page.context().close();
 });
 
-test('a head is chosen and its map read by keyboard alone', async () => {
+test('a head is selected and its map explored by keyboard', async () => {
   const { id, tokens } = await makeTrace();
   const page = await session.open(link());
   await page.locator('[data-head="L2H3"]').focus();
@@ -72,7 +72,7 @@ test('a head is chosen and its map read by keyboard alone', async () => {
   await page.context().close();
 });
 
-test('what a word attends to and what attends to it are the API’s', async () => {
+test('the weights from and to a word equal those of the API', async () => {
   const { id } = await makeTrace();
   const page = await session.open(link('&view=words&position=5'));
   const words = page.getByRole('toolbar', { name: /^Words/ });
@@ -91,7 +91,7 @@ test('what a word attends to and what attends to it are the API’s', async () =
   await page.context().close();
 });
 
-test('the lens shows the API’s guesses, and arrows walk over it', async () => {
+test('the logit lens equals that of the API, and the arrow keys move over it', async () => {
   const { id } = await makeTrace();
   const lens = await session.get(`/api/traces/${id}/lens?top=5`);
   const page = await session.open(link('&view=lens&position=1'));
@@ -109,7 +109,7 @@ test('the lens shows the API’s guesses, and arrows walk over it', async () => 
   await page.context().close();
 });
 
-test('one word in two places is compared layer by layer', async () => {
+test('two occurrences of a word are compared by layer', async () => {
   const { id, tokens } = await makeTrace();
   const places = tokens.flatMap(({ text: word }, position) => (word === ' mole' ? [position] : []));
   assert.equal(places.length, 2);
@@ -128,7 +128,7 @@ test('one word in two places is compared layer by layer', async () => {
   await page.context().close();
 });
 
-test('a word of three texts is compared pair by pair', async () => {
+test('a word of three texts is compared in pairs', async () => {
   const { examples } = await session.get('/api/model');
   const moles = examples.filter(({ id }) => id.startsWith('mole'));
   assert.equal(moles.length, 3);
@@ -153,7 +153,7 @@ test('a word of three texts is compared pair by pair', async () => {
   await page.context().close();
 });
 
-test('beside the overview stands the head that is pointed at or chosen, beside the lens the cell', async () => {
+test('the hovered or selected head and cell are shown in detail', async () => {
   const { id, tokens } = await makeTrace();
   const { heads } = await session.get(`/api/traces/${id}/heads`);
   const page = await session.open(link(), { width: 1920 });
@@ -182,7 +182,7 @@ test('beside the overview stands the head that is pointed at or chosen, beside t
   await lens.context().close();
 });
 
-test('what is shown can be exported', async () => {
+test('an attention pattern is exported', async () => {
   const { id } = await makeTrace();
   const { values, shape } = await session.get(`/api/traces/${id}/attention/2/3?format=json`);
   const page = await session.open(link('&view=map'));
@@ -204,7 +204,7 @@ test('what is shown can be exported', async () => {
   await page.context().close();
 });
 
-test('a neuron’s words, activity and contexts are the API’s', async () => {
+test('tokens, activations and contexts of a neuron equal those of the API', async () => {
   const { id, tokens } = await makeTrace();
   const wanted = await session.get(`/api/neurons/2/30?trace=${id}`);
   const { contexts } = await session.get('/api/neurons/2/30/contexts?top=10');

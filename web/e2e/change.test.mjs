@@ -50,7 +50,7 @@ test('each kind of change opens from its link, without serious findings or sidew
   }
 });
 
-test('a head is switched off, undone and scaled by keyboard alone, with the API’s numbers', async () => {
+test('a head is switched off, restored and scaled by keyboard, with the numbers of the API', async () => {
   const page = await session.open(link());
   await page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
   await page.getByRole('switch', { name: 'block 0 · head 0', exact: true }).focus();
@@ -102,7 +102,7 @@ test('a neuron is switched off', async () => {
   await page.context().close();
 });
 
-test('a word is edited', async () => {
+test('a word is replaced', async () => {
   const { tokens } = await post('/api/tokenize', { text });
   const [owl] = (await session.get('/api/vocabulary?find=%20owl&limit=5')).tokens.filter(({ text: word }) => word === ' owl');
   assert.ok(owl, 'the starter knows owls');
@@ -116,7 +116,7 @@ test('a word is edited', async () => {
   await page.context().close();
 });
 
-test('another prompt’s activations are swapped in, and the link brings them back', async () => {
+test('activations are replaced by those of another prompt, and the link restores that', async () => {
   const other = 'The owl waited';
   const page = await session.open(link('&what=swap'));
   await page.getByRole('textbox', { name: 'The other text' }).fill(other);
@@ -134,7 +134,7 @@ test('another prompt’s activations are swapped in, and the link brings them ba
   await again.context().close();
 });
 
-test('what changed in attention is the difference of the API’s rows', async () => {
+test('the change of attention is the difference of the rows of the API', async () => {
   const page = await session.open(link('&changes=L0H1&layer=1&head=2'));
   const base = await post('/api/traces', { text });
   const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', place: 'L0H1' }] });
@@ -147,10 +147,10 @@ test('what changed in attention is the difference of the API’s rows', async ()
   await page.context().close();
 });
 
-/** The changed page's predictions, opened as a table. */
+/** Opens the table of predictions. */
 const openPredictions = (page) => page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
 
-test('a mean replaces a neuron at one word and after it', async () => {
+test('a neuron is set to its mean from a word on', async () => {
   const page = await session.open(link('&what=neurons&position=11'));
   const region = page.getByRole('region', { name: 'Make a change' });
   await region.getByRole('spinbutton', { name: 'Neuron' }).fill('30');
@@ -166,7 +166,7 @@ test('a mean replaces a neuron at one word and after it', async () => {
   await page.context().close();
 });
 
-test('attention is frozen while a word is edited', async () => {
+test('attention is frozen while a word is replaced', async () => {
   const { tokens } = await post('/api/tokenize', { text });
   const [owl] = (await session.get('/api/vocabulary?find=%20owl&limit=5')).tokens.filter(({ text: word }) => word === ' owl');
   const page = await session.open(link(`&what=freeze&changes=${encodeURIComponent(`@1=${owl.id}`)}`));
@@ -182,7 +182,7 @@ test('attention is frozen while a word is edited', async () => {
   await page.context().close();
 });
 
-test('a direction between two words is added, stronger or weaker', async () => {
+test('a direction between two words is added and its strength changed', async () => {
   const [towards, away] = ['The happy owl', 'The sad owl'];
   const page = await session.open(link('&what=steer'));
   const region = page.getByRole('region', { name: 'Make a change' });
@@ -206,7 +206,7 @@ test('a direction between two words is added, stronger or weaker', async () => {
   await page.context().close();
 });
 
-test('any point is changed by its name, by keyboard; a wrong one is refused in the server’s words', async () => {
+test('any point is changed by name, by keyboard; the server’s error for an unknown one is shown', async () => {
   const page = await session.open(link('&what=points'));
   const region = page.getByRole('region', { name: 'Make a change' });
   const name = region.getByRole('combobox', { name: 'Point' });
@@ -240,7 +240,7 @@ test('any point is changed by its name, by keyboard; a wrong one is refused in t
   await region.getByRole('button', { name: 'Apply' }).click();
   await page.getByTestId('changes').getByText('blocks.2.attn.hook_v at 1-2').waitFor();
 
-  // as other libraries call it; and a vector is added at one block
+  // the name in other libraries; a vector is added to one block only
   await region.getByRole('combobox', { name: 'Change' }).selectOption('add');
   await region.getByRole('textbox', { name: 'The text' }).fill('The happy fox');
   await region.getByRole('toolbar', { name: 'Word of: The text' }).getByRole('button').nth(1).waitFor();
@@ -268,7 +268,7 @@ test('any point is changed by its name, by keyboard; a wrong one is refused in t
   }
 });
 
-test('changes that lie beyond a shorter text are marked and not sent', async () => {
+test('changes beyond the end of a shorter text are marked and not sent', async () => {
   const page = await session.open(link(`&changes=${encodeURIComponent('L2H3;L1H2:7>2;L1.attn@9*2')}`));
   await page.getByTestId('kl').waitFor();
   assert.equal(await page.getByTestId('changes').getByText('not applied').count(), 0);
@@ -288,7 +288,7 @@ test('changes that lie beyond a shorter text are marked and not sent', async () 
   await page.context().close();
 });
 
-test('on a narrow window the effect of a change is seen beside its switch', async () => {
+test('a narrow window shows the effect of a change beside its switch', async () => {
   const page = await session.open(link(), { width: 360, height: 740 });
   const brief = page.getByRole('region', { name: 'Summary of the predictions' });
   const one = page.getByRole('switch', { name: 'block 2 · head 0', exact: true });
@@ -310,7 +310,7 @@ test('on a narrow window the effect of a change is seen beside its switch', asyn
   await page.context().close();
 });
 
-test('Generate writes under the changes, says so, and drops them', async () => {
+test('Generate applies the changes, lists them and discards them', async () => {
   const changes = 'L2;L1H2@3-*2;L0!';
   const page = await session.open(link(`&temperature=0&top-k=0&top-p=1&min-p=0&changes=${encodeURIComponent(changes)}`));
   await page.getByRole('link', { name: /^Generate with/ }).click();

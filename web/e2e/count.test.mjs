@@ -5,7 +5,7 @@ import { exported, overflowsSideways, picture, seriousFindings, useExplorer } fr
 const session = useExplorer();
 const plain = (text) => Number(text.replace(/[,\s]/g, ''));
 
-test('every preset’s total and parts are the API’s, and the parts add up', async () => {
+test('totals and parts of all presets equal those of the API, and the parts add up', async () => {
   const { presets } = await session.get('/api/presets');
   assert.ok(presets.some(({ name }) => name === 'gpt3'));
   const page = await session.open('#/count');
@@ -23,7 +23,7 @@ test('every preset’s total and parts are the API’s, and the parts add up', a
   await page.context().close();
 });
 
-test('the parts do all the work of a token, and say so', async () => {
+test('the operations of the parts add up to those of a token', async () => {
   for (const config of ['gpt3', 'gpt2']) {
     const expected = await session.get(`/api/parameters?config=${config}`);
     const page = await session.open(`#/count?config=${config}`);
@@ -36,7 +36,7 @@ test('the parts do all the work of a token, and say so', async () => {
   }
 });
 
-test('by keyboard: a slider changes the shape, and the link brings it back', async () => {
+test('a slider changes the shape by keyboard, and the link restores it', async () => {
   const page = await session.open('#/count?config=gpt2');
   await page.waitForFunction(() => document.querySelector('.total')?.textContent === '124,439,808');
   await page.getByRole('slider', { name: 'Blocks' }).focus();
@@ -50,7 +50,7 @@ test('by keyboard: a slider changes the shape, and the link brings it back', asy
   await again.context().close();
 });
 
-test('no serious finding, nothing cut off, in both themes and at every width', async () => {
+test('no serious findings or overflow in both themes and at all widths', async () => {
   for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
     const page = await session.open('#/count', { width, dark });
     await page.locator('.total').waitFor();

@@ -14,7 +14,7 @@ async function makeTrace() {
   return response.json();
 }
 
-/** Cells of the answers' rows: word, q·k, score and share. */
+/** The cells of each key's row: token, q·k, score and weight. */
 async function answers(page) {
   const table = page.getByRole('table', { name: /against every key/ });
   await table.waitFor();
@@ -28,7 +28,7 @@ async function answers(page) {
   );
 }
 
-test('the numbers on the page are the API’s', async () => {
+test('the numbers on the page equal those of the API', async () => {
   const trace = await makeTrace();
   for (const [layer, head, position] of [[1, 2, trace.tokens.length - 1], [0, 1, 4], [3, 5, 0]]) {
     const walk = await session.get(`/api/traces/${trace.id}/walk?layer=${layer}&head=${head}&position=${position}`);
@@ -50,7 +50,7 @@ test('the numbers on the page are the API’s', async () => {
   }
 });
 
-test('the next words are the API’s, through the server’s default sampling and other settings', async () => {
+test('the candidates equal those of the API, with the server’s default sampling and other settings', async () => {
   const trace = await makeTrace();
   for (const [sampling, changes] of [['', {}], ['&temperature=0.5&top-k=3&top-p=1&min-p=0', { temperature: 0.5, top_k: 3, top_p: 1, min_p: 0 }], ['&temperature=2&top-k=0&top-p=0.6', { temperature: 2, top_k: 0, top_p: 0.6 }]]) {
     const expected = await session.get(`/api/traces/${trace.id}/next?position=${trace.tokens.length - 1}&${await session.sampling(changes)}&limit=12`);
@@ -74,7 +74,7 @@ test('the next words are the API’s, through the server’s default sampling an
   }
 });
 
-test('every block’s guess is the lens’s', async () => {
+test('the prediction after each block is that of the logit lens', async () => {
   const trace = await makeTrace();
   const { rows, cells } = await session.get(`/api/traces/${trace.id}/lens?top=3&positions=${trace.tokens.length - 1}`);
   const page = await session.open(link());
@@ -89,7 +89,7 @@ test('every block’s guess is the lens’s', async () => {
   await page.context().close();
 });
 
-test('a number tells the sum it came from, on focus and on hover, and the terms add up', async () => {
+test('a number shows its computation on focus and hover, and the terms add up', async () => {
   const page = await session.open(link());
   await answers(page);
   const tip = page.getByRole('tooltip');
@@ -98,7 +98,7 @@ test('a number tells the sum it came from, on focus and on hover, and the terms 
     await product.scrollIntoViewIfNeeded();
     await page.waitForTimeout(200);
     await act(product);
-    // the whole table at once: it may be drawn anew while the page still scrolls
+    // the whole table at once: it may be redrawn while the page scrolls
     const cells = await tip.filter({ hasText: 'q·k' }).locator('tr.sum').evaluate((row) => [...row.parentElement.rows].map((one) => one.lastElementChild.textContent));
     const total = readNumber(cells.pop());
     const sum = cells.reduce((before, cell) => before + readNumber(cell), 0);
@@ -113,14 +113,14 @@ test('a number tells the sum it came from, on focus and on hover, and the terms 
   await page.context().close();
 });
 
-test('chances, the spread and a block’s guess tell their sums, as the API has them', async () => {
+test('probabilities, σ and the logit lens show their computations, equal to those of the API', async () => {
   const trace = await makeTrace();
   const position = trace.tokens.length - 1;
   const { candidates } = await session.get(`/api/traces/${trace.id}/next?position=${position}&temperature=0.5&top_k=3&top_p=1&min_p=0&repeat_penalty=1&limit=12`);
   const page = await session.open(link('&temperature=0.5&top-k=3&top-p=1&min-p=0'));
   await page.waitForFunction(() => document.querySelectorAll('#next tbody tr').length === 12);
   const tip = page.getByRole('tooltip');
-  /** The popover's lines at once: [what, number]. */
+  /** All rows of the popover: [label, number]. */
   const linesOf = async (selector, title) => {
     await page.locator(selector).first().focus();
     return tip.filter({ hasText: title }).locator('table').evaluate((table) => [...table.rows].map((row) => [row.cells[0].textContent, row.lastElementChild.textContent]));
@@ -155,7 +155,7 @@ test('chances, the spread and a block’s guess tell their sums, as the API has 
   await page.context().close();
 });
 
-test('every strip tells each of its numbers by keyboard', async () => {
+test('a strip shows each of its numbers by keyboard', async () => {
   const trace = await makeTrace();
   const position = trace.tokens.length - 1;
   const page = await session.open(link());
@@ -173,7 +173,7 @@ test('every strip tells each of its numbers by keyboard', async () => {
   await page.context().close();
 });
 
-test('by keyboard alone: choose a word, a head, a temperature, and go on with the next word', async () => {
+test('by keyboard: select a word, a head and a temperature, and append the next token', async () => {
   const page = await session.open(link('&temperature=1'));
   await answers(page);
   const words = page.getByRole('toolbar', { name: 'Tokens of the prompt' });
@@ -204,7 +204,7 @@ test('by keyboard alone: choose a word, a head, a temperature, and go on with th
   await page.context().close();
 });
 
-test('the whole vocabulary can be searched and paged through', async () => {
+test('the whole vocabulary can be searched and paged', async () => {
   const page = await session.open(link());
   const rank = page.locator('#next tbody tr:first-child td:first-child');
   await rank.waitFor();
@@ -215,7 +215,7 @@ test('the whole vocabulary can be searched and paged through', async () => {
   await page.context().close();
 });
 
-test('what is shown can be exported: CSV, JSON, npy and a link', async () => {
+test('a section is exported: CSV, JSON, npy and a link', async () => {
   const page = await session.open(link());
   await answers(page);
   const part = page.locator('#attention');
@@ -236,7 +236,7 @@ test('what is shown can be exported: CSV, JSON, npy and a link', async () => {
   await page.context().close();
 });
 
-test('no serious finding, nothing cut off, in both themes and at every width', async () => {
+test('no serious findings or overflow in both themes and at all widths', async () => {
   for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
     const page = await session.open(link(), { width, dark });
     await answers(page);
@@ -249,7 +249,7 @@ test('no serious finding, nothing cut off, in both themes and at every width', a
   }
 });
 
-test('it moves where motion explains, and keeps still where that is asked for', async () => {
+test('animations run, unless reduced motion is preferred', async () => {
   const durations = async (motion) => {
     const page = await session.open(link(), { motion });
     await answers(page);

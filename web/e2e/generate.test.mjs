@@ -40,7 +40,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
   }
 });
 
-test('steps, steps back and scrubs by keyboard, with the API’s tokens, distribution and attention', async () => {
+test('steps forward, back and through past steps by keyboard, with the tokens, distribution and attention of the API', async () => {
   const wanted = await generated({ text, max_new_tokens: 4, temperature: 0 });
   const page = await session.open(link(greedy));
   await page.getByRole('button', { name: 'Step', exact: true }).focus();
@@ -79,7 +79,7 @@ test('steps, steps back and scrubs by keyboard, with the API’s tokens, distrib
   await page.context().close();
 });
 
-test('runs, pauses, and tells the same story with the same seed', async () => {
+test('generates, pauses, and gives the same text with the same seed', async () => {
   const stories = [];
   for (const way of ['run', 'step']) {
     const page = await session.open(link('&seed=7'));
@@ -104,7 +104,7 @@ test('runs, pauses, and tells the same story with the same seed', async () => {
   assert.deepEqual(stories[0], stories[1]);
 });
 
-test('the settings change the distribution before anything is drawn, and a token can be taken by hand', async () => {
+test('the settings change the distribution before a token is drawn, and a token can be chosen by hand', async () => {
   const trace = await (await post('/api/traces', { text })).json();
   const page = await session.open(link());
   await page.getByRole('slider', { name: 'Top-k' }).focus();

@@ -1,9 +1,9 @@
 // Starts `heed explore` and a browser for a test file, and stops both after it.
 //
 //   HEED_BINARY   the program [build/release/bin/heed]
-//   HEED_ADDRESS  a server that runs already, instead of starting one
+//   HEED_ADDRESS  a running server to use instead of starting one
 //   CHROMIUM      the browser [/usr/bin/chromium]
-//   SCREENSHOTS   a folder for pictures of every view that is looked at [none]
+//   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -107,14 +107,14 @@ export async function seriousFindings(page) {
     .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
 }
 
-/** Opens the tables behind pictures, so that they are looked at too. */
+/** Opens all tables, so that they are checked too. */
 export function openTables(page) {
   return page.evaluate(() => {
     for (const details of document.querySelectorAll('details:not(.export)')) details.open = true;
   });
 }
 
-/** Whether anything makes the page wider than the window. */
+/** Whether the page is wider than the window. */
 export function overflowsSideways(page) {
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 }

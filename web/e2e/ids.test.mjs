@@ -14,7 +14,7 @@ for (const file of ['config.json', 'model.safetensors']) copyFileSync(path.join(
 after(() => rmSync(model, { recursive: true }));
 const session = useExplorer([], model);
 
-test('ids are read, followed and written on; words are refused in words', { skip: process.env.HEED_ADDRESS ? 'needs a server of its own' : false }, async () => {
+test('token ids are run, followed and continued; words are refused with a message', { skip: process.env.HEED_ADDRESS ? 'needs a server of its own' : false }, async () => {
   const page = await session.open();
   const prompt = page.getByLabel('Prompt', { exact: true });
   await prompt.fill('43 539 #487, 501');

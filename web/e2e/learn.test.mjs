@@ -6,7 +6,7 @@ import { assertShows } from './numbers.mjs';
 const session = useExplorer();
 const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training'];
 
-test('the tour is walked by keyboard from its first to its last chapter', async () => {
+test('the tour is navigated by keyboard from the first to the last chapter', async () => {
   const page = await session.open('#/learn');
   const current = page.locator('nav [aria-current="step"]');
   for (let index = 0; index < chapters.length; ++index) {
@@ -25,7 +25,7 @@ test('the tour is walked by keyboard from its first to its last chapter', async 
   await page.context().close();
 });
 
-test('a matrix’s number tells its sum, by keyboard', async () => {
+test('an element of a matrix shows its computation by keyboard', async () => {
   const text = 'The fox waited in the forest';
   const page = await session.open(`#/learn?chapter=head&layer=1&head=2&text=${encodeURIComponent(text)}`);
   const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
@@ -47,7 +47,7 @@ test('a matrix’s number tells its sum, by keyboard', async () => {
   await page.context().close();
 });
 
-test('a chapter brings the example that shows its point, and leaves a text of one’s own', async () => {
+test('a chapter shows its example, but keeps a text that the user typed', async () => {
   const { examples } = await session.get('/api/model');
   const page = await session.open('#/learn');
   const texts = new Set();
@@ -70,7 +70,7 @@ test('a chapter brings the example that shows its point, and leaves a text of on
   await own.context().close();
 });
 
-test('the surprise of each word is the model’s own', async () => {
+test('the surprise at each token equals that of the API', async () => {
   const text = 'The fox waited in the forest';
   const page = await session.open(`#/learn?chapter=training&text=${encodeURIComponent(text)}`);
   const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
@@ -104,7 +104,7 @@ test('every chapter’s live view can be exported', async () => {
   }
 });
 
-test('the head’s matrices are exported as the API gives them', async () => {
+test('the exported matrices of a head equal those of the API', async () => {
   const text = 'The fox waited in the forest';
   const page = await session.open(`#/learn?chapter=head&layer=1&head=2&text=${encodeURIComponent(text)}`);
   const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
@@ -122,7 +122,7 @@ test('the head’s matrices are exported as the API gives them', async () => {
   await page.context().close();
 });
 
-test('no serious finding, nothing cut off, in any chapter', async () => {
+test('no serious findings or overflow in any chapter', async () => {
   for (const chapter of chapters) {
     for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
       const page = await session.open(`#/learn?chapter=${chapter}`, { width, dark });

@@ -1,7 +1,7 @@
-// Reading numbers off the page and holding them against the API's.
+// Parses numbers on the page and compares them with those of the API.
 import assert from 'node:assert/strict';
 
-/** "−5.77", "1.2·10⁻⁵", "42.5 %" as a number; per cent as a share. */
+/** "−5.77", "1.2·10⁻⁵", "42.5 %" as a number; a percentage as a fraction. */
 export function readNumber(text) {
   const plain = text.trim().replace(/\u2212/g, '-').replace(/[\s\u00a0,]/g, '');
   const scientific = /^(-?[\d.]+)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)$/.exec(plain);
@@ -13,7 +13,7 @@ export function readNumber(text) {
   return Number(plain);
 }
 
-/** The page's text is the number, rounded to the digits that it shows. */
+/** Asserts that the text shows the number, rounded to the digits shown. */
 export function assertShows(text, number, what) {
   if (/^<\s*0\.1\s*%$/.test(text.trim().replace(/\u00a0/g, ' '))) {
     assert.ok(number > 0 && number < 0.0005, `${what}: the page says ${text}, the API ${number}`);

@@ -37,7 +37,7 @@ test('the navigation is reached and used by keyboard', async () => {
   await page.context().close();
 });
 
-test('what is typed becomes the link, and the link becomes the prompt', async () => {
+test('a typed prompt becomes part of the link, which restores it', async () => {
   const page = await session.open();
   await page.getByLabel('Prompt', { exact: true }).fill('The fox waited for the hare');
   await page.keyboard.press('Enter');
@@ -48,7 +48,7 @@ test('what is typed becomes the link, and the link becomes the prompt', async ()
   await again.context().close();
 });
 
-test('a lost server is said, and the page goes on when it is back', async () => {
+test('a lost connection is reported, and the page continues once it is back', async () => {
   const page = await session.open();
   let lost = true;
   await page.route(/\/(api|health)/, (route) => (lost ? route.abort('connectionrefused') : route.continue()));
@@ -62,7 +62,7 @@ test('a lost server is said, and the page goes on when it is back', async () => 
   await page.context().close();
 });
 
-test('a server that goes away while nothing is asked is noticed, and another one in its place reads the text anew', async () => {
+test('an idle page notices a lost server and makes the trace again on its successor', async () => {
   const page = await session.open(`#/follow?text=${encodeURIComponent('A quiet hare')}&layer=1&head=1`);
   await page.locator('.said .figure').first().waitFor();
   const read = [];

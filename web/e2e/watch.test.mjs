@@ -15,7 +15,7 @@ const run = path.join(folder, 'small');
 const checkpoints = [10, 20];
 const text = 'The fox saw the hare';
 
-/** A run of two checkpoints: trained to the first, then to the second with the same seed. */
+/** A run with two checkpoints: trained to the first, then with the same seed to the second. */
 function train() {
   const story = path.join(folder, 'story.txt');
   execFileSync(binary, ['microworld', '-n', '200', '-o', story], { stdio: 'ignore' });
@@ -33,7 +33,7 @@ function train() {
 }
 train();
 
-/** The same run as it was three quarters through, to be written on. */
+/** The same run as of three quarters of its steps; a test appends the rest. */
 const live = path.join(folder, 'live');
 const lines = readFileSync(path.join(run, 'metrics.jsonl'), 'utf8').trim().split('\n');
 const isEarly = (line) => JSON.parse(line).step <= 15;
@@ -50,7 +50,7 @@ cpSync(live, stopped, { recursive: true });
 const hourAgo = Date.now() / 1000 - 3600;
 utimesSync(path.join(stopped, 'metrics.jsonl'), hourAgo, hourAgo);
 
-/** One that cannot be read any more. */
+/** A run whose run.json is damaged. */
 const damaged = path.join(folder, 'damaged');
 cpSync(run, damaged, { recursive: true });
 writeFileSync(path.join(damaged, 'run.json'), '[]');
@@ -90,7 +90,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
   }
 });
 
-test('curves and samples are those that the run wrote', async () => {
+test('curves and samples equal those in the files of the run', async () => {
   const rows = readFileSync(path.join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
   const page = await session.open(link());
   await page.getByText('As a table').first().click();
@@ -106,7 +106,7 @@ test('curves and samples are those that the run wrote', async () => {
   await page.context().close();
 });
 
-test('the slider moves between checkpoints by keyboard, with each one’s attention', async () => {
+test('the slider moves between checkpoints by keyboard and shows the attention of each', async () => {
   const page = await session.open(link('&step=20&layer=1&head=0'));
   const slider = page.getByRole('slider', { name: /^Checkpoint/ });
   await slider.focus();
@@ -138,7 +138,7 @@ test('the slider moves between checkpoints by keyboard, with each one’s attent
   await page.context().close();
 });
 
-test('a damaged run says so and hides no other', async () => {
+test('a damaged run shows its error and does not hide the others', async () => {
   const page = await session.open(link());
   const region = page.getByRole('region', { name: 'Run', exact: true });
   const chooser = region.getByLabel('Run', { exact: true });
@@ -155,7 +155,7 @@ test('a damaged run says so and hides no other', async () => {
   await page.context().close();
 });
 
-test('a run whose vocabulary lacks characters of the example is shown with a text that it wrote', async () => {
+test('a run whose vocabulary lacks characters of the example is shown with a text of the run', async () => {
   const page = await session.open(`#/watch?run=plain&text=${encodeURIComponent('“No”, said the fox.')}`);
   const region = page.getByRole('region', { name: 'Checkpoints' });
   await region.getByText('Shown instead: a text of this run').waitFor();
@@ -182,7 +182,7 @@ test('a run that was stopped before its end is shown as stopped', async () => {
   await page.context().close();
 });
 
-test('a run that goes on is drawn as it is written', async () => {
+test('a running run is drawn while it writes its metrics', async () => {
   const page = await session.open(link('&run=live'));
   const region = page.getByRole('region', { name: 'Run', exact: true });
   await region.getByText('running', { exact: true }).waitFor();
