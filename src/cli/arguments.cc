@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace heed::cli {
@@ -152,9 +153,12 @@ HEED_OPTION_TYPE(std::int64_t);
 HEED_OPTION_TYPE(std::uint64_t);
 HEED_OPTION_TYPE(double);
 HEED_OPTION_TYPE(std::string);
+HEED_OPTION_TYPE(std::filesystem::path);
 HEED_OPTION_TYPE(std::vector<std::int64_t>);
 HEED_OPTION_TYPE(std::vector<double>);
 HEED_OPTION_TYPE(std::vector<std::string>);
+HEED_OPTION_TYPE(std::vector<std::filesystem::path>);
+HEED_OPTION_TYPE(std::optional<int>);
 HEED_OPTION_TYPE(std::optional<std::int64_t>);
 HEED_OPTION_TYPE(std::optional<std::uint64_t>);
 HEED_OPTION_TYPE(std::optional<double>);

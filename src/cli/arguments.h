@@ -55,8 +55,8 @@ class Command {
   const Command* operator->() const { return this; }
   const Command& operator*() const { return *this; }
 
-  // Sets `value` where the option is given. Defined for what options hold: bool, numbers of 32 and
-  // 64 bits, double, text, lists of them, optional ones.
+  // Sets `value` where the option is given. Instantiated in arguments.cc for the types that options
+  // have: numbers, text, paths, lists of them and optional ones.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& description) const;
   template <class T>
