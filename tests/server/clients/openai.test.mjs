@@ -172,14 +172,14 @@ test('a wrong key is an AuthenticationError', async () => {
 test('a field that cannot be is a BadRequestError with param and code', async () => {
   const chat = { model: 'starter', messages };
   const refused = [
-    [client.completions.create({ model: 'starter', prompt, temperature: -1 }), 'temperature', 'invalid_value'],
-    [client.completions.create({ model: 'starter', prompt: 'a '.repeat(600) }), 'prompt', 'context_length_exceeded'],
-    [client.chat.completions.create({ ...chat, n: 'two' }), 'n', 'invalid_type'],
-    [client.chat.completions.create({ model: 'starter', messages: [{ role: 'bard', content: '' }] }), 'messages[0].role', 'invalid_value'],
-    [client.chat.completions.create({ ...chat, tools: [{ type: 'function' }] }), 'tools', 'unsupported_parameter'],
+    [() => client.completions.create({ model: 'starter', prompt, temperature: -1 }), 'temperature', 'invalid_value'],
+    [() => client.completions.create({ model: 'starter', prompt: 'a '.repeat(600) }), 'prompt', 'context_length_exceeded'],
+    [() => client.chat.completions.create({ ...chat, n: 'two' }), 'n', 'invalid_type'],
+    [() => client.chat.completions.create({ model: 'starter', messages: [{ role: 'bard', content: '' }] }), 'messages[0].role', 'invalid_value'],
+    [() => client.chat.completions.create({ ...chat, tools: [{ type: 'function' }] }), 'tools', 'unsupported_parameter'],
   ];
   for (const [request, param, code] of refused) {
-    const error = await rejection(request);
+    const error = await rejection(request());
     assert.ok(error instanceof OpenAI.BadRequestError, `${param}: ${error}`);
     assert.equal(error.param, param);
     assert.equal(error.code, code);
