@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 const std::vector<std::string> names{"steps", "batch_size", "seed", "step"};
 
 TEST(NearestNames, AreThoseWithTheFewestEdits) {
-  EXPECT_THAT(nearest_names("setps", names, 2), ElementsAre("steps", "step"));
+  EXPECT_THAT(nearest_names("setps", names, 2), ElementsAre("steps", "seed"));
   EXPECT_THAT(nearest_names("batchsize", names, 1), ElementsAre("batch_size"));
 }
 

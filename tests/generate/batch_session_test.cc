@@ -127,7 +127,7 @@ TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
       [&] {
         step({{sequence, 0}, {sequence, 1}});
       },
-      "twice");
+      "repeated in one step");
   expect_error(
       ErrorCode::invalid_argument,
       [&] {

@@ -248,7 +248,7 @@ TEST(SamplingOptions, NameTheValueThatCannotBe) {
   refuse({.top_p = 1.5}, "top-p must be between 0 and 1, not 1.5");
   refuse({.min_p = -0.1}, "min-p");
   refuse({.repeat_penalty = 0.0}, "repeat penalty");
-  refuse({.repeat_last_n = -2}, "not at -2");
+  refuse({.repeat_last_n = -2}, "not -2");
   refuse({.presence_penalty = INFINITY}, "presence penalty");
   refuse({.frequency_penalty = NAN}, "frequency penalty");
 }

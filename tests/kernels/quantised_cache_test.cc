@@ -177,7 +177,7 @@ TEST(QuantisedCache, WrongOperandsAreNamed) {
     testing::expect_error(
         ErrorCode::invalid_argument, [&] { attention_forward(input, out, log_sum_exp); }, part);
   };
-  refuse({query.single, keys.view(), others.view()}, "keys of int8 and values of bf16");
+  refuse({query.single, keys.view(), others.view()}, "keys are int8 and values bf16");
   ConstQuantisedRows cut = keys.view();
   cut.rows = cut.rows.slice(1, 0, 1);
   refuse({query.single, cut, keys.view()}, "key");
