@@ -29,7 +29,8 @@ const std::vector<Json>& calls(const std::string& kind) {
   static const std::map<std::string, std::vector<Json>> by_kind = [] {
     const auto path = std::filesystem::path(HEED_SOURCE_DIR) / "tests/server/lm_eval_requests.json";
     std::map<std::string, std::vector<Json>> found;
-    for (const Json& call : parse_json(read_text_file(path), "the request log")["calls"]) {
+    const Json log = parse_json(read_text_file(path), "the request log");
+    for (const Json& call : log.at("calls")) {
       found[call["kind"]].push_back(call);
     }
     return found;
