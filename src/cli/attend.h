@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/terminal.h"
 #include "engine/loaded_model.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/threads.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"

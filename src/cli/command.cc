@@ -1,5 +1,7 @@
 #include "cli/command.h"
 
+#include <CLI/CLI.hpp>
+
 #include <map>
 
 #include "base/error.h"

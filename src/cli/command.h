@@ -12,9 +12,11 @@
 // and an exit status.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace heed::cli {
 

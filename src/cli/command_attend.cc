@@ -1,9 +1,11 @@
 // heed attend: what attends to what, from all heads down to one word's numbers.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <optional>
 
+#include "base/json.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"

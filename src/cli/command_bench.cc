@@ -1,6 +1,9 @@
 // heed bench: measure this machine and this build.
+#include <CLI/CLI.hpp>
+
 #include <memory>
 
+#include "base/json.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/commands.h"

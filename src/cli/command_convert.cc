@@ -1,11 +1,13 @@
 // heed convert: the same model in another format.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"

@@ -1,5 +1,6 @@
 // heed eval: how well a model predicts a text.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"

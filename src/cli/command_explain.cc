@@ -1,10 +1,12 @@
 // heed explain: what the weights alone say of heads and neurons.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"

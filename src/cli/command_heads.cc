@@ -1,5 +1,6 @@
 // heed heads: what every head does with a text or a whole file, in numbers.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"

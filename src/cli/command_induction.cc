@@ -1,5 +1,6 @@
 // heed induction: does a model continue what it has seen, and by which heads?
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"

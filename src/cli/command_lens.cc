@@ -1,8 +1,10 @@
 // heed lens: what each layer would predict, and what a logit is made of.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"

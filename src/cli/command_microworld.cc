@@ -1,11 +1,13 @@
 // heed microworld: write the embedded corpus with its truth, and measure a model against it.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"

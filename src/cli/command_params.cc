@@ -1,8 +1,10 @@
 // heed params: where a model's parameters are, and what it costs.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/output.h"

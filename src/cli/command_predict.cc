@@ -1,9 +1,11 @@
 // heed predict: what may come next, and how likely each of it is.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"

@@ -1,6 +1,7 @@
 // heed serve and heed explore: a model behind HTTP, and the page that shows what it thinks.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

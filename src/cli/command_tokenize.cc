@@ -1,9 +1,11 @@
 // heed tokenize: text to token ids and back.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <array>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"

@@ -1,10 +1,12 @@
 // heed tour: a model at work on one sentence, in one screen.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"

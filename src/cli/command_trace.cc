@@ -1,11 +1,13 @@
 // heed trace: any numbers on the way through a model, as named arrays.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <limits>
 #include <memory>
 
 #include "base/index_list.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"

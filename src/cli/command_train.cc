@@ -1,5 +1,6 @@
 // heed train: text to a model, with a live line and everything saved on the way.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"

@@ -1,7 +1,9 @@
 // The commands of `heed`: one file command_NAME.cc each, which registers itself here.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace heed::cli {
 

@@ -1,5 +1,7 @@
 #include "cli/help.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -126,10 +128,7 @@ std::string row_text(const Row& row, int name_columns, int columns) {
   return text;
 }
 
-}  // namespace
-
-std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
-                                     CLI::AppFormatMode /*mode*/) const {
+std::string help_text(const CLI::App* app, const std::string& name) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   const int columns = std::min(terminal.width, widest_help);
@@ -150,5 +149,17 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
   for (const std::string& line : wrap(app->get_footer(), columns)) text += line + "\n";
   return text;
 }
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode /*mode*/) const override {
+    return help_text(app, name);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 }  // namespace heed::cli

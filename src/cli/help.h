@@ -2,16 +2,14 @@
 // option is not given in brackets behind its description.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <memory>
 
-#include <string>
+namespace CLI {
+class FormatterBase;
+}
 
 namespace heed::cli {
 
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override;
-};
+std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace heed::cli

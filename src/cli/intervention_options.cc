@@ -1,6 +1,7 @@
 #include "cli/intervention_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,6 @@
 // The options by which a command changes the passes that it runs, the same for every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +8,10 @@
 
 #include "engine/loaded_model.h"
 #include "microscope/intervention.h"
+
+namespace CLI {
+class App;
+}
 
 namespace heed::cli {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/heat_map.h"

@@ -1,4 +1,5 @@
 // The command line. A face: it asks, shows and reports; what it shows is computed elsewhere.
+#include <CLI/CLI.hpp>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -145,7 +146,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("heed ") + heed::version,
                        "Show the version and exit");
   app.set_help_flag("-h,--help", "Show this help and exit");
-  app.formatter(std::make_shared<HelpFormatter>());
+  app.formatter(help_formatter());
   app.require_subcommand(1);
   add_all_commands(app);
   app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");

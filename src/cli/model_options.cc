@@ -1,11 +1,13 @@
 #include "cli/model_options.h"
 
+#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/terminal/text.h"
 #include "tokenizer/utf8.h"

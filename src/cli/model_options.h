@@ -1,14 +1,16 @@
 // How commands ask for a model and for a text.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "engine/loaded_model.h"
+
+namespace CLI {
+class App;
+}
 
 namespace heed::cli {
 

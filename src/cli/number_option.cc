@@ -1,9 +1,11 @@
 #include "cli/number_option.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -43,6 +45,12 @@ CLI::Validator between(std::uint64_t least, std::uint64_t most) {
   };
   return CLI::Validator(problem, "");
 }
+
+CLI::Validator at_least(std::uint64_t least) {
+  return between(least, std::numeric_limits<std::int64_t>::max());
+}
+
+CLI::Validator any_seed() { return between(0, std::numeric_limits<std::uint64_t>::max()); }
 
 CLI::Validator seconds_above_zero() {
   return seconds([](double value) { return value > 0; }, "more than 0");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"

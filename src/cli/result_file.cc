@@ -1,6 +1,7 @@
 #include "cli/result_file.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 

@@ -1,8 +1,6 @@
 // --out FILE: what a command shows, as a figure or as arrays.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <span>
 #include <string>
@@ -11,6 +9,10 @@
 #include "engine/loaded_model.h"
 #include "microscope/array_files.h"
 #include "microscope/figure.h"
+
+namespace CLI {
+class App;
+}
 
 namespace heed::cli {
 

@@ -1,5 +1,7 @@
 #include "cli/sampling_options.h"
 
+#include <CLI/CLI.hpp>
+
 namespace heed::cli {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options) {

@@ -1,9 +1,11 @@
 // The options by which a next token is drawn, the same for every command that draws or shows it.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "generate/sampler.h"
+
+namespace CLI {
+class App;
+}
 
 namespace heed::cli {
 

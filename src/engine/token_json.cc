@@ -1,5 +1,6 @@
 #include "engine/token_json.h"
 
+#include "base/json.h"
 #include "generate/text_stream.h"
 
 namespace heed {

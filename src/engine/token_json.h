@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "engine/loaded_model.h"
 
 namespace heed {
