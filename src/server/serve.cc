@@ -27,7 +27,7 @@ void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
   share_memory_pools(memory_pools);
   // Messages name the model too: none of them shall tell where it lies.
-  model.name = options.alias.empty() ? shown_model_name(model.name) : options.alias;
+  if (!options.alias.empty()) model.name = options.alias;
   Compute compute;
   Metrics metrics;
   Scheduler scheduler(model, compute, metrics, options.scheduler);
