@@ -23,26 +23,31 @@ struct InterventionPlace {
   Selection where;
 };
 
-// All the points that a text stands for. Throws Error{invalid_argument}, with the nearest names,
-// for one that stands for none in such a model.
+// The points that a text names. Throws Error{invalid_argument}, with the nearest names, for a text
+// that names none of such a model.
 std::vector<InterventionPlace> parse_places(const GptConfig& config, std::string_view text);
 
 // "L1H0:7>3" or "L1H0:7>3,7>4": edges of a head from query to key. Throws Error{invalid_argument}
-// for what is not written so; the head is a place.
+// for any other text; `head` is a place, as parse_places takes it.
 struct HeadEdges {
   std::string head;
   std::vector<CutEdges::Edge> edges;
 };
 HeadEdges parse_edges(std::string_view text);
 
-// "PLACE=VALUE", both not empty. `example` is shown where it is not that.
+// Throw Error{invalid_argument}, naming `text`, for positions and edges that a text of `positions`
+// tokens does not have: an intervention there would change nothing.
+void require_positions(const Selection& where, std::int64_t positions, std::string_view text);
+void require_positions(const HeadEdges& edges, std::int64_t positions, std::string_view text);
+
+// "PLACE=VALUE", both not empty; the error for any other text shows `example`.
 struct PlaceAndValue {
   std::string place;
   std::string value;
 };
 PlaceAndValue parse_assignment(std::string_view text, std::string_view example);
 
-// Throws Error{invalid_argument} for what is no number.
+// Throws Error{invalid_argument} for anything but a finite number.
 float parse_factor(std::string_view text);
 
 }  // namespace heed

@@ -210,7 +210,7 @@ TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
       {R"({"kind":"ablate","place":"L1H9"})", 400, "heads 0 to 5"},
       {R"({"kind":"ablate","place":"hook_rezid_pre"})", 400, "did you mean"},
       {R"({"kind":"ablate","place":"L1","positions":"40"})", 400, "position 40"},
-      {R"({"kind":"ablate","place":"L1","positions":"x"})", 400, "no positions"},
+      {R"({"kind":"ablate","place":"L1","positions":"x"})", 400, "not a position range"},
       {R"({"kind":"ablate"})", 400, "no \"place\""},
       {R"({"kind":"scale","place":"L1","factor":"NaN"})", 400, "finite number"},
       {R"({"kind":"scale","place":"L1","factor":null})", 400, "no \"factor\""},
