@@ -16,14 +16,14 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   command
       ->add_option_function<int>(
           "-t,--threads", [](int count) { set_thread_count(count); },
-          "Threads to compute with [all cores, or HEED_THREADS]")
+          "Compute with N threads [all cores, or HEED_THREADS]")
       ->check(between(1, 4096))
       ->type_name("N")
       ->group("General");
   command
       ->add_option_function<std::string>(
           "--color", [](const std::string& when) { set_colour_choice(when); },
-          "Colour: auto, always or never [auto]")
+          "Use colour: auto, always or never [auto]")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->group("General");
@@ -32,7 +32,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 }
 
 void add_json_option(CLI::App& command, bool& json) {
-  command.add_flag("--json", json, "Print one JSON document instead of text");
+  command.add_flag("--json", json, "Print one JSON document");
 }
 
 void fail_usage(const std::string& message) { fail(ErrorCode::invalid_argument, "{}", message); }

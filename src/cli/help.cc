@@ -13,7 +13,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr int widest_help = 100;  // columns: longer lines are hard to read
+constexpr int widest_help = 100;  // columns: longer lines are hard to follow
 constexpr int widest_name = 28;   // longer names have a line of their own
 const std::string last_group = "General";
 
@@ -142,7 +142,7 @@ std::string help_text(const CLI::App* app, const std::string& name) {
     for (const Row& row : section.rows) text += row_text(row, name_columns, columns);
   }
   if (app->get_parent() != nullptr) {
-    text += "\n" + ink.quiet("[In brackets]: what holds where an option is not given.") + "\n";
+    text += "\n" + ink.quiet("Defaults are in [brackets].") + "\n";
   }
   if (app->get_footer().empty()) return text;
   text += "\n";

@@ -1,5 +1,4 @@
-// What --help prints: options in two columns, wrapped to the terminal, with what holds where an
-// option is not given in brackets behind its description.
+// --help: options in two columns, wrapped to the terminal, with defaults in brackets.
 #pragma once
 
 #include <memory>
