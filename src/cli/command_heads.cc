@@ -44,9 +44,9 @@ constexpr std::array<Statistic, 9> all_statistics{
      {"self", &HeadStatistics::self, true, "weight on the token itself"},
      {"previous", &HeadStatistics::previous, true, "weight on the token just before"},
      {"duplicate", &HeadStatistics::duplicate, true,
-      "weight on earlier copies of the token, where there are any"},
+      "weight on the token's earlier copies, if any"},
      {"induction", &HeadStatistics::induction, true,
-      "weight on what followed earlier copies of the token, where there are any"},
+      "weight on what followed the token's earlier copies, if any"},
      {"telling", &HeadStatistics::telling, true, "largest weight on a token further back"}}};
 
 // The share of its weight from which a head is called a duplicate or induction head.

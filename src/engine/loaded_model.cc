@@ -65,6 +65,9 @@ LoadedModel load_model(const std::string& name_or_path) {
             .is_starter = true};
   }
   const std::filesystem::path path = model_path(name_or_path);
+  require(!std::filesystem::is_directory(path) || std::filesystem::exists(path / config_file_name),
+          ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
+          config_file_name);
   LoadedModel model{.name = {}, .gpt = load_gpt(path), .tokenizer = nullptr};
   model.name = model_name(name_or_path);
   const std::filesystem::path directory = model_directory(path);

@@ -31,8 +31,8 @@ struct LoadedModel {
 };
 
 // A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
-// run (its last checkpoint), or the built-in name "starter" (write ./starter for a directory of that
-// name). Throws what load_gpt and load_tokenizer throw.
+// run (its last checkpoint), or the built-in name "starter" (write ./starter for a directory of
+// that name). Throws what load_gpt and load_tokenizer throw.
 LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
