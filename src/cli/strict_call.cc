@@ -40,11 +40,13 @@ const CLI::App* subcommand_of(const CLI::App& command, std::string_view name) {
   return found.empty() ? nullptr : found.front();
 }
 
-void check_value(const CLI::App& command, const std::string& option, std::string_view value) {
+void check_value(const CLI::App& command, const SpelledOption& spelled, std::string_view value) {
   if (spelled_option(command, value).option == nullptr) return;
-  const std::string name(option.starts_with("--") ? option : "the long form of " + option);
-  fail_usage(fmt::format("{} takes a value, and {} is an option; if it is meant, write {}={}",
-                         option, value, name, value));
+  const std::vector<std::string>& long_names = spelled.option->get_lnames();
+  fail_usage(fmt::format(
+      "{} takes a value, and {} is an option{}", spelled.name, value,
+      long_names.empty() ? ""
+                         : fmt::format("; if it is meant, write --{}={}", long_names[0], value)));
 }
 
 // A text of several words cannot belong to a list; one word behind a list's value might.
@@ -96,7 +98,7 @@ void check_words(const CLI::App& app, std::span<char* const> words) {
     if (!spelled.has_value) {
       if (i == words.size()) return;
       value = words[i++];
-      check_value(*command, spelled.name, value);
+      check_value(*command, spelled, value);
     }
     if (!is_list(*spelled.option) || i == words.size() || positional_of(*command) == nullptr)
       continue;

@@ -47,10 +47,11 @@ std::string stray_words_problem(const CLI::App& command) {
     return fmt::format(
         "no option takes '{}': lists are given with commas or by repeating the option", first);
   }
+  if (text->get_name() != "text") return fmt::format("'{}' is one word too many", first);
   std::string whole = text->results().empty() ? "" : text->results().front();
   for (const std::string& word : words) whole += (whole.empty() ? "" : " ") + word;
-  return fmt::format("'{}' is one word too many: give {} as one argument, in quotes: '{}'", first,
-                     text->get_type_name(), whole);
+  return fmt::format("'{}' is one word too many: give the text as one argument, in quotes: '{}'",
+                     first, whole);
 }
 
 std::string before(const std::string& text, std::string_view end) {
