@@ -20,6 +20,10 @@ bool is_list(const CLI::Option& option) {
   return option.get_items_expected_max() > 1 && !option.get_positional() && !takes_words(option);
 }
 
+bool has_space(std::string_view word) {
+  return word.find_first_of(" \t\n") != std::string_view::npos;
+}
+
 // An option as a word of a call spells it: --name, --name=value, -n, -nvalue.
 struct SpelledOption {
   const CLI::Option* option = nullptr;
@@ -41,7 +45,7 @@ const CLI::App* subcommand_of(const CLI::App& command, std::string_view name) {
 }
 
 void check_value(const CLI::App& command, const SpelledOption& spelled, std::string_view value) {
-  if (spelled_option(command, value).option == nullptr) return;
+  if (has_space(value) || spelled_option(command, value).option == nullptr) return;
   const std::vector<std::string>& long_names = spelled.option->get_lnames();
   fail_usage(fmt::format(
       "{} takes a value, and {} is an option{}", spelled.name, value,
@@ -51,7 +55,7 @@ void check_value(const CLI::App& command, const SpelledOption& spelled, std::str
 
 // A text of several words cannot belong to a list; one word behind a list's value might.
 void check_behind_list(const std::string& option, std::string_view value, std::string_view word) {
-  if (word.starts_with('-') || word.find_first_of(" \t\n") != std::string_view::npos) return;
+  if (word.starts_with('-') || has_space(word)) return;
   fail_usage(
       fmt::format("'{}' behind {} {} may be part of the list or the text: write {} {},{} for a "
                   "list, or put the text first",

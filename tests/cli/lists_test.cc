@@ -152,6 +152,7 @@ TEST(Values, ThatAreOptionsAreRefused) {
   expect_refused("generate -p --json " + with_model(), "--json is an option");
   expect_refused("predict x --out --json " + with_model(), "--out");
   expect_refused("lens x --token --json " + with_model(), "write --token=--json");
+  EXPECT_EQ(json_of("generate -p '-nice day' -n 1 --json " + with_model())["tokens"].size(), 1U);
 }
 
 TEST(Options, ThatWereRenamedSayTheirNewName) {
