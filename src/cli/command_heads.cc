@@ -261,7 +261,7 @@ std::string table_text(const HeadsOptions& options, const std::vector<HeadRow>& 
   return table.text(ink);
 }
 
-// "3 random windows of 128 tokens, from tokens 0, 512 and 896"; empty where none are sampled.
+// "3 windows of 128 tokens, drawn at random; they begin at 0, 512, 896"; empty where none are.
 std::string windows_text(const ScannedText& text) {
   if (text.begins.empty()) return "";
   constexpr std::size_t most_listed = 12;
