@@ -1,7 +1,5 @@
 #include "cli/command.h"
 
-#include <CLI/CLI.hpp>
-
 #include <map>
 
 #include "base/error.h"
@@ -11,8 +9,8 @@
 
 namespace heed::cli {
 
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description) {
-  CLI::App* command = parent.add_subcommand(name, description);
+Command add_command(Command parent, const std::string& name, const std::string& description) {
+  Command command = parent.add_subcommand(name, description);
   command
       ->add_option_function<int>(
           "-t,--threads", [](int count) { set_thread_count(count); },
@@ -24,14 +22,14 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
       ->add_option_function<std::string>(
           "--color", [](const std::string& when) { set_colour_choice(when); },
           "Use colour: auto, always or never [auto]")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->check(one_of({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->group("General");
-  command->get_help_ptr()->group("General");
+  command->help_option()->group("General");
   return command;
 }
 
-void add_json_option(CLI::App& command, bool& json) {
+void add_json_option(Command command, bool& json) {
   command.add_flag("--json", json, "Print one JSON document");
 }
 

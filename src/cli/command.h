@@ -1,7 +1,7 @@
 // What all commands share: how a command is made and which options every command has.
 //
-//   void add_greet_command(CLI::App& app) {
-//     CLI::App* command = add_command(app, "greet", "Say hello");
+//   void add_greet_command(Command app) {
+//     Command command = add_command(app, "greet", "Say hello");
 //     auto options = std::make_shared<GreetOptions>();
 //     command->add_option("--name", options->name, "Greet NAME")->capture_default_str();
 //     command->callback([options] { greet(*options); });
@@ -13,17 +13,15 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "cli/arguments.h"
 
 namespace heed::cli {
 
 // A subcommand of `parent` with --help, -t/--threads and --color.
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description);
+Command add_command(Command parent, const std::string& name, const std::string& description);
 
 // --json, for commands that report.
-void add_json_option(CLI::App& command, bool& json);
+void add_json_option(Command command, bool& json);
 
 // Throws Error{invalid_argument}: the call is wrong, and `message` says how to mend it.
 [[noreturn]] void fail_usage(const std::string& message);

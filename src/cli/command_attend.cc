@@ -1,6 +1,5 @@
 // heed attend: attention patterns, from all heads down to one word's numbers.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <optional>
@@ -125,8 +124,8 @@ void attend(const AttendOptions& options) {
 
 }  // namespace
 
-void add_attend_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "attend", "Show attention: all heads, one head, one word");
+void add_attend_command(Command app) {
+  Command command = add_command(app, "attend", "Show attention: all heads, one head, one word");
   auto options = std::make_shared<AttendOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);

@@ -1,5 +1,4 @@
 // heed bench: measure this machine and this build.
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -68,11 +67,11 @@ struct Suite {
 };
 
 // --config, -m, --dtype, --batch, --context and --cache-type, of suites about models.
-void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& options) {
-  CLI::Option* config = add_list_option(command, "--config", options.configs,
-                                        "Use random weights of a preset, config.json or model")
-                            ->default_str("gpt2")
-                            ->type_name("NAME|FILE|DIR,…");
+void add_shape_options(Command command, const Suite& suite, BenchOptions& options) {
+  Option config = add_list_option(command, "--config", options.configs,
+                                  "Use random weights of a preset, config.json or model")
+                      ->default_str("gpt2")
+                      ->type_name("NAME|FILE|DIR,…");
   command
       .add_option("-m,--model", options.benchmark.model,
                   "Use a model's own weights: a directory or \"starter\"")
@@ -90,9 +89,9 @@ void add_shape_options(CLI::App& command, const Suite& suite, BenchOptions& opti
   }
 }
 
-void add_suite(CLI::App& parent, const Suite& suite) {
+void add_suite(Command parent, const Suite& suite) {
   const std::string name(benchmark_suite_name(suite.suite));
-  CLI::App* command = add_command(parent, name, suite.description);
+  Command command = add_command(parent, name, suite.description);
   auto options = std::make_shared<BenchOptions>();
   options->benchmark.suite = suite.suite;
   if (*suite.context != '\0') add_shape_options(*command, suite, *options);
@@ -132,8 +131,8 @@ void add_suite(CLI::App& parent, const Suite& suite) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "bench", "Measure this machine and this build");
+void add_bench_command(Command app) {
+  Command command = add_command(app, "bench", "Measure this machine and this build");
   command->require_subcommand(1);
   command->footer("docs/performance.md explains what is measured and how operations are counted.");
   constexpr Suite suites[] = {

@@ -1,6 +1,5 @@
 // heed convert: the same model in another format.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -66,8 +65,8 @@ void convert(const ConvertOptions& options) {
 
 }  // namespace
 
-void add_convert_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "convert", "Write a model's weights in another format");
+void add_convert_command(Command app) {
+  Command command = add_command(app, "convert", "Write a model's weights in another format");
   auto options = std::make_shared<ConvertOptions>();
   command->add_option("model", options->model, "Model directory, or \"starter\"")
       ->required()

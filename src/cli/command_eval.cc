@@ -1,6 +1,5 @@
 // heed eval: how well a model predicts a text.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
@@ -142,8 +141,8 @@ void evaluate(const EvalOptions& options) {
 
 }  // namespace
 
-void add_eval_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "eval", "Measure how well a model predicts a text");
+void add_eval_command(Command app) {
+  Command command = add_command(app, "eval", "Measure how well a model predicts a text");
   auto options = std::make_shared<EvalOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);

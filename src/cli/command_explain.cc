@@ -1,6 +1,5 @@
 // heed explain: heads and neurons, read from the weights.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -348,28 +347,28 @@ void explain_neuron(const ExplainOptions& options) {
 }
 
 // The options of all three.
-CLI::App* add_part(CLI::App& parent, const std::string& name, const std::string& description,
-                   ExplainOptions& options) {
-  CLI::App* command = add_command(parent, name, description);
+Command add_part(Command parent, const std::string& name, const std::string& description,
+                 ExplainOptions& options) {
+  Command command = add_command(parent, name, description);
   add_model_option(*command, options.model);
   add_out_option(*command, options.out);
   add_json_option(*command, options.json);
   return command;
 }
 
-void add_top(CLI::App& command, ExplainOptions& options, const std::string& description) {
+void add_top(Command command, ExplainOptions& options, const std::string& description) {
   command.add_option("--top", options.top, description)
       ->check(at_least(1))
       ->capture_default_str()
       ->type_name("N");
 }
 
-void add_raw_weights(CLI::App& command, ExplainOptions& options) {
+void add_raw_weights(Command command, ExplainOptions& options) {
   command.add_flag("--raw-weights", options.raw_weights,
                    "Use weights as stored, without folding or centring");
 }
 
-void add_layer(CLI::App& command, ExplainOptions& options) {
+void add_layer(Command command, ExplainOptions& options) {
   command.add_option("--layer", options.layer, "Choose the layer, from 0")
       ->required()
       ->type_name("L");
@@ -377,17 +376,17 @@ void add_layer(CLI::App& command, ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "explain", "Explain heads and neurons from the weights");
+void add_explain_command(Command app) {
+  Command command = add_command(app, "explain", "Explain heads and neurons from the weights");
   command->require_subcommand(1);
   const auto make = [] { return std::make_shared<ExplainOptions>(); };
 
   auto options = make();
-  CLI::App* part = add_part(*command, "composition",
-                            "Score which heads read from which earlier heads", *options);
+  Command part = add_part(*command, "composition",
+                          "Score which heads read from which earlier heads", *options);
   add_top(*part, *options, "List N pairs of heads");
   part->add_option("--kind", options->kind, "Compose through the query, key or value")
-      ->check(CLI::IsMember({"query", "key", "value"}))
+      ->check(one_of({"query", "key", "value"}))
       ->capture_default_str()
       ->type_name("KIND");
   add_raw_weights(*part, *options);

@@ -1,7 +1,6 @@
 // heed generate: continue a prompt, streamed.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -163,8 +162,8 @@ void generate_text(const GenerateCommandOptions& options) {
 
 }  // namespace
 
-void add_generate_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "generate", "Continue a prompt");
+void add_generate_command(Command app) {
+  Command command = add_command(app, "generate", "Continue a prompt");
   auto options = std::make_shared<GenerateCommandOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);

@@ -1,6 +1,5 @@
 // heed heads: statistics of every attention head over a text or a whole file.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -383,8 +382,8 @@ void heads(HeadsOptions& options) {
 
 }  // namespace
 
-void add_heads_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "heads", "Measure what every attention head attends to");
+void add_heads_command(Command app) {
+  Command command = add_command(app, "heads", "Measure what every attention head attends to");
   auto options = std::make_shared<HeadsOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
@@ -403,15 +402,15 @@ void add_heads_command(CLI::App& app) {
   add_list_option(*command, "--statistics", options->statistics,
                   "Show these statistics, listed below [most]")
       ->type_name("NAME,…");
-  CLI::Option* detect = command
-                            ->add_option("--detect", options->detect,
-                                         "Score a pattern: previous, duplicate or induction")
-                            ->check(CLI::IsMember({"previous", "duplicate", "induction"}))
-                            ->type_name("PATTERN");
+  Option detect = command
+                      ->add_option("--detect", options->detect,
+                                   "Score a pattern: previous, duplicate or induction")
+                      ->check(one_of({"previous", "duplicate", "induction"}))
+                      ->type_name("PATTERN");
   command
       ->add_option("--measure", options->measure,
                    "Score by mul (weight inside) or abs (1 − distance)")
-      ->check(CLI::IsMember({"mul", "abs"}))
+      ->check(one_of({"mul", "abs"}))
       ->needs(detect)
       ->capture_default_str()
       ->type_name("MEASURE");
@@ -431,7 +430,7 @@ void add_heads_command(CLI::App& app) {
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);
-  command->footer(statistics_footer() + command->get_footer());
+  command->footer(statistics_footer() + intervention_footer);
   command->callback([options] { heads(*options); });
 }
 

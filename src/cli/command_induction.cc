@@ -1,6 +1,5 @@
 // heed induction: does a model continue what it has seen, and by which heads?
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <memory>
@@ -122,8 +121,8 @@ void measure(const InductionCommandOptions& options) {
 
 }  // namespace
 
-void add_induction_command(CLI::App& app) {
-  CLI::App* command =
+void add_induction_command(Command app) {
+  Command command =
       add_command(app, "induction", "Find the heads that continue what was there before");
   auto options = std::make_shared<InductionCommandOptions>();
   add_model_option(*command, options->model);

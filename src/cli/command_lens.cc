@@ -1,6 +1,5 @@
 // heed lens: the logit lens, and the parts of a logit or of the residual stream.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -57,7 +56,7 @@ void check_options(const LensCommandOptions& options) {
 }
 
 // Refuses options that the chosen view would ignore.
-void check_view(const CLI::App& command, const LensCommandOptions& options) {
+void check_view(const Command& command, const LensCommandOptions& options) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
   const bool takes_apart = options.residual || !options.attribute.empty();
   for (const char* option : {"--by", "--position", "--top"}) {
@@ -187,8 +186,8 @@ std::string ExplainedText::changes_line(const Ink& ink) const {
   return changes.empty() ? "" : ink.quiet("  changed: " + printable(changes) + "\n");
 }
 
-void add_lens_command(CLI::App& app) {
-  CLI::App* command =
+void add_lens_command(Command app) {
+  Command command =
       add_command(app, "lens", "Show each layer's prediction, or the parts of a logit");
   auto options = std::make_shared<LensCommandOptions>();
   add_model_option(*command, options->model);
@@ -208,7 +207,7 @@ void add_lens_command(CLI::App& app) {
   command
       ->add_option("--by", options->by,
                    "Split by component, head, neuron, source position or input")
-      ->check(CLI::IsMember({"component", "head", "neuron", "source", "input"}))
+      ->check(one_of({"component", "head", "neuron", "source", "input"}))
       ->capture_default_str()
       ->type_name("PART");
   command

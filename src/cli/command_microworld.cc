@@ -1,6 +1,5 @@
 // heed microworld: write the embedded corpus with its truth, and measure a model against it.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -169,8 +168,8 @@ void check_model(const CheckOptions& options) {
   if (causality) print_causality(*causality);
 }
 
-void add_check_command(CLI::App& parent) {
-  CLI::App* command =
+void add_check_command(Command parent) {
+  Command command =
       add_command(parent, "check", "Measure a model against the stories' annotations");
   auto options = std::make_shared<CheckOptions>();
   add_model_option(*command, options->model);
@@ -190,9 +189,8 @@ void add_check_command(CLI::App& parent) {
 
 }  // namespace
 
-void add_microworld_command(CLI::App& app) {
-  CLI::App* command =
-      add_command(app, "microworld", "Write the embedded corpus and its annotations");
+void add_microworld_command(Command app) {
+  Command command = add_command(app, "microworld", "Write the embedded corpus and its annotations");
   auto options = std::make_shared<WriteOptions>();
   command->add_option("-n,--stories", options->stories, "Write N stories")
       ->capture_default_str()
@@ -209,7 +207,7 @@ void add_microworld_command(CLI::App& app) {
   add_check_command(*command);
   command->require_subcommand(0, 1);
   command->callback([command, options] {
-    if (command->get_subcommands().empty()) write_stories(*options);
+    if (!command->has_parsed_subcommand()) write_stories(*options);
   });
 }
 

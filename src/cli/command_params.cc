@@ -1,6 +1,5 @@
 // heed params: where a model's parameters are, and what it costs.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -133,8 +132,8 @@ void params(const ParamsOptions& options) {
 
 }  // namespace
 
-void add_params_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "params", "Count parameters, memory and FLOPs");
+void add_params_command(Command app) {
+  Command command = add_command(app, "params", "Count parameters, memory and FLOPs");
   auto options = std::make_shared<ParamsOptions>();
   command->add_option("config", options->model, "Preset, config.json or model [list the presets]")
       ->type_name("NAME|FILE|DIR");

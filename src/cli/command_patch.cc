@@ -1,7 +1,6 @@
 // heed patch: activation patching over a grid of points.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -280,8 +279,8 @@ void patch(const PatchOptions& options) {
 
 }  // namespace
 
-void add_patch_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "patch", "Patch activations of one prompt into another");
+void add_patch_command(Command app) {
+  Command command = add_command(app, "patch", "Patch activations of one prompt into another");
   auto options = std::make_shared<PatchOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
@@ -307,7 +306,7 @@ void add_patch_command(CLI::App& app) {
   command
       ->add_option("--method", options->method,
                    "Compute cells exact, or estimate them by gradient attribution")
-      ->check(CLI::IsMember({"exact", "attribution"}))
+      ->check(one_of({"exact", "attribution"}))
       ->capture_default_str()
       ->type_name("METHOD");
   add("--head", options->head, "HEAD", "Patch this head's edges in an edge grid");

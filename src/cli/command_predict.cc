@@ -1,6 +1,5 @@
 // heed predict: the probabilities of the next token.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -257,8 +256,8 @@ void predict(const PredictOptions& options) {
 
 }  // namespace
 
-void add_predict_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "predict", "Show the probabilities of the next token");
+void add_predict_command(Command app) {
+  Command command = add_command(app, "predict", "Show the probabilities of the next token");
   auto options = std::make_shared<PredictOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);

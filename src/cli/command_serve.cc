@@ -1,7 +1,6 @@
 // heed serve and heed explore: a model behind HTTP, and the page that shows what it thinks.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -30,7 +29,7 @@ struct ServeCommandOptions {
   bool any_near_port = false;  // where nobody asked for one
 };
 
-void check_access(const CLI::App& command, const server::ServeOptions& serve) {
+void check_access(const Command& command, const server::ServeOptions& serve) {
   if (command.count("--api-key") > 0 && serve.gate.api_key.empty()) {
     fail_usage("--api-key '' would let everybody in; give a key, or leave the option out");
   }
@@ -63,10 +62,10 @@ void start(const ServeCommandOptions& options) {
   });
 }
 
-std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const std::string& name,
+std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std::string& name,
                                                          const std::string& description,
                                                          server::Face face) {
-  CLI::App* command = add_command(app, name, description);
+  Command command = add_command(app, name, description);
   auto options = std::make_shared<ServeCommandOptions>();
   options->serve.face = face;
   server::HttpOptions& http = options->serve.http;
@@ -140,15 +139,15 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(CLI::App& app, const st
 
 }  // namespace
 
-void add_serve_command(CLI::App& app) {
+void add_serve_command(Command app) {
   add_serving_command(app, "serve", "Answer OpenAI-style requests over HTTP",
                       server::Face::service);
 }
 
-void add_explore_command(CLI::App& app) {
+void add_explore_command(Command app) {
   auto options = add_serving_command(app, "explore", "Serve the page that shows a model think",
                                      server::Face::explorer);
-  CLI::App* command = app.get_subcommand("explore");
+  Command command = app.get_subcommand("explore");
   command->get_option("--port")->description(
       "Port to listen on; 0 takes any that is free [8080, or the next one that is]");
   server::ExplorerOptions& explorer = options->serve.explorer;

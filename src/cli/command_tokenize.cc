@@ -1,6 +1,5 @@
 // heed tokenize: text to token ids and back.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <array>
 #include <memory>
@@ -85,8 +84,8 @@ void tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-void add_tokenize_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "tokenize", "Turn text into token ids, or back");
+void add_tokenize_command(Command app) {
+  Command command = add_command(app, "tokenize", "Turn text into token ids, or back");
   auto options = std::make_shared<TokenizeOptions>();
   command
       ->add_option_function<std::string>(

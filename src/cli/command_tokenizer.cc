@@ -1,6 +1,5 @@
 // heed tokenizer train: learn a byte-level byte-pair tokenizer.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -51,10 +50,10 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
 
 }  // namespace
 
-void add_tokenizer_command(CLI::App& app) {
-  CLI::App* group = app.add_subcommand("tokenizer", "Train tokenizers");
+void add_tokenizer_command(Command app) {
+  Command group = app.add_subcommand("tokenizer", "Train tokenizers");
   group->require_subcommand(1);
-  CLI::App* command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
+  Command command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
   auto options = std::make_shared<TokenizerTrainOptions>();
   command->add_option("--data", options->data, "Learn from these text files")
       ->required()

@@ -1,6 +1,5 @@
 // heed tour: a model on one sentence, in one screen.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -216,8 +215,8 @@ void tour(TourOptions options) {
 
 }  // namespace
 
-void add_tour_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "tour", "Show what a model does with a sentence");
+void add_tour_command(Command app) {
+  Command command = add_command(app, "tour", "Show what a model does with a sentence");
   auto options = std::make_shared<TourOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);

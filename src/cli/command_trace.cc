@@ -1,6 +1,5 @@
 // heed trace: activations and gradients as named arrays.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <limits>
@@ -175,8 +174,8 @@ void trace_text(const TraceOptions& options) {
 
 }  // namespace
 
-void add_trace_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "trace", "Export activations and gradients");
+void add_trace_command(Command app) {
+  Command command = add_command(app, "trace", "Export activations and gradients");
   auto options = std::make_shared<TraceOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
@@ -213,7 +212,7 @@ void add_trace_command(CLI::App& app) {
       ->type_name("FILE");
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);
-  command->footer(points_footer() + command->get_footer());
+  command->footer(points_footer() + intervention_footer);
   command->callback([options] { trace_text(*options); });
 }
 

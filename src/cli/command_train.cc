@@ -1,6 +1,5 @@
 // heed train: text to a model, with a live line and everything saved on the way.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -289,8 +288,8 @@ std::string setting_list() {
 
 }  // namespace
 
-void add_train_command(CLI::App& app) {
-  CLI::App* command = add_command(app, "train", "Train a model on text, or fine-tune one");
+void add_train_command(Command app) {
+  Command command = add_command(app, "train", "Train a model on text, or fine-tune one");
   auto options = std::make_shared<TrainOptions>();
   command->add_option("--data", options->data, "Text files to learn from")
       ->expected(1, -1)
@@ -323,7 +322,7 @@ void add_train_command(CLI::App& app) {
       ->add_option("--measure", options->measure,
                    "Besides the loss, at every evaluation: induction, see heed induction")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"induction"}));
+      ->check(one_of({"induction"}));
   command->add_flag("--resume", options->resume, "Go on with the run in --out, to the bit");
   add_json_option(*command, options->json);
   command->footer(setting_list());

@@ -1,7 +1,6 @@
 #include "cli/intervention_options.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -119,16 +118,15 @@ class EditList {
   std::vector<Edit> edits_;
 };
 
-constexpr const char* intervention_footer =
+}  // namespace
+
+const char* const intervention_group = "Interventions";
+const char* const intervention_footer =
     "PLACE is a head (L2H3, or its points L2H3.q, .k, .v, .z, .scores, .pattern), a neuron "
     "(L2N17), "
     "a block (L2, L2.attn, L2.mlp) or a point by name (resid_pre2, blocks.*.hook_mlp_out); a "
     "suffix "
     "@5, @3-7 or @4- chooses positions.";
-
-}  // namespace
-
-const char* const intervention_group = "Interventions";
 
 bool InterventionOptions::any() const {
   return std::ranges::any_of(
@@ -158,7 +156,7 @@ std::string InterventionOptions::summary() const {
   return text;
 }
 
-void add_intervention_options(CLI::App& command, InterventionOptions& options) {
+void add_intervention_options(Command command, InterventionOptions& options) {
   const auto add = [&command](const char* name, std::vector<std::string>& items, const char* type,
                               const char* description, char values_behind = '\0') {
     add_list_option(command, name, items, description, values_behind)

@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "engine/loaded_model.h"
 #include "microscope/intervention.h"
-
-namespace CLI {
-class App;
-}
 
 namespace heed::cli {
 
@@ -38,9 +35,11 @@ struct InterventionOptions {
   std::string summary() const;
 };
 
-extern const char* const intervention_group;  // of their options in --help
+// In --help: the heading of the options, and what a place is.
+extern const char* const intervention_group;
+extern const char* const intervention_footer;
 
-void add_intervention_options(CLI::App& command, InterventionOptions& options);
+void add_intervention_options(Command command, InterventionOptions& options);
 
 // The positions that a run has and may change.
 struct EditedPositions {

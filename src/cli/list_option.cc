@@ -1,7 +1,5 @@
 #include "cli/list_option.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/index_list.h"
 
 namespace heed::cli {
@@ -24,8 +22,8 @@ void append_items(Words& items, const std::string& word, char values_behind) {
 
 }  // namespace
 
-CLI::Option* add_list_option(CLI::App& command, const std::string& name, Words& items,
-                             const std::string& description, char values_behind) {
+Option add_list_option(Command command, const std::string& name, Words& items,
+                       const std::string& description, char values_behind) {
   const auto set = [&items, values_behind](const Words& words) {
     items.clear();
     for (const std::string& word : words) append_items(items, word, values_behind);
@@ -33,8 +31,8 @@ CLI::Option* add_list_option(CLI::App& command, const std::string& name, Words& 
   return command.add_option_function<Words>(name, set, description)->allow_extra_args(false);
 }
 
-CLI::Option* add_list_option(CLI::App& command, const std::string& name, std::string& list,
-                             const std::string& description) {
+Option add_list_option(Command command, const std::string& name, std::string& list,
+                       const std::string& description) {
   const auto set = [&list](const Words& words) {
     list.clear();
     for (const std::string& word : words) list += (list.empty() ? "" : ",") + word;

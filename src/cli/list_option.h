@@ -5,21 +5,17 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include "cli/arguments.h"
 
 namespace heed::cli {
 
 // `values_behind`, where given, is what separates an item from its value ('=' or ':'): commas in a
 // value belong to it, as in "L1H0:7>3,7>4". Throws Error{invalid_argument} for an empty item.
-CLI::Option* add_list_option(CLI::App& command, const std::string& name,
-                             std::vector<std::string>& items, const std::string& description,
-                             char values_behind = '\0');
+Option add_list_option(Command command, const std::string& name, std::vector<std::string>& items,
+                       const std::string& description, char values_behind = '\0');
 
 // The same as one text with commas, as parse_indices takes it.
-CLI::Option* add_list_option(CLI::App& command, const std::string& name, std::string& list,
-                             const std::string& description);
+Option add_list_option(Command command, const std::string& name, std::string& list,
+                       const std::string& description);
 
 }  // namespace heed::cli

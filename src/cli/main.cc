@@ -41,7 +41,7 @@ void say(const std::string& message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-void add_all_commands(CLI::App& app) {
+void add_all_commands(Command app) {
   add_tour_command(app);
   add_train_command(app);
   add_generate_command(app);
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "Show this help and exit");
   app.formatter(help_formatter());
   app.require_subcommand(1);
-  add_all_commands(app);
+  add_all_commands(Command(&app));
   make_strict(app);
   app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
   return parse_and_run(app, argc, argv);

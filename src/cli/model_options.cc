@@ -1,7 +1,5 @@
 #include "cli/model_options.h"
 
-#include <CLI/CLI.hpp>
-
 #include <poll.h>
 #include <unistd.h>
 
@@ -25,7 +23,7 @@ constexpr int milliseconds_between_stops = 200;  // a signal is seen this late a
 
 }  // namespace
 
-void add_model_option(CLI::App& command, std::string& model) {
+void add_model_option(Command command, std::string& model) {
   command
       .add_option("-m,--model", model,
                   "Load a model directory, run directory, .safetensors file or \"starter\"")
@@ -33,12 +31,12 @@ void add_model_option(CLI::App& command, std::string& model) {
       ->type_name("DIR|FILE");
 }
 
-void add_dtype_option(CLI::App& command, std::string& dtype) {
+void add_dtype_option(Command command, std::string& dtype) {
   command.add_option("--dtype", dtype, "Quantise weights to f32, bf16, int8 or int4 [as stored]")
       ->type_name("DTYPE");
 }
 
-void add_cache_type_option(CLI::App& command, std::string& cache_type) {
+void add_cache_type_option(Command command, std::string& cache_type) {
   command.add_option("--cache-type", cache_type, "Set the key-value cache type: f32, bf16 or int8")
       ->capture_default_str()
       ->type_name("TYPE");
@@ -58,16 +56,16 @@ LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
   return loaded;
 }
 
-void add_text_file_option(CLI::App& command, std::string& file) {
+void add_text_file_option(Command command, std::string& file) {
   command.add_option("-f,--text", file, "Read the text from a file")->type_name("FILE");
 }
 
-void add_tokens_option(CLI::App& command, std::string& tokens) {
+void add_tokens_option(Command command, std::string& tokens) {
   add_list_option(command, "--tokens", tokens, "Give token ids instead of a text, such as 5,17,4")
       ->type_name("ID,…");
 }
 
-void add_text_options(CLI::App& command, TextOptions& options) {
+void add_text_options(Command command, TextOptions& options) {
   command
       .add_option_function<std::string>(
           "text", [&options](const std::string& text) { options.text = text; },

@@ -6,22 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "engine/loaded_model.h"
-
-namespace CLI {
-class App;
-}
 
 namespace heed::cli {
 
 // -m/--model.
-void add_model_option(CLI::App& command, std::string& model);
+void add_model_option(Command command, std::string& model);
 
 // --dtype: the type that matrices are quantised to at load; empty: as they are stored.
-void add_dtype_option(CLI::App& command, std::string& dtype);
+void add_dtype_option(Command command, std::string& dtype);
 
 // --cache-type: the type of keys and values in the cache.
-void add_cache_type_option(CLI::App& command, std::string& cache_type);
+void add_cache_type_option(Command command, std::string& cache_type);
 
 // The model with its matrices quantised to `dtype`; f32 of a quantised model stands for the values
 // that its matrices encode. Throws Error{invalid_argument} for an unknown dtype,
@@ -37,9 +34,9 @@ struct TextOptions {
 
   bool any() const { return text || !file.empty() || !tokens.empty(); }
 };
-void add_text_options(CLI::App& command, TextOptions& options);
-void add_text_file_option(CLI::App& command, std::string& file);
-void add_tokens_option(CLI::App& command, std::string& tokens);
+void add_text_options(Command command, TextOptions& options);
+void add_text_file_option(Command command, std::string& file);
+void add_tokens_option(Command command, std::string& tokens);
 
 // The text as characters; TextOptions::tokens must be empty. Files and standard input lose one
 // newline at their end. Throws Error{invalid_argument} for more than one source or none.

@@ -1,7 +1,6 @@
 #include "cli/number_option.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -22,19 +21,19 @@ std::optional<Number> number_of(const std::string& text) {
   return value;
 }
 
-CLI::Validator seconds(bool (*holds)(double), const char* expected) {
+Check seconds(bool (*holds)(double), const char* expected) {
   const auto problem = [holds, expected](const std::string& text) {
     const std::optional<double> value = number_of<double>(text);
     return value && std::isfinite(*value) && holds(*value)
                ? std::string()
                : fmt::format("takes a number of seconds, {}, not '{}'", expected, text);
   };
-  return CLI::Validator(problem, "");
+  return problem;
 }
 
 }  // namespace
 
-CLI::Validator between(std::uint64_t least, std::uint64_t most) {
+Check between(std::uint64_t least, std::uint64_t most) {
   const auto problem = [least, most](const std::string& text) {
     const std::optional<std::uint64_t> value = number_of<std::uint64_t>(text);
     if (value && *value >= least && *value <= most) return std::string();
@@ -43,20 +42,20 @@ CLI::Validator between(std::uint64_t least, std::uint64_t most) {
         has_end ? fmt::format("from {} to {}", least, most) : fmt::format("of at least {}", least);
     return fmt::format("takes a whole number {}, not '{}'", range, text);
   };
-  return CLI::Validator(problem, "");
+  return problem;
 }
 
-CLI::Validator at_least(std::uint64_t least) {
+Check at_least(std::uint64_t least) {
   return between(least, std::numeric_limits<std::int64_t>::max());
 }
 
-CLI::Validator any_seed() { return between(0, std::numeric_limits<std::uint64_t>::max()); }
+Check any_seed() { return between(0, std::numeric_limits<std::uint64_t>::max()); }
 
-CLI::Validator seconds_above_zero() {
+Check seconds_above_zero() {
   return seconds([](double value) { return value > 0; }, "more than 0");
 }
 
-CLI::Validator seconds_from_zero() {
+Check seconds_from_zero() {
   return seconds([](double value) { return value >= 0; }, "0 or more");
 }
 

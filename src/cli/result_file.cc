@@ -1,7 +1,6 @@
 #include "cli/result_file.h"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <filesystem>
 
@@ -12,7 +11,7 @@
 
 namespace heed::cli {
 
-void add_out_option(CLI::App& command, std::string& path) {
+void add_out_option(Command command, std::string& path) {
   command
       .add_option("-o,--out", path,
                   "Write a figure (.svg, .png, .html) or arrays (.npz, .safetensors, .json, .csv)")

@@ -6,17 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "engine/loaded_model.h"
 #include "microscope/array_files.h"
 #include "microscope/figure.h"
 
-namespace CLI {
-class App;
-}
-
 namespace heed::cli {
 
-void add_out_option(CLI::App& command, std::string& path);
+void add_out_option(Command command, std::string& path);
 
 // Before the work starts. Throws Error{invalid_argument} for an unknown extension.
 void check_out(const std::string& path);

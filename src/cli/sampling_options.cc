@@ -1,10 +1,8 @@
 #include "cli/sampling_options.h"
 
-#include <CLI/CLI.hpp>
-
 namespace heed::cli {
 
-void add_sampling_options(CLI::App& command, SamplingOptions& options) {
+void add_sampling_options(Command command, SamplingOptions& options) {
   const auto add = [&command](const char* name, auto& value, const char* description) {
     command.add_option(name, value, description)->capture_default_str()->group("Sampling");
   };

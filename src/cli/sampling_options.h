@@ -2,14 +2,11 @@
 // command that draws or shows it.
 #pragma once
 
+#include "cli/arguments.h"
 #include "generate/sampler.h"
-
-namespace CLI {
-class App;
-}
 
 namespace heed::cli {
 
-void add_sampling_options(CLI::App& command, SamplingOptions& options);
+void add_sampling_options(Command command, SamplingOptions& options);
 
 }  // namespace heed::cli

@@ -72,29 +72,12 @@ std::string conversion_problem(const std::string& what) {
                    : fmt::format("{} takes a number, not '{}'", option, value);
 }
 
-// "{a,b,c}" as "a, b or c".
-std::string alternatives(std::string list) {
-  std::erase_if(list, [](char c) { return c == '{' || c == '}'; });
-  std::string text;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const bool is_last = end == list.size();
-    text += (begin == 0 ? "" : is_last ? " or " : ", ") + list.substr(begin, end - begin);
-    begin = end + 1;
-  }
-  return text;
-}
-
 // CLI11's messages in heed's words; others are clear as they are.
 std::string problem_text(const CLI::ParseError& error) {
   const std::string what = error.what();
   const std::string conversion = "Could not convert: ";
   if (what.starts_with(conversion)) return conversion_problem(what.substr(conversion.size()));
   const std::string option = before(what, ": ");
-  if (const std::string choices = behind(what, " not in "); !choices.empty()) {
-    return fmt::format("{} takes {}, not '{}'", option, alternatives(choices),
-                       before(behind(what, ": "), " not in "));
-  }
   if (const std::string times = behind(what, "At Most 1 required but received "); !times.empty()) {
     return fmt::format("{} is given {} times; give it once", option, times);
   }
