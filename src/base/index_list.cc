@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t longest_list = 1 << 20;
 constexpr std::int64_t largest_index = std::int64_t{1} << 40;  // in size, so that nothing overflows
 
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 // Reads a number at the beginning of `text` and takes it off; false where there is none.
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
@@ -24,14 +26,30 @@ bool take_number(std::string_view& text, Number& number) {
   return true;
 }
 
+std::string_view without_spaces(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 }  // namespace
+
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> items;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    items.push_back(without_spaces(text.substr(begin, end - begin)));
+    require(!items.back().empty(), ErrorCode::invalid_argument,
+            "the list '{}' has an empty item: separate items by single commas", text.substr(0, 80));
+    begin = end + 1;
+  }
+  return items;
+}
 
 std::vector<std::int64_t> parse_indices(const std::string& text) {
   std::vector<std::int64_t> indices;
-  for (std::string_view left = text; !left.empty();) {
-    const std::size_t comma = std::min(left.find(','), left.size());
-    const std::string_view part = left.substr(0, comma);
-    left.remove_prefix(std::min(comma + 1, left.size()));
+  if (text.empty()) return indices;
+  for (const std::string_view part : split_list(text)) {
     std::string_view rest = part;
     std::int64_t first = 0;
     bool is_good = take_number(rest, first);
@@ -41,10 +59,10 @@ std::vector<std::int64_t> parse_indices(const std::string& text) {
       is_good = take_number(rest, last) && first <= last;
     }
     is_good = is_good && rest.empty() && first >= -largest_index && last <= largest_index;
-    require(is_good, ErrorCode::invalid_argument, "'{}' is no number and no range such as 0-3",
+    require(is_good, ErrorCode::invalid_argument, "'{}' is not a number or a range such as 0-3",
             part.substr(0, 40));
     require(std::ssize(indices) + last - first < longest_list, ErrorCode::invalid_argument,
-            "'{}' and what is before it are more than {} numbers", part, longest_list);
+            "the list up to '{}' has more than {} numbers", part, longest_list);
     for (std::int64_t index = first; index <= last; ++index) indices.push_back(index);
   }
   return indices;
@@ -68,7 +86,7 @@ std::int64_t parse_bytes(const std::string& text) {
       if (rest == unit && number * factor < 9e18) return static_cast<std::int64_t>(number * factor);
     }
   }
-  fail(ErrorCode::invalid_argument, "'{}' is no size such as 1GiB or 500MB", text);
+  fail(ErrorCode::invalid_argument, "'{}' is not a size such as 1GiB or 500MB", text);
 }
 
 }  // namespace heed

@@ -6,10 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace heed {
+#include "base/json_fwd.h"
 
-using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
+namespace heed {
 
 // Parses one document. Throws Error{corrupt_data} naming `source` and the position of the fault;
 // refuses nesting deeper than 64 levels and duplicate keys.

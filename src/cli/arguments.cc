@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 namespace heed::cli {
@@ -12,140 +13,144 @@ namespace heed::cli {
 Check one_of(std::vector<std::string> words) {
   return [words = std::move(words)](const std::string& text) {
     if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-    return fmt::format("takes {}, not '{}'", fmt::join(words, ", "), text);
+    const auto others = std::span(words).first(words.size() - 1);
+    return fmt::format("takes {}{}{}, not '{}'", fmt::join(others, ", "),
+                       others.empty() ? "" : " or ", words.back(), text);
   };
 }
 
-Option Option::check(Check check) const {
+Option Option::check(Check check) {
   option_->check(CLI::Validator(std::move(check), ""));
   return *this;
 }
 
-Option Option::type_name(const std::string& name) const {
+Option Option::type_name(const std::string& name) {
   option_->type_name(name);
   return *this;
 }
 
-Option Option::description(const std::string& text) const {
+Option Option::description(const std::string& text) {
   option_->description(text);
   return *this;
 }
 
-Option Option::group(const std::string& name) const {
+Option Option::group(const std::string& name) {
   option_->group(name);
   return *this;
 }
 
-Option Option::required() const {
+Option Option::required() {
   option_->required();
   return *this;
 }
 
-Option Option::capture_default_str() const {
+Option Option::capture_default_str() {
   option_->capture_default_str();
   return *this;
 }
 
-Option Option::default_str(const std::string& text) const {
+Option Option::default_str(const std::string& text) {
   option_->default_str(text);
   return *this;
 }
 
-Option Option::expected(int count) const {
+Option Option::expected(int count) {
   option_->expected(count);
   return *this;
 }
 
-Option Option::expected(int least, int most) const {
+Option Option::expected(int least, int most) {
   option_->expected(least, most);
   return *this;
 }
 
-Option Option::delimiter(char delimiter) const {
+Option Option::delimiter(char delimiter) {
   option_->delimiter(delimiter);
   return *this;
 }
 
-Option Option::allow_extra_args(bool allow) const {
+Option Option::allow_extra_args(bool allow) {
   option_->allow_extra_args(allow);
   return *this;
 }
 
-Option Option::take_all() const {
+Option Option::take_all() {
   option_->take_all();
   return *this;
 }
 
-Option Option::envname(const std::string& name) const {
+Option Option::envname(const std::string& name) {
   option_->envname(name);
   return *this;
 }
 
-Option Option::excludes(Option other) const {
+Option Option::excludes(Option other) {
   option_->excludes(other.option_);
   return *this;
 }
 
-Option Option::needs(Option other) const {
+Option Option::needs(Option other) {
   option_->needs(other.option_);
   return *this;
 }
 
 template <class T>
-Option Command::add_option(const std::string& names, T& value,
-                           const std::string& description) const {
+Option Command::add_option(const std::string& names, T& value, const std::string& description) {
   return Option(app_->add_option(names, value, description));
 }
 
 template <class T>
 Option Command::add_option_function(const std::string& names,
                                     const std::function<void(const T&)>& use,
-                                    const std::string& description) const {
+                                    const std::string& description) {
   return Option(app_->add_option_function<T>(names, use, description));
 }
 
-Option Command::add_flag(const std::string& names, bool& value,
-                         const std::string& description) const {
+Option Command::add_flag(const std::string& names, bool& value, const std::string& description) {
   return Option(app_->add_flag(names, value, description));
 }
 
-Command Command::add_subcommand(const std::string& name, const std::string& description) const {
+Command Command::add_subcommand(const std::string& name, const std::string& description) {
   return Command(app_->add_subcommand(name, description));
 }
 
-Command Command::get_subcommand(const std::string& name) const {
+Command Command::get_subcommand(const std::string& name) {
   return Command(app_->get_subcommand(name));
 }
 
-Option Command::get_option(const std::string& name) const { return Option(app_->get_option(name)); }
+Option Command::get_option(const std::string& name) { return Option(app_->get_option(name)); }
 
-Command Command::require_subcommand(int least, int most) const {
-  app_->require_subcommand(least, most);
+Command Command::require_subcommand(int count) {
+  app_->require_subcommand(count);
   return *this;
 }
 
-bool Command::is_subcommand_given() const { return !app_->get_subcommands().empty(); }
+Command Command::require_subcommand(int least, int most) {
+  app_->require_subcommand(static_cast<std::size_t>(least), static_cast<std::size_t>(most));
+  return *this;
+}
 
-Command Command::callback(std::function<void()> run) const {
+bool Command::has_parsed_subcommand() const { return !app_->get_subcommands().empty(); }
+
+Command Command::callback(std::function<void()> run) {
   app_->callback(std::move(run));
   return *this;
 }
 
-Command Command::footer(const std::string& text) const {
+Command Command::footer(const std::string& text) {
   app_->footer(text);
   return *this;
 }
 
 std::size_t Command::count(const std::string& option) const { return app_->count(option); }
 
-Option Command::help_option() const { return Option(app_->get_help_ptr()); }
+Option Command::help_option() { return Option(app_->get_help_ptr()); }
 
 // What options hold.
-#define HEED_OPTION_TYPE(...)                                                                      \
-  template Option Command::add_option(const std::string&, __VA_ARGS__&, const std::string&) const; \
-  template Option Command::add_option_function(                                                    \
-      const std::string&, const std::function<void(const __VA_ARGS__&)>&, const std::string&)      \
-      const
+#define HEED_OPTION_TYPE(...)                                                                \
+  template Option Command::add_option(const std::string&, __VA_ARGS__&, const std::string&); \
+  template Option Command::add_option_function(                                              \
+      const std::string&, const std::function<void(const __VA_ARGS__&)>&, const std::string&)
 
 HEED_OPTION_TYPE(bool);
 HEED_OPTION_TYPE(int);

@@ -26,23 +26,23 @@ Check one_of(std::vector<std::string> words);
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
-  const Option* operator->() const { return this; }
+  Option* operator->() { return this; }
 
-  Option check(Check check) const;
-  Option type_name(const std::string& name) const;
-  Option description(const std::string& text) const;
-  Option group(const std::string& name) const;
-  Option required() const;
-  Option capture_default_str() const;  // shows the variable's present value as the default
-  Option default_str(const std::string& text) const;
-  Option expected(int count) const;
-  Option expected(int least, int most) const;  // most < 0: any number
-  Option delimiter(char delimiter) const;
-  Option allow_extra_args(bool allow) const;  // values after the first, as words of their own
-  Option take_all() const;                    // an option that is repeated gives all its values
-  Option envname(const std::string& name) const;
-  Option excludes(Option other) const;
-  Option needs(Option other) const;
+  Option check(Check check);
+  Option type_name(const std::string& name);
+  Option description(const std::string& text);
+  Option group(const std::string& name);
+  Option required();
+  Option capture_default_str();  // shows the variable's present value as the default
+  Option default_str(const std::string& text);
+  Option expected(int count);
+  Option expected(int least, int most);  // most < 0: any number
+  Option delimiter(char delimiter);
+  Option allow_extra_args(bool allow);  // values after the first, as words of their own
+  Option take_all();                    // an option that is repeated gives all its values
+  Option envname(const std::string& name);
+  Option excludes(Option other);
+  Option needs(Option other);
 
  private:
   CLI::Option* option_;
@@ -52,28 +52,31 @@ class Option {
 class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}
+  Command* operator->() { return this; }
   const Command* operator->() const { return this; }
+  Command& operator*() { return *this; }
   const Command& operator*() const { return *this; }
 
-  // Sets `value` where the option is given. Instantiated in arguments.cc for the types that options
-  // have: numbers, text, paths, lists of them and optional ones.
+  // Sets `value` where the option is given. Defined for what options hold: bool, numbers of 32 and
+  // 64 bits, double, text, lists of them, optional ones.
   template <class T>
-  Option add_option(const std::string& names, T& value, const std::string& description) const;
+  Option add_option(const std::string& names, T& value, const std::string& description);
   template <class T>
   Option add_option_function(const std::string& names, const std::function<void(const T&)>& use,
-                             const std::string& description) const;
-  Option add_flag(const std::string& names, bool& value, const std::string& description) const;
+                             const std::string& description);
+  Option add_flag(const std::string& names, bool& value, const std::string& description);
 
-  Command add_subcommand(const std::string& name, const std::string& description) const;
-  Command get_subcommand(const std::string& name) const;
-  Option get_option(const std::string& name) const;
-  Command require_subcommand(int least, int most) const;
-  bool is_subcommand_given() const;
+  Command add_subcommand(const std::string& name, const std::string& description);
+  Command get_subcommand(const std::string& name);
+  Option get_option(const std::string& name);
+  Command require_subcommand(int count = 1);
+  Command require_subcommand(int least, int most);
+  bool has_parsed_subcommand() const;
   // What the command does, once its options are read.
-  Command callback(std::function<void()> run) const;
-  Command footer(const std::string& text) const;
+  Command callback(std::function<void()> run);
+  Command footer(const std::string& text);
   std::size_t count(const std::string& option) const;  // how often it was given
-  Option help_option() const;
+  Option help_option();
 
  private:
   CLI::App* app_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/terminal.h"
 #include "engine/loaded_model.h"
@@ -18,8 +18,8 @@ namespace heed::cli {
 
 std::vector<std::int64_t> all_layers(const GptConfig& config);
 
-// A text that a model has read, and the attention patterns of some layers: those of all layers of
-// a long text take much memory.
+// A text and the attention patterns of some layers: those of all layers of a long text take much
+// memory.
 struct AttendedText {
   const LoadedModel& model;
   std::vector<std::int32_t> tokens;
@@ -43,10 +43,10 @@ struct HeadChoice {
   std::int64_t head = 0;
 };
 
-// What a head mostly does: "first 92 %", "prev 75 %", "even", "5.2 back".
+// A head's strongest habit: "first 92 %", "prev 75 %", "even", "5.2 back".
 std::string habit_text(const HeadStatistics& statistics);
 
-// Where a text is to be printed, and how.
+// The terminal that a text is printed to.
 struct Screen {
   Terminal terminal = standard_output();
   Ink ink{terminal};
@@ -54,17 +54,17 @@ struct Screen {
   int width() const { return terminal.width; }
 };
 
-// Every head of every layer as a small picture; needs no kept patterns.
+// Every head of every layer as a thumbnail; needs no kept patterns.
 void print_head_overview(const AttendedText& text, const Screen& screen);
 
-// The `count` heads that pick out something, and what they pick.
+// The first `count` heads and the largest weight of each on an earlier token.
 void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
                          std::size_t count, const Screen& screen);
 
 // One head as a map with the tokens on both sides.
 void print_head_map(const AttendedText& text, const HeadChoice& choice, const Screen& screen);
 
-// One word's way through one head.
+// One word's attention in one head, step by step.
 void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
                      const Screen& screen);
 

@@ -1,4 +1,4 @@
-// One head as a map: who looks (down) at whom (across).
+// One head's attention pattern as a map: queries down, keys across.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ std::string strongest_note(const AttendedText& text, View<const float> pattern, 
                      screen.ink.quiet(percent(pattern(t, best))));
 }
 
-// A text with more tokens than columns: neighbouring tokens share a place.
+// For a text with more tokens than columns: neighbouring tokens share a cell.
 void print_reduced_map(const AttendedText& text, View<const float> pattern, const Screen& screen) {
   const int columns = std::min(screen.width() - 2, 160);
   const Picture picture = half_block_picture(
@@ -64,7 +64,7 @@ void print_reduced_map(const AttendedText& text, View<const float> pattern, cons
       screen.ink);
   for (const std::string& line : picture.lines) print("  " + line + "\n");
   print(screen.ink.quiet(
-      fmt::format("  {} tokens on {} columns: a place shows the largest weight that it covers.\n",
+      fmt::format("  {} tokens in {} columns: a cell shows the largest weight that it covers.\n",
                   text.size(), picture.columns)));
 }
 
@@ -76,7 +76,7 @@ void print_head_map(const AttendedText& text, const HeadChoice& choice, const Sc
   const Ink& ink = screen.ink;
   print("\n" + ink.title(fmt::format("Layer {}, head {}", choice.layer, choice.head)) +
         ink.quiet("  mostly " + habit_text(statistics) + "; counted from 0\n"));
-  print(ink.quiet("  Each row is a token that looks; its weights sum to 100 %.\n\n"));
+  print(ink.quiet("  Rows are queries, columns keys; the weights of a row sum to 100 %.\n\n"));
 
   int label_width = 0;
   for (int t = 0; t < text.size(); ++t) {

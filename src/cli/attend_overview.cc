@@ -94,14 +94,12 @@ void print_lines(std::string_view paragraph, const Screen& screen) {
 void print_head_overview(const AttendedText& text, const Screen& screen) {
   const GptConfig& config = text.model.gpt.config();
   const Layout layout = layout_for(static_cast<int>(config.heads), screen.width());
-  print("\n" + screen.ink.title("What every head looks at") +
+  print("\n" + screen.ink.title("Attention patterns") +
         screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),
                                      counted(config.layers, "layer"),
                                      counted(config.heads, "head"))));
-  print_lines(
-      "A picture is a head, named by layer and head from L0H0. Down: the token that looks. "
-      "Across: the tokens it looks at, those before it and itself.",
-      screen);
+  print_lines("A picture is a head, named by layer and head from L0H0: queries down, keys across.",
+              screen);
   print("\n");
   visit_patterns(text.model.gpt, text.tokens, [&](std::int64_t layer, View<const float> patterns) {
     print_layer(layer, patterns, layout, screen);

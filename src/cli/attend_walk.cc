@@ -1,4 +1,4 @@
-// One word's way through one head, told step by step with the model's own numbers.
+// One word's attention in one head, step by step, with the model's own numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -157,7 +157,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
 
   const auto clearest = std::ranges::max_element(walk.answers, {}, &KeyAnswer::share);
   print("\n");
-  print_text(fmt::format("In short: “{}” looks most at {}, by {}.", word.text,
+  print_text(fmt::format("In short: “{}” attends most to {}, by {}.", word.text,
                          text.described(clearest->position), percent(clearest->share)),
              screen);
 }

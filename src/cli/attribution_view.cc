@@ -1,16 +1,18 @@
-// What a logit is made of, on a terminal, as a document and in files.
+// The parts of a logit in the terminal, as JSON and in files.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "tensor/tensor.h"
 
 namespace heed::cli {
@@ -77,14 +79,9 @@ void print_signed_bars(const std::vector<NamedValue>& values) {
 }
 
 OrderedJson question_json(const ExplainedText& text, const LogitQuestion& question) {
-  OrderedJson json{{"token", question.token},
-                   {"text", text.model.token_bytes(question.token)},
-                   {"against", nullptr}};
-  if (question.against) {
-    json["against"] = *question.against;
-    json["against_text"] = text.model.token_bytes(*question.against);
-  }
-  return json;
+  return {{"token", token_json(text.model, question.token)},
+          {"against",
+           question.against ? token_json(text.model, *question.against) : OrderedJson(nullptr)}};
 }
 
 const char* unit_name(AttributionUnit unit) {
@@ -177,12 +174,12 @@ std::string question_text(const ExplainedText& text, const LogitQuestion& questi
 
 void print_attribution(const ExplainedText& text, const Attribution& attribution, std::size_t top) {
   const Ink ink(standard_output());
-  print("\n" + ink.title("What makes " + question_text(text, attribution.question)) +
+  print("\n" + ink.title("Attribution of " + question_text(text, attribution.question)) +
         ink.quiet(fmt::format("  after {}, by {}\n", counted(attribution.position + 1, "token"),
                               unit_name(attribution.unit))) +
         text.changes_line(ink) + "\n");
   print_signed_bars(strongest(text, attribution, top));
-  print(fmt::format("\n  together {:+.4f}, the model says {:+.4f}\n", attribution.sum(),
+  print(fmt::format("\n  sum {:+.4f}, the model's logit {:+.4f}\n", attribution.sum(),
                     attribution.logit));
 }
 
@@ -219,7 +216,7 @@ void write_attribution(const std::string& path, const ExplainedText& text,
   }
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   Result result{
-      .text = {.title = "What makes " + question_text(text, attribution.question),
+      .text = {.title = "Attribution of " + question_text(text, attribution.question),
                .caption = text.caption() +
                           fmt::format(" Direct logit attribution by {} at position {}, the final "
                                       "norm's scale held; the logit is {:.4f}.",
@@ -259,7 +256,7 @@ std::vector<NamedValue> input_values(const ExplainedText& text,
 void print_integrated(const ExplainedText& text, const LogitQuestion& question,
                       const IntegratedGradients& integrated) {
   const Ink ink(standard_output());
-  print("\n" + ink.title("What each word adds to " + question_text(text, question)) +
+  print("\n" + ink.title("Attribution by input token of " + question_text(text, question)) +
         ink.quiet("  integrated gradients\n\n"));
   print_signed_bars(input_values(text, integrated));
   print(
@@ -287,7 +284,7 @@ void write_integrated(const std::string& path, const ExplainedText& text,
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   write_result(
       path,
-      {.text = {.title = "What each word adds to " + question_text(text, question),
+      {.text = {.title = "Attribution by input token of " + question_text(text, question),
                 .caption = text.caption() +
                            fmt::format(" Integrated gradients from embeddings of zero ({:.4f}) to "
                                        "the text ({:.4f}); the sum is {:.1e} off the difference.",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/threads.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"
@@ -54,9 +55,9 @@ std::string rate(PeakLoop loop, double per_second) {
 
 std::string title_of(BenchmarkSuite suite) {
   switch (suite) {
-    case BenchmarkSuite::peak: return "What this machine could do";
+    case BenchmarkSuite::peak: return "Machine peak";
     case BenchmarkSuite::train: return "Training";
-    case BenchmarkSuite::prompt: return "Reading a prompt";
+    case BenchmarkSuite::prompt: return "Prompt";
     case BenchmarkSuite::decode: return "Decoding";
     case BenchmarkSuite::attention: return "Causal attention";
     case BenchmarkSuite::tokenizer: return "Tokenizing";

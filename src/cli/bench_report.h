@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "engine/benchmark.h"
 
 namespace heed::cli {

@@ -14,14 +14,14 @@ Command add_command(Command parent, const std::string& name, const std::string& 
   command
       ->add_option_function<int>(
           "-t,--threads", [](int count) { set_thread_count(count); },
-          "Threads to compute with [all cores, or HEED_THREADS]")
+          "Compute with N threads [all cores, or HEED_THREADS]")
       ->check(between(1, 4096))
       ->type_name("N")
       ->group("General");
   command
       ->add_option_function<std::string>(
           "--color", [](const std::string& when) { set_colour_choice(when); },
-          "Colour: auto, always or never [auto]")
+          "Use colour: auto, always or never [auto]")
       ->check(one_of({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->group("General");
@@ -30,7 +30,7 @@ Command add_command(Command parent, const std::string& name, const std::string& 
 }
 
 void add_json_option(Command command, bool& json) {
-  command.add_flag("--json", json, "Print one JSON document instead of text");
+  command.add_flag("--json", json, "Print one JSON document");
 }
 
 void fail_usage(const std::string& message) { fail(ErrorCode::invalid_argument, "{}", message); }

@@ -1,10 +1,9 @@
-// What all commands share: how one is made, the options that every one takes, and how text and
-// models are asked for.
+// What all commands share: how a command is made and which options every command has.
 //
 //   void add_greet_command(Command app) {
 //     Command command = add_command(app, "greet", "Say hello");
 //     auto options = std::make_shared<GreetOptions>();
-//     command->add_option("--name", options->name, "Whom to greet")->capture_default_str();
+//     command->add_option("--name", options->name, "Greet NAME")->capture_default_str();
 //     command->callback([options] { greet(*options); });
 //   }
 //
@@ -24,7 +23,7 @@ Command add_command(Command parent, const std::string& name, const std::string& 
 // --json, for commands that report.
 void add_json_option(Command command, bool& json);
 
-// What to do for a user whose command lacks something, and the exit status that goes with it.
+// Throws Error{invalid_argument}: the call is wrong, and `message` says how to mend it.
 [[noreturn]] void fail_usage(const std::string& message);
 
 }  // namespace heed::cli

@@ -1,9 +1,10 @@
-// heed attend: what attends to what, from all heads down to one word's numbers.
+// heed attend: attention patterns, from all heads down to one word's numbers.
 #include <fmt/format.h>
 
 #include <memory>
 #include <optional>
 
+#include "base/json.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -11,6 +12,7 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 
 namespace heed::cli {
 namespace {
@@ -28,7 +30,7 @@ struct AttendOptions {
 
 void check_choice(const AttendOptions& options, const GptConfig& config) {
   if (options.layer.has_value() != options.head.has_value()) {
-    fail_usage("--layer and --head choose a head together; give both");
+    fail_usage("--layer and --head choose a head together: give both");
   }
   const auto check_range = [](const char* what, std::optional<std::int64_t> value,
                               std::int64_t count) {
@@ -40,14 +42,14 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
   check_range("layer", options.layer, config.layers);
   check_range("head", options.head, config.heads);
   if (options.occurrence != 0 && options.word.empty()) {
-    fail_usage("--occurrence counts the places of a --word; give one");
+    fail_usage("--occurrence needs --word");
   }
   if (options.top > 0 && (options.layer || !options.word.empty())) {
-    fail_usage("--top lists heads, --word and --layer with --head show one; give one of them");
+    fail_usage("--top lists heads, --word and --head show one: give only one of them");
   }
 }
 
-// The head that was asked for, or the one in which this word picks out another most clearly.
+// The chosen head, or the one with the largest weight of this word on another.
 HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
                          const TextWord& word) {
   if (options.layer) return {*options.layer, *options.head};
@@ -113,7 +115,7 @@ void attend(const AttendOptions& options) {
   }
   if (options.layer) return print_head_map(text, {*options.layer, *options.head}, screen);
   if (options.top > 0) {
-    print("\n" + screen.ink.title("The most telling heads") +
+    print("\n" + screen.ink.title("Heads with the clearest picks") +
           screen.ink.quiet("  picks: mean largest weight on a token further back\n\n"));
     return print_telling_heads(text, rank_heads(text.patterns), options.top, screen);
   }
@@ -127,20 +129,17 @@ void add_attend_command(Command app) {
   auto options = std::make_shared<AttendOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);
-  command->add_option("--layer", options->layer, "With --head: one head as a map; from 0")
+  command->add_option("--layer", options->layer, "Choose the layer of --head, from 0")
       ->type_name("L");
-  command->add_option("--head", options->head, "With --layer: one head as a map; from 0")
+  command->add_option("--head", options->head, "Show one head of --layer as a map, from 0")
       ->type_name("H");
-  command
-      ->add_option("--word", options->word,
-                   "One word's way through that head, or through the most telling one")
+  command->add_option("--word", options->word, "Show every number of one word's attention")
       ->type_name("WORD");
   command
-      ->add_option("--occurrence", options->occurrence,
-                   "Which place of the word, from 1 [the last]")
+      ->add_option("--occurrence", options->occurrence, "Which occurrence of --word, from 1 [last]")
       ->check(at_least(1))
       ->type_name("K");
-  command->add_option("--top", options->top, "List the K most telling heads")
+  command->add_option("--top", options->top, "List the K heads with the clearest picks")
       ->check(at_least(1))
       ->type_name("K");
   add_json_option(*command, options->json);

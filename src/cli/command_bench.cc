@@ -1,10 +1,14 @@
 // heed bench: measure this machine and this build.
+
 #include <memory>
 
+#include "base/index_list.h"
+#include "base/json.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
@@ -17,7 +21,7 @@ namespace {
 struct BenchOptions {
   BenchmarkOptions benchmark;
   std::vector<std::string> configs{"gpt2"};
-  std::vector<std::int64_t> contexts;  // none: the suite's own
+  std::string contexts;  // a list of numbers; empty: the suite's own
   std::string dtype = "f32";
   std::string cache_type = "f32";
   std::string instructions;  // empty: the best
@@ -32,8 +36,8 @@ std::vector<BenchmarkReport> measure(const BenchOptions& options) {
   benchmark.cache_type = kernels::parse_cache_type(options.cache_type);
   benchmark.progress = line.callback();
   benchmark.stop = interrupt_flag();
-  std::vector<std::optional<std::int64_t>> contexts(options.contexts.begin(),
-                                                    options.contexts.end());
+  const std::vector<std::int64_t> given = parse_indices(options.contexts);
+  std::vector<std::optional<std::int64_t>> contexts(given.begin(), given.end());
   if (contexts.empty()) contexts.emplace_back();
   std::vector<BenchmarkReport> reports;
   for (const std::string& config : options.configs) {
@@ -64,30 +68,22 @@ struct Suite {
 
 // --config, -m, --dtype, --batch, --context and --cache-type, of suites about models.
 void add_shape_options(Command command, const Suite& suite, BenchOptions& options) {
-  Option config = command
-                      .add_option("--config", options.configs,
-                                  "Shape of a model of random weights: a preset (see `heed "
-                                  "params`), a config.json or a model directory; several "
-                                  "with commas between")
-                      ->delimiter(',')
-                      ->allow_extra_args(false)
+  Option config = add_list_option(command, "--config", options.configs,
+                                  "Use random weights of a preset, config.json or model")
                       ->default_str("gpt2")
-                      ->type_name("NAME|FILE|DIR");
+                      ->type_name("NAME|FILE|DIR,…");
   command
       .add_option("-m,--model", options.benchmark.model,
-                  "A model with its own weights: a directory or \"starter\"")
+                  "Use a model's own weights: a directory or \"starter\"")
       ->type_name("DIR")
       ->excludes(config);
-  command.add_option("--dtype", options.dtype, "Numbers in products: f32, bf16, int8 or int4")
+  command.add_option("--dtype", options.dtype, "Multiply in f32, bf16, int8 or int4")
       ->capture_default_str()
       ->type_name("DTYPE");
-  command.add_option("-b,--batch", options.benchmark.batch, "Sequences side by side")
+  command.add_option("-b,--batch", options.benchmark.batch, "Run N sequences at once")
       ->default_str(suite.suite == BenchmarkSuite::train ? "4" : "1")
-      ->type_name("B");
-  command.add_option("-c,--context", options.contexts, suite.context)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("T,…");
+      ->type_name("N");
+  add_list_option(command, "-c,--context", options.contexts, suite.context)->type_name("T,…");
   if (suite.suite == BenchmarkSuite::prompt || suite.suite == BenchmarkSuite::decode) {
     add_cache_type_option(command, options.cache_type);
   }
@@ -102,17 +98,17 @@ void add_suite(Command parent, const Suite& suite) {
   if (suite.suite == BenchmarkSuite::tokenizer) {
     command
         ->add_option("-m,--model", options->benchmark.model,
-                     "Whose tokenizer: a directory, a tokenizer.json or \"starter\"")
+                     "Use the tokenizer of a directory, tokenizer.json or \"starter\"")
         ->default_str("starter")
         ->type_name("DIR|FILE");
     command
-        ->add_option("-f,--file", options->benchmark.text_file,
-                     "Text to read [stories of the microworld, about 8 MB]")
+        ->add_option("-f,--text", options->benchmark.text_file,
+                     "Encode this file [8 MB of microworld stories]")
         ->type_name("FILE");
   }
   if (suite.suite == BenchmarkSuite::prompt) {
     command->add_flag("--all-logits", options->benchmark.all_logits,
-                      "Compute the logits of every position, not of the last alone");
+                      "Compute the logits of every position");
   }
   if (*suite.count != '\0') {
     command->add_option("-n,--count", options->benchmark.count, suite.count)->type_name("N");
@@ -122,13 +118,12 @@ void add_suite(Command parent, const Suite& suite) {
                                                                : "5";
   command
       ->add_option("-r,--repeats", options->benchmark.repeats,
-                   "How often it is measured, for a median")
+                   "Repeat N times and report the median")
       ->default_str(repeats)
-      ->type_name("R");
+      ->type_name("N");
   command
       ->add_option("--instructions", options->instructions,
-                   "Compute with these, such as AVX2; the ceilings too [the best there "
-                   "are]")
+                   "Use this instruction set, such as AVX2 [the best available]")
       ->type_name("SET");
   add_json_option(*command, options->json);
   command->callback([options] { bench(*options); });
@@ -138,20 +133,20 @@ void add_suite(Command parent, const Suite& suite) {
 
 void add_bench_command(Command app) {
   Command command = add_command(app, "bench", "Measure this machine and this build");
-  command->require_subcommand(1, 1);
-  command->footer("docs/performance.md says what is measured, and how operations are counted.");
+  command->require_subcommand(1);
+  command->footer("docs/performance.md explains what is measured and how operations are counted.");
   constexpr Suite suites[] = {
-      {BenchmarkSuite::peak, "What the machine could do at best", "", ""},
-      {BenchmarkSuite::train, "Training steps: forward, backward, AdamW",
-       "Tokens of a sequence [the model's context]", "Steps in a repeat [1]"},
-      {BenchmarkSuite::prompt, "Reading a prompt", "Tokens of the prompt [512]",
-       "Prompts in a repeat [1]"},
-      {BenchmarkSuite::decode, "Generating token after token",
-       "Tokens read before the first is generated [0]", "Tokens in a repeat [128]"},
-      {BenchmarkSuite::attention, "Causal attention alone, forward and backward",
-       "Positions [4096]", "Calls in a repeat [1]"},
-      {BenchmarkSuite::tokenizer, "Text to tokens, in one thread and in all", "",
-       "Readings of the text in a repeat [1]"}};
+      {BenchmarkSuite::peak, "Measure the machine's peak", "", ""},
+      {BenchmarkSuite::train, "Measure training steps: forward, backward, AdamW",
+       "Train on sequences of T tokens [context]", "Run N steps per repeat [1]"},
+      {BenchmarkSuite::prompt, "Measure the forward pass over a prompt",
+       "Use prompts of T tokens [512]", "Run N prompts per repeat [1]"},
+      {BenchmarkSuite::decode, "Measure generation, token by token",
+       "Start after T tokens in the cache [0]", "Generate N tokens per repeat [128]"},
+      {BenchmarkSuite::attention, "Measure causal attention, forward and backward",
+       "Use T positions [4096]", "Run N calls per repeat [1]"},
+      {BenchmarkSuite::tokenizer, "Measure encoding, with one thread and with all", "",
+       "Encode the text N times per repeat [1]"}};
   for (const Suite& suite : suites) add_suite(*command, suite);
 }
 

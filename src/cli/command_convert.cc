@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
@@ -36,7 +37,7 @@ std::vector<CompanionFile> companions_of(const std::string& model) {
     return {{"tokenizer.json", std::string(files->tokenizer)}};
   }
   std::vector<CompanionFile> companions;
-  const fs::path directory = model_directory(model);
+  const fs::path directory = model_directory(model_path(model));
   for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
     if (fs::exists(directory / name)) {
       companions.push_back({name, read_text_file(directory / name)});

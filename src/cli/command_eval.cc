@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -15,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "generate/token_scores.h"
 #include "train/evaluation.h"
 
@@ -32,7 +34,7 @@ struct EvalOptions {
   bool json = false;
 };
 
-// Of fewer, packing the weights would take longer than it saves.
+// For fewer, packing the weights takes longer than it saves.
 constexpr std::size_t tokens_worth_packing_for = 8192;
 
 struct EvalResult {
@@ -50,8 +52,9 @@ struct EvalResult {
 // With an end-of-text token in front, the first word is predicted too: as the beginning of a text.
 // Token ids are taken as they are.
 EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& model) {
-  if (options.text.empty() == options.tokens.empty())
-    fail_usage("give --text FILE or --tokens IDS");
+  if (options.text.empty() == options.tokens.empty()) {
+    fail_usage("give one of --text FILE and --tokens IDS");
+  }
   EvalResult result;
   if (!options.tokens.empty()) {
     result.tokens = parse_token_ids(options.tokens);
@@ -66,10 +69,7 @@ EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& m
   return result;
 }
 
-EvalResult evaluate_text(const EvalOptions& options) {
-  if (options.per_token && !options.json) fail_usage("--per-token goes with --json alone");
-  const CacheType cache_type = kernels::parse_cache_type(options.cache_type);
-  LoadedModel model = load_model_as(options.model, options.dtype);
+EvalResult evaluate_text(const EvalOptions& options, LoadedModel& model) {
   EvalResult result = read_what_to_predict(options, model);
   if (result.tokens.size() > tokens_worth_packing_for) pack_for_prompts(model);
 
@@ -77,7 +77,7 @@ EvalResult evaluate_text(const EvalOptions& options) {
   EvaluationOptions evaluation = options.evaluation;
   evaluation.progress = line.callback();
   evaluation.stop = interrupt_flag();
-  evaluation.cache_type = cache_type;
+  evaluation.cache_type = kernels::parse_cache_type(options.cache_type);
   result.losses.resize(result.tokens.size());
   evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
     std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
@@ -85,7 +85,7 @@ EvalResult evaluate_text(const EvalOptions& options) {
   const auto length = static_cast<std::int64_t>(result.tokens.size());
   const std::int64_t context = model.gpt.config().context;
   if (evaluation.sequence_length == 0 && evaluation.stride == 0 && length <= context) {
-    // one window, read as a server reads a prompt whose tokens it scores
+    // one window, evaluated as the server evaluates a prompt whose tokens it scores
     const ScoringShape shape = scoring_shape(length, context);
     evaluation.sequence_length = shape.positions;
     evaluation.batch_size = shape.batch;
@@ -96,7 +96,7 @@ EvalResult evaluate_text(const EvalOptions& options) {
   return result;
 }
 
-void print_result(const EvalOptions& options, const EvalResult& result) {
+void print_result(const EvalOptions& options, const LoadedModel& model, const EvalResult& result) {
   const Evaluation& evaluation = result.evaluation;
   const double perplexity = std::exp(evaluation.nats_per_token);
   if (!options.json) {
@@ -113,15 +113,16 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
     return;
   }
   OrderedJson json;
+  json["model"] = model.name;
   json["loss"] = json_number(evaluation.nats_per_token);
   json["standard_error"] = json_number(evaluation.standard_error.value_or(NAN));
   json["perplexity"] = json_number(perplexity);
   json["bits_per_byte"] =
       result.bytes > 0 ? json_number(result.bits_per_byte()) : OrderedJson(nullptr);
-  json["tokens"] = evaluation.tokens;
-  json["bytes"] = result.bytes;
+  json["token_count"] = evaluation.tokens;
+  json["byte_count"] = result.bytes;
   if (options.per_token) {
-    json["ids"] = result.tokens;
+    json["tokens"] = tokens_json(model, result.tokens);
     OrderedJson log_probabilities = OrderedJson::array({nullptr});  // nothing predicts the first
     for (std::size_t i = 1; i < result.losses.size(); ++i) {
       log_probabilities.push_back(json_number(-result.losses[i]));
@@ -129,6 +130,13 @@ void print_result(const EvalOptions& options, const EvalResult& result) {
     json["log_probabilities"] = std::move(log_probabilities);
   }
   print_json(json);
+}
+
+void evaluate(const EvalOptions& options) {
+  if (options.per_token && !options.json) fail_usage("--per-token needs --json");
+  kernels::parse_cache_type(options.cache_type);  // an unknown one is refused before the work
+  LoadedModel model = load_model_as(options.model, options.dtype);
+  print_result(options, model, evaluate_text(options, model));
 }
 
 }  // namespace
@@ -139,24 +147,23 @@ void add_eval_command(Command app) {
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_cache_type_option(*command, options->cache_type);
-  command->add_option("--text", options->text, "Text file")->type_name("FILE");
-  command->add_option("--tokens", options->tokens, "Token ids instead of a text, such as 5,17,4")
-      ->type_name("IDS");
+  add_text_file_option(*command, options->text);
+  add_tokens_option(*command, options->tokens);
   command
       ->add_option("-c,--context", options->evaluation.sequence_length,
-                   "Tokens read at once [the model's context]")
+                   "Split the text into windows of N tokens [context]")
       ->check(at_least(1));
   command
       ->add_option("--stride", options->evaluation.stride,
-                   "Tokens between windows; smaller gives more context [--context]")
+                   "Start a window every N tokens [--context]")
       ->check(at_least(1));
-  command->add_option("-b,--batch", options->evaluation.batch_size, "Windows read together")
+  command->add_option("-b,--batch", options->evaluation.batch_size, "Evaluate N windows at once")
       ->capture_default_str()
       ->check(at_least(1));
   command->add_flag("--per-token", options->per_token,
-                    "With --json: every token's log-probability");
+                    "Include each token's log-probability in --json");
   add_json_option(*command, options->json);
-  command->callback([options] { print_result(*options, evaluate_text(*options)); });
+  command->callback([options] { evaluate(*options); });
 }
 
 }  // namespace heed::cli

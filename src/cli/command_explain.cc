@@ -1,10 +1,11 @@
-// heed explain: what the weights alone say of heads and neurons.
+// heed explain: heads and neurons, read from the weights.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -15,6 +16,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "microscope/explain/composition.h"
 #include "microscope/explain/neuron_contexts.h"
 #include "microscope/explain/singular_vectors.h"
@@ -32,13 +34,14 @@ struct ExplainOptions {
   std::int64_t neuron = 0;
   std::int64_t vectors = 6;
   std::string text;
-  std::int64_t top = 8;
+  std::int64_t top = 8;    // rows
+  std::int64_t words = 8;  // at each end of a direction
   bool raw_weights = false;
   std::string out;
   bool json = false;
 };
 
-// The model whose weights are read: processed, unless they are wanted as they are.
+// The model with processed weights, or as stored with --raw-weights.
 Gpt readable_weights(const ExplainOptions& options, const Gpt& gpt) {
   if (options.raw_weights) return process_weights(gpt, {false, false, false, false});
   return process_weights(gpt);
@@ -60,9 +63,9 @@ std::string words_of_reading(const LoadedModel& model, const std::vector<Project
 OrderedJson reading_json(const LoadedModel& model, const std::vector<ProjectedToken>& tokens) {
   OrderedJson list = OrderedJson::array();
   for (const ProjectedToken& token : tokens) {
-    list.push_back({{"id", token.token},
-                    {"token", model.token_bytes(token.token)},
-                    {"score", json_number(token.score)}});
+    OrderedJson row = token_json(model, token.token);
+    row["score"] = json_number(token.score);
+    list.push_back(std::move(row));
   }
   return list;
 }
@@ -80,7 +83,7 @@ void write_composition(const ExplainOptions& options, const LoadedModel& model,
   const std::int64_t all = config.layers * config.heads;
   write_result(
       options.out,
-      {.text = {.title = "Composition by the " + options.kind + ": who reads whom",
+      {.text = {.title = "Head composition by the " + options.kind,
                 .caption = fmt::format("Model {}. ‖W_OV · W‖ / (‖W_OV‖ ‖W‖) of each head (row) "
                                        "and every later one (column); {} weights.",
                                        model.name, options.raw_weights ? "raw" : "processed")},
@@ -131,7 +134,7 @@ void explain_composition(const ExplainOptions& options) {
     table.add({head_name(pair / all, config.heads), head_name(pair % all, config.heads),
                fmt::format("{:.3f}", scores[pair])});
   }
-  print("\n" + ink.title("Heads that work together, by the " + options.kind) +
+  print("\n" + ink.title("Head composition by the " + options.kind) +
         ink.quiet("  1 would be a perfect fit\n\n") + table.text(ink));
 }
 
@@ -148,14 +151,14 @@ struct ReadCircuit {
 
 ReadCircuit read_circuit(const Gpt& gpt, HeadCircuit circuit, const ExplainOptions& options) {
   ReadCircuit read{.name = "W_OV", .left = "reads", .right = "writes"};
-  if (circuit == HeadCircuit::query_key) read = {.name = "W_QK", .left = "asks", .right = "finds"};
+  if (circuit == HeadCircuit::query_key) read = {.name = "W_QK", .left = "query", .right = "key"};
   read.vectors = singular_vectors(gpt, circuit, options.layer, options.head);
   const std::int64_t count = std::min(options.vectors, std::ssize(read.vectors.values));
   const auto first = [count](const Tensor<float>& rows) { return rows.view().slice(0, 0, count); };
-  read.left_words = project_to_embeddings(gpt, first(read.vectors.left), options.top);
+  read.left_words = project_to_embeddings(gpt, first(read.vectors.left), options.words);
   read.right_words = circuit == HeadCircuit::query_key
-                         ? project_to_embeddings(gpt, first(read.vectors.right), options.top)
-                         : project_to_logits(gpt, first(read.vectors.right), options.top);
+                         ? project_to_embeddings(gpt, first(read.vectors.right), options.words)
+                         : project_to_logits(gpt, first(read.vectors.right), options.words);
   return read;
 }
 
@@ -237,7 +240,7 @@ void explain_head(const ExplainOptions& options) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   print("\n" + ink.title(fmt::format("Layer {}, head {}", options.layer, options.head)) +
-        ink.quiet("  its strongest directions in words, both ends of each\n\n"));
+        ink.quiet("  its largest singular vectors, as the words at both ends\n\n"));
   for (const ReadCircuit& circuit : circuits) print_circuit(model, circuit, ink, terminal.width);
 }
 
@@ -255,7 +258,7 @@ OrderedJson neuron_json(const LoadedModel& model, const NeuronMemory& memory) {
     for (const float value : context.activations) activations.push_back(json_number(value));
     contexts.push_back({{"position", context.position},
                         {"activation", json_number(context.activation)},
-                        {"tokens", model.token_bytes(context.tokens)},
+                        {"tokens", tokens_json(model, context.tokens)},
                         {"activations", std::move(activations)},
                         {"peak", context.peak}});
   }
@@ -302,29 +305,28 @@ void write_neuron(const ExplainOptions& options, const LoadedModel& model,
     positions.push_back(static_cast<std::int32_t>(context.position));
   }
   const std::int64_t count = std::ssize(activations);
-  write_result(
-      options.out,
-      {.text = {.title = fmt::format("What excites neuron {} of layer {}", memory.id.neuron,
-                                     memory.id.layer),
-                .caption = fmt::format("Model {}. mlp.hook_post at its most exciting places; "
-                                       "above zero at {} of the tokens.",
-                                       model.name, percent(memory.active_share))},
-       .draw =
-           [&](const FigureText& text) {
-             BarFigure bars{.value_name = "activation"};
-             for (const NeuronContext& context : memory.contexts) {
-               std::string label;
-               for (std::int64_t i = std::max<std::int64_t>(0, context.peak - 3); i <= context.peak;
-                    ++i) {
-                 label += visible(model.token_bytes(context.tokens[i]));
-               }
-               bars.labels.push_back(label);
-               bars.values.push_back(context.activation);
-             }
-             return draw_bars(bars, text);
-           },
-       .arrays = {{"activations", View<const float>(activations.data(), {count})},
-                  {"positions", View<const std::int32_t>(positions.data(), {count})}}});
+  write_result(options.out,
+               {.text = {.title = fmt::format("Contexts of neuron {} of layer {}", memory.id.neuron,
+                                              memory.id.layer),
+                         .caption = fmt::format("Model {}. mlp.hook_post where it is largest; "
+                                                "above zero at {} of the tokens.",
+                                                model.name, percent(memory.active_share))},
+                .draw =
+                    [&](const FigureText& text) {
+                      BarFigure bars{.value_name = "activation"};
+                      for (const NeuronContext& context : memory.contexts) {
+                        std::string label;
+                        for (std::int64_t i = std::max<std::int64_t>(0, context.peak - 3);
+                             i <= context.peak; ++i) {
+                          label += visible(model.token_bytes(context.tokens[i]));
+                        }
+                        bars.labels.push_back(label);
+                        bars.values.push_back(context.activation);
+                      }
+                      return draw_bars(bars, text);
+                    },
+                .arrays = {{"activations", View<const float>(activations.data(), {count})},
+                           {"positions", View<const std::int32_t>(positions.data(), {count})}}});
 }
 
 void explain_neuron(const ExplainOptions& options) {
@@ -344,41 +346,46 @@ void explain_neuron(const ExplainOptions& options) {
   print_neuron(model, memory);
 }
 
-// What the three have in common.
+// The options of all three.
 Command add_part(Command parent, const std::string& name, const std::string& description,
-                 ExplainOptions& options, const std::string& top) {
+                 ExplainOptions& options) {
   Command command = add_command(parent, name, description);
   add_model_option(*command, options.model);
-  command->add_option("--top", options.top, top)
-      ->check(at_least(1))
-      ->capture_default_str()
-      ->type_name("K");
   add_out_option(*command, options.out);
   add_json_option(*command, options.json);
   return command;
 }
 
+void add_top(Command command, ExplainOptions& options, const std::string& description) {
+  command.add_option("--top", options.top, description)
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
 void add_raw_weights(Command command, ExplainOptions& options) {
   command.add_flag("--raw-weights", options.raw_weights,
-                   "Weights as they are: norms not folded in, means not taken out");
+                   "Use weights as stored, without folding or centring");
 }
 
 void add_layer(Command command, ExplainOptions& options) {
-  command.add_option("--layer", options.layer, "From 0")->required()->type_name("L");
+  command.add_option("--layer", options.layer, "Choose the layer, from 0")
+      ->required()
+      ->type_name("L");
 }
 
 }  // namespace
 
 void add_explain_command(Command app) {
-  Command command =
-      add_command(app, "explain", "Read the weights: how heads compose, what heads and neurons do");
-  command->require_subcommand(1, 1);
+  Command command = add_command(app, "explain", "Explain heads and neurons from the weights");
+  command->require_subcommand(1);
   const auto make = [] { return std::make_shared<ExplainOptions>(); };
 
   auto options = make();
-  Command part = add_part(*command, "composition", "Which heads read what earlier heads write",
-                          *options, "Pairs to list");
-  part->add_option("--kind", options->kind, "What is read: query, key or value")
+  Command part = add_part(*command, "composition",
+                          "Score which heads read from which earlier heads", *options);
+  add_top(*part, *options, "List N pairs of heads");
+  part->add_option("--kind", options->kind, "Compose through the query, key or value")
       ->check(one_of({"query", "key", "value"}))
       ->capture_default_str()
       ->type_name("KIND");
@@ -386,11 +393,14 @@ void add_explain_command(Command app) {
   part->callback([options] { explain_composition(*options); });
 
   options = make();
-  part = add_part(*command, "head", "Singular vectors of one head's W_QK and W_OV, in words",
-                  *options, "Words at each end");
+  part = add_part(*command, "head", "Show a head's W_QK and W_OV as words", *options);
+  part->add_option("--words", options->words, "Show N words at each end")
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N");
   add_layer(*part, *options);
-  part->add_option("--head", options->head, "From 0")->required()->type_name("H");
-  part->add_option("--vectors", options->vectors, "Directions to show")
+  part->add_option("--head", options->head, "Choose the head, from 0")->required()->type_name("H");
+  part->add_option("--vectors", options->vectors, "Show N singular vectors")
       ->check(at_least(1))
       ->capture_default_str()
       ->type_name("N");
@@ -398,12 +408,14 @@ void add_explain_command(Command app) {
   part->callback([options] { explain_head(*options); });
 
   options = make();
-  part = add_part(*command, "neuron", "Where a neuron fires, and what it then says", *options,
-                  "Places and words");
+  part = add_part(*command, "neuron", "Show where a neuron fires and what it promotes", *options);
+  add_top(*part, *options, "List N contexts, and as many words");
   add_layer(*part, *options);
-  part->add_option("--neuron", options->neuron, "From 0")->required()->type_name("N");
-  part->add_option("--text", options->text, "The corpus [300 stories of the microworld]")
-      ->type_name("FILE");
+  part->add_option("--neuron", options->neuron, "Choose the neuron, from 0")
+      ->required()
+      ->type_name("N");
+  add_text_file_option(*part, options->text);
+  part->get_option("--text")->description("Search this file [300 microworld stories]");
   part->callback([options] { explain_neuron(*options); });
 }
 

@@ -1,13 +1,14 @@
-// heed generate: continue a prompt, shown as it is written.
+// heed generate: continue a prompt, streamed.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -17,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/sampling_options.h"
 #include "cli/terminal/ink.h"
+#include "engine/token_json.h"
 #include "generate/generator.h"
 
 namespace heed::cli {
@@ -26,9 +28,7 @@ struct GenerateCommandOptions {
   std::string model = "starter";
   std::string dtype;
   std::string cache_type = "f32";
-  std::string prompt;
-  std::string prompt_file;
-  std::string tokens;
+  TextOptions prompt;
   GenerateOptions generation;
   InterventionOptions interventions;
   std::optional<std::int64_t> edit_from_step;
@@ -38,37 +38,43 @@ struct GenerateCommandOptions {
   bool json = false;
 };
 
-std::vector<std::int32_t> read_prompt(const GenerateCommandOptions& options,
-                                      const LoadedModel& model) {
-  const int sources = (options.prompt.empty() ? 0 : 1) + (options.prompt_file.empty() ? 0 : 1) +
-                      (options.tokens.empty() ? 0 : 1);
+std::vector<std::int32_t> read_prompt(const TextOptions& prompt, const LoadedModel& model) {
+  const int sources =
+      (prompt.text ? 1 : 0) + (prompt.file.empty() ? 0 : 1) + (prompt.tokens.empty() ? 0 : 1);
   if (sources > 1) fail_usage("give the prompt once: as -p, as -f or as --tokens");
-  if (!options.tokens.empty()) return parse_token_ids(options.tokens);
-  if (!options.prompt.empty()) return model.encode(options.prompt);
-  std::string text = options.prompt_file.empty()
-                         ? read_standard_input(
-                               "what prompt? Give it as -p TEXT, -f FILE or in a "
-                               "pipe")
-                         : read_text_file(options.prompt_file);
-  if (text.ends_with('\n')) text.pop_back();
-  return model.encode(text);
+  if (!prompt.any()) {
+    std::string text =
+        read_standard_input("there is no prompt: give -p TEXT, -f FILE, --tokens IDS or a pipe");
+    if (text.ends_with('\n')) text.pop_back();
+    return model.encode(text);
+  }
+  return prompt.tokens.empty() ? model.encode(read_text(prompt)) : parse_token_ids(prompt.tokens);
 }
 
-// Refuses what the generation would, before a line of output is begun.
+// Refuses what the generation would refuse, before the first output.
 void check_call(const GenerateCommandOptions& options, const LoadedModel& model,
                 const std::vector<std::int32_t>& prompt) {
   for (const std::string& stop : options.generation.stop_strings) {
-    if (stop.empty()) fail_usage("--stop '' would end every text at once; give a string");
+    if (stop.empty()) fail_usage("--stop takes a string, not ''");
   }
   const std::int64_t context = model.gpt.config().context;
   if (std::ssize(prompt) > context && !options.shift) {
     fail_usage(
         fmt::format("the prompt has {} tokens, more than the model's context of {}; shorten it, or "
-                    "read its end alone with --shift",
+                    "use its end with --shift",
                     prompt.size(), context));
   }
   if (options.edit_from_step && !options.interventions.any()) {
-    fail_usage("--edit-from-step says when interventions begin, and there are none; add one");
+    fail_usage("--edit-from-step needs an intervention, such as --ablate L2H3");
+  }
+  // The token drawn last is never fed to the model.
+  const std::int64_t steps = options.generation.max_new_tokens - 1;
+  if (options.edit_from_step && *options.edit_from_step >= steps) {
+    fail_usage(
+        fmt::format("--edit-from-step {} changes nothing: with -n {}, the model runs on "
+                    "{} of the generated tokens",
+                    *options.edit_from_step, options.generation.max_new_tokens,
+                    std::max<std::int64_t>(steps, 0)));
   }
 }
 
@@ -76,8 +82,8 @@ OrderedJson result_json(const LoadedModel& model, const std::vector<std::int32_t
                         const GenerationResult& result) {
   const GenerationTimings& timings = result.timings;
   return {{"model", model.name},
-          {"prompt_tokens", prompt},
-          {"tokens", result.tokens},
+          {"prompt_tokens", tokens_json(model, prompt)},
+          {"tokens", tokens_json(model, result.tokens)},
           {"text", result.text},
           {"finish_reason", finish_reason_name(result.finish_reason)},
           {"shifts", result.shifts},
@@ -98,7 +104,7 @@ void log_timings(const GenerationResult& result) {
       finish_reason_name(result.finish_reason));
 }
 
-// Does `work`; where it fails, ends the line that was begun, so that the message has its own.
+// Runs `work`; where it fails, ends the unfinished line so that the message gets its own.
 template <class Work>
 auto ending_the_line(const bool& begun, Work work) {
   try {
@@ -114,14 +120,15 @@ void generate_text(const GenerateCommandOptions& options) {
   GenerateOptions generation = options.generation;
   generation.sampling.validate();
   if (options.shift) generation.overflow = ContextOverflow::shift_window;
+  generation.stop = interrupt_flag();
   generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
-  const std::vector<std::int32_t> prompt = read_prompt(options, model);
+  const std::vector<std::int32_t> prompt = read_prompt(options.prompt, model);
   check_call(options, model, prompt);
-  generation.stop = interrupt_flag();
-  const std::int64_t first_edited =
-      options.edit_from_step ? std::ssize(prompt) + *options.edit_from_step : 0;
-  const auto editor = make_interventions(options.interventions, model, prompt, first_edited);
+  const EditedPositions edited{
+      .first = options.edit_from_step ? std::ssize(prompt) + *options.edit_from_step : 0,
+      .end = std::ssize(prompt) + std::max<std::int64_t>(generation.max_new_tokens - 1, 0)};
+  const auto editor = make_interventions(options.interventions, model, prompt, edited);
   generation.editor = editor.get();
 
   const Ink ink(standard_output());
@@ -162,34 +169,34 @@ void add_generate_command(Command app) {
   add_dtype_option(*command, options->dtype);
   add_cache_type_option(*command, options->cache_type);
   command
-      ->add_option("-p,--prompt", options->prompt,
-                   "The prompt; without it, what comes through a pipe")
+      ->add_option_function<std::string>(
+          "-p,--prompt", [options](const std::string& text) { options->prompt.text = text; },
+          "Continue this prompt [standard input]")
       ->type_name("TEXT");
-  command->add_option("-f,--file", options->prompt_file, "A file with the prompt")
-      ->type_name("FILE");
-  command->add_option("--tokens", options->tokens, "Token ids as the prompt, such as 5,17,4")
-      ->type_name("IDS");
+  add_text_file_option(*command, options->prompt.file);
+  add_tokens_option(*command, options->prompt.tokens);
   GenerateOptions& generation = options->generation;
-  command->add_option("-n,--max-tokens", generation.max_new_tokens, "Tokens to write at most")
+  command->add_option("-n,--max-tokens", generation.max_new_tokens, "Generate at most N tokens")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("--stop", generation.stop_strings, "End at this string; may be repeated")
+  command->add_option("--stop", generation.stop_strings, "End at this string; repeat for several")
       ->type_name("TEXT");
-  command->add_flag("--ignore-eos", generation.ignore_end_of_text, "Never end the text by itself");
+  command->add_flag("--ignore-eos", generation.ignore_end_of_text,
+                    "Never draw the end-of-text token");
   command->add_flag("--shift", options->shift,
-                    "When the context is full, go on with its last half");
-  command->add_flag("--no-prompt", options->quiet_prompt, "Print only what is new");
+                    "Continue with the context's last half when it is full");
+  command->add_flag("--no-prompt", options->quiet_prompt, "Print only the continuation");
   command->add_flag("--timings", options->timings, "Report speed on standard error");
   add_json_option(*command, options->json);
   add_sampling_options(*command, generation.sampling);
   add_intervention_options(*command, options->interventions);
   command
       ->add_option("--edit-from-step", options->edit_from_step,
-                   "Intervene from this generated token on, counted from 0 [the prompt too]")
+                   "Intervene from generated token N, from 0 [the prompt]")
       ->check(at_least(0))
       ->type_name("N")
-      ->group("Interventions");
-  command->add_option("-s,--seed", generation.sampling.seed, "The same seed writes the same text")
+      ->group(intervention_group);
+  command->add_option("-s,--seed", generation.sampling.seed, "Seed the random draws")
       ->check(any_seed())
       ->capture_default_str()
       ->group("Sampling");

@@ -1,4 +1,4 @@
-// heed heads: what every head does with a text or a whole file, in numbers.
+// heed heads: statistics of every attention head over a text or a whole file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,11 +7,13 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/intervention_options.h"
+#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
@@ -35,26 +37,27 @@ struct Statistic {
 
 constexpr std::array<Statistic, 9> all_statistics{
     {{"entropy", &HeadStatistics::entropy, false, "entropy of a row, in nats"},
-     {"evenness", &HeadStatistics::evenness, true, "entropy, as a share of looking at all alike"},
+     {"evenness", &HeadStatistics::evenness, true, "entropy, as a share of uniform attention's"},
      {"distance", &HeadStatistics::distance, false, "mean tokens back"},
      {"first", &HeadStatistics::first, true, "weight on the first token"},
      {"self", &HeadStatistics::self, true, "weight on the token itself"},
      {"previous", &HeadStatistics::previous, true, "weight on the token just before"},
      {"duplicate", &HeadStatistics::duplicate, true,
-      "weight on earlier copies of the token, where it has some"},
+      "weight on the token's earlier copies, if any"},
      {"induction", &HeadStatistics::induction, true,
-      "weight on what followed earlier copies of the token, where it has some"},
+      "weight on what followed the token's earlier copies, if any"},
      {"telling", &HeadStatistics::telling, true, "largest weight on a token further back"}}};
 
-// A head that gives this share to copies, or to what followed them, is about that.
+// The share of its weight from which a head is called a duplicate or induction head.
 constexpr double dominant_share = 0.3;
 
 struct HeadsOptions {
   std::string model = "starter";
   std::string dtype;
   TextOptions text;
-  std::string file;
-  std::int64_t window = 0;  // 0: the model's context
+  std::int64_t window = 0;   // tokens; 0: the model's context
+  std::int64_t windows = 0;  // drawn at random; 0: all of the file
+  std::uint64_t seed = 0;
   std::vector<std::string> statistics;
   std::string detect;
   std::string measure = "mul";
@@ -89,6 +92,14 @@ std::string statistic_names() {
   return names;
 }
 
+std::string statistics_footer() {
+  std::string text = "Statistics:\n";
+  for (const Statistic& statistic : all_statistics) {
+    text += fmt::format("  {:<10} {}\n", statistic.name, statistic.meaning);
+  }
+  return text;
+}
+
 const Statistic* find_statistic(std::string_view name) {
   const auto found = std::ranges::find(all_statistics, name, &Statistic::name);
   return found == all_statistics.end() ? nullptr : &*found;
@@ -110,32 +121,46 @@ void check_options(HeadsOptions& options) {
     fail_usage(fmt::format("heads can be sorted by {}{}, not by '{}'", statistic_names(),
                            options.detect.empty() ? "" : " or detected", options.sort));
   }
-  if (!options.file.empty() && !(options.text.words.empty() && options.text.tokens.empty())) {
-    fail_usage("give a text or a --text FILE, not both");
-  }
+  const bool has_file = !options.text.file.empty();
+  if (options.windows > 0 && !has_file) fail_usage("--windows needs --text FILE");
   const InterventionOptions& edits = options.interventions;
-  if (!options.file.empty() && !edits.mean.empty() && edits.mean_text.empty()) {
-    fail_usage("with --text FILE, --mean needs a --mean-text to take the mean over");
+  if (has_file && !edits.mean.empty() && edits.mean_text.empty()) {
+    fail_usage("with --text FILE, --mean needs --mean-text");
   }
-  if (!options.file.empty() && !edits.freeze.empty() && edits.freeze_text.empty()) {
-    fail_usage("with --text FILE, --freeze needs a --freeze-text whose patterns are kept");
+  if (has_file && !edits.freeze.empty() && edits.freeze_text.empty()) {
+    fail_usage("with --text FILE, --freeze needs --freeze-text");
   }
 }
 
-std::vector<std::int32_t> tokens_to_read(const HeadsOptions& options, const LoadedModel& model) {
-  if (options.file.empty()) return read_tokens(options.text, model);
-  return model.encode(MappedFile(options.file).text());
+// What is scanned: a text of at most a context, or windows of a file.
+struct ScannedText {
+  std::vector<std::int32_t> tokens;
+  std::int64_t window = 0;             // tokens
+  std::vector<std::int64_t> begins{};  // of the windows in the file, where they are sampled
+};
+
+ScannedText tokens_to_scan(const HeadsOptions& options, const LoadedModel& model) {
+  const std::int64_t context = model.gpt.config().context;
+  const std::int64_t window = options.window > 0 ? options.window : context;
+  if (options.text.file.empty() || options.text.text || !options.text.tokens.empty()) {
+    return {.tokens = read_tokens(options.text, model), .window = window};
+  }
+  std::vector<std::int32_t> tokens = model.encode(MappedFile(options.text.file).text());
+  if (options.windows == 0) return {.tokens = std::move(tokens), .window = window};
+  WindowSample sample = sample_windows(tokens, window, options.windows, options.seed);
+  return {.tokens = std::move(sample.tokens), .window = window, .begins = std::move(sample.begins)};
 }
 
 struct Scanned {
   std::vector<HeadRow> rows;
-  std::size_t tokens = 0;
-  std::int64_t repeated = 0;  // of them, that came before
+  ScannedText text;
+  std::int64_t repeated = 0;  // tokens that occurred before
 };
 
-Scanned scan(const HeadsOptions& options, const LoadedModel& model,
-             const std::vector<std::int32_t>& tokens) {
-  const auto editor = make_interventions(options.interventions, model, tokens);
+Scanned scan(const HeadsOptions& options, const LoadedModel& model, ScannedText text) {
+  const std::vector<std::int32_t>& tokens = text.tokens;
+  const auto editor = make_interventions(options.interventions, model, tokens,
+                                         {.end = std::min(text.window, std::ssize(tokens))});
   HeadScanOptions scanning{
       .editor = editor.get(), .window = options.window, .stop = interrupt_flag()};
   if (!options.detect.empty()) {
@@ -146,10 +171,10 @@ Scanned scan(const HeadsOptions& options, const LoadedModel& model,
          .exclude_own = options.exclude_own});
   }
   ProgressLine line;
-  if (!options.file.empty()) scanning.progress = line.callback();
+  if (!options.text.file.empty()) scanning.progress = line.callback();
   const HeadScan result = scan_heads(model.gpt, tokens, scanning);
   line.clear();
-  Scanned scanned{.rows = {}, .tokens = tokens.size(), .repeated = result.repeated_queries()};
+  Scanned scanned{.rows = {}, .text = {}, .repeated = result.repeated_queries()};
   for (std::int64_t layer = 0; layer < result.layers(); ++layer) {
     for (std::int64_t head = 0; head < result.heads(); ++head) {
       HeadRow row{.layer = layer, .head = head, .statistics = result.statistics(layer, head)};
@@ -157,6 +182,7 @@ Scanned scan(const HeadsOptions& options, const LoadedModel& model,
       scanned.rows.push_back(row);
     }
   }
+  scanned.text = std::move(text);
   return scanned;
 }
 
@@ -234,15 +260,32 @@ std::string table_text(const HeadsOptions& options, const std::vector<HeadRow>& 
   return table.text(ink);
 }
 
+// "3 windows of 128 tokens, drawn at random; they begin at 0, 512, 896"; empty where none are.
+std::string windows_text(const ScannedText& text) {
+  if (text.begins.empty()) return "";
+  constexpr std::size_t most_listed = 12;
+  const std::size_t listed = std::min(most_listed, text.begins.size());
+  return fmt::format(
+      "{} of {}, drawn at random; they begin at {}{}", counted(std::ssize(text.begins), "window"),
+      counted(text.window, "token"), fmt::join(std::span(text.begins).first(listed), ", "),
+      listed < text.begins.size() ? fmt::format(", … ({} more)", text.begins.size() - listed) : "");
+}
+
 void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
   const GptConfig& config = model.gpt.config();
   const Statistic* by = find_statistic(options.sort);
-  print("\n" + screen.ink.title("What every head does") +
-        screen.ink.quiet(fmt::format("  {}, {} of them seen before; {} of {}\n",
-                                     counted(static_cast<long long>(scanned.tokens), "token"),
+  print("\n" + screen.ink.title("Attention heads") +
+        screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
+                                     counted(std::ssize(scanned.text.tokens), "token"),
                                      grouped(scanned.repeated), counted(config.layers, "layer"),
                                      counted(config.heads, "head"))));
+  const std::string windows = windows_text(scanned.text);
+  if (!windows.empty()) {
+    for (const std::string& line : wrap(windows, screen.width() - 2)) {
+      print(screen.ink.quiet("  " + line) + "\n");
+    }
+  }
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
   const std::string meaning = by != nullptr
@@ -268,9 +311,11 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
 void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
                       const Scanned& scanned) {
   OrderedJson document{{"model", model.name},
-                       {"tokens", scanned.tokens},
-                       {"repeated_tokens", scanned.repeated},
-                       {"heads", OrderedJson::array()}};
+                       {"token_count", scanned.text.tokens.size()},
+                       {"repeated_count", scanned.repeated},
+                       {"window", scanned.text.window}};
+  if (!scanned.text.begins.empty()) document["window_begins"] = scanned.text.begins;
+  document["heads"] = OrderedJson::array();
   if (options.interventions.any()) document["interventions"] = options.interventions.summary();
   if (!options.detect.empty()) {
     document["detect"] = {{"pattern", options.detect}, {"measure", options.measure}};
@@ -287,8 +332,7 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
 }
 
 // Layers by heads of what they are sorted by; all statistics as arrays.
-void write_heads(const HeadsOptions& options, const LoadedModel& model,
-                 const std::vector<std::int32_t>& tokens, const Scanned& scanned) {
+void write_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const GptConfig& config = model.gpt.config();
   const Shape shape{config.layers, config.heads};
   std::vector<std::pair<std::string, Tensor<float>>> arrays;
@@ -306,12 +350,13 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model,
   const Tensor<float> shown = array_of(options.sort);
   const Statistic* by = find_statistic(options.sort);
   Result result{
-      .text = {.title = "What every head does: " + options.sort,
-               .caption = figure_caption(model, tokens, options.interventions.summary()) +
-                          fmt::format(" Each cell: {}, as a mean over the queries of {} tokens.",
-                                      by != nullptr ? std::string(by->meaning)
-                                                    : "fit to the " + options.detect + " pattern",
-                                      scanned.tokens)},
+      .text = {.title = "Attention heads: " + options.sort,
+               .caption =
+                   figure_caption(model, scanned.text.tokens, options.interventions.summary()) +
+                   fmt::format(" Each cell: {}, as a mean over the queries of {} tokens.",
+                               by != nullptr ? std::string(by->meaning)
+                                             : "fit to the " + options.detect + " pattern",
+                               scanned.text.tokens.size())},
       .draw = [&](const FigureText& text) {
         return draw_heat_map({.values = shown.view(),
                               .row_labels = numbered("L", config.layers),
@@ -329,9 +374,8 @@ void heads(HeadsOptions& options) {
   check_out(options.out);
   check_options(options);
   const LoadedModel model = load_model_as(options.model, options.dtype);
-  const std::vector<std::int32_t> tokens = tokens_to_read(options, model);
-  const Scanned scanned = scan(options, model, tokens);
-  write_heads(options, model, tokens, scanned);
+  const Scanned scanned = scan(options, model, tokens_to_scan(options, model));
+  write_heads(options, model, scanned);
   if (options.json) return print_heads_json(options, model, scanned);
   print_heads(options, model, scanned);
 }
@@ -339,52 +383,54 @@ void heads(HeadsOptions& options) {
 }  // namespace
 
 void add_heads_command(Command app) {
-  Command command = add_command(app, "heads", "What every attention head does, in numbers");
+  Command command = add_command(app, "heads", "Measure what every attention head attends to");
   auto options = std::make_shared<HeadsOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
-  command->add_option("--text", options->file, "A file of any length, read window by window")
-      ->type_name("FILE");
-  command->add_option("-c,--context", options->window, "Tokens of a window [the model's context]")
-      ->check(at_least(1));
+  command->get_option("--text")->description("Scan a file of any length, window by window");
   command
-      ->add_option("--statistics", options->statistics,
-                   "What to show: " + statistic_names() + " [all but evenness and telling]")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  Option detect =
-      command
-          ->add_option("--detect", options->detect,
-                       "Also how well heads fit a pattern: previous, duplicate or induction")
-          ->check(one_of({"previous", "duplicate", "induction"}))
-          ->type_name("PATTERN");
+      ->add_option("-c,--context", options->window,
+                   "Split the file into windows of N tokens [context]")
+      ->check(at_least(1));
+  command->add_option("--windows", options->windows, "Scan N random windows of the file [all]")
+      ->check(at_least(1))
+      ->type_name("N");
+  command->add_option("-s,--seed", options->seed, "Seed the draw of --windows")
+      ->check(any_seed())
+      ->capture_default_str();
+  add_list_option(*command, "--statistics", options->statistics,
+                  "Show these statistics, listed below [most]")
+      ->type_name("NAME,…");
+  Option detect = command
+                      ->add_option("--detect", options->detect,
+                                   "Score a pattern: previous, duplicate or induction")
+                      ->check(one_of({"previous", "duplicate", "induction"}))
+                      ->type_name("PATTERN");
   command
       ->add_option("--measure", options->measure,
-                   "Of that fit: mul, the share of the weight in the pattern, or abs, 1 less the "
-                   "mean distance from it")
+                   "Score by mul (weight inside) or abs (1 − distance)")
       ->check(one_of({"mul", "abs"}))
       ->needs(detect)
       ->capture_default_str()
       ->type_name("MEASURE");
-  command
-      ->add_flag("--exclude-bos", options->exclude_first, "Leave the first token out of that fit")
+  command->add_flag("--exclude-bos", options->exclude_first, "Ignore the first token in --detect")
       ->needs(detect);
   command
       ->add_flag("--exclude-current", options->exclude_own,
-                 "Leave out each token's weight on itself")
+                 "Ignore each token's own position in --detect")
       ->needs(detect);
   command
       ->add_option("--sort", options->sort,
-                   "By which statistic, or detected, the largest first [detected or induction]")
+                   "Sort by this statistic, or detected [detected or induction]")
       ->type_name("NAME");
-  command->add_option("--top", options->top, "List K heads alone [all]")
+  command->add_option("--top", options->top, "List the first K heads [all]")
       ->check(at_least(1))
       ->type_name("K");
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);
+  command->footer(statistics_footer() + intervention_footer);
   command->callback([options] { heads(*options); });
 }
 

@@ -1,8 +1,9 @@
-// heed lens: what each layer would predict, and what a logit is made of.
+// heed lens: the logit lens, and the parts of a logit or of the residual stream.
 #include <fmt/format.h>
 
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
@@ -10,6 +11,7 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "microscope/traces/kept_pass.h"
 #include "tokenizer/utf8.h"
 
@@ -26,7 +28,8 @@ struct LensCommandOptions {
   std::string by = "component";
   std::int64_t position = -1;
   std::int64_t steps = 64;
-  std::size_t top = 0;  // 0: 5 in the lens, 24 in an attribution
+  std::size_t top = 24;       // rows of an attribution or of the stream
+  std::int64_t per_cell = 5;  // tokens of the lens
   bool without_norm = false;
   bool residual = false;
   InterventionOptions interventions;
@@ -37,37 +40,41 @@ struct LensCommandOptions {
 void check_options(const LensCommandOptions& options) {
   check_out(options.out);
   if (options.attribute.empty() && !options.against.empty()) {
-    fail_usage("--against is what an --attribute is compared with; give one");
+    fail_usage("--against needs --attribute");
   }
   const int views = (options.attribute.empty() ? 0 : 1) + (options.token.empty() ? 0 : 1) +
                     (options.residual ? 1 : 0);
   if (views > 1) {
-    fail_usage("give one of --token, to follow it through the layers, --attribute and --residual");
+    fail_usage("give only one of --token, --attribute and --residual");
   }
   if (options.residual && options.by != "component" && options.by != "head") {
-    fail_usage("the stream is taken apart by component or by head, not by " + options.by);
+    fail_usage("--residual goes with --by component or head, not " + options.by);
   }
   if (options.by == "input" && options.interventions.any()) {
-    fail_usage(
-        "--by input integrates over the pass as it is, without interventions; "
-        "--by component, head, neuron and source take them");
+    fail_usage("--by input takes no interventions; --by component, head, neuron and source do");
   }
 }
 
-// Options that say more of a view than the one asked for has would go unheard.
-void check_view(const Command command, const LensCommandOptions& options) {
+// Refuses options that the chosen view would ignore.
+void check_view(const Command& command, const LensCommandOptions& options) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
   const bool takes_apart = options.residual || !options.attribute.empty();
-  for (const char* option : {"--by", "--position"}) {
+  for (const char* option : {"--by", "--position", "--top"}) {
     if (given(option) && !takes_apart) {
-      fail_usage(fmt::format("{} goes with --attribute or --residual; give one of them", option));
+      fail_usage(fmt::format("{} needs --attribute or --residual{}", option,
+                             option == std::string("--top")
+                                 ? "; --per-cell sets the tokens in each cell of the lens"
+                                 : ""));
     }
   }
+  if (given("--per-cell") && takes_apart) {
+    fail_usage("--per-cell is for the lens, not for --attribute and --residual");
+  }
   if (given("--steps") && options.by != "input") {
-    fail_usage("--steps are those of the integral that --by input takes; give that too");
+    fail_usage("--steps needs --by input");
   }
   if (options.without_norm && takes_apart) {
-    fail_usage("--no-norm is for the lens alone, not for --attribute and --residual");
+    fail_usage("--no-norm is for the lens, not for --attribute and --residual");
   }
 }
 
@@ -78,7 +85,7 @@ AttributionUnit unit_of(const std::string& name) {
   return AttributionUnit::component;
 }
 
-// A text and how it is read: `pass` is there when somebody changes it.
+// A text and, where there are interventions, the pass that they change.
 struct Reading {
   ExplainedText text;
   std::unique_ptr<KeptPass> pass;
@@ -94,7 +101,7 @@ OrderedJson document_of(const ExplainedText& text) {
 void show_lens(const LensCommandOptions& options, const Reading& reading) {
   const ExplainedText& text = reading.text;
   LensRequest request;
-  if (options.top > 0) request.options.top = static_cast<std::int64_t>(options.top);
+  request.options.top = options.per_cell;
   if (options.without_norm) request.options.norm = LensNorm::none;
   if (!options.token.empty()) {
     request.token = single_token(text.model, options.token, "--token");
@@ -106,7 +113,7 @@ void show_lens(const LensCommandOptions& options, const Reading& reading) {
   write_lens(options.out, text, request, lens);
   if (!options.json) return print_lens(text, request, lens);
   OrderedJson document = document_of(text);
-  if (request.token) document["followed"] = *request.token;
+  if (request.token) document["followed"] = token_json(text.model, *request.token);
   document["layers"] = lens_json(text, lens);
   print_json(document);
 }
@@ -133,7 +140,7 @@ void show_attribution(const LensCommandOptions& options, const Reading& reading)
           : attribute_logit(text.model.gpt, text.tokens, question, unit, options.position);
   write_attribution(options.out, text, attribution);
   if (!options.json) {
-    return print_attribution(text, attribution, options.top == 0 ? 24 : options.top);
+    return print_attribution(text, attribution, options.top);
   }
   document["attribution"] = attribution_json(text, attribution);
   print_json(document);
@@ -146,9 +153,8 @@ void show_residual(const LensCommandOptions& options, const Reading& reading) {
       reading.pass != nullptr
           ? take_residual_apart(*reading.pass, unit, options.position)
           : take_residual_apart(text.model.gpt, text.tokens, unit, options.position);
-  const std::size_t top = options.top == 0 ? 24 : options.top;
-  write_residual(options.out, text, residual, top);
-  if (!options.json) return print_residual(text, residual, top);
+  write_residual(options.out, text, residual, options.top);
+  if (!options.json) return print_residual(text, residual, options.top);
   OrderedJson document = document_of(text);
   document["residual"] = residual_json(residual);
   print_json(document);
@@ -182,48 +188,48 @@ std::string ExplainedText::changes_line(const Ink& ink) const {
 
 void add_lens_command(Command app) {
   Command command =
-      add_command(app, "lens", "Show what each layer would predict, and what made a prediction");
+      add_command(app, "lens", "Show each layer's prediction, or the parts of a logit");
   auto options = std::make_shared<LensCommandOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
   command
       ->add_option("--token", options->token,
-                   "Follow one token through the layers: its probability and rank; #17 is an id")
-      ->type_name("WORD");
-  command->add_flag("--no-norm", options->without_norm, "Leave the final norm out of the lens");
-  command
-      ->add_option("--attribute", options->attribute,
-                   "What adds to the logit of this token, and what takes from it")
-      ->type_name("WORD");
-  command->add_option("--against", options->against, "With --attribute: above this token's logit")
-      ->type_name("WORD");
-  command->add_flag(
-      "--residual", options->residual,
-      "What the last stream is made of: what each layer, or with --by head each head, "
-      "wrote to it");
+                   "Follow a token's probability and rank through the layers")
+      ->type_name("TOKEN");
+  command->add_flag("--no-norm", options->without_norm, "Skip the final norm in the lens");
+  command->add_option("--attribute", options->attribute, "Show what adds to this token's logit")
+      ->type_name("TOKEN");
+  command->add_option("--against", options->against, "Subtract this token's logit from --attribute")
+      ->type_name("TOKEN");
+  command->add_flag("--residual", options->residual,
+                    "Show what was written to the final residual stream");
   command
       ->add_option("--by", options->by,
-                   "With --attribute: component, head, neuron, source (what each head reads where) "
-                   "or input (integrated gradients)")
+                   "Split by component, head, neuron, source position or input")
       ->check(one_of({"component", "head", "neuron", "source", "input"}))
       ->capture_default_str()
       ->type_name("PART");
   command
       ->add_option("--position", options->position,
-                   "With --attribute and --residual: the position, from 0; -1 is the last")
+                   "Attribute at this position, from 0; -1 is last")
       ->capture_default_str()
       ->type_name("T");
-  command->add_option("--steps", options->steps, "Of --by input: points of the integral")
+  command->add_option("--steps", options->steps, "Integrate --by input in N steps")
       ->check(between(1, 100000))
       ->capture_default_str()
       ->type_name("N");
   command
-      ->add_option(
-          "--top", options->top,
-          "Tokens in each cell of the lens [5], or terms of an attribution or of the stream [24]")
+      ->add_option("--top", options->top, "Show the N largest terms of --attribute or --residual")
       ->check(at_least(1))
-      ->type_name("K");
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--per-cell", options->per_cell,
+                   "Include N tokens in each cell of --json and --out")
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N");
   add_out_option(*command, options->out);
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -32,6 +33,9 @@ struct WriteOptions {
 };
 
 void write_stories(const WriteOptions& options) {
+  if (options.json && !options.out.empty()) {
+    fail_usage("--json prints to standard output; --out writes JSON lines with --truth");
+  }
   const microworld::Microworld world(options.seed);
   ProgressLine line;
   microworld::CorpusOptions corpus{
@@ -56,6 +60,8 @@ void write_stories(const WriteOptions& options) {
   }
   print_json({{"seed", options.seed}, {"stories", std::move(stories)}});
 }
+
+constexpr std::uint64_t most_checked_stories = 10'000'000;  // what fits into memory
 
 struct CheckOptions {
   std::string model = "starter";
@@ -99,7 +105,7 @@ void print_check(const MicroworldCheck& check) {
   table.add({"adjectives heeded", ink.bold(percent(check.adjective_mass)),
              ink.quiet(fmt::format("of a noun's attention, in head {}, {} nouns",
                                    check.adjective_head, grouped(check.adjective_nouns)))});
-  print("\n" + ink.title("What the model knows of the microworld") +
+  print("\n" + ink.title("The model in the microworld") +
         ink.quiet(fmt::format("  {} stories\n\n", grouped(check.stories))) + table.text(ink));
 }
 
@@ -138,7 +144,7 @@ void print_causality(const MicroworldCausality& causality) {
   add("noun to its adjectives", causality.noun_to_adjectives);
   add("last word to the clue", causality.last_word_to_clue);
   add("all words to the clue", causality.all_words_to_clue);
-  print("\n" + ink.title("What its attention is for") + "\n\n" + table.text(ink));
+  print("\n" + ink.title("Predictions with attention cut") + "\n\n" + table.text(ink));
 }
 
 void check_model(const CheckOptions& options) {
@@ -163,18 +169,20 @@ void check_model(const CheckOptions& options) {
 }
 
 void add_check_command(Command parent) {
-  Command command = add_command(parent, "check", "Measure a model against the stories' truth");
+  Command command =
+      add_command(parent, "check", "Measure a model against the stories' annotations");
   auto options = std::make_shared<CheckOptions>();
   add_model_option(*command, options->model);
-  command->add_option("-n,--stories", options->check.stories, "Stories to read")
-      ->capture_default_str();
+  command->add_option("-n,--stories", options->check.stories, "Read N stories")
+      ->capture_default_str()
+      ->check(between(1, most_checked_stories));
   command
       ->add_option("-s,--seed", options->check.seed,
-                   "Of the stories; another than the model was trained on")
+                   "Seed the stories; differ from the training seed")
       ->check(any_seed())
       ->capture_default_str();
   command->add_flag("--causal", options->causal,
-                    "Also cut the attention that the truth says matters, and see what changes");
+                    "Measure predictions with the relevant attention cut");
   add_json_option(*command, options->json);
   command->callback([options] { check_model(*options); });
 }
@@ -182,24 +190,24 @@ void add_check_command(Command parent) {
 }  // namespace
 
 void add_microworld_command(Command app) {
-  Command command = add_command(app, "microworld", "Write the embedded corpus, with its truth");
+  Command command = add_command(app, "microworld", "Write the embedded corpus and its annotations");
   auto options = std::make_shared<WriteOptions>();
-  command->add_option("-n,--stories", options->stories, "Stories to write")
+  command->add_option("-n,--stories", options->stories, "Write N stories")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("--first", options->first, "Index of the first story")
+  command->add_option("--first", options->first, "Start at story N")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("-s,--seed", options->seed, "The same seed tells the same stories")
+  command->add_option("-s,--seed", options->seed, "Seed the stories")
       ->check(any_seed())
       ->capture_default_str();
-  command->add_flag("--truth", options->truth, "One line of JSON a story, with the truth about it");
-  command->add_option("-o,--out", options->out, "Write to this file")->type_name("FILE");
+  command->add_flag("--truth", options->truth, "Write one JSON line per story, with annotations");
+  command->add_option("-o,--out", options->out, "Write to a file")->type_name("FILE");
   add_json_option(*command, options->json);
   add_check_command(*command);
   command->require_subcommand(0, 1);
   command->callback([command, options] {
-    if (!command->is_subcommand_given()) write_stories(*options);
+    if (!command->has_parsed_subcommand()) write_stories(*options);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -46,7 +47,7 @@ void print_presets(bool json) {
                grouped(config.channels), grouped(config.context),
                short_count(static_cast<double>(count_parameters(config).total))});
   }
-  print("\n" + ink.title("Shapes known by name") +
+  print("\n" + ink.title("Presets") +
         ink.quiet("  heed params NAME, a config.json or a model directory\n\n") + table.text(ink));
 }
 
@@ -73,8 +74,7 @@ void print_parts(const GptConfig& config, const ParameterCount& count, const Ink
       count.feed_forward_total);
   if (count.biases > 0) add("biases", "of linear layers", count.biases);
   add("norms", fmt::format("{} of them", 2 * config.layers + 1), count.norms);
-  add("vocabulary head", config.tied_unembedding ? "the embedding again" : "its own",
-      count.unembedding);
+  add("unembedding", config.tied_unembedding ? "tied to the embedding" : "its own", count.unembedding);
   table.add({ink.bold("total"), "", ink.bold(grouped(count.total)), "", ""});
   print(table.text(ink));
 }
@@ -133,11 +133,9 @@ void params(const ParamsOptions& options) {
 }  // namespace
 
 void add_params_command(Command app) {
-  Command command = add_command(app, "params", "Count parameters, memory and operations");
+  Command command = add_command(app, "params", "Count parameters, memory and FLOPs");
   auto options = std::make_shared<ParamsOptions>();
-  command
-      ->add_option("config", options->model,
-                   "A known shape (none lists them), a config.json or a model")
+  command->add_option("config", options->model, "Preset, config.json or model [list the presets]")
       ->type_name("NAME|FILE|DIR");
   add_json_option(*command, options->json);
   command->callback([options] { params(*options); });

@@ -1,4 +1,4 @@
-// heed patch: where in a model does the answer come from?
+// heed patch: activation patching over a grid of points.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
@@ -20,6 +22,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
 #include "microscope/patch/patch_grid.h"
@@ -86,16 +89,15 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
   }
   const bool edges = patch_grid_kind(request.grid).is_edge();
   if (edges == options.head.empty()) {
-    fail_usage(
-        edges ? fmt::format("--grid {} is of one head: give --head, such as L2H3", options.grid)
-              : fmt::format("--head goes with the grids edge, edge_cut and "
-                            "edge_cut_renormalised, not with {}",
-                            options.grid));
+    fail_usage(edges ? fmt::format("--grid {} needs a --head, such as L2H3", options.grid)
+                     : fmt::format("--head goes with the grids edge, edge_cut and "
+                                   "edge_cut_renormalised, not with {}",
+                                   options.grid));
   }
   if (edges) {
     const auto places = parse_points(model.gpt.config(), options.head);
     if (places.size() != 1 || places[0].where.heads.size() != 1) {
-      fail_usage(fmt::format("--head '{}' is no head; write it as L2H3", options.head));
+      fail_usage(fmt::format("--head '{}' is not a head; write it like L2H3", options.head));
     }
     request.layer = places[0].site.layer;
     request.head = places[0].where.heads[0];
@@ -233,7 +235,7 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
   const bool edges = patch_grid_kind(result.grid).is_edge();
   write_result(
       options.out,
-      {.text = {.title = "What brings the answer back: " + options.grid,
+      {.text = {.title = "Activation patching: " + options.grid,
                 .caption =
                     figure_caption(model, request.clean) +
                     fmt::format(
@@ -278,8 +280,7 @@ void patch(const PatchOptions& options) {
 }  // namespace
 
 void add_patch_command(Command app) {
-  Command command =
-      add_command(app, "patch", "Put parts of one prompt's pass into another's, cell by cell");
+  Command command = add_command(app, "patch", "Patch activations of one prompt into another");
   auto options = std::make_shared<PatchOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
@@ -287,37 +288,39 @@ void add_patch_command(Command app) {
                        const char* description) {
     return command->add_option(name, text, description)->type_name(type);
   };
-  add("--clean", options->clean, "TEXT", "The prompt whose answer is right");
-  add("--corrupted", options->corrupted, "TEXT", "As many tokens, and another answer");
-  add("--clean-tokens", options->clean_tokens, "IDS", "The clean prompt as token ids");
-  add("--corrupted-tokens", options->corrupted_tokens, "IDS", "The corrupted prompt as token ids");
-  add("--answer", options->answer, "TOKEN",
-      "The clean prompt's answer, one token: ' Mary' or #5335");
-  add("--wrong", options->wrong, "TOKEN", "The corrupted prompt's answer");
-  add("--metric", options->metric, "NAME", "logit-difference, probability (of --answer) or kl")
+  add("--clean", options->clean, "TEXT", "Prompt with the correct answer");
+  add("--corrupted", options->corrupted, "TEXT", "Same-length prompt with a different answer");
+  add_list_option(*command, "--clean-tokens", options->clean_tokens, "--clean as token ids")
+      ->type_name("ID,…");
+  add_list_option(*command, "--corrupted-tokens", options->corrupted_tokens,
+                  "--corrupted as token ids")
+      ->type_name("ID,…");
+  add("--answer", options->answer, "TOKEN", "Answer to --clean, one token: ' Mary' or '#5335'");
+  add("--wrong", options->wrong, "TOKEN", "Answer to --corrupted, one token");
+  add("--metric", options->metric, "NAME",
+      "Measure logit-difference, probability (of --answer) or kl")
       ->capture_default_str();
-  std::string grids;
-  for (const std::string& name : patch_grid_names()) grids += (grids.empty() ? "" : ", ") + name;
-  command->add_option("--grid", options->grid, "What a cell puts back: " + grids)
+  command->add_option("--grid", options->grid, "Patch this point in each cell, listed below")
       ->type_name("GRID")
       ->capture_default_str();
   command
       ->add_option("--method", options->method,
-                   "exact, or attribution: every cell estimated from gradients, to first order, in "
-                   "the time of a few passes")
+                   "Compute cells exact, or estimate them by gradient attribution")
       ->check(one_of({"exact", "attribution"}))
       ->capture_default_str()
       ->type_name("METHOD");
-  add("--head", options->head, "HEAD", "Whose edges an edge grid patches, such as L2H3");
+  add("--head", options->head, "HEAD", "Patch this head's edges in an edge grid");
   add("-o,--out", options->out, "FILE",
-      "Also write the grid: .json, a figure (.svg, .png, .html) or arrays (.npz, .safetensors, "
-      ".csv); cells are kept in FILE.cells, so that the same call goes on after an interruption");
+      "Write .json, a figure (.svg, .png, .html) or arrays (.npz, .safetensors, .csv)");
   command
       ->add_option("--memory", options->memory_mebibytes,
-                   "MiB that cells computed together may take")
+                   "Use at most N MiB for cells computed together")
       ->capture_default_str()
       ->check(between(1, 1 << 20));
   add_json_option(*command, options->json);
+  command->footer(fmt::format(
+      "Grids: {}. Finished cells are saved in FILE.cells: repeat an interrupted call to resume it.",
+      fmt::join(patch_grid_names(), ", ")));
   command->callback([options] { patch(*options); });
 }
 

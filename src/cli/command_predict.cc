@@ -1,9 +1,10 @@
-// heed predict: what may come next, and how likely each of it is.
+// heed predict: the probabilities of the next token.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
@@ -15,6 +16,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 #include "generate/session.h"
 
 namespace heed::cli {
@@ -26,7 +28,7 @@ struct PredictOptions {
   std::string cache_type = "f32";
   TextOptions text;
   InterventionOptions interventions;
-  SamplingOptions sampling{.temperature = 1.0, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
+  SamplingOptions sampling;
   std::size_t top = 10;
   bool full = false;
   bool all_positions = false;
@@ -55,7 +57,14 @@ std::vector<Candidate> candidates_of(const PredictOptions& options, View<const f
 
 OrderedJson candidates_json(const LoadedModel& model, const std::vector<Candidate>& candidates) {
   OrderedJson rows = OrderedJson::array();
-  for (const Candidate& candidate : candidates) rows.push_back(candidate_json(model, candidate));
+  for (const Candidate& candidate : candidates) {
+    OrderedJson row = token_json(model, candidate.token);
+    const OrderedJson described = candidate_json(model, candidate);
+    for (const auto& [name, value] : described.items()) {
+      if (name != "id" && name != "token") row[name] = value;
+    }
+    rows.push_back(std::move(row));
+  }
   return rows;
 }
 
@@ -77,8 +86,7 @@ void print_prediction_json(const PredictOptions& options, const LoadedModel& mod
                            const std::vector<std::int32_t>& tokens, View<const float> logits,
                            View<const float> edited) {
   const std::int64_t last = logits.extent(0) - 1;
-  OrderedJson document{{"model", model.name}, {"tokens", tokens}};
-  document["text"] = model.token_bytes(tokens);
+  OrderedJson document{{"model", model.name}, {"tokens", tokens_json(model, tokens)}};
   document["temperature"] = options.sampling.temperature;
   document["candidates"] = candidates_json(model, candidates_of(options, logits[last], tokens));
   if (edited.present()) {
@@ -95,17 +103,17 @@ void print_prediction_json(const PredictOptions& options, const LoadedModel& mod
     document["positions"] = std::move(positions);
   }
   if (!options.full) return print_json(document);
-  std::string head = document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-  head.pop_back();
-  print(head + ",\"logits\":");
+  std::string beginning = json_text(document);
+  beginning.pop_back();  // the closing brace
+  print(beginning + ",\"logits\":");
   print_logits(logits, options.all_positions);
   print("}\n");
 }
 
 std::string fate(const Candidate& candidate, const Ink& ink) {
   if (candidate.kept()) return percent(candidate.probability(SamplingStage::temperature));
-  if (candidate.removed_by == SamplingStage::temperature) return ink.quiet("not the first");
-  return ink.quiet(std::string("cut by ") + sampling_stage_name(candidate.removed_by));
+  if (candidate.removed_by == SamplingStage::temperature) return ink.quiet("not the likeliest");
+  return ink.quiet(std::string("removed by ") + sampling_stage_name(candidate.removed_by));
 }
 
 void print_candidates(const LoadedModel& model, const std::vector<Candidate>& candidates,
@@ -187,7 +195,7 @@ void print_prediction(const PredictOptions& options, const LoadedModel& model,
   const std::vector<Candidate> shown(
       all.begin(),
       all.begin() + std::min(std::ssize(all), static_cast<std::ptrdiff_t>(options.top)));
-  print("\n" + ink.title("What comes next") +
+  print("\n" + ink.title("Next token") +
         ink.quiet(fmt::format("  after {}\n\n", counted(std::ssize(tokens), "token"))));
   print_candidates(model, shown, ink, terminal.width);
   double rest = 1.0;
@@ -216,9 +224,9 @@ void print_side_by_side(const PredictOptions& options, const LoadedModel& model,
     return percent(candidate.probability(SamplingStage::model));
   };
   Table table({{"rank", Align::right},
-               {"as it is", Align::left},
+               {"before", Align::left},
                {"", Align::right},
-               {"with interventions", Align::left},
+               {"after", Align::left},
                {"", Align::right},
                {"was", Align::right}});
   for (std::size_t i = 0; i < std::min(all.size(), options.top); ++i) {
@@ -226,12 +234,12 @@ void print_side_by_side(const PredictOptions& options, const LoadedModel& model,
     table.add({std::to_string(i + 1), name(all[i]), chance(all[i]), name(all_edited[i]),
                chance(all_edited[i]), ink.quiet(chance(*was))});
   }
-  print("\n" + ink.title("What comes next, before and after") + "\n\n" + table.text(ink));
+  print("\n" + ink.title("Next token before and after interventions") + "\n\n" + table.text(ink));
 }
 
 void predict(const PredictOptions& options) {
   options.sampling.validate();
-  if (options.full && !options.json) fail_usage("--full prints every logit with --json alone");
+  if (options.full && !options.json) fail_usage("--full needs --json");
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   const auto editor = make_interventions(options.interventions, model, tokens);
@@ -249,18 +257,17 @@ void predict(const PredictOptions& options) {
 }  // namespace
 
 void add_predict_command(Command app) {
-  Command command = add_command(app, "predict", "Show the next token's table");
+  Command command = add_command(app, "predict", "Show the probabilities of the next token");
   auto options = std::make_shared<PredictOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_cache_type_option(*command, options->cache_type);
   add_text_options(*command, options->text);
-  command->add_option("--top", options->top, "Rows of the table")
+  command->add_option("--top", options->top, "Show N candidate tokens")
       ->capture_default_str()
       ->check(at_least(1));
-  command->add_flag("--all-positions", options->all_positions,
-                    "Every position, not the last alone");
-  command->add_flag("--full", options->full, "With --json, every logit too");
+  command->add_flag("--all-positions", options->all_positions, "Predict at every position");
+  command->add_flag("--full", options->full, "Include all logits in --json");
   add_json_option(*command, options->json);
   add_sampling_options(*command, options->sampling);
   add_intervention_options(*command, options->interventions);

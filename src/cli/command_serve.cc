@@ -29,7 +29,7 @@ struct ServeCommandOptions {
   bool any_near_port = false;  // without --port
 };
 
-void check_access(Command command, const server::ServeOptions& serve) {
+void check_access(const Command& command, const server::ServeOptions& serve) {
   if (command.count("--api-key") > 0 && serve.gate.api_key.empty()) {
     fail_usage("--api-key '' would admit every request; give a key, or leave the option out");
   }

@@ -4,38 +4,32 @@
 #include <array>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 
 namespace heed::cli {
 namespace {
 
 struct TokenizeOptions {
   std::string tokenizer = "starter";
-  std::vector<std::string> words;
+  TextOptions text;
   std::string decode;
   bool no_special = false;
   bool count = false;
   bool json = false;
 };
 
-std::string read_text(const TokenizeOptions& options) {
-  if (options.words.empty()) {
-    return read_standard_input("what text? Give it as an argument or in a pipe");
-  }
-  std::string text;
-  for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
-// The text itself, its tokens on alternating grounds.
+// The text with its tokens on alternating backgrounds.
 void print_boundaries(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids,
                       const Ink& ink, int width) {
-  constexpr auto& backgrounds = colour::token_backgrounds;
+  constexpr std::array<Rgb, 2> backgrounds{{{214, 228, 255}, {255, 226, 201}}};
   int column = 0;
   std::size_t parity = 0;
   for (const std::int32_t id : ids) {
@@ -64,17 +58,22 @@ void decode(const TokenizeOptions& options, const Tokenizer& tokenizer) {
 }
 
 void tokenize(const TokenizeOptions& options) {
-  if (!options.decode.empty() && (!options.words.empty() || options.count)) {
-    fail_usage("--decode prints the text of its ids; give neither a text nor --count with it");
+  if (!options.decode.empty() && (options.text.any() || options.count)) {
+    fail_usage("--decode takes neither a text nor --count");
   }
   const auto tokenizer = load_model_tokenizer(options.tokenizer);
   if (!options.decode.empty()) return decode(options, *tokenizer);
-  const std::string text = read_text(options);
+  const std::string text =
+      options.text.any()
+          ? read_text(options.text)
+          : read_standard_input("there is no text: give TEXT, --text FILE or a pipe");
   const std::vector<std::int32_t> ids =
       tokenizer->encode(text, {.special_tokens = !options.no_special});
   if (options.json) {
     if (options.count) return print_json({{"count", ids.size()}});
-    return print_json({{"ids", ids}});
+    OrderedJson tokens = OrderedJson::array();
+    for (const std::int32_t id : ids) tokens.push_back(token_json(id, tokenizer->token_bytes(id)));
+    return print_json({{"ids", ids}, {"tokens", std::move(tokens)}});
   }
   if (options.count) return print(fmt::format("{}\n", ids.size()));
   const Terminal terminal = standard_output();
@@ -88,18 +87,23 @@ void tokenize(const TokenizeOptions& options) {
 void add_tokenize_command(Command app) {
   Command command = add_command(app, "tokenize", "Turn text into token ids, or back");
   auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("text", options->words, "The text; without it, what comes through a pipe")
+  command
+      ->add_option_function<std::string>(
+          "text", [options](const std::string& text) { options->text.text = text; },
+          "The text, as one argument [standard input]")
       ->type_name("TEXT");
+  add_text_file_option(*command, options->text.file);
   command
       ->add_option("--tokenizer,-m,--model", options->tokenizer,
-                   "Directory with tokenizer.json or vocab.json and merges.txt, or \"starter\"")
+                   "Load the tokenizer of a model directory, tokenizer.json or \"starter\"")
       ->capture_default_str()
-      ->type_name("DIR");
+      ->type_name("DIR|FILE");
   command->add_flag("--no-special", options->no_special,
-                    "Read special tokens such as <|endoftext|> as plain text");
-  command->add_flag("--count", options->count, "Print only how many tokens there are");
-  command->add_option("--decode", options->decode, "Print the text of these ids, such as 5,17,4")
-      ->type_name("IDS");
+                    "Treat special tokens such as <|endoftext|> as plain text");
+  command->add_flag("--count", options->count, "Print the number of tokens");
+  add_list_option(*command, "--decode", options->decode,
+                  "Print the text of token ids, such as 5,17,4")
+      ->type_name("ID,…");
   add_json_option(*command, options->json);
   command->callback([options] { tokenize(*options); });
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -28,7 +29,7 @@ struct TokenizerTrainOptions {
 void train_tokenizer(const TokenizerTrainOptions& options) {
   const std::filesystem::path file = options.out / tokenizer_file_name;
   require(options.force || !std::filesystem::exists(file), ErrorCode::conflict,
-          "'{}' exists; choose another --out, or --force to replace it", file.string());
+          "'{}' exists; choose another --out or replace it with --force", file.string());
   ProgressLine line;
   const auto tokenizer =
       train_byte_pair_tokenizer(std::span<const std::filesystem::path>(options.data),
@@ -41,7 +42,7 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
   }
   const std::int64_t learned = tokenizer->vocabulary_size();
   if (learned < options.training.vocabulary_size) {
-    print(fmt::format("fewer than the {} asked for: no other pair of tokens occurs {} times\n",
+    print(fmt::format("fewer than {} tokens: no other pair occurs {} times\n",
                       options.training.vocabulary_size, options.training.min_frequency));
   }
   print(fmt::format("{}, saved in {}\n", counted(learned, "token"), file.string()));
@@ -50,30 +51,32 @@ void train_tokenizer(const TokenizerTrainOptions& options) {
 }  // namespace
 
 void add_tokenizer_command(Command app) {
-  Command group = app.add_subcommand("tokenizer", "Make tokenizers");
-  group->require_subcommand(1, 1);
+  Command group = app.add_subcommand("tokenizer", "Train tokenizers");
+  group->require_subcommand(1);
   Command command = add_command(*group, "train", "Learn a byte-level BPE tokenizer from text");
   auto options = std::make_shared<TokenizerTrainOptions>();
-  command->add_option("--data", options->data, "Text files to learn from")
+  command->add_option("--data", options->data, "Learn from these text files")
       ->required()
       ->type_name("FILE");
-  command->add_option("--out", options->out, "Directory for tokenizer.json")
+  command->add_option("-o,--out", options->out, "Write tokenizer.json to this directory")
       ->required()
       ->type_name("DIR");
   command
       ->add_option("--vocabulary-size", options->training.vocabulary_size,
-                   "Tokens in all, the 256 bytes among them")
+                   "Learn at most N tokens, including the 256 bytes")
       ->capture_default_str()
-      ->check(at_least(1));
+      ->check(between(1, 1 << 24));
   command
       ->add_option("--min-frequency", options->training.min_frequency,
-                   "Pairs that occur less often are not merged")
+                   "Merge pairs that occur at least N times")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("--special", options->training.special_tokens, "Special tokens, kept whole")
+  command
+      ->add_option("--special", options->training.special_tokens,
+                   "Add a special token; repeat for several")
       ->capture_default_str()
       ->type_name("TOKEN");
-  command->add_flag("--force", options->force, "Replace a tokenizer that is there");
+  command->add_flag("--force", options->force, "Replace an existing tokenizer");
   add_json_option(*command, options->json);
   command->callback([options] { train_tokenizer(*options); });
 }

@@ -1,10 +1,11 @@
-// heed tour: a model at work on one sentence, in one screen.
+// heed tour: a model on one sentence, in one screen.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
 
+#include "base/json.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -16,6 +17,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/documents.h"
+#include "engine/token_json.h"
 #include "generate/generator.h"
 #include "model/parameter_count.h"
 
@@ -51,12 +53,11 @@ GenerationResult continue_text(const TourOptions& options, const LoadedModel& mo
                                const std::vector<std::int32_t>& tokens) {
   return generate(model.gpt, model.tokenizer.get(), tokens,
                   {.max_new_tokens = options.length,
-                   .sampling = {.temperature = 0.7},
                    .overflow = ContextOverflow::shift_window,
                    .stop = interrupt_flag()});
 }
 
-// The last word's row in the head where it picks out another word most clearly.
+// The attention of the last word in the head where its largest weight on another word is largest.
 struct WordRow {
   TextWord word;
   RankedHead head;
@@ -91,8 +92,8 @@ class Tour {
   }
 
   void show_tokens() const {
-    heading("The text, as the model sees it", counted(text_.size(), "token"));
-    constexpr auto& backgrounds = colour::token_backgrounds;
+    heading("Tokens of the text", counted(text_.size(), "token"));
+    constexpr std::array<Rgb, 2> grounds{{{214, 228, 255}, {255, 226, 201}}};
     int column = 0;
     std::string line = "  ";
     for (int i = 0; i < text_.size(); ++i) {
@@ -102,14 +103,14 @@ class Tour {
         line += "\n  ";
         column = 0;
       }
-      line += ink().paint(piece, {0, 0, 0}, backgrounds[i % backgrounds.size()]);
+      line += ink().paint(piece, {0, 0, 0}, grounds[i % grounds.size()]);
       column += display_width(piece);
     }
     print(line + "\n");
   }
 
   void show_next(const std::vector<Candidate>& candidates) const {
-    heading("What may come next", "heed predict shows the whole table");
+    heading("Next token", "heed predict shows every filter");
     for (const Candidate& candidate : candidates) {
       const double probability = candidate.probability(SamplingStage::model);
       const std::string name = fit(visible(text_.model.token_bytes(candidate.token)), 16);
@@ -119,12 +120,12 @@ class Tour {
   }
 
   void show_heads(const std::vector<RankedHead>& heads) const {
-    heading("Heads that pick out something", "heed attend draws them all");
+    heading("Heads with the clearest picks", "heed attend draws them all");
     print_telling_heads(text_, heads, heads_shown, screen_);
   }
 
   void show_row(const WordRow& row) const {
-    heading(fmt::format("Where “{}” looks", fit(row.word.text, 20)),
+    heading(fmt::format("Attention of “{}”", fit(row.word.text, 20)),
             fmt::format("head L{}H{}; heed attend --word shows every number", row.head.layer,
                         row.head.head));
     const View<const float> weights = text_.pattern(row.head.layer, row.head.head)[row.word.last()];
@@ -137,7 +138,7 @@ class Tour {
   }
 
   void show_continuation(const GenerationResult& result) const {
-    heading("How it might go on", "heed generate writes more");
+    heading("A continuation", "heed generate continues any prompt");
     std::string told;
     for (const std::string& bytes : text_.bytes) told += bytes;
     std::vector<std::string> lines = wrap(printable_lines(told + result.text), screen_.width() - 4);
@@ -166,9 +167,9 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
                       const GenerationResult& result) {
   OrderedJson next = OrderedJson::array();
   for (const Candidate& candidate : candidates) {
-    next.push_back({{"id", candidate.token},
-                    {"token", text.model.token_bytes(candidate.token)},
-                    {"probability", json_number(candidate.probability(SamplingStage::model))}});
+    OrderedJson row = token_json(text.model, candidate.token);
+    row["probability"] = json_number(candidate.probability(SamplingStage::model));
+    next.push_back(std::move(row));
   }
   OrderedJson telling = OrderedJson::array();
   for (const RankedHead& head : std::span(heads).first(std::min(heads_shown, heads.size()))) {
@@ -194,9 +195,7 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
 
 void tour(TourOptions options) {
   const LoadedModel model = load_model(options.model);
-  if (options.text.words.empty() && options.text.tokens.empty()) {
-    options.text.words = {default_sentence};
-  }
+  if (!options.text.any()) options.text.text = default_sentence;
   const AttendedText text(model, read_tokens(options.text, model), all_layers(model.gpt.config()));
   const auto candidates = likeliest_next(model, text.tokens);
   const auto heads = rank_heads(text.patterns);
@@ -217,13 +216,12 @@ void tour(TourOptions options) {
 }  // namespace
 
 void add_tour_command(Command app) {
-  Command command = add_command(app, "tour", "See a model at work on one sentence");
+  Command command = add_command(app, "tour", "Show what a model does with a sentence");
   auto options = std::make_shared<TourOptions>();
   add_model_option(*command, options->model);
-  command->add_option("text", options->text.words, "A sentence of your own")->type_name("TEXT");
-  command->add_option("--tokens", options->text.tokens, "Token ids instead of a sentence")
-      ->type_name("IDS");
-  command->add_option("-n,--max-tokens", options->length, "Tokens of the continuation")
+  add_text_options(*command, options->text);
+  command->get_option("text")->description("The text, as one argument [an example sentence]");
+  command->add_option("-n,--max-tokens", options->length, "Continue by at most N tokens")
       ->capture_default_str()
       ->check(at_least(1));
   add_json_option(*command, options->json);

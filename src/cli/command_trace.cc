@@ -1,4 +1,4 @@
-// heed trace: any numbers on the way through a model, as named arrays.
+// heed trace: activations and gradients as named arrays.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,15 +6,18 @@
 #include <memory>
 
 #include "base/index_list.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
+#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "engine/traced_generation.h"
 #include "microscope/files/array_files.h"
 #include "microscope/traces/activation_trace.h"
@@ -36,10 +39,28 @@ struct TraceOptions {
   bool json = false;
 };
 
+// Every point there is, for --help.
+std::string points_footer() {
+  constexpr std::string_view block = "blocks.0.";
+  std::string in_blocks;
+  std::string once;
+  for (const Site& site : all_sites(1)) {
+    const std::string name = site_name(site);
+    const bool in_block = name.starts_with(block);
+    std::string& names = in_block ? in_blocks : once;
+    names += (names.empty() ? "" : ", ") + (in_block ? name.substr(block.size()) : name);
+  }
+  return fmt::format(
+      "Points have TransformerLens's names: {}; in each block, after 'blocks.L.': {}. Globs such "
+      "as 'blocks.*.hook_resid_pre' and short names such as resid_pre, k6 or pattern work, too; "
+      "the suffix _grad exports the gradient.\n",
+      once, in_blocks);
+}
+
 GradientTarget gradient_target(const TraceOptions& options, const LoadedModel& model) {
   GradientTarget target;
   if (options.logit.empty() && !options.against.empty()) {
-    fail_usage("--against is what a --logit is compared with; give one");
+    fail_usage("--against needs --logit");
   }
   if (!options.logit.empty()) {
     target.logits.push_back(
@@ -71,7 +92,7 @@ struct Range {
   }
 };
 
-void write_trace(const TraceOptions& options, const Trace& trace) {
+void write_trace(const TraceOptions& options, const LoadedModel& model, const Trace& trace) {
   std::vector<NamedArray> arrays;
   for (const TracedArray& array : trace.arrays) {
     const Shape shape(array.shape.data(), static_cast<int>(array.shape.size()));
@@ -79,7 +100,7 @@ void write_trace(const TraceOptions& options, const Trace& trace) {
   }
   arrays.push_back(
       {"tokens", View<const std::int32_t>(trace.tokens.data(), {1, std::ssize(trace.tokens)})});
-  write_arrays(options.out, arrays, {{"model", options.model}});
+  write_arrays(options.out, arrays, {{"model", model.name}});
 }
 
 void print_trace_json(const TraceOptions& options, const Trace& trace, const LoadedModel& model) {
@@ -116,13 +137,13 @@ void print_trace(const TraceOptions& options, const Trace& trace) {
                short_number(range.mean), short_number(range.largest)});
     bytes += static_cast<double>(array.values.size() * sizeof(float));
   }
-  print("\n" + ink.title("What was seen on the way") +
+  print("\n" + ink.title("Activations") +
         ink.quiet(fmt::format("  {}, {}, {}\n\n", counted(std::ssize(trace.tokens), "token"),
                               counted(std::ssize(trace.arrays), "array"), short_bytes(bytes))));
   print(table.text(ink));
   print("\n  " +
         (options.out.empty()
-             ? ink.quiet("--out FILE.npz, .safetensors, .json or .csv keeps the numbers")
+             ? ink.quiet("--out FILE.npz, .safetensors, .json or .csv writes the arrays")
              : "written to " + ink.bold(options.out)) +
         "\n");
 }
@@ -138,14 +159,15 @@ void trace_text(const TraceOptions& options) {
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   const GradientTarget target = gradient_target(options, model);
   if (!target.logits.empty() && !asks_for_gradients(request)) {
-    fail_usage("--logit says what gradients are of, and no point asks for one: add _grad to it");
+    fail_usage("--logit needs a gradient among --points, such as resid_post_grad");
   }
-  const auto editor = make_interventions(options.interventions, model, tokens);
+  const auto editor = make_interventions(options.interventions, model, tokens,
+                                         {.end = std::ssize(tokens) + options.new_tokens});
   const Trace trace =
       options.new_tokens > 0
           ? trace_generation(model.gpt, tokens, options.new_tokens, request, editor.get())
           : trace_prompt(model.gpt, tokens, request, target, editor.get());
-  if (!options.out.empty()) write_trace(options, trace);
+  if (!options.out.empty()) write_trace(options, model, trace);
   if (options.json) return print_trace_json(options, trace, model);
   print_trace(options, trace);
 }
@@ -153,46 +175,44 @@ void trace_text(const TraceOptions& options) {
 }  // namespace
 
 void add_trace_command(Command app) {
-  Command command = add_command(app, "trace", "Take out any numbers on the way through a model");
+  Command command = add_command(app, "trace", "Export activations and gradients");
   auto options = std::make_shared<TraceOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
-  command
-      ->add_option("--points", options->points,
-                   "Points by TransformerLens's names: blocks.3.attn.hook_pattern, globs such as "
-                   "'blocks.*.hook_resid_pre', short names such as resid_pre or k6; with _grad "
-                   "behind it, the gradient there")
+  add_list_option(*command, "--points", options->points,
+                  "Export these points: names, globs or short names; see below")
       ->required()
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  command->add_option("--layers", options->layers, "Layers such as 0-3,7 [all]")->type_name("L");
-  command->add_option("--heads", options->heads, "Heads, likewise [all]")->type_name("H");
-  command
-      ->add_option("--positions", options->positions,
-                   "Positions, likewise; -1 is the last; of patterns, the queries [all]")
-      ->type_name("T");
-  command->add_option("--budget", options->budget, "Memory that the trace may take, such as 500MB")
+      ->type_name("NAME,…");
+  add_list_option(*command, "--layers", options->layers, "Export these layers, such as 0-3,7 [all]")
+      ->type_name("L,…");
+  add_list_option(*command, "--heads", options->heads, "Export these heads, such as 0-3,7 [all]")
+      ->type_name("H,…");
+  add_list_option(*command, "--positions", options->positions,
+                  "Export these positions (queries of patterns); -1 is last [all]")
+      ->type_name("T,…");
+  command->add_option("--budget", options->budget, "Use at most this much memory, such as 500MB")
       ->capture_default_str()
       ->type_name("SIZE");
   command
       ->add_option("-n,--new-tokens", options->new_tokens,
-                   "Continue with the N likeliest tokens, and trace them too")
+                   "Continue greedily by N tokens and trace them too")
       ->check(at_least(0))
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--logit", options->logit,
-                   "What gradients are of: the logit of this token after the text [the mean loss]")
+                   "Differentiate this token's logit after the text [mean loss]")
       ->type_name("TOKEN");
-  command->add_option("--against", options->against, "With --logit: less the logit of this token")
+  command->add_option("--against", options->against, "Subtract this token's logit from --logit")
       ->type_name("TOKEN");
   command
-      ->add_option("--out", options->out, "Write the arrays: FILE.npz, .safetensors, .json or .csv")
+      ->add_option("-o,--out", options->out,
+                   "Write arrays to FILE.npz, .safetensors, .json or .csv")
       ->type_name("FILE");
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);
+  command->footer(points_footer() + intervention_footer);
   command->callback([options] { trace_text(*options); });
 }
 

@@ -1,5 +1,7 @@
 #include "cli/help.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -11,7 +13,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr int widest_help = 100;  // columns: longer lines are hard to read
+constexpr int widest_help = 100;  // columns: longer lines are hard to follow
 constexpr int widest_name = 28;   // longer names have a line of their own
 const std::string last_group = "General";
 
@@ -126,10 +128,7 @@ std::string row_text(const Row& row, int name_columns, int columns) {
   return text;
 }
 
-}  // namespace
-
-std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
-                                     CLI::AppFormatMode /*mode*/) const {
+std::string help_text(const CLI::App* app, const std::string& name) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   const int columns = std::min(terminal.width, widest_help);
@@ -143,12 +142,24 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
     for (const Row& row : section.rows) text += row_text(row, name_columns, columns);
   }
   if (app->get_parent() != nullptr) {
-    text += "\n" + ink.quiet("[In brackets]: what holds where an option is not given.") + "\n";
+    text += "\n" + ink.quiet("Defaults are in [brackets].") + "\n";
   }
   if (app->get_footer().empty()) return text;
   text += "\n";
   for (const std::string& line : wrap(app->get_footer(), columns)) text += line + "\n";
   return text;
 }
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode /*mode*/) const override {
+    return help_text(app, name);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 }  // namespace heed::cli

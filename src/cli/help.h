@@ -1,17 +1,14 @@
-// What --help prints: options in two columns, wrapped to the terminal, with what holds where an
-// option is not given in brackets behind its description.
+// --help: options in two columns, wrapped to the terminal, with defaults in brackets.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <memory>
 
-#include <string>
+namespace CLI {
+class FormatterBase;
+}
 
 namespace heed::cli {
 
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override;
-};
+std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace heed::cli

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/list_option.h"
 #include "engine/edits.h"
 #include "microscope/intervene/intervention_text.h"
 
@@ -19,19 +20,21 @@ std::vector<float> read_vector(const std::string& file) {
   const Json document = parse_json(read_text_file(file), file);
   const auto is_number = [](const Json& value) { return value.is_number(); };
   require(document.is_array() && !document.empty() && std::ranges::all_of(document, is_number),
-          ErrorCode::invalid_argument, "{} holds no list of numbers such as [0.5, -1.25]", file);
+          ErrorCode::invalid_argument, "'{}' is not a JSON list of numbers such as [0.5, -1.25]",
+          file);
   return document.get<std::vector<float>>();
 }
 
-// The options as the library knows them.
+// The options as the library's edits.
 class EditList {
  public:
   EditList(const InterventionOptions& options, const LoadedModel& model,
-           std::span<const std::int32_t> tokens, std::int64_t first_position)
+           std::span<const std::int32_t> tokens, const EditedPositions& edited)
       : options_(options),
         model_(model),
         tokens_(tokens.begin(), tokens.end()),
-        first_position_(first_position) {}
+        first_position_(edited.first),
+        positions_(edited.end > 0 ? edited.end : std::ssize(tokens)) {}
 
   std::vector<Edit> make() {
     for (const std::string& where : options_.ablate) add(where, SetZero{});
@@ -51,6 +54,7 @@ class EditList {
     }
     for (const std::string& option : options_.cut) {
       HeadEdges cut = parse_edges(option);
+      require_positions(cut, positions_, option);
       add(cut.head,
           CutEdges{std::move(cut.edges),
                    options_.renormalise ? CutEdges::Rest::renormalised : CutEdges::Rest::kept});
@@ -61,6 +65,13 @@ class EditList {
  private:
   template <class Change>
   void add(std::string where, Change change) {
+    for (const InterventionPoint& place : parse_points(model_.gpt.config(), where)) {
+      const Selection& positions = place.where;
+      require_positions(positions, positions_, where);
+      require(positions.last_position >= first_position_, ErrorCode::invalid_argument,
+              "'{}' ends before position {}, where --edit-from-step begins", where,
+              first_position_);
+    }
     edits_.push_back({std::move(where), std::move(change), first_position_});
   }
 
@@ -103,10 +114,19 @@ class EditList {
   const LoadedModel& model_;
   std::vector<std::int32_t> tokens_;
   std::int64_t first_position_;
+  std::int64_t positions_;
   std::vector<Edit> edits_;
 };
 
 }  // namespace
+
+const char* const intervention_group = "Interventions";
+const char* const intervention_footer =
+    "PLACE is a head (L2H3, or its points L2H3.q, .k, .v, .z, .scores, .pattern), a neuron "
+    "(L2N17), "
+    "a block (L2, L2.attn, L2.mlp) or a point by name (resid_pre2, blocks.*.hook_mlp_out); a "
+    "suffix "
+    "@5, @3-7 or @4- chooses positions.";
 
 bool InterventionOptions::any() const {
   return std::ranges::any_of(
@@ -137,51 +157,41 @@ std::string InterventionOptions::summary() const {
 }
 
 void add_intervention_options(Command command, InterventionOptions& options) {
-  const auto add = [&command](const char* name, std::vector<std::string>& texts, const char* type,
-                              const char* description) {
-    command.add_option(name, texts, description)
+  const auto add = [&command](const char* name, std::vector<std::string>& items, const char* type,
+                              const char* description, char values_behind = '\0') {
+    add_list_option(command, name, items, description, values_behind)
         ->type_name(type)
-        ->allow_extra_args(false)
-        ->group("Interventions");
+        ->group(intervention_group);
   };
-  add("--ablate", options.ablate, "WHERE",
-      "Set to zero: L2H3 a head (L2H3.q, .k, .v, .pattern its points), L2N17 a neuron, L2, "
-      "L2.attn, L2.mlp, or a point by name; @5, @3-7 or @4- chooses positions; this and the "
-      "others may be repeated");
-  add("--mean", options.mean, "WHERE", "Set to the mean over --mean-text");
-  add("--scale", options.scale, "WHERE=X", "Multiply, such as L2H3=0.5");
-  add("--add", options.add, "WHERE=FILE",
-      "Add the vector in a JSON file, such as resid_post2=vector.json");
-  add("--steer", options.steer, "WHERE=X",
-      "Add X times what --steer-to means above --steer-from, such as resid_pre2=4");
-  add("--replace", options.replace, "WHERE",
-      "Put in what is there in --replace-text, position by position");
-  add("--freeze", options.freeze, "WHERE",
-      "Keep the pattern of a head or a block, such as L2H3 or L2, as it is in --freeze-text");
-  add("--cut", options.cut, "EDGES",
-      "Cut a head's edges from query to key positions, such as 'L1H0:7>3'");
+  add("--ablate", options.ablate, "PLACE,…", "Set activations to zero");
+  add("--mean", options.mean, "PLACE,…", "Replace activations by their mean over --mean-text");
+  add("--scale", options.scale, "PLACE=X,…", "Multiply activations by X", '=');
+  add("--add", options.add, "PLACE=FILE,…", "Add the vector in a JSON file", '=');
+  add("--steer", options.steer, "PLACE=X,…",
+      "Add X times the difference of --steer-to and --steer-from", '=');
+  add("--replace", options.replace, "PLACE,…",
+      "Patch in activations from --replace-text, position by position");
+  add("--freeze", options.freeze, "PLACE,…", "Keep attention patterns as in --freeze-text");
+  add("--cut", options.cut, "HEAD:Q>K,…", "Cut a head's edges from query to key positions", ':');
   const auto add_text = [&command](const char* name, std::string& text, const char* description) {
-    command.add_option(name, text, description)->type_name("TEXT")->group("Interventions");
+    command.add_option(name, text, description)->type_name("TEXT")->group(intervention_group);
   };
-  add_text("--mean-text", options.mean_text,
-           "The text whose mean --mean takes [the text that is read]");
-  add_text("--steer-to", options.steer_to, "The text that --steer moves towards");
-  add_text("--steer-from", options.steer_from, "And the one that it moves away from [none]");
-  add_text("--replace-text", options.replace_text, "The text whose values --replace puts in");
-  add_text("--freeze-text", options.freeze_text,
-           "The text whose patterns --freeze keeps [the text that is read]");
-  command
-      .add_flag("--renormalise", options.renormalise,
-                "What is left of a row after --cut sums to one again")
-      ->group("Interventions");
+  add_text("--mean-text", options.mean_text, "Take --mean over this text [the text itself]");
+  add_text("--steer-to", options.steer_to, "Steer towards this text");
+  add_text("--steer-from", options.steer_from, "Steer away from this text [zero]");
+  add_text("--replace-text", options.replace_text, "Take --replace from this text");
+  add_text("--freeze-text", options.freeze_text, "Take --freeze from this text [the text itself]");
+  command.add_flag("--renormalise", options.renormalise, "Rescale rows to sum to one after --cut")
+      ->group(intervention_group);
+  command.footer(intervention_footer);
 }
 
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,
-                                                  std::int64_t first_position) {
+                                                  const EditedPositions& edited) {
   if (!options.any()) return nullptr;
-  const std::vector<Edit> edits = EditList(options, model, tokens, first_position).make();
+  const std::vector<Edit> edits = EditList(options, model, tokens, edited).make();
   return std::make_unique<Interventions>(model.gpt.config(), resolve_edits(model.gpt, edits));
 }
 

@@ -13,7 +13,7 @@
 namespace heed::cli {
 
 struct InterventionOptions {
-  // Places (see microscope/intervention_text.h), some with a value or edges behind them.
+  // Places (see microscope/intervention_text.h), some followed by a value or edges.
   std::vector<std::string> ablate;
   std::vector<std::string> mean;
   std::vector<std::string> scale;
@@ -22,7 +22,7 @@ struct InterventionOptions {
   std::vector<std::string> replace;
   std::vector<std::string> freeze;
   std::vector<std::string> cut;
-  // Texts that they take values of; empty: the text that is read.
+  // Texts whose activations are used; empty: the text itself.
   std::string mean_text;
   std::string steer_to;
   std::string steer_from;
@@ -31,18 +31,27 @@ struct InterventionOptions {
   bool renormalise = false;
 
   bool any() const;
-  // "ablate L2H3, cut L1H0:7>3", as captions and documents say it; empty for none.
+  // "ablate L2H3, cut L1H0:7>3", for captions and JSON documents; empty for none.
   std::string summary() const;
 };
 
+// In --help: the heading of the options, and what a place is.
+extern const char* const intervention_group;
+extern const char* const intervention_footer;
+
 void add_intervention_options(Command command, InterventionOptions& options);
 
-// What they ask for, first changing positions from `first_position` on; null when they ask for
-// nothing. Throws what EditedModel throws, and Error{invalid_argument} for
-// options that lack something.
+// The positions that a run has and may change.
+struct EditedPositions {
+  std::int64_t first = 0;
+  std::int64_t end = 0;  // 0: the length of the text
+};
+
+// Null where the options ask for no intervention. Throws what EditedModel throws, and
+// Error{invalid_argument} for incomplete options and for positions that the run does not have.
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,
-                                                  std::int64_t first_position = 0);
+                                                  const EditedPositions& edited = {});
 
 }  // namespace heed::cli

@@ -1,4 +1,4 @@
-// The views of `heed lens`: the logit lens, what a logit is made of, and the last stream.
+// The views of `heed lens`: the logit lens, the parts of a logit and of the final residual stream.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,20 @@
 
 namespace heed::cli {
 
-// A text that is explained.
 struct ExplainedText {
   const LoadedModel& model;
   std::vector<std::int32_t> tokens;
-  std::string changes{};  // of the pass over it, as InterventionOptions::summary() says them
+  std::string changes{};  // InterventionOptions::summary()
 
-  std::string name(std::int32_t token) const;  // as people see it: “␣mole”
+  std::string name(std::int32_t token) const;  // “␣mole”
   std::string caption() const { return figure_caption(model, tokens, changes); }
-  // "changed: ablate L2H3" on a line of its own, behind a title; empty for none.
+  // "  changed: ablate L2H3\n", for behind a title; empty for none.
   std::string changes_line(const Ink& ink) const;
 };
 
 struct LensRequest {
   LensOptions options;
-  std::optional<std::int32_t> token;  // followed, rather than the likeliest
+  std::optional<std::int32_t> token;  // shown instead of the likeliest
 };
 void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens);
 OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens);

@@ -1,13 +1,15 @@
-// The logit lens on a terminal, as a document and in files.
+// The logit lens in the terminal, as JSON and in files.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/heat_map.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 #include "tensor/tensor.h"
 
 namespace heed::cli {
@@ -61,8 +63,8 @@ void print_panel(const ExplainedText& text, const LensRequest& request, const Lo
 }
 
 std::string title(const ExplainedText& text, const LensRequest& request) {
-  return request.token ? "How likely " + text.name(*request.token) + " is, layer by layer"
-                       : std::string("What each layer would say comes next");
+  return request.token ? "Probability of " + text.name(*request.token) + " by layer"
+                       : std::string("Next token by layer");
 }
 
 }  // namespace
@@ -82,8 +84,8 @@ void print_lens(const ExplainedText& text, const LensRequest& request, const Log
   for (int begin = 0; begin < positions; begin += per_panel) {
     print_panel(text, request, lens, begin, std::min(begin + per_panel, positions), cell, ink);
   }
-  print(
-      ink.quiet("  L0 is the embedding, Ln the stream before block n, out the model itself.\n\n"));
+  print(ink.quiet(
+      "  L0 is the embedding, Ln the residual stream before block n, out the output.\n\n"));
   for (const std::string& line : scale_legend(ink)) print("  " + line + "\n");
 }
 
@@ -95,9 +97,9 @@ OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
       const LensCell& cell = lens.at(site, t);
       OrderedJson top = OrderedJson::array();
       for (const LensToken& token : cell.top) {
-        top.push_back({{"id", token.token},
-                       {"token", text.model.token_bytes(token.token)},
-                       {"probability", json_number(token.probability)}});
+        OrderedJson row = token_json(text.model, token.token);
+        row["probability"] = json_number(token.probability);
+        top.push_back(std::move(row));
       }
       cells.push_back({{"position", t},
                        {"top", std::move(top)},

@@ -1,4 +1,4 @@
-// The command line. A face: it asks, shows and reports; what it shows is computed elsewhere.
+// The command line: parses a call, runs its command and reports its result or error.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
@@ -7,19 +7,21 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/strict_call.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/terminal.h"
 #include "cli/wait_policy.h"
+#include "cli/wrong_call.h"
 #include "heed/version.h"
 
 namespace heed::cli {
@@ -62,45 +64,11 @@ void add_all_commands(Command app) {
   add_explore_command(app);
 }
 
-// A word where a command should stand, and none of that name.
+// Whether the first word is not an option and not a command's name.
 bool names_no_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return false;
   const auto has_name = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
   return app.get_subcommands(has_name).empty();
-}
-
-// The names of a command's own commands, as in "head, neuron".
-std::string command_names(const CLI::App& app) {
-  std::string names;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    names += (names.empty() ? "" : ", ") + command->get_name();
-  }
-  return names;
-}
-
-// What is wrong with a call, with where to look it up.
-std::string wrong_call_text(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  std::string name = command->get_name();
-  for (const CLI::App* parent = command->get_parent(); parent != nullptr;
-       parent = parent->get_parent()) {
-    name = parent->get_name() + " " + name;
-  }
-  std::string problem = error.what();
-  const std::vector<std::string> unknown = command->remaining();
-  if (command->get_require_subcommand_min() > 0) {
-    problem = unknown.empty()
-                  ? "a command is missing after '" + name + "'"
-                  : "there is no command or option '" + unknown.front() + "' after '" + name + "'";
-    if (command != &app) problem += "; there are " + command_names(*command);
-  } else if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ConversionError)) {
-    const std::string conversion = "Could not convert: ";
-    if (problem.starts_with(conversion)) {
-      problem = "this takes a number: " + problem.substr(conversion.size());
-    }
-  }
-  return problem + " (see `" + name + " --help`)";
 }
 
 // Parsing runs the command: it is called back once its options are complete.
@@ -110,7 +78,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return wrong_call;
   }
   try {
-    thread_count();  // reads HEED_THREADS, and says so where it makes no sense
+    thread_count();  // an invalid HEED_THREADS is refused before anything runs
+    check_words(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
     app.parse(argc, argv);
     flush_output();
     return done;
@@ -147,9 +116,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("heed ") + heed::version,
                        "Show the version and exit");
   app.set_help_flag("-h,--help", "Show this help and exit");
-  app.formatter(std::make_shared<HelpFormatter>());
+  app.formatter(help_formatter());
   app.require_subcommand(1);
   add_all_commands(Command(&app));
+  make_strict(app);
   app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
   return parse_and_run(app, argc, argv);
 }

@@ -1,38 +1,43 @@
 #include "cli/model_options.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
-#include <cstdio>
+#include <cstring>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/index_list.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/list_option.h"
 #include "cli/terminal/text.h"
-#include "model/input_checks.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {
+namespace {
+
+constexpr int milliseconds_between_stops = 200;  // a signal is seen this late at most
+
+}  // namespace
 
 void add_model_option(Command command, std::string& model) {
   command
       .add_option("-m,--model", model,
-                  "Model directory, its .safetensors file, or the built-in model \"starter\"")
+                  "Load a model directory, run directory, .safetensors file or \"starter\"")
       ->capture_default_str()
       ->type_name("DIR|FILE");
 }
 
 void add_dtype_option(Command command, std::string& dtype) {
-  command
-      .add_option("--dtype", dtype,
-                  "What weights are shortened to when the model is loaded: f32 (not at all), bf16, "
-                  "int8 or int4 [what the model is stored in]")
+  command.add_option("--dtype", dtype, "Quantise weights to f32, bf16, int8 or int4 [as stored]")
       ->type_name("DTYPE");
 }
 
 void add_cache_type_option(Command command, std::string& cache_type) {
-  command
-      .add_option("--cache-type", cache_type,
-                  "What keys and values of tokens read are held as: f32, bf16 or int8")
+  command.add_option("--cache-type", cache_type, "Set the key-value cache type: f32, bf16 or int8")
       ->capture_default_str()
       ->type_name("TYPE");
 }
@@ -44,39 +49,44 @@ LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
   if (dtype.empty()) return loaded;
   const kernels::WeightFormat stored = loaded.gpt.parameters().prepared_format();
   require(stored == f32 || wanted == f32 || wanted == stored, ErrorCode::unsupported,
-          "'{}' is stored in {}, and would be rounded twice in {}: take the model that it was "
+          "'{}' is stored in {} and would be rounded twice in {}: use the model that it was "
           "converted from",
           model, kernels::weight_format_name(stored), kernels::weight_format_name(wanted));
   if (wanted != stored) loaded.gpt.parameters().prepare(wanted);
   return loaded;
 }
 
+void add_text_file_option(Command command, std::string& file) {
+  command.add_option("-f,--text", file, "Read the text from a file")->type_name("FILE");
+}
+
+void add_tokens_option(Command command, std::string& tokens) {
+  add_list_option(command, "--tokens", tokens, "Give token ids instead of a text, such as 5,17,4")
+      ->type_name("ID,…");
+}
+
 void add_text_options(Command command, TextOptions& options) {
-  command.add_option("text", options.words, "The text; without it, what comes through a pipe")
+  command
+      .add_option_function<std::string>(
+          "text", [&options](const std::string& text) { options.text = text; },
+          "The text, as one argument [standard input]")
       ->type_name("TEXT");
-  command.add_option("--tokens", options.tokens, "Token ids instead of a text, such as 5,17,4")
-      ->type_name("IDS");
+  add_text_file_option(command, options.file);
+  add_tokens_option(command, options.tokens);
 }
 
 std::vector<std::int32_t> parse_token_ids(const std::string& text) {
   std::vector<std::int32_t> ids;
-  const char* position = text.data();
-  const char* const end = text.data() + text.size();
-  const auto is_separator = [](char c) { return c == ',' || c == ' ' || c == '\n'; };
-  while (position < end) {
-    if (is_separator(*position)) {
-      ++position;
-      continue;
-    }
+  for (const std::string_view item : split_list(text)) {
     std::int32_t id = 0;
-    const auto [next, error] = std::from_chars(position, end, id);
-    if (error != std::errc{} || id < 0 || (next < end && !is_separator(*next))) {
-      fail_usage(fmt::format("'{}' is not a list of token ids; write them like 5,17,4", text));
+    const char* const end = item.data() + item.size();
+    const auto [next, error] = std::from_chars(item.data(), end, id);
+    if (error != std::errc{} || id < 0 || next != end) {
+      fail_usage(fmt::format("'{}' in '{}' is not a token id; write ids like 5,17,4",
+                             item.substr(0, 40), fit(text, 60)));
     }
     ids.push_back(id);
-    position = next;
   }
-  if (ids.empty()) fail_usage("there are no token ids in '" + text + "'; write them like 5,17,4");
   return ids;
 }
 
@@ -86,7 +96,9 @@ std::int32_t single_token(const LoadedModel& model, const std::string& text,
   if (text.size() > 1 && text[0] == '#' &&
       text.find_first_not_of("0123456789", 1) == std::string::npos) {
     const std::int32_t id = parse_token_ids(text.substr(1)).front();
-    if (id >= size) fail_usage(fmt::format("{} {}: ids are 0 to {}", option, text, size - 1));
+    if (id >= size) {
+      fail_usage(fmt::format("{} {}: the vocabulary's ids are 0 to {}", option, text, size - 1));
+    }
     return id;
   }
   const std::vector<std::int32_t> ids = model.encode(text);
@@ -104,42 +116,42 @@ std::string read_standard_input(const std::string& wanted) {
   if (isatty(STDIN_FILENO) == 1) fail_usage(wanted);
   std::string text;
   char buffer[65536];
-  std::size_t count = 0;
-  while ((count = std::fread(buffer, 1, sizeof buffer, stdin)) > 0) text.append(buffer, count);
-  require(std::ferror(stdin) == 0, ErrorCode::input_output, "cannot read standard input");
+  while (true) {
+    require(!stop_requested(interrupt_flag()), ErrorCode::interrupted,
+            "interrupted while reading standard input");
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (::poll(&input, 1, milliseconds_between_stops) <= 0) continue;
+    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (count == 0) return text;
+    if (count < 0 && errno == EINTR) continue;
+    require(count > 0, ErrorCode::input_output, "cannot read standard input: {}",
+            std::strerror(errno));
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+}
+
+std::string read_text(const TextOptions& options) {
+  const int sources =
+      (options.text ? 1 : 0) + (options.file.empty() ? 0 : 1) + (options.tokens.empty() ? 0 : 1);
+  if (sources > 1) fail_usage("give one of TEXT, --text FILE and --tokens IDS, not both");
+  if (options.text) return *options.text;
+  std::string text =
+      options.file.empty()
+          ? read_standard_input("there is no text: give TEXT, --text FILE, --tokens IDS or a pipe")
+          : read_text_file(options.file);
+  if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-namespace {
-
-std::vector<std::int32_t> read_any_tokens(const TextOptions& options, const LoadedModel& model) {
-  if (!options.tokens.empty()) {
-    if (!options.words.empty()) fail_usage("give either a text or --tokens, not both");
-    return parse_token_ids(options.tokens);
-  }
-  std::string text;
-  if (options.words.empty()) {
-    text = read_standard_input("what text? Give it as an argument, as --tokens IDS or in a pipe");
-    if (text.ends_with('\n')) text.pop_back();
-  }
-  for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
-  return model.encode(text);
-}
-
-}  // namespace
-
 std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model) {
-  std::vector<std::int32_t> tokens = read_any_tokens(options, model);
-  require_text_fits(model.gpt.config(), tokens);
+  const bool has_ids = !options.tokens.empty() && !options.text && options.file.empty();
+  const std::vector<std::int32_t> tokens =
+      has_ids ? parse_token_ids(options.tokens) : model.encode(read_text(options));
+  const std::int64_t context = model.gpt.config().context;
+  require(std::ssize(tokens) <= context, ErrorCode::invalid_argument,
+          "the text has {} tokens, more than the model's context of {}; shorten it", tokens.size(),
+          context);
   return tokens;
-}
-
-OrderedJson tokens_json(const LoadedModel& model, const std::vector<std::int32_t>& tokens) {
-  OrderedJson list = OrderedJson::array();
-  for (const std::int32_t token : tokens) {
-    list.push_back({{"id", token}, {"text", model.token_bytes(token)}});
-  }
-  return list;
 }
 
 }  // namespace heed::cli

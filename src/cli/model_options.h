@@ -1,11 +1,11 @@
-// How commands ask for a model and for a text.
+// The options by which commands take a model and a text.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
 
@@ -14,43 +14,47 @@ namespace heed::cli {
 // -m/--model.
 void add_model_option(Command command, std::string& model);
 
-// --dtype: what the model's matrices are shortened to while it runs; empty: as they are stored.
+// --dtype: the type that matrices are quantised to at load; empty: as they are stored.
 void add_dtype_option(Command command, std::string& dtype);
 
-// --cache-type: what keys and values of the positions read are held as.
+// --cache-type: the type of keys and values in the cache.
 void add_cache_type_option(Command command, std::string& cache_type);
 
-// The model, its matrices prepared; empty: as they are stored, and f32 of a shortened model gives
-// what its matrices stand for. Throws Error{invalid_argument} for an unknown dtype,
-// Error{unsupported} for one that would round a shortened model again.
+// The model with its matrices quantised to `dtype`; f32 of a quantised model stands for the values
+// that its matrices encode. Throws Error{invalid_argument} for an unknown dtype,
+// Error{unsupported} for one that would quantise a quantised model again.
 LoadedModel load_model_as(const std::string& model, const std::string& dtype);
 
-// A text: TEXT arguments, joined by spaces; token ids (--tokens 5,17); or what comes through a
-// pipe.
+// A text: the argument TEXT, a file (--text), token ids (--tokens 5,17) or, without any of these,
+// standard input.
 struct TextOptions {
-  std::vector<std::string> words;
+  std::optional<std::string> text;
+  std::string file;
   std::string tokens;
+
+  bool any() const { return text || !file.empty() || !tokens.empty(); }
 };
 void add_text_options(Command command, TextOptions& options);
+void add_text_file_option(Command command, std::string& file);
+void add_tokens_option(Command command, std::string& tokens);
 
-// The ids of the text asked for. One newline at the end of a piped text is left out: `echo` put it
-// there. Throws Error{invalid_argument} for no text, an empty one, ids that are none,
-// or more of them than the model's context holds.
+// The text as characters; TextOptions::tokens must be empty. Files and standard input lose one
+// newline at their end. Throws Error{invalid_argument} for more than one source or none.
+std::string read_text(const TextOptions& options);
+
+// The ids of the text. Throws what read_text throws, and Error{invalid_argument} for an empty text,
+// for invalid ids and for more tokens than the model's context.
 std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model);
 
-// "5,17, 4" as ids.
+// "5,17, 4" as ids. Throws Error{invalid_argument} for anything else.
 std::vector<std::int32_t> parse_token_ids(const std::string& text);
 
-// The one token that `text` is, or the id 17 written as #17. Throws Error{invalid_argument} naming
-// `option` and the tokens where there are several.
+// The one token that `text` encodes to, or the id 17 written as #17. Throws
+// Error{invalid_argument} naming `option` and the tokens where there are several.
 std::int32_t single_token(const LoadedModel& model, const std::string& text,
                           const std::string& option);
 
-// All of standard input; for a terminal, Error{invalid_argument} with `wanted`: nobody would know
-// that the command waits.
+// All of standard input. Throws Error{invalid_argument} with `wanted` where that is a terminal.
 std::string read_standard_input(const std::string& wanted);
-
-// [{"id": 17, "text": " mole"}, …]
-OrderedJson tokens_json(const LoadedModel& model, const std::vector<std::int32_t>& tokens);
 
 }  // namespace heed::cli

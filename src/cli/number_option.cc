@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -43,6 +44,12 @@ Check between(std::uint64_t least, std::uint64_t most) {
   };
   return problem;
 }
+
+Check at_least(std::uint64_t least) {
+  return between(least, std::numeric_limits<std::int64_t>::max());
+}
+
+Check any_seed() { return between(0, std::numeric_limits<std::uint64_t>::max()); }
 
 Check seconds_above_zero() {
   return seconds([](double value) { return value > 0; }, "more than 0");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "cli/arguments.h"
 
@@ -11,12 +10,10 @@ namespace heed::cli {
 // A whole number from `least` to `most`, both included; signs that would wrap around in an unsigned
 // number are refused, too.
 Check between(std::uint64_t least, std::uint64_t most);
-inline Check at_least(std::uint64_t least) {
-  return between(least, std::numeric_limits<std::int64_t>::max());
-}
+Check at_least(std::uint64_t least);
 
 // What seeds a generator of random numbers: any whole number of 64 bits.
-inline Check any_seed() { return between(0, std::numeric_limits<std::uint64_t>::max()); }
+Check any_seed();
 
 // A number of seconds, fractions too.
 Check seconds_above_zero();

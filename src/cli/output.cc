@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace heed::cli {
 namespace {

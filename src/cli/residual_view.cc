@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
@@ -51,7 +52,7 @@ void print_residual(const ExplainedText& text, const ResidualParts& residual, st
                fmt::format("{:+.1f} %", 100 * part.share),
                ink.paint(bar, part.share < 0 ? colour::blue : colour::orange)});
   }
-  print("\n" + ink.title("What the last stream is made of") +
+  print("\n" + ink.title("Final residual stream by part") +
         ink.quiet(fmt::format("  {}\n", place_text(text, residual))) + text.changes_line(ink) +
         "\n" + table.text(ink));
   const std::size_t rest = residual.parts.size() - shown.size();
@@ -76,7 +77,7 @@ void write_residual(const std::string& path, const ExplainedText& text,
   if (path.empty()) return;
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   write_result(
-      path, {.text = {.title = "What the last stream is made of, " + place_text(text, residual),
+      path, {.text = {.title = "Final residual stream by part, " + place_text(text, residual),
                       .caption = text.caption() +
                                  " part · stream / ‖stream‖² of what was written to the last "
                                  "hook_resid_post; all parts together are 1."},

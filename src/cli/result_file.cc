@@ -13,9 +13,8 @@ namespace heed::cli {
 
 void add_out_option(Command command, std::string& path) {
   command
-      .add_option("--out", path,
-                  "Also write a figure (.svg, .png, .html) or arrays (.npz, .safetensors, .json, "
-                  ".csv)")
+      .add_option("-o,--out", path,
+                  "Write a figure (.svg, .png, .html) or arrays (.npz, .safetensors, .json, .csv)")
       ->type_name("FILE");
 }
 
@@ -26,8 +25,8 @@ void check_out(const std::string& path) {
     if (extension == known) return;
   }
   fail_usage(
-      fmt::format("--out '{}' says no format: end it in .svg, .png or .html for a figure, "
-                  ".npz, .safetensors, .json or .csv for arrays",
+      fmt::format("--out '{}' has no known format: end it in .svg, .png or .html for a figure, "
+                  "in .npz, .safetensors, .json or .csv for arrays",
                   path));
 }
 

@@ -1,4 +1,4 @@
-// --out FILE: what a command shows, as a figure or as arrays.
+// --out FILE: the result of a command as a figure or as arrays.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ namespace heed::cli {
 
 void add_out_option(Command command, std::string& path);
 
-// Before the work starts. Throws Error{invalid_argument} for an extension that says no format.
+// Before the work starts. Throws Error{invalid_argument} for an unknown extension.
 void check_out(const std::string& path);
 
-// What there is to write; nothing is drawn unless a figure is asked for.
+// `draw` is called for a figure only.
 struct Result {
   FigureText text;
   std::function<Figure(const FigureText&)> draw;
@@ -28,7 +28,7 @@ struct Result {
 // By the extension; nothing for an empty path.
 void write_result(const std::string& path, const Result& result);
 
-// "Model starter. Text: “A fluffy blue …”. Changed: ablate L2H3.": what a caption begins with.
+// "Model starter. Text: “A fluffy blue …”. Changed: ablate L2H3.": the beginning of a caption.
 // `changes` are those of InterventionOptions::summary().
 std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens,
                            const std::string& changes = "");

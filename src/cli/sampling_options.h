@@ -1,4 +1,5 @@
-// The options by which a next token is drawn, the same for every command that draws or shows it.
+// How the next token is drawn: the same options, with the defaults of SamplingOptions, in every
+// command that draws or shows it.
 #pragma once
 
 #include "cli/arguments.h"

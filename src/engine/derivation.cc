@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "engine/token_json.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "engine/loaded_model.h"
 #include "microscope/attention/kept_attention.h"
 

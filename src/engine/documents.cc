@@ -1,5 +1,6 @@
 #include "engine/documents.h"
 
+#include "base/json.h"
 #include "model/cache.h"
 #include "model/config.h"
 #include "model/parameter_count.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "engine/loaded_model.h"
 #include "generate/sampler.h"
 #include "microscope/attention/head_statistics.h"

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "engine/loaded_model.h"
 #include "model/gpt_files.h"
 #include "model/presets.h"
 
@@ -11,10 +12,10 @@ GptConfig find_gpt_config(const std::string& name_or_path) {
   if (is_gpt_preset(name_or_path)) return gpt_preset(name_or_path).config;
   const std::filesystem::path path = name_or_path;
   if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
-    return read_gpt_config(model_directory(path) / config_file_name);
+    return read_gpt_config(model_directory(model_path(path)) / config_file_name);
   }
   if (std::filesystem::exists(path)) return read_gpt_config(path);
-  return gpt_preset(name_or_path).config;  // fails, and says which names there are
+  return gpt_preset(name_or_path).config;  // fails with the names there are
 }
 
 }  // namespace heed

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-// The name of a preset, a config.json, or a model directory (or its weights). Throws
-// Error{not_found} with the names there are.
+// Of a preset's name, a config.json, a model directory (or its weights) or a run. Throws
+// Error{not_found} with the names of the presets.
 GptConfig find_gpt_config(const std::string& name_or_path);
 
 }  // namespace heed

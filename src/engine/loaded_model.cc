@@ -7,6 +7,7 @@
 #include "engine/starter.h"
 #include "model/gpt_files.h"
 #include "tokenizer/tokenizer_files.h"
+#include "train/run_directory.h"
 
 namespace heed {
 namespace {
@@ -63,8 +64,13 @@ LoadedModel load_model(const std::string& name_or_path) {
             .tokenizer = starter_tokenizer(files),
             .is_starter = true};
   }
-  LoadedModel model{.name = name_or_path, .gpt = load_gpt(name_or_path), .tokenizer = nullptr};
-  const std::filesystem::path directory = model_directory(name_or_path);
+  const std::filesystem::path path = model_path(name_or_path);
+  require(!std::filesystem::is_directory(path) || std::filesystem::exists(path / config_file_name),
+          ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
+          config_file_name);
+  LoadedModel model{.name = {}, .gpt = load_gpt(path), .tokenizer = nullptr};
+  model.name = model_name(name_or_path);
+  const std::filesystem::path directory = model_directory(path);
   if (has_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
   return model;
 }
@@ -72,13 +78,31 @@ LoadedModel load_model(const std::string& name_or_path) {
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path) {
   if (name_or_path == starter_name) return starter_tokenizer(require_starter());
   // The file of a model's weights stands for its directory.
-  const std::filesystem::path path = name_or_path;
+  const std::filesystem::path path = model_path(name_or_path);
   return load_tokenizer(path.extension() == ".safetensors" ? model_directory(path) : path);
 }
 
-std::string shown_model_name(const std::string& name_or_path) {
+std::filesystem::path model_path(const std::filesystem::path& path) {
+  const RunDirectory run(path);
+  const bool is_model = std::filesystem::exists(path / config_file_name);
+  return !is_model && run.holds_a_run() ? run.last() : path;
+}
+
+std::string model_name(const std::string& name_or_path) {
   if (name_or_path == starter_name) return name_or_path;
-  return std::filesystem::canonical(model_directory(name_or_path)).filename().string();
+  const std::filesystem::path directory =
+      std::filesystem::canonical(model_directory(model_path(name_or_path)));
+  const std::string own = directory.filename().string();
+  for (const std::filesystem::path& above :
+       {directory.parent_path(), directory.parent_path().parent_path()}) {
+    const RunDirectory run(above);
+    const bool is_checkpoint = directory == run.last() || directory == run.best() ||
+                               directory.parent_path() == run.checkpoints();
+    if (!is_checkpoint || !run.holds_a_run()) continue;
+    const std::string name = above.filename().string();
+    return directory == run.last() ? name : name + "@" + own;
+  }
+  return own;
 }
 
 void pack_for_prompts(LoadedModel& model) {

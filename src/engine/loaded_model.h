@@ -1,6 +1,7 @@
 // A model and its tokenizer, found by name.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,34 +14,39 @@
 namespace heed {
 
 struct LoadedModel {
-  std::string name;  // as it was asked for
+  std::string name;  // for people: of the run or directory, never a path; see model_name()
   Gpt gpt;
-  std::unique_ptr<Tokenizer> tokenizer;  // null when the directory has none
-  bool is_starter = false;               // the built-in one, whatever it is called
+  std::unique_ptr<Tokenizer> tokenizer;  // null where the directory has none
+  bool is_starter = false;               // the built-in one, under any name
 
   // Throws Error{not_found} when there is none.
   const Tokenizer& require_tokenizer() const;
 
-  // Ids of a text. Throws Error{invalid_argument} for one that has no tokens.
+  // Ids of a text. Throws Error{invalid_argument} for one without tokens.
   std::vector<std::int32_t> encode(std::string_view text) const;
 
-  // The bytes that a token stands for; "#17" where there is no tokenizer or it has no such token.
+  // The bytes of a token; "#17" where there is no tokenizer or it has no such token.
   std::string token_bytes(std::int32_t id) const;
   std::vector<std::string> token_bytes(std::span<const std::int32_t> ids) const;
 };
 
-// A directory in the Hugging Face layout, a safetensors file in one, or the built-in name "starter"
-// (write ./starter for a directory of that name). Throws what load_gpt and load_tokenizer throw.
+// A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
+// run (its last checkpoint), or the built-in name "starter" (write ./starter for a directory of
+// that name). Throws what load_gpt and load_tokenizer throw.
 LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);
 
-// What a model is called before others: the last folder of its path, never where that lies.
-std::string shown_model_name(const std::string& name_or_path);
+// The model that a path stands for: RUN/last where the path is a run, otherwise the path itself.
+std::filesystem::path model_path(const std::filesystem::path& path);
 
-// For who reads many prompts: packs the weights (GptParameters::pack) where that takes at most a
-// quarter of the memory that is free.
+// What a model is called: the name of its run or directory. A run's other checkpoints have theirs
+// behind it: "shakespeare" is the last one, "shakespeare@best" and "shakespeare@00000250" others.
+std::string model_name(const std::string& name_or_path);
+
+// For many prompts: packs the weights (GptParameters::pack) where that takes at most a quarter of
+// the free memory.
 void pack_for_prompts(LoadedModel& model);
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "engine/token_json.h"
 
+#include "base/json.h"
 #include "generate/text_stream.h"
 
 namespace heed {
@@ -17,8 +18,7 @@ std::string token_text(const LoadedModel& model, std::int32_t id) {
   return valid_text(model.token_bytes(id));
 }
 
-OrderedJson token_json(const LoadedModel& model, std::int32_t id) {
-  const std::string bytes = model.token_bytes(id);
+OrderedJson token_json(std::int32_t id, const std::string& bytes) {
   std::string text = valid_text(bytes);
   OrderedJson token{{"id", id}, {"text", text}};
   if (text != bytes) {
@@ -26,6 +26,10 @@ OrderedJson token_json(const LoadedModel& model, std::int32_t id) {
     for (const char byte : bytes) token["bytes"].push_back(static_cast<unsigned char>(byte));
   }
   return token;
+}
+
+OrderedJson token_json(const LoadedModel& model, std::int32_t id) {
+  return token_json(id, model.token_bytes(id));
 }
 
 OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> ids) {

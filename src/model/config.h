@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "kernels/operands.h"
 
 namespace heed {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/tensor_source.h"
 #include "model/integer_weights.h"

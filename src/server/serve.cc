@@ -30,7 +30,7 @@ void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
   if (!chosen.warning.empty() && options.warn) options.warn(chosen.warning);
   // Messages name the model, too: none of them reveals its directory.
   std::vector<std::string> names = options.aliases;
-  if (names.empty()) names.push_back(shown_model_name(model.name));
+  if (names.empty()) names.push_back(model.name);
   model.name = names.front();
   Compute compute;
   Metrics metrics;

@@ -16,13 +16,21 @@ TEST(IndexList, ReadsNumbersAndRanges) {
 }
 
 TEST(IndexList, RefusesTheRest) {
-  for (const char* text : {"a", "3-1", "1-2-3", ",,", "1 2", "99999999999999999999",
-                           "9223372036854775807", "-9223372036854775808-9223372036854775807"}) {
+  for (const char* text :
+       {"a", "3-1", "1,,2", ",1", "1,", "1-2-3", ",,", "1 2", "99999999999999999999",
+        "9223372036854775807", "-9223372036854775808-9223372036854775807"}) {
     EXPECT_THROW(parse_indices(text), Error) << text;
   }
   EXPECT_THROW(parse_indices("0-1048576"), Error);
   EXPECT_THROW(parse_indices("0-1048575,5"), Error);
   EXPECT_EQ(parse_indices("0-1048575").size(), 1048576U);
+}
+
+TEST(SplitList, RefusesEmptyItems) {
+  EXPECT_EQ(split_list("a, b"), (std::vector<std::string_view>{"a", "b"}));
+  for (const char* text : {"", ",", "a,", ",a", "a,,b", "a, ,b"}) {
+    EXPECT_THROW(split_list(text), Error) << text;
+  }
 }
 
 TEST(Sizes, HaveUnits) {

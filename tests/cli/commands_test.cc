@@ -15,6 +15,7 @@ namespace heed {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::ids_of;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_heed;
@@ -55,10 +56,10 @@ TEST(Predict, LogitsAreTheModelsToTheLastBit) {
   }
   const Json& first = document["candidates"][0];
   for (const char* key :
-       {"id", "token", "logit", "scaled", "probability", "rank", "after", "removed_by"}) {
+       {"id", "text", "logit", "scaled", "probability", "rank", "after", "removed_by"}) {
     EXPECT_TRUE(first.contains(key)) << key;
   }
-  EXPECT_EQ(document["tokens"], Json({5, 17, 4}));
+  EXPECT_EQ(ids_of(document["tokens"]), Json({5, 17, 4}));
 }
 
 TEST(Predict, ShowsEveryPositionAndTheFilters) {
@@ -152,7 +153,7 @@ TEST(Generate, HoldsItsCacheInShorterFormats) {
   EXPECT_EQ(run_heed("generate --json -n 3 --tokens 1,2 --cache-type int8 " + with_model()).status,
             0);
   const Json eval = json_of("eval --json --tokens 1,2,3,4 --cache-type int8 " + with_model());
-  EXPECT_EQ(eval["tokens"], 3);
+  EXPECT_EQ(eval["token_count"], 3);
   const Outcome wrong = run_heed(call + "int4");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("no cache type 'int4'"));
@@ -205,8 +206,8 @@ TEST(Attend, KeepsWhatItShows) {
 
 TEST(Eval, TakesTokenIdsInsteadOfAText) {
   const Json document = json_of("eval --json --per-token --tokens 5,17,4 " + with_model());
-  EXPECT_EQ(document["ids"], Json({5, 17, 4}));
-  EXPECT_EQ(document["tokens"], 2);
+  EXPECT_EQ(ids_of(document["tokens"]), Json({5, 17, 4}));
+  EXPECT_EQ(document["token_count"], 2);
   EXPECT_TRUE(document["bits_per_byte"].is_null());
   EXPECT_NEAR(document["loss"].get<double>(),
               -(document["log_probabilities"][1].get<double>() +
@@ -217,7 +218,7 @@ TEST(Eval, TakesTokenIdsInsteadOfAText) {
 
 TEST(Eval, OneTokenHasNoStandardError) {
   const Json document = json_of("eval --json --tokens 5,17 " + with_model());
-  EXPECT_EQ(document["tokens"], 1);
+  EXPECT_EQ(document["token_count"], 1);
   EXPECT_TRUE(document["standard_error"].is_null());
   EXPECT_THAT(run_heed("eval --tokens 5,17 " + with_model()).out, Not(HasSubstr("±")));
   EXPECT_THAT(run_heed("eval -c 2 --tokens 5,17,4,3 " + with_model()).out, HasSubstr("±"));

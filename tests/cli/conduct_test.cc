@@ -46,7 +46,8 @@ TEST(Mistakes, GiveOneClearLine) {
       {"predict --tokens 5,-1 " + model, 2, "5,-1"},
       {"predict --tokens 99999 " + model, 2, "99999"},
       {"predict --tokens 99999999999999 " + model, 2, "99999999999999"},
-      {"predict --tokens 5 text " + model, 2, "not both"},
+      {"predict --tokens 5 text " + model, 2, "'text' behind --tokens 5"},
+      {"predict 'a text' --tokens 5 " + model, 2, "not both"},
       {"predict x --temp -1 " + model, 2, "temperature"},
       {"predict x --top 0 " + model, 2, "--top"},
       {"predict x -t 0 " + model, 2, "--threads"},
@@ -99,6 +100,16 @@ TEST(Mistakes, GiveOneClearLine) {
       {"trace x --points q --out /nowhere/x.npz " + model, 1, "create '/nowhere/x.npz'"},
       {"microworld check --stories 1 " + model, 2, "1 stories"},
       {"induction -n 999999999999 " + model, 2, "from 1 to 100000, not '999999999999'"},
+      {"microworld check --stories 9223372036854775807 " + model, 2, "from 1 to 10000000"},
+      {"microworld --json --out x", 2, "--truth"},
+      {"params ''", 2, "takes a value"},
+      {"predict x --top-k 1e3 " + model, 2, "--top-k takes a number, not '1e3'"},
+      {"predict x --top-k 99999999999999999999 " + model, 2, "out of range"},
+      {"predict x --color sometimes " + model, 2, "takes auto, always or never, not 'sometimes'"},
+      {"predict x --top 5 --top 6 " + model, 2, "--top is given 2 times"},
+      {"predict x -m", 2, "--model takes a value"},
+      {"predict x --dtype --json " + model, 2, "--dtype takes a value"},
+      {"tokenizer train --data x --out y --vocabulary-size 99999999999", 2, "from 1 to 16777216"},
   };
   for (const Mistake& mistake : mistakes) {
     const Outcome outcome = run_heed(mistake.arguments);
@@ -131,6 +142,14 @@ TEST(Mistakes, ATextThatWasBegunEndsItsLine) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.out, "x\n");
   EXPECT_THAT(outcome.err, StartsWith("heed: the logit of token"));
+}
+
+// CLI11 takes "[…]" apart where a list is expected.
+TEST(Mistakes, BracketsBelongToATextAndToStrings) {
+  const std::string ids = run_heed("tokenize '[hello]'").out;
+  EXPECT_EQ(run_heed("tokenize --decode " + ids.substr(0, ids.size() - 1)).out, "[hello]");
+  const Outcome outcome = run_heed("generate -p x -n 2 --stop '[x]' " + with_model());
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
 TEST(Mistakes, NoTextTeachesNoTokenizer) {
@@ -261,7 +280,7 @@ TEST(Help, FitsTheTerminalAndSaysWhatHoldsWhereAnOptionIsNotGiven) {
     }
   }
   const std::string help = run_heed("generate --help", "COLUMNS=80").out;
-  EXPECT_THAT(help, HasSubstr("-n, --max-tokens N       Tokens to write at most [128]\n"));
+  EXPECT_THAT(help, HasSubstr("-n, --max-tokens N       Generate at most N tokens [128]\n"));
   EXPECT_THAT(run_heed("train --help").out, HasSubstr("Run directory (required)\n"));
   EXPECT_THAT(run_heed("serve --help").out, HasSubstr("HEED_API_KEY"));
   EXPECT_THAT(run_heed("predict --help --color always").out, HasSubstr("\x1b["));

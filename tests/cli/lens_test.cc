@@ -141,7 +141,7 @@ TEST(Lens, RefusesBeforeItWorks) {
   refused("--attribute '#3' --position 99", "position 99");
   refused("--against '#3'", "--attribute");
   refused("--attribute '#3' --by layer", "--by");
-  refused("--out picture.pdf", "no format");
+  refused("--out picture.pdf", "no known format");
   refused("--ablate L7", "layers 0 to 1");
   refused("--attribute '#3' --by input --ablate L0H1", "without interventions");
   const Outcome head = run_heed("explain head --layer 1 --head 3 " + with_model());
@@ -154,7 +154,7 @@ TEST(Explain, ReadsWeights) {
   EXPECT_EQ(composition["pairs"].size(), 8U);
   const Json head = json_of("explain head --json --layer 1 --head 2 " + with_model());
   EXPECT_EQ(head["W_OV"].size(), 6U);
-  EXPECT_EQ(head["W_QK"][0]["asks"]["most"].size(), 8U);
+  EXPECT_EQ(head["W_QK"][0]["query"]["most"].size(), 8U);
   const Outcome neuron =
       run_heed("explain neuron --json --layer 0 --neuron 5 --top 3 " + with_model());
   EXPECT_EQ(neuron.status, 0) << neuron.err;

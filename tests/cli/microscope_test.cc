@@ -70,7 +70,7 @@ TEST(TraceCommand, RefusesBeforeItWorks) {
   expect("--points blocks.0.hook_resid_pree", 2, "'blocks.0.hook_resid_pre'");
   expect("--points q --heads 3", 2, "head 3 does not exist: there are heads 0 to 2");
   expect("--points q --layers 1-x", 2, "'1-x'");
-  expect("--points q --budget much", 2, "'much' is no size");
+  expect("--points q --budget much", 2, "'much' is not a size");
   expect("--points q --budget 100", 2, "more than its budget of 100 bytes");
   expect("--points q --out trace.txt", 2, ".npz");
   expect("--points q --against x", 2, "--logit");
@@ -128,7 +128,7 @@ TEST(HeadsCommand, ReadsAFileLongerThanTheContext) {
   write_text_file(file, text);
   const Json document =
       json_of("heads --statistics first,self --text " + file + " --json " + with_model());
-  EXPECT_GT(document["tokens"].get<int>(), 128);  // the model's context
+  EXPECT_GT(document["token_count"].get<int>(), 128);  // the model's context
   EXPECT_EQ(document["heads"].size(), 6U);
 }
 

@@ -77,7 +77,7 @@ TEST(PatchCommand, SaysWhatIsWrongBeforeItWorks) {
   expect(call + prompts + "--wrong '#8'", "needs --answer");
   expect(call + prompts + "--metric kl --grid resid_per", "'resid_pre'");
   expect(call + prompts + "--metric likelihood", "logit-difference");
-  expect(call + prompts + "--metric kl --grid edge", "is of one head");
+  expect(call + prompts + "--metric kl --grid edge", "needs a --head");
   expect(call + prompts + "--metric kl --grid edge --head L1H7", "heads 0 to 2");
   expect(call + " --corrupted-tokens 5 --metric kl", "clean prompt");
 }
@@ -131,13 +131,13 @@ TEST(Predict, TakesEveryKindOfIntervention) {
   refused(" --add L1H0=" + vector, "2 numbers at blocks.1.attn.hook_z, expected 8");
   refused(" --add L1H0", "not POINT=VALUE");
   refused(" --steer resid_pre1=2", "--steer-to");
-  refused(" --steer resid_pre1=x --steer-to A", "how much");
+  refused(" --steer resid_pre1=x --steer-to A", "not a finite number");
   refused(" --replace L0", "--replace-text");
   refused(" --replace L0 --replace-text A", "tokens and the text 4");
   refused(" --freeze L1N3", "no attention pattern");
   refused(" --ablate L1H0.x", ".pattern");
   write_text_file(vector, "{}");
-  refused(" --add L1.mlp=" + vector, "no list of numbers");
+  refused(" --add L1.mlp=" + vector, "not a JSON list of numbers");
 }
 
 TEST(Generate, IntervenesFromAStepOn) {
@@ -146,7 +146,8 @@ TEST(Generate, IntervenesFromAStepOn) {
   const auto tokens = [&](const std::string& options) {
     const Outcome outcome = run_heed(call + options);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return parse_json(outcome.out, "output")["tokens"].get<std::vector<std::int32_t>>();
+    return testing::ids_of(parse_json(outcome.out, "output")["tokens"])
+        .get<std::vector<std::int32_t>>();
   };
   const auto plain = tokens("");
   const auto late = tokens(" --ablate 'blocks.*.hook_resid_post' --edit-from-step 3");

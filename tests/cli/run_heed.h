@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/json.h"
+
 namespace heed::testing {
 
 struct Outcome {
@@ -18,7 +20,10 @@ Outcome run_heed(const std::string& arguments, const std::string& before = "");
 // A small random model with a tokenizer, made once for the program's life.
 const std::filesystem::path& model_directory();
 
-// The same, quoted behind -m.
+// "-m DIRECTORY -t 1 " of that model.
 std::string with_model();
+
+// The ids of a list of tokens, [{"id": 5, "text": "a"}, …].
+Json ids_of(const Json& tokens);
 
 }  // namespace heed::testing

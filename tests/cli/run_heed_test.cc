@@ -33,4 +33,10 @@ const std::filesystem::path& model_directory() {
 
 std::string with_model() { return "-m " + model_directory().string() + " -t 1 "; }
 
+Json ids_of(const Json& tokens) {
+  Json ids = Json::array();
+  for (const Json& token : tokens) ids.push_back(token.at("id"));
+  return ids;
+}
+
 }  // namespace heed::testing

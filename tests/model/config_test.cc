@@ -4,6 +4,7 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/temporary_directory.h"
 
 namespace heed {

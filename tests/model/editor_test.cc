@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "generate/random_gpt.h"
 #include "model/cache.h"

@@ -12,6 +12,7 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"

@@ -7,6 +7,7 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
 #include "model/gpt_files.h"

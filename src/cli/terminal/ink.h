@@ -1,4 +1,4 @@
-// Writes text in colours, as far as the terminal has them; without colours text stays plain.
+// Colours text where the terminal has colours.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class Ink {
 
   std::string bold(std::string_view text) const;
   std::string title(std::string_view text) const;  // a heading
-  std::string quiet(std::string_view text) const;  // what may be overlooked
+  std::string quiet(std::string_view text) const;  // secondary text
   std::string paint(std::string_view text, Rgb foreground) const;
   std::string paint(std::string_view text, Rgb foreground, Rgb background) const;
 

@@ -1,4 +1,4 @@
-// How far work is: on a terminal, one live line; in a pipe, a plain line now and then.
+// How far work is: on a terminal, one live line; in a pipe, a plain line every ten seconds.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace heed::cli {
 
-// Writes to standard error. Not for several threads at once.
+// Writes to standard error. Not thread-safe.
 //
 //   ProgressLine line;
-//   line.update({"training", step, steps}, "loss 2.31  12,000 tokens/s");  // as often as you like
+//   line.update({"training", step, steps}, "loss 2.31  12,000 tokens/s");  // at any rate
 //   line.log("step 500  val 2.28");                                       // a line that stays
 class ProgressLine {
  public:

@@ -1,4 +1,4 @@
-// What the place that output goes to can show.
+// What a terminal or file can show.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace heed::cli {
 enum class ColourDepth { none, palette_256, true_colour };
 
 struct Terminal {
-  bool interactive = false;  // a person is looking: live lines make sense
+  bool interactive = false;  // a terminal: live lines make sense
   ColourDepth colours = ColourDepth::none;
   int width = 80;  // columns; 80 where unknown
 

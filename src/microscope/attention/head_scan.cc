@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
 #include "microscope/attention/score_precision.h"
@@ -16,6 +17,8 @@
 
 namespace heed {
 namespace {
+
+constexpr std::uint64_t window_stream = 0x77696e;  // of the random numbers that choose windows
 
 // Rows of a custom pattern that are compared together.
 constexpr std::int64_t custom_block = 32;
@@ -316,6 +319,27 @@ double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t de
     return fit.weight > 0 ? fit.overlap / fit.weight : 0.0;
   }
   return 1.0 - fit.distance / static_cast<double>(std::max<std::int64_t>(sums.positions, 1));
+}
+
+WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t window,
+                            std::int64_t count, std::uint64_t seed) {
+  require(!tokens.empty() && window > 0 && count > 0, ErrorCode::invalid_argument,
+          "cannot draw {} windows of {} tokens from {} tokens", count, window, tokens.size());
+  const std::int64_t size = std::min(window, std::ssize(tokens));
+  const std::int64_t available = std::ssize(tokens) / size;
+  const Permutation order(static_cast<std::uint64_t>(available), seed, window_stream);
+  WindowSample sample;
+  for (std::int64_t i = 0; i < std::min(count, available); ++i) {
+    const auto drawn = static_cast<std::int64_t>(order(static_cast<std::uint64_t>(i)));
+    sample.begins.push_back(drawn * size);
+  }
+  std::ranges::sort(sample.begins);
+  for (const std::int64_t begin : sample.begins) {
+    const auto read =
+        tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+    sample.tokens.insert(sample.tokens.end(), read.begin(), read.end());
+  }
+  return sample;
 }
 
 HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,

@@ -106,6 +106,17 @@ struct HeadScanOptions {
   StopFlag stop = nullptr;
 };
 
+// Windows of a long text, drawn at random without overlap.
+struct WindowSample {
+  std::vector<std::int64_t> begins;  // in the text, ascending; multiples of the window's length
+  std::vector<std::int32_t> tokens;  // of the windows, one after the other
+};
+
+// All of the text's whole windows where it has no more than `count`; a text shorter than a window
+// is one. Throws Error{invalid_argument} for no tokens, windows or tokens in a window.
+WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t window,
+                            std::int64_t count, std::uint64_t seed);
+
 // Reads a text of any length in windows, each from its own beginning. Throws
 // Error{invalid_argument} for no tokens, for unknown ids, and for a window beyond the context.
 HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,

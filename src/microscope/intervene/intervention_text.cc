@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -11,7 +12,7 @@
 namespace heed {
 namespace {
 
-// Takes texts apart from the front.
+// Parses a text from its front.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -48,7 +49,7 @@ void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
           layer, config.heads - 1);
 }
 
-// The point of a head that ".q" and the like behind it mean; its mixed values without one.
+// The point of a head that a suffix such as ".q" names; its mixed values without a suffix.
 Point head_point(Scanner& scanner, std::string_view text) {
   if (scanner.at_end()) return Point::mixed_values;
   constexpr std::pair<std::string_view, Point> parts[] = {{".q_input", Point::query_input},
@@ -150,10 +151,25 @@ std::vector<InterventionPoint> pattern_points(std::vector<InterventionPoint> poi
   return patterns;
 }
 
+void require_positions(const Selection& where, std::int64_t positions, std::string_view text) {
+  const bool is_open = where.last_position == Selection{}.last_position;
+  require(where.first_position < positions && (is_open || where.last_position < positions),
+          ErrorCode::invalid_argument, "'{}' lies outside the text, which has positions 0 to {}",
+          text, positions - 1);
+}
+
+void require_positions(const HeadEdges& edges, std::int64_t positions, std::string_view text) {
+  for (const CutEdges::Edge& edge : edges.edges) {
+    require(std::max(edge.query, edge.key) < positions, ErrorCode::invalid_argument,
+            "'{}': the edge {}>{} lies outside the text, which has positions 0 to {}", text,
+            edge.query, edge.key, positions - 1);
+  }
+}
+
 HeadEdges parse_edges(std::string_view text) {
   const auto expect = [&](bool right) {
     require(right, ErrorCode::invalid_argument,
-            "'{}' names no edges; write a head and, for each, query > key: L1H0:7>3 or "
+            "'{}' is not a list of edges; write a head and, for each, query > key: L1H0:7>3 or "
             "L1H0:7>3,7>4",
             text);
   };
@@ -182,8 +198,9 @@ PointAndValue parse_assignment(std::string_view text, std::string_view example) 
 float parse_factor(std::string_view text) {
   float factor = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
-  require(error == std::errc{} && end == text.data() + text.size(), ErrorCode::invalid_argument,
-          "'{}' does not say by how much; write a number, such as 0.5 or -1", text);
+  const bool is_whole = error == std::errc{} && end == text.data() + text.size();
+  require(is_whole && std::isfinite(factor), ErrorCode::invalid_argument,
+          "'{}' is not a finite number such as 0.5 or -1", text);
   return factor;
 }
 

@@ -40,6 +40,11 @@ struct HeadEdges {
 };
 HeadEdges parse_edges(std::string_view text);
 
+// Throw Error{invalid_argument}, naming `text`, for positions and edges that a text of `positions`
+// tokens does not have: an intervention there would change nothing.
+void require_positions(const Selection& where, std::int64_t positions, std::string_view text);
+void require_positions(const HeadEdges& edges, std::int64_t positions, std::string_view text);
+
 // Parses "POINT=VALUE", both not empty. Errors show `example`.
 struct PointAndValue {
   std::string point;
@@ -47,7 +52,7 @@ struct PointAndValue {
 };
 PointAndValue parse_assignment(std::string_view text, std::string_view example);
 
-// Throws Error{invalid_argument} for what is no number.
+// Throws Error{invalid_argument} for anything but a finite number.
 float parse_factor(std::string_view text);
 
 }  // namespace heed

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
@@ -251,6 +252,26 @@ TEST(HeadScan, ATextOfOneTokenHasNoStatistics) {
   const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{7}, {.detectors = {{}}});
   EXPECT_EQ(scan.statistics(0, 0).entropy, 0);
   EXPECT_EQ(scan.detection(0, 0, 0), 0);
+}
+
+TEST(SampleWindows, AreWholeDistinctAndOfTheSeed) {
+  std::vector<std::int32_t> tokens(1003);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const WindowSample sample = sample_windows(tokens, 10, 20, 7);
+  ASSERT_EQ(sample.begins.size(), 20U);
+  ASSERT_EQ(sample.tokens.size(), 200U);
+  for (std::size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(sample.begins[i] % 10, 0);
+    if (i > 0) EXPECT_GT(sample.begins[i], sample.begins[i - 1]);
+    EXPECT_EQ(sample.tokens[10 * i], sample.begins[i]);
+    EXPECT_EQ(sample.tokens[10 * i + 9], sample.begins[i] + 9);
+  }
+  EXPECT_GT(sample.begins.back(), 500);  // not only the beginning
+  EXPECT_EQ(sample_windows(tokens, 10, 20, 7).begins, sample.begins);
+  EXPECT_NE(sample_windows(tokens, 10, 20, 8).begins, sample.begins);
+  EXPECT_EQ(sample_windows(tokens, 10, 5000, 7).begins.size(), 100U);
+  EXPECT_EQ(sample_windows(std::span(tokens).first(4), 10, 3, 7).tokens.size(), 4U);
+  EXPECT_THROW(sample_windows({}, 10, 3, 7), Error);
 }
 
 }  // namespace

@@ -296,14 +296,32 @@ TEST(InterventionText, OffersTheNearestNames) {
     EXPECT_NE(message_of([&] { parse_points(config, text); }), "no error") << text;
   }
   for (const char* text : {"L1H0", "L1H0:", "L1H0:3", "L1H0:3>", "L1H0:3>1;", ":3>1"}) {
-    EXPECT_THAT(message_of([&] { parse_edges(text); }), HasSubstr("names no edges"));
+    EXPECT_THAT(message_of([&] { parse_edges(text); }), HasSubstr("not a list of edges"));
   }
   EXPECT_THAT(message_of([&] { parse_points(config, "L1H0.x"); }), HasSubstr(".pattern"));
-  EXPECT_THAT(message_of([&] { parse_factor("half"); }), HasSubstr("how much"));
+  EXPECT_THAT(message_of([&] { parse_factor("half"); }), HasSubstr("not a finite number"));
   for (const char* text : {"L1H0", "=2", "L1H0="}) {
     EXPECT_THAT(message_of([&] { parse_assignment(text, "--scale L2H3=0.5"); }),
                 HasSubstr("--scale L2H3=0.5"));
   }
+}
+
+TEST(InterventionText, PositionsOutsideTheTextAreRefused) {
+  const GptConfig config = testing::small_config();
+  const auto check = [&](const char* text) {
+    for (const InterventionPoint& place : parse_points(config, text)) {
+      require_positions(place.where, 6, text);
+    }
+  };
+  for (const char* text : {"L0H0", "L0H0@5", "L0H0@3-5", "L0H0@5-"}) {
+    EXPECT_EQ(message_of([&] { check(text); }), "no error") << text;
+  }
+  for (const char* text : {"L0H0@6", "L0H0@3-6", "L0H0@6-", "L0H0@9-12"}) {
+    EXPECT_THAT(message_of([&] { check(text); }), HasSubstr("positions 0 to 5")) << text;
+  }
+  const auto check_edges = [](const char* text) { require_positions(parse_edges(text), 6, text); };
+  EXPECT_EQ(message_of([&] { check_edges("L1H0:5>3"); }), "no error");
+  EXPECT_THAT(message_of([&] { check_edges("L1H0:6>3"); }), HasSubstr("edge 6>3"));
 }
 
 }  // namespace
