@@ -4,8 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace heed::cli {
@@ -94,9 +97,36 @@ Option Option::needs(Option other) {
   return *this;
 }
 
+namespace {
+
+// The whole number that an option of type T holds, if it holds any.
+template <class T>
+struct WholeNumber {
+  using type = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, void>;
+};
+template <class T>
+struct WholeNumber<std::optional<T>> : WholeNumber<T> {};
+template <class T>
+struct WholeNumber<std::vector<T>> : WholeNumber<T> {};
+
+// CLI11 takes a number beyond its type's range for the largest one.
+template <class Integer>
+std::string range_problem(const std::string& text) {
+  Integer value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc::result_out_of_range
+             ? fmt::format("takes a smaller number: '{}' is out of range", text)
+             : std::string();
+}
+
+}  // namespace
+
 template <class T>
 Option Command::add_option(const std::string& names, T& value, const std::string& description) {
-  return Option(app_->add_option(names, value, description));
+  const Option option(app_->add_option(names, value, description));
+  using Integer = typename WholeNumber<T>::type;
+  if constexpr (!std::is_void_v<Integer>) Option(option).check(range_problem<Integer>);
+  return option;
 }
 
 template <class T>

@@ -116,7 +116,7 @@ void attend(const AttendOptions& options) {
   if (options.layer) return print_head_map(text, {*options.layer, *options.head}, screen);
   if (options.top > 0) {
     print("\n" + screen.ink.title("Heads with the clearest picks") +
-          screen.ink.quiet("  picks: mean largest weight on a token further back\n\n"));
+          screen.ink.quiet("  picks: mean largest weight on an earlier token\n\n"));
     return print_telling_heads(text, rank_heads(text.patterns), options.top, screen);
   }
   print_head_overview(text, screen);

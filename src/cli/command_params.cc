@@ -74,7 +74,8 @@ void print_parts(const GptConfig& config, const ParameterCount& count, const Ink
       count.feed_forward_total);
   if (count.biases > 0) add("biases", "of linear layers", count.biases);
   add("norms", fmt::format("{} of them", 2 * config.layers + 1), count.norms);
-  add("unembedding", config.tied_unembedding ? "tied to the embedding" : "its own", count.unembedding);
+  add("unembedding", config.tied_unembedding ? "tied to the embedding" : "its own",
+      count.unembedding);
   table.add({ink.bold("total"), "", ink.bold(grouped(count.total)), "", ""});
   print(table.text(ink));
 }

@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/list_option.h"
 #include "cli/terminal/text.h"
+#include "model/input_checks.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::cli {
@@ -147,10 +148,7 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
   const bool has_ids = !options.tokens.empty() && !options.text && options.file.empty();
   const std::vector<std::int32_t> tokens =
       has_ids ? parse_token_ids(options.tokens) : model.encode(read_text(options));
-  const std::int64_t context = model.gpt.config().context;
-  require(std::ssize(tokens) <= context, ErrorCode::invalid_argument,
-          "the text has {} tokens, more than the model's context of {}; shorten it", tokens.size(),
-          context);
+  require_text_fits(model.gpt.config(), tokens);
   return tokens;
 }
 

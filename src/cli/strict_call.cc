@@ -20,6 +20,8 @@ bool is_list(const CLI::Option& option) {
   return option.get_items_expected_max() > 1 && !option.get_positional() && !takes_words(option);
 }
 
+bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
+
 bool has_space(std::string_view word) {
   return word.find_first_of(" \t\n") != std::string_view::npos;
 }
@@ -78,9 +80,8 @@ void make_strict(CLI::App& app) {
       },
       "");
   for (CLI::Option* option : app.get_options()) {
-    const bool is_flag = option->get_type_size() == 0;
     const bool is_text = option->get_positional() && option->get_name() == "text";
-    if (is_flag || is_text) continue;  // of an empty text, encoding says so
+    if (is_flag(*option) || is_text) continue;  // of an empty text, encoding says so
     if (is_list(*option)) option->allow_extra_args(false);
     option->check(not_empty);
   }
@@ -97,7 +98,7 @@ void check_words(const CLI::App& app, std::span<char* const> words) {
       if (const CLI::App* next = subcommand_of(*command, word)) command = next;
       continue;
     }
-    if (spelled.option->get_type_size() == 0) continue;
+    if (is_flag(*spelled.option)) continue;
     std::string_view value = word.substr(spelled.name.size());
     if (!spelled.has_value) {
       if (i == words.size()) return;

@@ -56,7 +56,7 @@ OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* w
   OrderedJson document;
   if (word != nullptr) {
     document["word"] = word->text;
-    document["word_tokens"] = {word->begin, word->end};
+    document["word_positions"] = {word->begin, word->end};
   }
   document["position"] = walk.position;
   document["layer"] = walk.layer;

@@ -62,9 +62,11 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
         "a pass starts at the length of its cache");
   check(pass.editor == nullptr || !pass.dropout.active, "edited passes run without dropout");
   check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
-  require(!pass.edits({Point::logits}), ErrorCode::unsupported,
-          "{} cannot be edited: edit unembed.hook_in, which the logits are computed from",
-          site_name({Point::logits}));
+  if (pass.edits({Point::logits})) {
+    fail(ErrorCode::unsupported,
+         "{} cannot be edited: edit unembed.hook_in, which the logits are computed from",
+         site_name({Point::logits}));
+  }
 
   // 1. token + position embedding: (B, T) -> (N, C)
   const auto embedding = embedding_input(tokens, pass);

@@ -143,7 +143,7 @@ TEST(Lens, RefusesBeforeItWorks) {
   refused("--attribute '#3' --by layer", "--by");
   refused("--out picture.pdf", "no known format");
   refused("--ablate L7", "layers 0 to 1");
-  refused("--attribute '#3' --by input --ablate L0H1", "without interventions");
+  refused("--attribute '#3' --by input --ablate L0H1", "takes no interventions");
   const Outcome head = run_heed("explain head --layer 1 --head 3 " + with_model());
   EXPECT_EQ(head.status, 2);
   EXPECT_THAT(head.err, HasSubstr("head 3"));

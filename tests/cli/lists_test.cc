@@ -51,7 +51,7 @@ const std::vector<ListOption>& list_options() {
       {"predict 'a mole dug' --json", "--scale", "L0H0=2", "L1H2=0.5"},
       {"lens 'a mole dug' --json", "--cut", "L0H0:2>1,1>0", "L1H2:2>0"},
       {"predict 'a mole dug' --json --freeze-text 'the queen sat'", "--freeze", "L0H0", "L1H2"},
-      {"predict 'a mole dug' --json --replace-text 'a blue hare'", "--replace", "L0@0", "L1@1"},
+      {"predict 'a mole dug' --json --replace-text 'a blue hare'", "--replace", "L0@1", "L0@2"},
       {"generate -n 3 -p 'a mole' --json", "--ablate", "L0H0", "L1H2", false},
   };
   return options;

@@ -53,7 +53,7 @@ TEST(PatchCommand, EstimatesAndDraws) {
   }
   EXPECT_THAT(read_text_file(scratch.path() / "grid.svg"), HasSubstr("estimated to first order"));
   EXPECT_EQ(run_heed(call + " -o " + (scratch.path() / "grid").string()).status, 2);
-  EXPECT_THAT(run_heed(call + " --metric kl").err, HasSubstr("first order"));
+  EXPECT_THAT(run_heed(call + " --metric kl").err, HasSubstr("logit difference only"));
 }
 
 TEST(PatchCommand, ReadsShortWeights) {

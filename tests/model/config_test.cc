@@ -120,7 +120,7 @@ TEST(Config, NamesAValueOfTheWrongType) {
   const auto refuse = [](const char* key, const Json& value) {
     expect_error(
         ErrorCode::corrupt_data, [&] { read(with(key, value)); }, "config.json",
-        std::string("'") + key + "'", value.dump());
+        std::string("'") + key + "'", value.is_array() ? "an array" : value.dump());
   };
   refuse("n_layer", "twelve");
   refuse("n_layer", 12.5);

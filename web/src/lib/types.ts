@@ -121,7 +121,7 @@ export interface WalkAnswer {
 /** The computation of one query position in one head: scores, weights, weighted values and the output. */
 export interface Walk {
   word: string;
-  word_tokens: number[];
+  word_positions: number[];
   position: number;
   layer: number;
   head: number;
