@@ -156,7 +156,7 @@ TEST_F(EditedModels, RefuseWhatCannotBe) {
   EXPECT_THAT(refusal({"pattern1", SetMean{{others}}}), HasSubstr("no mean"));
   EXPECT_THAT(refusal({"L1H0", SetMean{}}), HasSubstr("at least one"));
   EXPECT_THAT(refusal({"L1H0", TakeFromText{}}), HasSubstr("no tokens"));
-  EXPECT_THAT(refusal({"L1", SetZero{}, -1}), HasSubstr("no position"));
+  EXPECT_THAT(refusal({"L1", SetZero{}, -1}), HasSubstr("first_position is -1"));
   TracedArray values =
       model->trace(others, TraceRequest{.points = {"z1"}, .heads = {1}}).arrays.at(0);
   EXPECT_THAT(refusal({"z1", TakeFrom{values}}), HasSubstr("expected (1, T, 3, 8)"));

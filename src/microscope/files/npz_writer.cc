@@ -36,8 +36,9 @@ Member array_member(const NamedArray& array) {
       [&](const auto& values) {
         using Element = std::remove_cvref_t<decltype(*values.data())>;
         const char* type = std::is_same_v<Element, float> ? "<f4" : "<i4";
+        const Shape shape = values.shape();
         return Member{.name = array.name + ".npy",
-                      .header = npy_header(type, values.shape()),
+                      .header = npy_header(type, {shape.begin(), shape.end()}),
                       .elements = std::as_bytes(values.span())};
       },
       array.values);

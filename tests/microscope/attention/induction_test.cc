@@ -76,13 +76,14 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
 class AttendsBehindTheFirst final : public Editor {
  public:
   bool edits(const Site& site) const override {
-    return site.point == Point::pattern && site.layer == 1;
+    return (site.point == Point::pattern && site.layer == 1) || site.point == Point::embedding;
   }
   bool edits_head(const Site& site, std::int64_t head) const override {
     return edits(site) && head == 1;
   }
-  void edit(const EditPlace&, View<float> values) override {
-    if (pass_++ % 2 == 0) return;
+  void edit(const EditPlace& place, View<float> values) override {
+    if (place.site.point == Point::embedding) ++passes_;  // where every pass begins
+    if (place.site.point != Point::pattern || passes_ % 2 == 1) return;
     const View<float> pattern = values[0][0];
     const std::int64_t length = pattern.extent(0) / 2;
     for (std::int64_t t = length; t < 2 * length; ++t) {
@@ -91,7 +92,7 @@ class AttendsBehindTheFirst final : public Editor {
   }
 
  private:
-  int pass_ = 0;
+  int passes_ = 0;
 };
 
 TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
@@ -99,7 +100,9 @@ TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
   AttendsBehindTheFirst editor;
   const InductionMeasure measure =
       measure_induction(gpt, {.sequences = 16, .length = 10, .editor = &editor});
-  ASSERT_TRUE(measure.induction_head());
+  ASSERT_TRUE(measure.induction_head())
+      << measure.best_induction().score << " " << measure.best_induction().control << " ± "
+      << measure.best_induction().standard_error;
   EXPECT_EQ(measure.induction_head()->layer, 1);
   EXPECT_EQ(measure.induction_head()->head, 1);
   EXPECT_NEAR(measure.induction_head()->score, 0.9, 1e-6);
