@@ -6,9 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
+
 namespace heed::server::testing {
 
 TestServer::TestServer(ServeOptions options, const std::string& model) {
+  // cpp-httplib's client writes to connections that the server has closed.
+  std::signal(SIGPIPE, SIG_IGN);
   options.http.port = 0;
   thread_ = std::thread([this, options, loaded = load_model(model)]() mutable {
     serve(std::move(loaded), options, &stop_, [this](const std::string& address) {
