@@ -106,7 +106,9 @@ void print_ceilings(const BenchmarkReport& report, const Ink& ink) {
   for (const auto& [loop, measurement] : report.ceilings) {
     // Rates of the loop's runs, by the statistics that rows have.
     const BenchmarkRow row{.seconds = measurement.seconds};
-    const auto at = [&](double seconds) { return rate(loop, measurement.work / seconds); };
+    const auto at = [loop = loop, work = measurement.work](double seconds) {
+      return rate(loop, work / seconds);
+    };
     table.add({name_of(loop).people, ink.bold(at(row.least_seconds())),
                ink.quiet(at(row.median_seconds())), ink.quiet(at(row.most_seconds()))});
   }
