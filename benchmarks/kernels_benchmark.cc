@@ -1,5 +1,5 @@
-// Benchmarks of every kernel on the cases of the tests. `of_peak` is the rate divided by that of a pure
-// multiply-add loop, measured in the same process with the same number of threads.
+// Benchmarks of every kernel on the cases of the tests. `of_peak` is the rate divided by that of a
+// pure multiply-add loop, measured in the same process with the same number of threads.
 //
 //   kernels_benchmark --benchmark_filter=attention
 //   HEED_INSTRUCTION_SET=AVX2 HEED_THREADS=1 kernels_benchmark

@@ -12,7 +12,7 @@
 
 namespace heed::server {
 
-// What a server counts, for whoever watches it.
+// Counters and histograms of a server, in the Prometheus text format.
 struct Traffic {
   std::atomic<std::int64_t> open{0};        // connections
   std::atomic<std::int64_t> processing{0};  // requests that are being answered

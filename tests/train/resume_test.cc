@@ -312,8 +312,8 @@ TEST_F(Resume, RecordsASentenceOfTheRunsOwnText) {
 TEST(RunRecord, HoldsEveryFieldOfTheModel) {
   TrainSettings settings;
   auto& [vocabulary_size, context, channels, layers, heads, head_size, feed_forward, activation,
-         norm_epsilon, initial_deviation, has_bias, tied_unembedding, unembedding_bias, embedding_dropout,
-         attention_dropout, residual_dropout, end_of_text] = settings.model;
+         norm_epsilon, initial_deviation, has_bias, tied_unembedding, unembedding_bias,
+         embedding_dropout, attention_dropout, residual_dropout, end_of_text] = settings.model;
   vocabulary_size = 11, context = 12, channels = 15, layers = 3, heads = 5, head_size = 7;
   feed_forward = 17, activation = Activation::relu, norm_epsilon = 1e-4F;
   initial_deviation = 0.03F, has_bias = false, tied_unembedding = false, unembedding_bias = true;

@@ -26,7 +26,7 @@ VocabularyProjection both_ends(std::span<const float> scores, std::int64_t top) 
 
 // `table` (V, C)
 std::vector<VocabularyProjection> project_through(View<const float> table,
-                                               View<const float> directions, std::int64_t top) {
+                                                  View<const float> directions, std::int64_t top) {
   Tensor<float> scores(Shape{directions.extent(0), table.extent(0)});
   kernels::linear_forward(directions, {.weight = table}, scores);
   std::vector<VocabularyProjection> projections;
