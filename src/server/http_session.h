@@ -12,7 +12,7 @@
 
 namespace heed::server {
 
-// Counters and histograms of a server, in the Prometheus text format.
+// What a server counts: its connections and requests at work.
 struct Traffic {
   std::atomic<std::int64_t> open{0};        // connections
   std::atomic<std::int64_t> processing{0};  // requests that are being answered
