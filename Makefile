@@ -80,7 +80,7 @@ layers:
 # All of src/, for one instruction set. lint_sources='src/server/gate.cc …' names less.
 lint: install-test-deps format-check layers
 	cmake --preset lint
-	cmake --build --preset lint --target heed_precompiled
+	cmake --build --preset lint --target heed_precompiled --target heed_faces_precompiled
 	printf '%s\n' $(lint_sources) | xargs -P $(jobs) -n 4 clang-tidy -p build/lint --quiet
 
 # A .deb and a tarball, in build/release/packages.

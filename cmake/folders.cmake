@@ -4,7 +4,13 @@
 # flags. Kernels do without: Highway compiles each of them once for every instruction set.
 option(HEED_PRECOMPILE_HEADERS "Parse the most common headers once" ON)
 
-# `target` shares the precompiled `header` of the targets named so before.
+# A face, or a test: what it computes takes no time, so it is compiled quickly instead of well.
+function(heed_optimise_little target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# `target` shares the precompiled `header` of the targets named so before. Compilers ask for the same
+# optimisation in both: those that are optimised little share another one.
 function(heed_precompile target name header)
   if(NOT HEED_PRECOMPILE_HEADERS)
     return()
@@ -16,14 +22,13 @@ function(heed_precompile target name header)
       OpenMP::OpenMP_CXX ${ARGN})
     heed_options(${name})
     target_precompile_headers(${name} PRIVATE ${header})
+    get_target_property(options ${target} COMPILE_OPTIONS)
+    if(options MATCHES "O1")
+      heed_optimise_little(${name})
+    endif()
   endif()
   target_precompile_headers(${target} REUSE_FROM ${name})
   target_compile_options(${target} PRIVATE -fPIC)  # as it was precompiled; programs have -fPIE
-endfunction()
-
-# A face, or a test: what it computes takes no time, so it is compiled quickly instead of well.
-function(heed_optimise_little target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 function(heed_options target)
@@ -55,7 +60,11 @@ function(heed_folder name)
   add_library(heed_${name} STATIC ${sources})
   target_link_libraries(heed_${name} ${ARGN})
   heed_options(heed_${name})
-  if(NOT name STREQUAL "kernels")
-    heed_precompile(heed_${name} heed_precompiled ${PROJECT_SOURCE_DIR}/src/base/precompiled.h)
+  set(header ${PROJECT_SOURCE_DIR}/src/base/precompiled.h)
+  if(name STREQUAL "server" OR name STREQUAL "cli")
+    heed_optimise_little(heed_${name})
+    heed_precompile(heed_${name} heed_faces_precompiled ${header})
+  elseif(NOT name STREQUAL "kernels")
+    heed_precompile(heed_${name} heed_precompiled ${header})
   endif()
 endfunction()
