@@ -89,7 +89,7 @@ void add_tokenize_command(Command app) {
   auto options = std::make_shared<TokenizeOptions>();
   command
       ->add_option_function<std::string>(
-          "text", [options](const std::string& text) { options->text.text = text; },
+          "TEXT", [options](const std::string& text) { options->text.text = text; },
           "The text, as one argument [standard input]")
       ->type_name("TEXT");
   add_text_file_option(*command, options->text.file);

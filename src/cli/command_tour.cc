@@ -220,7 +220,7 @@ void add_tour_command(Command app) {
   auto options = std::make_shared<TourOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);
-  command->get_option("text")->description("The text, as one argument [an example sentence]");
+  command->get_option("TEXT")->description("The text, as one argument [an example sentence]");
   command->add_option("-n,--max-tokens", options->length, "Continue by at most N tokens")
       ->capture_default_str()
       ->check(at_least(1));

@@ -69,7 +69,7 @@ void add_tokens_option(Command command, std::string& tokens) {
 void add_text_options(Command command, TextOptions& options) {
   command
       .add_option_function<std::string>(
-          "text", [&options](const std::string& text) { options.text = text; },
+          "TEXT", [&options](const std::string& text) { options.text = text; },
           "The text, as one argument [standard input]")
       ->type_name("TEXT");
   add_text_file_option(command, options.file);

@@ -80,7 +80,7 @@ void make_strict(CLI::App& app) {
       },
       "");
   for (CLI::Option* option : app.get_options()) {
-    const bool is_text = option->get_positional() && option->get_name() == "text";
+    const bool is_text = option->get_positional() && option->get_name() == "TEXT";
     if (is_flag(*option) || is_text) continue;  // of an empty text, encoding says so
     if (is_list(*option)) option->allow_extra_args(false);
     option->check(not_empty);

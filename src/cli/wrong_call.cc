@@ -47,7 +47,7 @@ std::string stray_words_problem(const CLI::App& command) {
     return fmt::format(
         "no option takes '{}': lists are given with commas or by repeating the option", first);
   }
-  if (text->get_name() != "text") return fmt::format("'{}' is one word too many", first);
+  if (text->get_name() != "TEXT") return fmt::format("'{}' is one word too many", first);
   std::string whole = text->results().empty() ? "" : text->results().front();
   for (const std::string& word : words) whole += (whole.empty() ? "" : " ") + word;
   return fmt::format("'{}' is one word too many: give the text as one argument, in quotes: '{}'",
