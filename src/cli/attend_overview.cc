@@ -14,13 +14,13 @@ namespace {
 
 constexpr int label_columns = 4;  // "L11 "
 constexpr int narrowest = 6;
-constexpr int widest = 16;
+constexpr int widest_picture = 16;
 constexpr int width_for_words = 10;  // a caption of whole words fits
 
 // How the pictures of one layer share a line.
 struct Layout {
-  int picture = widest;  // columns of a picture
-  int per_line = 1;      // pictures on a line
+  int picture = widest_picture;  // columns of a picture
+  int per_line = 1;              // pictures on a line
 };
 
 Layout layout_for(int heads, int width) {
@@ -28,7 +28,8 @@ Layout layout_for(int heads, int width) {
   const int fitting = std::max(1, room / (narrowest + 1));
   const int lines = (heads + fitting - 1) / fitting;
   const int per_line = (heads + lines - 1) / lines;
-  return {.picture = std::clamp(room / per_line - 1, narrowest, widest), .per_line = per_line};
+  return {.picture = std::clamp(room / per_line - 1, narrowest, widest_picture),
+          .per_line = per_line};
 }
 
 std::string short_habit(const HeadStatistics& statistics) {

@@ -33,14 +33,14 @@ const LoopName& name_of(PeakLoop loop) {
 
 // --- For people.
 
-std::string duration(double seconds) {
+std::string sub_second_time(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} µs", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
   return fmt::format("{:.3f} s", seconds);
 }
 
 std::string spread(const BenchmarkRow& row) {
-  return duration(row.least_seconds()) + " … " + duration(row.most_seconds());
+  return sub_second_time(row.least_seconds()) + " … " + sub_second_time(row.most_seconds());
 }
 
 // Three digits at least.
@@ -132,7 +132,7 @@ void print_rows(const BenchmarkReport& report, const Ink& ink) {
                {"", Align::left}});
   for (const BenchmarkRow& row : report.rows) {
     const std::optional<double> share = report.of_peak(row);
-    table.add({row.name, duration(row.median_seconds()), ink.quiet(spread(row)),
+    table.add({row.name, sub_second_time(row.median_seconds()), ink.quiet(spread(row)),
                row.tokens > 0 ? ink.bold(amount(row.per_second(row.tokens))) : "", rate_of(row),
                share ? ink.bold(percent(*share)) : "",
                share ? ink.paint(bar(std::min(*share, 1.0), 8), colour::blue) : ""});
@@ -165,7 +165,7 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
 // --- For programs.
 
 // Zero stands for what does not apply.
-OrderedJson counted(double number) { return number > 0 ? json_number(number) : nullptr; }
+OrderedJson number_or_null(double number) { return number > 0 ? json_number(number) : nullptr; }
 
 OrderedJson optional_count(const std::optional<std::int64_t>& count) {
   return count ? OrderedJson(*count) : OrderedJson(nullptr);
@@ -194,10 +194,10 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   json["seconds_min"] = json_number(row.least_seconds());
   json["seconds_max"] = json_number(row.most_seconds());
   if (row.tokens > 0) json["tokens_per_s"] = json_number(row.per_second(row.tokens));
-  json["flops"] = counted(row.flops);
-  json["bytes"] = counted(row.bytes);
-  json["flops_per_s"] = counted(row.per_second(row.flops));
-  json["bytes_per_s"] = counted(row.per_second(row.bytes));
+  json["flops"] = number_or_null(row.flops);
+  json["bytes"] = number_or_null(row.bytes);
+  json["flops_per_s"] = number_or_null(row.per_second(row.flops));
+  json["bytes_per_s"] = number_or_null(row.per_second(row.bytes));
   json["of_peak"] = optional_number(report.of_peak(row));
   json["peak"] = row.limit ? OrderedJson(name_of(*row.limit).json) : OrderedJson(nullptr);
   json["of_bf16_dot_product"] = optional_number(report.of_dot_products(row));

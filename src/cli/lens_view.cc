@@ -15,7 +15,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr int label_columns = 7;  // "  L11  "
+constexpr int layer_columns = 7;  // "  L11  "
 constexpr int narrowest_cell = 8;
 constexpr int narrowest_followed = 12;  // " <.1% #50257"
 constexpr int widest_cell = 14;
@@ -45,14 +45,14 @@ std::string painted(const std::string& text, double probability, int width, cons
 // Positions [begin, end) beside each other, layers below each other.
 void print_panel(const ExplainedText& text, const LensRequest& request, const LogitLens& lens,
                  std::int64_t begin, std::int64_t end, int cell, const Ink& ink) {
-  std::string heading(label_columns, ' ');
+  std::string heading(layer_columns, ' ');
   for (std::int64_t t = begin; t < end; ++t) {
     heading +=
         pad_right(fit(" " + visible(text.model.token_bytes(text.tokens[t])), cell - 1), cell);
   }
   print(ink.bold(heading) + "\n");
   for (std::int64_t site = 0; site < std::ssize(lens.sites); ++site) {
-    std::string row = ink.quiet(pad_right("  " + row_name(lens, site), label_columns));
+    std::string row = ink.quiet(pad_right("  " + row_name(lens, site), layer_columns));
     for (std::int64_t t = begin; t < end; ++t) {
       const LensCell& here = lens.at(site, t);
       row += painted(cell_text(text, request, here), shown_probability(request, here), cell, ink);
@@ -74,7 +74,7 @@ void print_lens(const ExplainedText& text, const LensRequest& request, const Log
   const Ink ink(terminal);
   print("\n" + ink.title(title(text, request)) + ink.quiet("  by the logit lens\n") +
         text.changes_line(ink) + "\n");
-  const int room = std::max(narrowest_cell, terminal.width - label_columns);
+  const int room = std::max(narrowest_cell, terminal.width - layer_columns);
   const auto positions = static_cast<int>(lens.positions);
   const int narrowest = request.token ? narrowest_followed : narrowest_cell;
   const int most = std::max(1, room / narrowest);

@@ -14,14 +14,14 @@ namespace heed::cli {
 namespace {
 
 constexpr int margin = 16;
-constexpr int tallest_label = 10;
+constexpr int tallest_column_label = 10;
 
 // Names above their columns, written downwards, ending at the map.
 void print_column_names(const std::vector<std::string>& names, int cell, const Ink& ink) {
   std::vector<std::vector<std::string>> letters;
   std::size_t height = 0;
   for (const std::string& name : names) {
-    const std::string text = fit(name, tallest_label);
+    const std::string text = fit(name, tallest_column_label);
     auto& list = letters.emplace_back();
     for (std::size_t i = 0; i < text.size();) {
       const std::size_t length = read_utf8(text, i).length;

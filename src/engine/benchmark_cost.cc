@@ -11,8 +11,6 @@ using kernels::WeightFormat;
 
 constexpr double f32 = 4;  // bytes
 
-constexpr double real(std::int64_t number) { return static_cast<double>(number); }
-
 // Bytes of one element of a matrix.
 double element_bytes(WeightFormat format) {
   constexpr double scale = 2.0 / real(PreparedWeight::group);  // one in bf16 for a group

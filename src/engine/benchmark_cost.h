@@ -10,6 +10,9 @@
 
 namespace heed {
 
+// A count, to be multiplied and divided.
+constexpr double real(std::int64_t count) { return static_cast<double>(count); }
+
 struct WorkCost {
   double flops = 0;
   double bytes = 0;

@@ -22,8 +22,6 @@ using kernels::WeightFormat;
 
 constexpr std::uint64_t seed = 1;
 
-double real(std::int64_t number) { return static_cast<double>(number); }
-
 // Fails before the system's out-of-memory killer would end a process.
 void require_memory(const std::string& name, std::int64_t bytes) {
   constexpr double gibibyte = 1 << 30;

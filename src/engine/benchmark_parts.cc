@@ -20,8 +20,6 @@ namespace {
 
 using kernels::WeightFormat;
 
-double real(std::int64_t number) { return static_cast<double>(number); }
-
 Tensor<float> random_tensor(const Shape& shape, std::uint64_t stream) {
   Tensor<float> tensor(shape);
   RandomStream random(1, stream);

@@ -11,7 +11,7 @@
 namespace heed::microworld {
 namespace {
 
-constexpr std::string_view opening =
+constexpr std::string_view finding_opening =
     "On {weekday} three things were lost and found in (Millbrook|Oldford|Harwick|Saltport|"
     "Greenhill|Kingsbury).";
 
@@ -49,7 +49,7 @@ void tell_one(Writer& writer) {
 }  // namespace
 
 void tell_finding(Writer& writer) {
-  say(writer, opening, common_slots());
+  say(writer, finding_opening, common_slots());
   for (int i = 0; i < 3; ++i) tell_one(writer);
 }
 

@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 6> inspectors = {"Inspector Finch", "Insp
                                                         "Inspector Bell",  "Inspector Moss",
                                                         "Inspector Pike",  "Inspector Dove"};
 
-constexpr std::string_view opening =
+constexpr std::string_view mystery_opening =
     "It was a {weather} (night|evening) at (Ashby|Ravenwood|Thornfield|Blackwater|Marlow|Kestrel) "
     "(Hall|Manor|House|Lodge). (Three guests had come to supper|Three people sat by the fire|Three "
     "strangers had met there): the {new_suspect}, the {new_suspect} and the {new_suspect}. At "
@@ -105,7 +105,7 @@ void tell_mystery(Writer& writer) {
     two.write(w);
   });
 
-  say(writer, opening, slots);
+  say(writer, mystery_opening, slots);
   const std::size_t clue_begin = writer.offset();
   say(writer, clue, slots);
   culprit.clue = {clue_begin, writer.offset()};

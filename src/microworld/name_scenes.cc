@@ -6,7 +6,7 @@
 namespace heed::microworld {
 namespace {
 
-constexpr std::array<Scene, 8> scenes = {{
+constexpr std::array<Scene, 8> ambiguous_names = {{
     {.word = "Harry",
      .reading = "wizard",
      .context = "a (young|clever|brave) wizard and a flying broom",
@@ -63,6 +63,6 @@ constexpr std::array<Scene, 8> scenes = {{
 
 }  // namespace
 
-std::span<const Scene> name_scenes() { return scenes; }
+std::span<const Scene> name_scenes() { return ambiguous_names; }
 
 }  // namespace heed::microworld

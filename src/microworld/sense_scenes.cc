@@ -6,7 +6,7 @@
 namespace heed::microworld {
 namespace {
 
-constexpr std::array<Scene, 18> scenes = {{
+constexpr std::array<Scene, 18> ambiguous_words = {{
     {.word = "mole",
      .reading = "animal",
      .context = "walked through a garden full of little hills of earth",
@@ -127,6 +127,6 @@ constexpr std::array<Scene, 18> scenes = {{
 
 }  // namespace
 
-std::span<const Scene> sense_scenes() { return scenes; }
+std::span<const Scene> sense_scenes() { return ambiguous_words; }
 
 }  // namespace heed::microworld

@@ -12,7 +12,7 @@ namespace heed::server {
 namespace {
 
 // How often a wait looks whether it is still wanted.
-constexpr std::chrono::milliseconds slice{50};
+constexpr std::chrono::milliseconds polling_time{50};
 constexpr std::chrono::seconds linger_time{1};
 constexpr HttpOptions::Seconds longest_time{1e9};  // what a clock can count with
 constexpr std::size_t most_lingering_bytes = 64 << 20;
@@ -38,7 +38,7 @@ bool Connection::wait(short event, Clock::time_point deadline,
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) return false;
     pollfd polled{.fd = socket_, .events = event, .revents = 0};
-    const int ready = ::poll(&polled, 1, static_cast<int>(std::min(left, slice).count()));
+    const int ready = ::poll(&polled, 1, static_cast<int>(std::min(left, polling_time).count()));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
   }

@@ -11,25 +11,25 @@
 namespace heed::server {
 namespace {
 
-enum class Pooling { mean, last };
+enum class TokenPooling { mean, last };
 
-Pooling read_pooling(const Fields& fields) {
+TokenPooling read_pooling(const Fields& fields) {
   const std::string name = fields.string("pooling").value_or("mean");
   require_field(name == "mean" || name == "last", "pooling", field_code::invalid_value,
                 "pooling must be \"mean\" or \"last\", not \"{}\"", name.substr(0, 40));
-  return name == "mean" ? Pooling::mean : Pooling::last;
+  return name == "mean" ? TokenPooling::mean : TokenPooling::last;
 }
 
 // The final norm's output, of the last token or the mean over all, with length 1.
 std::vector<float> embedding(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
-                             Pooling pooling) {
+                             TokenPooling pooling) {
   const std::int64_t count = std::ssize(tokens);
   const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
               activations);
   const View<float> states = activations.final_norm();  // (T, C)
   std::vector<double> sum(static_cast<std::size_t>(states.extent(1)));
-  for (std::int64_t t = pooling == Pooling::last ? count - 1 : 0; t < count; ++t) {
+  for (std::int64_t t = pooling == TokenPooling::last ? count - 1 : 0; t < count; ++t) {
     const std::span<const float> row = states[t].span();
     for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += row[c];
   }
@@ -83,7 +83,7 @@ Reply embed(const Request& request, Context& context) {
   require_field(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
                 "dimensions", field_code::unsupported,
                 "this model's embeddings have {} dimensions, no other number", channels);
-  const Pooling pooling = read_pooling(fields);
+  const TokenPooling pooling = read_pooling(fields);
   require_field(fields.has("input"), "input", field_code::missing, "the request has no \"input\"");
   const auto inputs = read_prompts(fields.find("input"), context.model,
                                    context.completion_limits().prompts, "input");

@@ -10,7 +10,7 @@ namespace heed::server {
 namespace {
 
 constexpr std::size_t most_names = 16;
-constexpr std::size_t longest_name = 40;
+constexpr std::size_t longest_shown_name = 40;
 
 // Bookkeeping of OpenAI's platform, and hints about speed.
 constexpr std::array<std::string_view, 9> without_effect{"user",
@@ -50,12 +50,12 @@ void refuse(const Fields& fields, std::string_view name) {
 // A name may come from anyone: nothing of it must end a header or stand for another name.
 std::string printable(const std::string& name) {
   std::string result;
-  for (const char c : name.substr(0, longest_name)) {
+  for (const char c : name.substr(0, longest_shown_name)) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '_' || c == '-' || c == '.';
     result += plain ? c : '?';
   }
-  return name.size() > longest_name ? result + "..." : result;
+  return name.size() > longest_shown_name ? result + "..." : result;
 }
 
 }  // namespace

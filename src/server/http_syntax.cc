@@ -13,7 +13,7 @@ namespace heed::server {
 namespace {
 
 // What is quoted of a client's bytes in a reply.
-std::string shown(std::string_view text) {
+std::string quotable(std::string_view text) {
   std::string copy(text.substr(0, 40));
   std::ranges::replace_if(
       copy, [](char c) { return c < ' ' || c == '\x7F'; }, '?');
@@ -71,7 +71,7 @@ void check_request_line(std::string_view line) {
   const std::string_view target = line.substr(first_space + 1, last_space - first_space - 1);
   check_version(line.substr(last_space + 1));
   if (!is_method(method)) {
-    throw HttpError(400, fmt::format("'{}' is not an HTTP method", shown(method)));
+    throw HttpError(400, fmt::format("'{}' is not an HTTP method", quotable(method)));
   }
   if (target.size() > longest_target) {
     throw HttpError(414, fmt::format("the address has {} characters; at most {} are accepted",
@@ -89,11 +89,11 @@ void check_field_line(std::string_view line) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) {
-    throw HttpError(400, fmt::format("the header line '{}' has no colon", shown(line)));
+    throw HttpError(400, fmt::format("the header line '{}' has no colon", quotable(line)));
   }
   const std::string_view name = line.substr(0, colon);
   if (!is_token(name)) {
-    throw HttpError(400, fmt::format("'{}' is not a header name", shown(name)));
+    throw HttpError(400, fmt::format("'{}' is not a header name", quotable(name)));
   }
   const auto is_outside = [](char c) { return c != '\t' && is_control(c); };
   if (std::ranges::any_of(line.substr(colon + 1), is_outside)) {
@@ -110,15 +110,15 @@ BodyFraming body_framing(const HeaderFields& fields) {
     }
     if (lower_case(coding->second) != "chunked") {
       throw HttpError(400, fmt::format("the Transfer-Encoding must be chunked, not '{}'",
-                                       shown(coding->second)));
+                                       quotable(coding->second)));
     }
     return {.chunked = true};
   }
   if (length == fields.end()) return {};
   const std::string& digits = length->second;
   if (digits.empty() || !std::ranges::all_of(digits, is_digit)) {
-    throw HttpError(400,
-                    fmt::format("the Content-Length must be one number, not '{}'", shown(digits)));
+    throw HttpError(
+        400, fmt::format("the Content-Length must be one number, not '{}'", quotable(digits)));
   }
   std::uint64_t bytes = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);

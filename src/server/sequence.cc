@@ -8,7 +8,7 @@ namespace {
 
 // Pieces that wait for the connection's thread: enough to hide the jitter of both sides.
 constexpr std::size_t most_pieces = 256;
-constexpr std::chrono::milliseconds slice{50};
+constexpr std::chrono::milliseconds waiting_time{50};
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void Notifier::notify() {
 
 void Notifier::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, slice, [&] { return notified_; });
+  changed_.wait_for(lock, waiting_time, [&] { return notified_; });
   notified_ = false;
 }
 

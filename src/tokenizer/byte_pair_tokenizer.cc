@@ -18,7 +18,7 @@ namespace {
 
 // Texts are split into pieces of about this many bytes: large enough to amortise the start of a
 // piece, small enough to balance the threads.
-constexpr std::size_t piece_bytes = 128 * 1024;
+constexpr std::size_t encoded_piece_bytes = 128 * 1024;
 
 // A part of the text at whose boundaries no word or added token is split, and its added tokens.
 struct Piece {
@@ -34,7 +34,7 @@ std::vector<Piece> cut_into_pieces(std::string_view text,
   std::size_t match = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t first_match = match;
-    std::size_t end = std::min(begin + piece_bytes, text.size());
+    std::size_t end = std::min(begin + encoded_piece_bytes, text.size());
     for (; end < text.size(); ++end) {
       while (match < matches.size() && matches[match].end <= end) ++match;
       if (match < matches.size() && matches[match].begin < end) {

@@ -12,15 +12,15 @@ namespace {
 
 using Counts = std::unordered_map<std::string_view, std::int64_t>;
 
-constexpr std::size_t piece_bytes = 1024 * 1024;
+constexpr std::size_t counted_piece_bytes = 1024 * 1024;
 
-// Parts of the texts between added tokens, cut at word boundaries into about piece_bytes.
+// Parts of the texts between added tokens, cut at word boundaries into about counted_piece_bytes.
 std::vector<std::string_view> cut_into_pieces(std::span<const std::string_view> texts,
                                               const AddedTokenMatcher& added) {
   std::vector<std::string_view> pieces;
   const auto cut = [&](std::string_view part) {
     while (!part.empty()) {
-      std::size_t end = std::min(piece_bytes, part.size());
+      std::size_t end = std::min(counted_piece_bytes, part.size());
       while (!is_word_boundary(part, end)) ++end;
       pieces.push_back(part.substr(0, end));
       part.remove_prefix(end);
@@ -60,7 +60,8 @@ std::vector<WordCount> count_words(std::span<const std::string_view> texts,
             ++counts[pieces[i].substr(begin, end - begin)];
           });
           unreported += static_cast<std::int64_t>(pieces[i].size());
-          if (progress && (unreported >= static_cast<std::int64_t>(piece_bytes) || i + 1 == last)) {
+          if (progress &&
+              (unreported >= static_cast<std::int64_t>(counted_piece_bytes) || i + 1 == last)) {
             const std::lock_guard lock(mutex);
             report.done += unreported;
             unreported = 0;

@@ -297,5 +297,12 @@ TEST(Interrupt, EndsWithItsStatus) {
   EXPECT_EQ(outcome.status, 130);
 }
 
+TEST(Serve, WritesItsLogToStandardError) {
+  const std::string call = "timeout -s INT --preserve-status 5";
+  const Outcome outcome = run_heed("serve --port 0 " + with_model(), call);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr(" is at http://127.0.0.1:"));
+}
+
 }  // namespace
 }  // namespace heed

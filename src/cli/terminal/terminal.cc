@@ -12,7 +12,7 @@ namespace heed::cli {
 namespace {
 
 constexpr int default_width = 80;
-constexpr int widest = 400;
+constexpr int widest_terminal = 400;
 
 enum class ColourChoice { automatic, always, never };
 ColourChoice colour_choice = ColourChoice::automatic;
@@ -43,12 +43,12 @@ ColourDepth detect_colours(bool is_terminal) {
 int detect_width(int descriptor) {
   winsize size{};
   if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return std::min<int>(size.ws_col, widest);
+    return std::min<int>(size.ws_col, widest_terminal);
   }
   const std::string_view columns = environment("COLUMNS");
   int width = 0;
   std::from_chars(columns.data(), columns.data() + columns.size(), width);
-  return width > 0 ? std::clamp(width, 20, widest) : default_width;
+  return width > 0 ? std::clamp(width, 20, widest_terminal) : default_width;
 }
 
 Terminal detect(int descriptor) {

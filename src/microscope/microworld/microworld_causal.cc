@@ -108,9 +108,9 @@ StoryCases clue_cases(const MarkedStory& story, Asking asking) {
   return cases;
 }
 
-class Examination {
+class CausalExamination {
  public:
-  explicit Examination(const Gpt& gpt) : gpt_(gpt) {}
+  explicit CausalExamination(const Gpt& gpt) : gpt_(gpt) {}
 
   void add(const StoryCases& story, CausalEffect& effect) const {
     if (story.cases.empty()) return;
@@ -165,7 +165,7 @@ MicroworldCausality check_microworld_causality(const Gpt& gpt, const Tokenizer& 
           "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
           gpt.config().vocabulary_size);
   const microworld::Microworld microworld(options.seed);
-  const Examination examination(gpt);
+  const CausalExamination examination(gpt);
   MicroworldCausality causality;
   for (std::int64_t i = 0; i < options.stories; ++i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");

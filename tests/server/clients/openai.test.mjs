@@ -1,7 +1,7 @@
 // OpenAI's own client against `heed serve -m starter`. HEED_BINARY names the program.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { after, before, test } from 'node:test';
+import { after, before, test as untimedTest } from 'node:test';
 import OpenAI from 'openai';
 
 const key = 'sk-test';
@@ -11,11 +11,13 @@ const messages = [
   { role: 'user', content: 'Tell me of the mole.' },
 ];
 
+const test = (name, body) => untimedTest(name, { timeout: 60_000 }, body);
+
 let server;
 let baseURL;
 let client;
 
-/** The address that the server reports once it accepts connections. */
+/** The address that the server reports, on a line of its log, once it accepts connections. */
 function startServer() {
   const options = ['serve', '-m', 'starter', '--port', '0', '--api-key', key, '--public-metrics'];
   server = spawn(process.env.HEED_BINARY, [...options, '--alias', 'starter,gpt-4o']);
@@ -23,8 +25,8 @@ function startServer() {
     let output = '';
     server.stderr.setEncoding('utf8').on('data', (text) => {
       output += text;
-      const address = output.match(/http:\/\/[0-9.]+:[0-9]+/);
-      if (address) resolve(address[0]);
+      const address = output.match(/(http:\/\/[0-9.]+:[0-9]+)[^0-9]/);
+      if (address) resolve(address[1]);
     });
     server.on('error', reject);
     server.on('exit', (status) => reject(new Error(`heed ended with ${status}: ${output}`)));
@@ -35,9 +37,9 @@ before(async () => {
   const address = await startServer();
   baseURL = `${address}/v1`;
   client = new OpenAI({ baseURL, apiKey: key, maxRetries: 0 });
-});
+}, { timeout: 60_000 });
 
-after(() => server.kill());
+after(() => server.kill('SIGKILL'));
 
 async function metrics() {
   const response = await fetch(baseURL.replace(/\/v1$/, '/metrics'));
@@ -202,7 +204,7 @@ test('an aborted stream ends its work', async () => {
     assert.ok(chunk.choices.length > 0);
     stream.controller.abort();
   }
-  for (;;) {  // the test's time limit ends what never comes
+  for (;;) {  // the time limit ends what never comes
     const text = await metrics();
     if (/^heed:requests_open 0$/m.test(text) && /^heed:requests_processing 0$/m.test(text)) break;
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,0 +1,126 @@
+#include "cli/run.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/strict_call.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/terminal.h"
+#include "cli/wait_policy.h"
+#include "cli/wrong_call.h"
+#include "heed/version.h"
+
+namespace heed::cli {
+namespace {
+
+enum ExitStatus { done = 0, work_failed = 1, wrong_call = 2 };
+
+int exit_status(ErrorCode code) {
+  if (code == ErrorCode::invalid_argument) return wrong_call;
+  if (code == ErrorCode::interrupted) return interrupted_exit_status;
+  return work_failed;
+}
+
+void say(const std::string& message) {
+  ProgressLine::clear_any();
+  const std::string line = "heed: " + message + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void add_all_commands(Command app) {
+  add_tour_command(app);
+  add_train_command(app);
+  add_generate_command(app);
+  add_predict_command(app);
+  add_attend_command(app);
+  add_trace_command(app);
+  add_heads_command(app);
+  add_lens_command(app);
+  add_explain_command(app);
+  add_patch_command(app);
+  add_induction_command(app);
+  add_eval_command(app);
+  add_params_command(app);
+  add_tokenize_command(app);
+  add_tokenizer_command(app);
+  add_microworld_command(app);
+  add_bench_command(app);
+  add_convert_command(app);
+  add_serve_command(app);
+  add_explore_command(app);
+}
+
+// Whether the first word is not an option and not a command's name.
+bool names_no_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  const auto has_name = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+  return app.get_subcommands(has_name).empty();
+}
+
+// Parsing runs the command: it is called back once its options are complete.
+int parse_and_run(CLI::App& app, int argc, char** argv) {
+  if (names_no_command(app, argc, argv)) {
+    say(std::string("there is no command '") + argv[1] + "' (see `heed --help`)");
+    return wrong_call;
+  }
+  try {
+    thread_count();  // an invalid HEED_THREADS is refused before anything runs
+    check_words(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+    app.parse(argc, argv);
+    flush_output();
+    return done;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+    return done;
+  } catch (const CLI::ParseError& error) {
+    say(wrong_call_text(app, error));
+    return wrong_call;
+  } catch (const Error& error) {
+    say(error.what());
+    return exit_status(error.code());
+  } catch (const std::bad_alloc&) {
+    say("out of memory");
+    return work_failed;
+  } catch (const std::exception& error) {
+    say(std::string("unexpected failure: ") + error.what());
+    return work_failed;
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  shorten_spins(argv);
+  catch_interrupts();
+  auto log = spdlog::stderr_color_mt("heed");
+  log->set_pattern("%^%v%$");
+  spdlog::set_default_logger(log);
+
+  CLI::App app("Train, run and open up GPT-style transformers", "heed");
+  app.set_version_flag("--version", std::string("heed ") + heed::version,
+                       "Show the version and exit");
+  app.set_help_flag("-h,--help", "Show this help and exit");
+  app.formatter(help_formatter());
+  app.require_subcommand(1);
+  add_all_commands(Command(&app));
+  make_strict(app);
+  app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
+  return parse_and_run(app, argc, argv);
+}
+
+}  // namespace heed::cli
