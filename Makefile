@@ -8,7 +8,8 @@ fuzz_seconds ?= 60
 sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|server|cli)$$
 
 .PHONY: run test page page-test build bench build-sanitized fuzz sanitize sanitize-threads \
-  format format-check lint layers package install-deps install-test-deps install-page-deps
+  format format-check lint layers package install-deps install-test-deps install-check-deps \
+  install-page-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -35,7 +36,7 @@ page-test: install-test-deps install-page-deps
 	cd web && npm run e2e
 
 # One build for the tests and the fuzzers.
-build-sanitized: install-test-deps
+build-sanitized: install-check-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs)
 
@@ -45,7 +46,7 @@ sanitize: build-sanitized
 
 # The server is what has threads of its own. Clang's OpenMP tells ThreadSanitizer of its barriers
 # through Archer; GNU's cannot, and every parallel loop would look like a race.
-sanitize-threads: install-test-deps
+sanitize-threads: install-check-deps
 	cmake --preset tsan $(cmake_flags)
 	cmake --build --preset tsan --target server_tests -j $(jobs)
 	OMP_TOOL_LIBRARIES="$$(dirname "$$(realpath "$$(ldd build/tsan/bin/server_tests | awk '/libomp/ {print $$3}')")")/libarcher.so" \
@@ -67,10 +68,10 @@ fuzz: build-sanitized
 sources = $(shell git ls-files '*.cc' '*.h')
 lint_sources ?= $(shell git ls-files 'src/*.cc')
 
-format: install-test-deps
+format: install-check-deps
 	clang-format -i $(sources)
 
-format-check: install-test-deps
+format-check: install-check-deps
 	clang-format --dry-run -Werror $(sources)
 
 layers:
@@ -78,7 +79,7 @@ layers:
 	/usr/bin/python3 -m unittest discover -s tests/scripts -p '*_test.py'
 
 # All of src/, for one instruction set. lint_sources='src/server/gate.cc …' names less.
-lint: install-test-deps format-check layers
+lint: install-check-deps format-check layers
 	cmake --preset lint
 	cmake --build --preset lint --target heed_precompiled --target heed_faces_precompiled
 	printf '%s\n' $(lint_sources) | xargs -P $(jobs) -n 4 clang-tidy -p build/lint --quiet
@@ -94,6 +95,9 @@ install-deps:
 
 install-test-deps:
 	scripts/install-deps.sh --test
+
+install-check-deps:
+	scripts/install-deps.sh --check
 
 install-page-deps:
 	scripts/install-deps.sh --page

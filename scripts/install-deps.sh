@@ -2,7 +2,8 @@
 # Installs what heed is built with, on Debian and Ubuntu. Does nothing, offline, when all is there.
 #
 #   scripts/install-deps.sh           what the program needs
-#   scripts/install-deps.sh --test    also what the tests, the linters and the fuzzers need
+#   scripts/install-deps.sh --test    also what the tests need
+#   scripts/install-deps.sh --check   also the linters, the sanitizers and the fuzzers
 #   scripts/install-deps.sh --page    also what building and testing the page, web/, needs
 set -euo pipefail
 
@@ -18,6 +19,9 @@ wanted=("${build[@]}")
 case "${1:-}" in
   "") ;;
   --test)
+    wanted+=("${tests[@]}")
+    ;;
+  --check)
     wanted+=("${tests[@]}" "${analysis[@]}")
     ;;
   --page)
@@ -28,7 +32,7 @@ case "${1:-}" in
     command -v chromium >/dev/null || grep -q '^ID=ubuntu' /etc/os-release || wanted+=(chromium)
     ;;
   *)
-    echo "usage: $0 [--test | --page]" >&2
+    echo "usage: $0 [--test | --check | --page]" >&2
     exit 2
     ;;
 esac
@@ -69,7 +73,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 # Clang 14's sanitizer runtimes are in libclang-rt-14-dev, named after Clang's own version.
-if [ "${1:-}" = --test ]; then
+if [ "${1:-}" = --check ]; then
   version=$(clang -dumpversion | cut -d. -f1)
   mapfile -t missing < <(missing_of "libclang-rt-$version-dev")
   if [ "${#missing[@]}" -gt 0 ]; then
