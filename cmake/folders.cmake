@@ -21,7 +21,7 @@ function(heed_precompile target name header)
     return()
   endif()
   if(NOT TARGET ${name})
-    file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "")
     add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
     target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json
       OpenMP::OpenMP_CXX ${ARGN})

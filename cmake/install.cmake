@@ -37,7 +37,9 @@ install(EXPORT heedTargets NAMESPACE heed:: DESTINATION ${heed_package_folder}
   COMPONENT development)
 install(DIRECTORY include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   FILES_MATCHING PATTERN "*.h")
+# The old tag holds for libraries of libraries too.
 set_target_properties(heed PROPERTIES INSTALL_RPATH "$ORIGIN/../${heed_library_folder}")
+target_link_options(heed PRIVATE LINKER:--disable-new-dtags)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(CODE "set(program \"$<TARGET_FILE:heed>\")\nset(folder ${heed_library_folder})"
