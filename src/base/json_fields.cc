@@ -54,7 +54,7 @@ const std::string& json_string(const Json& value, const JsonLabel& label) {
 
 std::string shown_json(const Json& value) {
   if (value.is_object() || value.is_array()) return std::string("an ") + value.type_name();
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() <= 40) return text;
   std::size_t end = 40;
   while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // whole characters only

@@ -12,7 +12,7 @@ std::vector<std::int64_t> all_layers(const GptConfig& config) {
 }
 
 AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids,
-                           std::vector<std::int64_t> kept_layers)
+                           const std::vector<std::int64_t>& kept_layers)
     : model(loaded),
       tokens(std::move(ids)),
       bytes(loaded.token_bytes(tokens)),

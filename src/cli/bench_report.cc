@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/json.h"
 #include "base/threads.h"
@@ -46,7 +47,7 @@ std::string spread(const BenchmarkRow& row) {
 // Three digits at least.
 std::string amount(double number) {
   if (number < 100) return fmt::format("{:.{}f}", number, number < 10 ? 2 : 1);
-  return grouped(static_cast<long long>(number + 0.5));
+  return grouped(std::llround(number));
 }
 
 std::string rate(PeakLoop loop, double per_second) {
@@ -70,7 +71,7 @@ std::string work_text(const BenchmarkReport& report) {
   const std::string batch = grouped(report.batch.value_or(0));
   const std::string context = grouped(report.context.value_or(0));
   switch (report.suite) {
-    case BenchmarkSuite::train: return fmt::format("{} × {} tokens", batch, context);
+    case BenchmarkSuite::train:
     case BenchmarkSuite::prompt: return fmt::format("{} × {} tokens", batch, context);
     case BenchmarkSuite::decode:
       return fmt::format("{} × {} tokens behind {}", batch, grouped(report.count.value_or(0)),

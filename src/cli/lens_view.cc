@@ -36,7 +36,7 @@ std::string cell_text(const ExplainedText& text, const LensRequest& request, con
 }
 
 std::string painted(const std::string& text, double probability, int width, const Ink& ink) {
-  const std::string cell = pad_right(fit(" " + text, width - 1), width);
+  std::string cell = pad_right(fit(" " + text, width - 1), width);
   if (!ink.has_colours()) return cell;
   const Rgb colour = sequential_colour(scale_place(probability));
   return ink.paint(cell, text_on(colour), colour);

@@ -146,7 +146,7 @@ std::string read_text(const TextOptions& options) {
 
 std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedModel& model) {
   const bool has_ids = !options.tokens.empty() && !options.text && options.file.empty();
-  const std::vector<std::int32_t> tokens =
+  std::vector<std::int32_t> tokens =
       has_ids ? parse_token_ids(options.tokens) : model.encode(read_text(options));
   require_text_fits(model.gpt.config(), tokens);
   return tokens;

@@ -74,7 +74,7 @@ std::string conversion_problem(const std::string& what) {
 
 // CLI11's messages in heed's words; others are clear as they are.
 std::string problem_text(const CLI::ParseError& error) {
-  const std::string what = error.what();
+  std::string what = error.what();
   const std::string conversion = "Could not convert: ";
   if (what.starts_with(conversion)) return conversion_problem(what.substr(conversion.size()));
   const std::string option = before(what, ": ");

@@ -92,14 +92,14 @@ std::string model_name(const std::string& name_or_path) {
   if (name_or_path == starter_name) return name_or_path;
   const std::filesystem::path directory =
       std::filesystem::canonical(model_directory(model_path(name_or_path)));
-  const std::string own = directory.filename().string();
+  std::string own = directory.filename().string();
   for (const std::filesystem::path& above :
        {directory.parent_path(), directory.parent_path().parent_path()}) {
     const RunDirectory run(above);
     const bool is_checkpoint = directory == run.last() || directory == run.best() ||
                                directory.parent_path() == run.checkpoints();
     if (!is_checkpoint || !run.holds_a_run()) continue;
-    const std::string name = above.filename().string();
+    std::string name = above.filename().string();
     return directory == run.last() ? name : name + "@" + own;
   }
   return own;

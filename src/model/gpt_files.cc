@@ -252,7 +252,7 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
           ErrorCode::unsupported,
           "'{}' is not a model: expected a directory with {} and {}, or a .safetensors file in one",
           name, config_file_name, weights_file_name);
-  const std::filesystem::path directory =
+  std::filesystem::path directory =
       directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
   require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
           "no {1} beside the weights '{0}': it describes the model", name, config_file_name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 namespace heed::server {
 namespace {
@@ -30,7 +31,8 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
 }  // namespace
 
 void Router::add(const std::string& method, const std::string& pattern, Handler handler) {
-  entries_.push_back({{method, pattern}, parse_request(method, pattern).segments, handler});
+  entries_.push_back(
+      {{method, pattern}, parse_request(method, pattern).segments, std::move(handler)});
 }
 
 // From a request to the end of its reply, or to the reply's destruction where it is never sent.

@@ -13,7 +13,8 @@ struct TokenPair {
   std::int32_t right = 0;
 
   friend bool operator==(const TokenPair&, const TokenPair&) = default;
-  friend auto operator<=>(const TokenPair&, const TokenPair&) = default;
+  friend auto operator<=>(const TokenPair&,
+                          const TokenPair&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 template <class Value>

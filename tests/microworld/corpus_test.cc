@@ -45,7 +45,7 @@ TEST(Corpus, TruthLinesSayWhatTheStorySays) {
     EXPECT_EQ(truth.at("senses").size(), story.senses.size());
     for (const Json& mark : truth.at("names")) {
       const std::size_t begin = mark.at("begin"), end = mark.at("end");
-      EXPECT_EQ(text.substr(begin, end - begin), mark.at("name"));
+      EXPECT_EQ(mark.at("name"), text.substr(begin, end - begin));
       EXPECT_FALSE(mark.at("referent").get<std::string>().empty());
     }
     ASSERT_EQ(truth.at("adjectives").size(), story.adjectives.size());

@@ -110,8 +110,8 @@ TEST(Chat, StreamsTheSameReply) {
   }
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(roles[i], 1);
-    EXPECT_EQ(texts[i], whole["choices"][i]["message"]["content"]);
-    EXPECT_EQ(ends[i], whole["choices"][i]["finish_reason"]);
+    EXPECT_EQ(whole["choices"][i]["message"]["content"], texts[i]);
+    EXPECT_EQ(whole["choices"][i]["finish_reason"], ends[i]);
     EXPECT_EQ(scores[i], whole["choices"][i]["logprobs"]["content"]);
   }
   EXPECT_TRUE(chunks.back()["choices"].empty());

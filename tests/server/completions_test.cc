@@ -97,7 +97,7 @@ TEST(Completions, ChoicesAreThoseOfTheNextSeeds) {
     EXPECT_EQ(choices[i]["index"], i);
     const Json alone{{"prompt", prompt}, {"max_tokens", 8}, {"seed", 40 + i}};
     EXPECT_EQ(choices[i]["text"], text(alone));
-    EXPECT_EQ(streamed_text(streamed, i), choices[i]["text"]);
+    EXPECT_EQ(choices[i]["text"], streamed_text(streamed, i));
   }
 }
 

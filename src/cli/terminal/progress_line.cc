@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/terminal/bar.h"
@@ -104,8 +105,7 @@ std::string ProgressLine::remaining_text(const Progress& progress) const {
   if (progress.total <= 0 || done <= 0 || elapsed < std::chrono::seconds(1)) return {};
   const double left = static_cast<double>(progress.total - progress.done) /
                       static_cast<double>(done) * std::chrono::duration<double>(elapsed).count();
-  return "  " + duration_text(std::chrono::seconds(static_cast<std::int64_t>(left + 0.5))) +
-         " left";
+  return "  " + duration_text(std::chrono::seconds(std::llround(left))) + " left";
 }
 
 }  // namespace heed::cli

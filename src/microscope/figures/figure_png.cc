@@ -1,5 +1,6 @@
 #include <cairo.h>
 
+#include <cmath>
 #include <memory>
 #include <numbers>
 
@@ -70,8 +71,9 @@ std::string png_bytes(const Figure& figure) {
           "a figure of {:.0f} x {:.0f} pixels exceeds the limit for PNG; write it "
           "as .svg",
           width, height);
-  const std::unique_ptr<cairo_surface_t, Release> surface(cairo_image_surface_create(
-      CAIRO_FORMAT_RGB24, static_cast<int>(width + 0.5), static_cast<int>(height + 0.5)));
+  const std::unique_ptr<cairo_surface_t, Release> surface(
+      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(std::lround(width)),
+                                 static_cast<int>(std::lround(height))));
   const std::unique_ptr<cairo_t, Release> context(cairo_create(surface.get()));
   cairo_scale(context.get(), pixels_a_point, pixels_a_point);
   cairo_set_source_rgb(context.get(), 1, 1, 1);

@@ -77,7 +77,7 @@ std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::str
   if (!scanner.take("L")) return {};
   const auto layer = scanner.number();
   if (!layer) return {};
-  const auto halves = [&](std::vector<Point> points) {
+  const auto halves = [&](const std::vector<Point>& points) {
     check_layer(config, *layer, text);
     std::vector<InterventionPoint> places;
     for (const Point point : points) places.push_back({.site = {point, *layer}, .where = {}});

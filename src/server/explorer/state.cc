@@ -41,7 +41,7 @@ std::int64_t bounded(const Request& request, const std::string& name, std::int64
 
 std::string one_of(const Request& request, const std::string& name,
                    const std::vector<std::string>& words) {
-  const std::string word = request.parameter(name).value_or(words.front());
+  std::string word = request.parameter(name).value_or(words.front());
   if (std::ranges::find(words, word) != words.end()) return word;
   std::string known;
   for (const std::string& each : words) known += (known.empty() ? "" : ", ") + each;
