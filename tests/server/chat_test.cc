@@ -132,7 +132,7 @@ TEST(Chat, ScoresEveryToken) {
     EXPECT_LE(token["logprob"].get<double>(), 0);
     for (const Json& byte : token["bytes"]) text += static_cast<char>(byte.get<int>());
   }
-  EXPECT_EQ(without_leading_space(text), reply["choices"][0]["message"]["content"]);
+  EXPECT_EQ(reply["choices"][0]["message"]["content"], without_leading_space(text));
   const Json none = chat({{"max_tokens", 2}, {"logprobs", true}});
   EXPECT_EQ(none["choices"][0]["logprobs"]["content"][0]["top_logprobs"], Json::array());
 }

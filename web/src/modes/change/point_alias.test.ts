@@ -12,6 +12,8 @@ describe('the name of a point', () => {
       'blocks.0.mlp.hook_post': ['post0', 'mlp_post0', 'blocks.0.mlp.post', 'L0 neurons'],
       'blocks.1.attn.hook_pattern': ['pattern1', 'L1.pattern', 'blocks.1.attn.pattern', 'attn_weights 1'],
       'blocks.1.ln1.hook_scale': ['blocks.1.ln1.scale', 'L1.ln1_scale'],
+      'blocks.1.attn.hook_result': ['result1', 'L1.result', 'head_result 1'],
+      'unembed.hook_in': ['unembed'],
       hook_embed: ['embed', 'wte', 'hook_embed'],
       'ln_final.hook_normalized': ['ln_final', 'ln_f'],
       'blocks.*.hook_resid_mid': ['resid_mid', 'blocks.*.hook_resid_mid'],

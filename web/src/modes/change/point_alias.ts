@@ -8,6 +8,7 @@ const inBlock: Record<string, string> = {
   attn_out: 'hook_attn_out', attention_out: 'hook_attn_out', attention: 'hook_attn_out', self_attn: 'hook_attn_out',
   mlp_out: 'hook_mlp_out', mlp: 'hook_mlp_out', ffn: 'hook_mlp_out', ffn_out: 'hook_mlp_out', feed_forward: 'hook_mlp_out',
   q: 'attn.hook_q', query: 'attn.hook_q', queries: 'attn.hook_q', k: 'attn.hook_k', key: 'attn.hook_k', keys: 'attn.hook_k', v: 'attn.hook_v', value: 'attn.hook_v', values: 'attn.hook_v', z: 'attn.hook_z',
+  attn_in: 'hook_attn_in', q_input: 'hook_q_input', k_input: 'hook_k_input', v_input: 'hook_v_input', mlp_in: 'hook_mlp_in', result: 'attn.hook_result', head_result: 'attn.hook_result', head_results: 'attn.hook_result',
   pattern: 'attn.hook_pattern', attn_pattern: 'attn.hook_pattern', attn_weights: 'attn.hook_pattern', attn_probs: 'attn.hook_pattern',
   scores: 'attn.hook_attn_scores', attn_scores: 'attn.hook_attn_scores', attn_logits: 'attn.hook_attn_scores',
   pre: 'mlp.hook_pre', mlp_pre: 'mlp.hook_pre', post: 'mlp.hook_post', mlp_post: 'mlp.hook_post', mlp_act: 'mlp.hook_post', act: 'mlp.hook_post', neurons: 'mlp.hook_post',
@@ -17,7 +18,7 @@ const inBlock: Record<string, string> = {
 const outside: Record<string, string> = {
   embed: 'hook_embed', wte: 'hook_embed', token_embed: 'hook_embed', tok_embed: 'hook_embed', pos_embed: 'hook_pos_embed', wpe: 'hook_pos_embed',
   ln_final: 'ln_final.hook_normalized', ln_f: 'ln_final.hook_normalized', final_norm: 'ln_final.hook_normalized', normalized: 'ln_final.hook_normalized', ln_final_normalized: 'ln_final.hook_normalized',
-  ln_final_scale: 'ln_final.hook_scale', scale: 'ln_final.hook_scale',
+  ln_final_scale: 'ln_final.hook_scale', unembed: 'unembed.hook_in', unembed_in: 'unembed.hook_in', scale: 'ln_final.hook_scale',
 };
 
 /** Normalised: lower case, without "hook_", quotes and brackets, words joined by single underscores. */

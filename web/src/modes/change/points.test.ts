@@ -3,8 +3,8 @@ import { isPart, pointNames, sameLength } from './points';
 
 it('names every point in the order of a pass', () => {
   const names = pointNames(2);
-  expect([names.length, new Set(names).size]).toEqual([38, 38]);
-  expect([names[0], names[2], names.at(-1)]).toEqual(['hook_embed', 'blocks.0.hook_resid_pre', 'ln_final.hook_normalized']);
+  expect([names.length, new Set(names).size]).toEqual([51, 51]);
+  expect([names[0], names[2], names.at(-1)]).toEqual(['hook_embed', 'blocks.0.hook_resid_pre', 'unembed.hook_in']);
 });
 it('tells parts from points', () => {
   expect(['L2', 'L2H3', 'L2N17', 'L1.attn'].every(isPart)).toBe(true);
