@@ -105,9 +105,8 @@ std::vector<std::pair<const char*, Activation>> named(std::initializer_list<Acti
   return names;
 }
 
-// NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name has none
 #define HEED_MEMBER(member) \
-  [](TrainSettings & settings) -> auto& { return settings.member; }
+  [](TrainSettings & settings) -> auto& { return settings.member; /* NOLINT(*-macro-*) */ }
 
 const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> table{
