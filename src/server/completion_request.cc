@@ -67,7 +67,7 @@ CompletionRequest read_completion_request(const Fields& fields, const LoadedMode
                 request.choices);
   require_field(!request.streams || request.candidates == request.choices, "best_of",
                 field_code::invalid_value,
-                "the best of several texts is known at the end: best_of cannot be streamed");
+                "best_of cannot be streamed: the best text is known only at the end");
   request.sequence.max_tokens = read_max_tokens(fields).value_or(default_max_tokens);
   request.prompts = read_prompts(fields.find("prompt"), model, limits.prompts, "prompt");
   const std::int64_t sequences = std::ssize(request.prompts) * request.candidates;

@@ -75,8 +75,8 @@ void Gate::check_host_and_origin(const Request& request) const {
   const auto host = parse_authority(request.header("host"));
   if (!host) throw HttpError(400, "the Host header must be one host[:port]");
   if (!allows_host(*host)) {
-    throw HttpError(421, fmt::format("this server is not called '{0}'; to let it be, start it with "
-                                     "--allow-host {0}",
+    throw HttpError(421, fmt::format("this server does not accept the host '{0}'; to accept it, "
+                                     "start it with --allow-host {0}",
                                      host->host));
   }
   const std::string given = request.header("origin");
@@ -85,15 +85,15 @@ void Gate::check_host_and_origin(const Request& request) const {
     if (request.header("sec-fetch-site") == "cross-site" &&
         request.header("sec-fetch-mode") != "navigate" && !allows_origin(given)) {
       throw HttpError(403,
-                      "pages of other servers may not use this one; to let them, start it with "
-                      "--allow-origin '*'");
+                      "pages of other origins may not use this server; to allow them, start it "
+                      "with --allow-origin '*'");
     }
     return;
   }
   const auto origin = parse_origin(given);
   if (allows_origin(given) || (origin && is_own(*origin, *host))) return;
-  throw HttpError(403, fmt::format("pages of '{0}' may not use this server; to let them, start it "
-                                   "with --allow-origin {0}",
+  throw HttpError(403, fmt::format("pages of '{0}' may not use this server; to allow them, start "
+                                   "it with --allow-origin {0}",
                                    origin ? origin->text() : given.substr(0, 100)));
 }
 

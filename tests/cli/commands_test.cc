@@ -164,7 +164,7 @@ TEST(Attend, PatternsAreTheModels) {
       json_of("attend --json --tokens 5,17,4,9 --layer 1 --head 2 " + with_model());
   const LoadedModel model = load_model(testing::model_directory().string());
   const Capture capture = trace_patterns(model.gpt, std::vector<std::int32_t>{5, 17, 4, 9});
-  const View<const float> pattern = capture.at({Point::pattern, 1}).view()[0][2];
+  const View<const float> pattern = capture.at({PointKind::pattern, 1}).view()[0][2];
   for (std::int64_t t = 0; t < 4; ++t) {
     for (std::int64_t s = 0; s < 4; ++s) {
       EXPECT_EQ(static_cast<float>(document["pattern"][t][s].get<double>()), pattern(t, s));

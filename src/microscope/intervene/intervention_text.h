@@ -19,7 +19,7 @@
 namespace heed {
 
 struct InterventionPoint {
-  Site site;
+  Point point;
   Selection where;
 };
 

@@ -14,10 +14,10 @@ struct InterventionSource {
   const Gpt& gpt;
   std::span<const std::int32_t> tokens;  // the text that is to be changed
   TraceStore& traces;                    // that others are taken from
-  std::int64_t last_position;            // the largest that a place may name
+  std::int64_t last_position;            // the largest that may be selected
 };
 
-// `list` is null or a list of objects {"kind", "place", …}; null or empty gives null. Throws
+// `list` is null or a list of objects {"kind", "point", …}; null or empty gives null. Throws
 // Error{invalid_argument} for whatever cannot be, with the number of the intervention.
 std::shared_ptr<Interventions> read_interventions(const Json& list,
                                                   const InterventionSource& source);

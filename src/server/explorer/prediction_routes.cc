@@ -129,8 +129,8 @@ Reply compare(State& state, const Request& request) {
   return json_reply({{"kl", json_number(divergence)}, {"rows", std::move(rows)}});
 }
 
-std::string row_name(const Site& site) {
-  return site.point == Point::residual_post ? "final_post" : fmt::format("{}_pre", site.layer);
+std::string row_name(const Point& point) {
+  return point.kind == PointKind::residual_post ? "final_post" : fmt::format("{}_pre", point.layer);
 }
 
 OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
@@ -165,11 +165,11 @@ Reply lens(State& state, const Request& request) {
                     .positions = positions});
   OrderedJson rows = OrderedJson::array();
   OrderedJson cells = OrderedJson::array();
-  for (std::int64_t site = 0; site < std::ssize(seen.sites); ++site) {
-    rows.push_back(row_name(seen.sites[static_cast<std::size_t>(site)]));
+  for (std::int64_t point = 0; point < std::ssize(seen.points); ++point) {
+    rows.push_back(row_name(seen.points[static_cast<std::size_t>(point)]));
     OrderedJson row = OrderedJson::array();
     for (std::int64_t i = 0; i < seen.positions; ++i) {
-      row.push_back(lens_cell(trace.model(), seen.at(site, i)));
+      row.push_back(lens_cell(trace.model(), seen.at(point, i)));
     }
     cells.push_back(std::move(row));
   }
