@@ -35,7 +35,7 @@ struct SequenceOptions {
 
 enum class SequenceEnd { stop, length };
 
-// Wakes the one thread that takes the pieces of several sequences.
+// Wakes the thread that takes the pieces of several sequences.
 class Notifier {
  public:
   void notify();
@@ -50,7 +50,7 @@ class Notifier {
 
 class Sequence {
  public:
-  // One sampled token. `text` is what became certain by it, of this token or earlier ones.
+  // A sampled token. `text` is the text that is final after it, of this token or earlier ones.
   struct Piece {
     std::optional<std::int32_t> token{};  // none: text that was held back until the end
     std::string text{};
