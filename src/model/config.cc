@@ -135,9 +135,9 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
   const std::string type = fields.text_or("model_type", "gpt2");
   require(type == "gpt2", ErrorCode::unsupported,
           "{}: model_type is '{}'; heed reads models of type gpt2", source, type);
-  for (const char* variant :
+  for (const char* option :
        {"scale_attn_by_inverse_layer_idx", "add_cross_attention", "is_encoder_decoder"}) {
-    fields.refuse(variant);
+    fields.refuse(option);
   }
   require(fields.boolean_or("scale_attn_weights", true), ErrorCode::unsupported,
           "{}: scale_attn_weights is false; heed always scales scores by 1/sqrt(head size)",

@@ -18,7 +18,7 @@ using kernels::WeightFormat;
 
 GptConfig untied_config() {
   GptConfig config = testing::small_config();
-  config.tied_unembedding = false;  // so that the embedding is not shortened with the head
+  config.tied_unembedding = false;  // so that the embedding is not quantised with the unembedding
   config.context = 96;
   return config;
 }
@@ -51,8 +51,8 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
     Gpt other = calm_gpt();
     for (const std::string& name : matrix_names(untied_config())) {
       const View<float> weight = other.parameters().tensor(name);
-      const Tensor<float> shortened = kernels::PreparedWeight(weight, GetParam()).restored();
-      std::ranges::copy(shortened.span(), weight.data());
+      const Tensor<float> quantised = kernels::PreparedWeight(weight, GetParam()).restored();
+      std::ranges::copy(quantised.span(), weight.data());
     }
     return other;
   }

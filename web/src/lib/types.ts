@@ -283,7 +283,7 @@ export interface ParameterCount {
   feed_forward_total: number;
   biases: number;
   norms: number;
-  head: number;
+  unembedding: number;
   run_bytes: number;
   train_bytes: number;
   key_value_bytes_per_token: number;
