@@ -25,7 +25,7 @@ constexpr LoopName loop_names[] = {
     {PeakLoop::multiply_add_f32, "f32 multiply-adds", "f32_multiply_add"},
     {PeakLoop::dot_product_bf16, "bf16 dot products", "bf16_dot_product"},
     {PeakLoop::tile_product_bf16, "bf16 tile products", "bf16_tile_product"},
-    {PeakLoop::read, "reading memory", "read"}};
+    {PeakLoop::read, "memory reads", "read"}};
 
 const LoopName& name_of(PeakLoop loop) {
   return *std::ranges::find(loop_names, loop, &LoopName::loop);
