@@ -43,7 +43,7 @@ struct HeadChoice {
   std::int64_t head = 0;
 };
 
-// A head's strongest habit: "first 92 %", "prev 75 %", "even", "5.2 back".
+// Where a head mostly attends: "first 92 %", "prev 75 %", "even", "5.2 back".
 std::string habit_text(const HeadStatistics& statistics);
 
 // The terminal that a text is printed to.

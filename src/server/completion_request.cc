@@ -29,14 +29,14 @@ bool read_streams_usage(const Fields& fields) {
   return fields.required_object("stream_options").boolean("include_usage").value_or(false);
 }
 
-// `max_completion_tokens` is OpenAI's newer name; it leads where both are given.
+// `max_completion_tokens` is OpenAI's newer name and takes precedence.
 std::optional<std::int64_t> read_max_tokens(const Fields& fields) {
   const auto older = fields.integer("max_tokens", 0, unlimited_tokens);
   const auto newer = fields.integer("max_completion_tokens", 0, unlimited_tokens);
   return newer ? newer : older;
 }
 
-// What both kinds of request have.
+// Fields of both kinds of request.
 CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
                               const CompletionLimits& limits) {
   const std::int64_t vocabulary = model.gpt.config().vocabulary_size;

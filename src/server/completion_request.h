@@ -29,7 +29,7 @@ struct CompletionRequest {
   bool echoes = false;
   bool streams = false;
   bool streams_usage = false;
-  std::optional<std::int64_t> log_probabilities;  // with so many likeliest tokens at each position
+  std::optional<std::int64_t> log_probabilities;  // number of most likely tokens at each position
   std::int64_t context = 0;                       // tokens of a prompt and its reply
   SequenceOptions sequence;                       // of every choice, but for its prompt and seed
 

@@ -76,7 +76,7 @@ std::int64_t parse_integer(const std::string& text, const std::string& name) {
   return value;
 }
 
-// `type` and `code` of an error object where nothing more is known than the status.
+// Default `type` and `code` of an error object for a status.
 struct StatusNames {
   int status;
   const char* type;

@@ -11,7 +11,7 @@
 namespace heed::server {
 namespace {
 
-// Compares every byte wherever the first difference is: the time tells nothing of the key.
+// Compares all bytes in constant time, so that the time reveals nothing about the key.
 bool same_key(const std::string& given, const std::string& key) {
   unsigned difference = given.size() == key.size() ? 0 : 1;
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -30,14 +30,13 @@ std::string given_key(const Request& request) {
   return request.header("x-api-key");
 }
 
-// The page itself holds nothing of the model; it asks for the key. Whether the server is up is no
-// secret either.
+// The page contains nothing of the model and asks for the key. The health check is public, too.
 bool is_public(const Request& request, const GateOptions& options) {
   return request.path == "/" || request.path.starts_with("/assets/") || request.path == "/health" ||
          (options.public_metrics && request.path == "/metrics");
 }
 
-// A page that this server itself gave out.
+// Whether the origin is this server itself.
 bool is_own(const Origin& origin, const Authority& host) {
   const Origin own{.scheme = origin.scheme, .authority = host};
   return own.text() == origin.text();

@@ -14,7 +14,7 @@ namespace heed::server {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                     // 0: any that is free
-  int next_ports = 0;                  // where it is taken, so many after it are tried
+  int next_ports = 0;                  // number of ports after it to try if it is in use
   std::int64_t max_connections = 160;  // more are told 503
   using Seconds = std::chrono::duration<double>;
   Seconds header_time{10};    // for a request's header to arrive

@@ -62,7 +62,7 @@ bool HttpSession::serve_request(bool is_last) {
   Request asked;
   asked.headers = parser.header().fields;
   services_.gate.add_headers(asked, reply);
-  // Where a request ends that was refused before its end is not known.
+  // The end of a request that was rejected early is unknown, so the connection is closed.
   const bool is_received = parser.phase() == Phase::complete;
   const ReplyFraming framing{
       .has_no_body = parser.header().method == "HEAD",

@@ -28,8 +28,9 @@ struct SequenceOptions {
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to these tokens' logits
   std::vector<std::string> stop_strings;
   bool ignore_end_of_text = false;
-  bool scores_prompt = false;       // the prompt's tokens, too
-  std::optional<std::int64_t> top;  // with so many likeliest at each position; none: no scores
+  bool scores_prompt = false;  // the prompt's tokens, too
+  std::optional<std::int64_t>
+      top;  // number of most likely tokens at each position; none: no scores
   StopFlag stop = nullptr;
 };
 

@@ -11,8 +11,8 @@
 namespace heed::server {
 namespace {
 
-// Enough that connections seldom wait for each other; what each keeps after a crowd is a few
-// hundred kilobytes.
+// Enough that connections rarely wait for each other; each keeps a few hundred kilobytes after a
+// peak.
 constexpr int malloc_arenas = 4;
 
 std::string address_of(const HttpOptions& options, int port) {

@@ -166,15 +166,15 @@ class PartsProbe final : public Probe {
 
 }  // namespace
 
-ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                  ResidualUnit unit, std::int64_t position) {
+ResidualParts decompose_residual(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                 ResidualUnit unit, std::int64_t position) {
   position = position_in_text(position, std::ssize(tokens));
   PartsProbe probe(gpt, unit, position);
   run_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
   return probe.result();
 }
 
-ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit, std::int64_t position) {
+ResidualParts decompose_residual(const KeptPass& pass, ResidualUnit unit, std::int64_t position) {
   PartsProbe probe(pass.gpt(), unit, position_in_text(position, pass.positions()), &pass);
   pass.replay(probe);
   return probe.result();

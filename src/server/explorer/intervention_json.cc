@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_interventions = 256;
 
-// Reads one object and adds what it stands for.
+// Parses one object and adds its interventions.
 class Reader {
  public:
   Reader(const Fields& fields, const InterventionSource& source, std::vector<Intervention>& out)
@@ -67,7 +67,8 @@ class Reader {
     for (InterventionPoint& selected : selected_points()) add(std::move(selected), SetZero{});
   }
 
-  // Over this text, or over another trace's: one that is written on keeps the same mean.
+  // The mean over this text or over that of another trace, which stays the same while a text is
+  // continued.
   void mean() {
     fields_.expect_only({"kind", "point", "positions", "from"});
     const auto tokens = fields_.has("from") ? from().pass->tokens() : source_.tokens;
@@ -144,7 +145,7 @@ class Reader {
     return point.kind == PointKind::scores || point.kind == PointKind::pattern;
   }
 
-  // The rows at from_positions, put where `where` will look for them.
+  // The rows at from_positions, moved to the positions of `where`.
   Tensor<float> moved(const Tensor<float>& values, const Selection& where,
                       const StoredTrace& other) const {
     const std::int64_t first = where.first_position;
@@ -194,7 +195,7 @@ class Reader {
     }
   }
 
-  // Of a head (its pattern), a block or a point of one, or of every block.
+  // The patterns of a head, of a block or a point of one, or of every block.
   std::vector<InterventionPoint> selected_patterns() const {
     if (!fields_.has("point")) {
       require(!fields_.has("positions"), ErrorCode::invalid_argument,

@@ -1,4 +1,4 @@
-// Interventions as requests describe them.
+// Parses interventions in requests.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct InterventionSource {
 };
 
 // `list` is null or a list of objects {"kind", "point", …}; null or empty gives null. Throws
-// Error{invalid_argument} for whatever cannot be, with the number of the intervention.
+// Error{invalid_argument} with the index of the invalid intervention.
 std::shared_ptr<Interventions> read_interventions(const Json& list,
                                                   const InterventionSource& source);
 

@@ -71,20 +71,20 @@ Reply next(State& state, const Request& request) {
 // Tokens in descending order of probability, and the rank of each.
 struct Prediction {
   std::vector<Candidate> ranked;
-  std::vector<std::size_t> place;  // by token
+  std::vector<std::size_t> rank_of;  // by token
 
   Prediction(const StoredTrace& trace, std::int64_t position) {
     const Tensor<float> logits = trace.pass->logits(position, position + 1);
     ranked =
         trace_candidates(logits.span(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, {});
-    place.resize(ranked.size());
+    rank_of.resize(ranked.size());
     for (std::size_t i = 0; i < ranked.size(); ++i) {
-      place[static_cast<std::size_t>(ranked[i].token)] = i;
+      rank_of[static_cast<std::size_t>(ranked[i].token)] = i;
     }
   }
 
   const Candidate& of(std::int32_t token) const {
-    return ranked[place[static_cast<std::size_t>(token)]];
+    return ranked[rank_of[static_cast<std::size_t>(token)]];
   }
   OrderedJson json(std::int32_t token) const {
     const Candidate& candidate = of(token);

@@ -115,7 +115,7 @@ TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
   for (const Point& point : editable_points(gpt.config())) {
     const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-      const ResidualParts parts = take_residual_apart(pass, unit, 8);
+      const ResidualParts parts = decompose_residual(pass, unit, 8);
       std::vector<float> sum(parts.stream.size());
       for (std::size_t i = 0; i < parts.parts.size(); ++i) {
         for (std::size_t c = 0; c < sum.size(); ++c) {

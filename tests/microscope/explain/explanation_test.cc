@@ -159,7 +159,7 @@ TEST_P(Explanation, TheLensReadsTheStream) {
 
 TEST_P(Explanation, PartsOfTheStreamSumToIt) {
   for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-    const ResidualParts parts = take_residual_apart(gpt, tokens, unit, 8);
+    const ResidualParts parts = decompose_residual(gpt, tokens, unit, 8);
     std::vector<float> sum(parts.stream.size());
     double share = 0;
     for (std::size_t i = 0; i < parts.parts.size(); ++i) {

@@ -142,7 +142,7 @@ TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
       EXPECT_NEAR(found.logit, expected, 0.01);
     }
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-      const ResidualParts parts = take_residual_apart(gpt, tokens, unit);
+      const ResidualParts parts = decompose_residual(gpt, tokens, unit);
       double share = 0;
       for (const ResidualPart& part : parts.parts) share += part.share;
       EXPECT_NEAR(share, 1, 1e-6);
