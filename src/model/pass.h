@@ -58,7 +58,7 @@ struct Pass {
     if (edits(point)) editor->edit(edited_point(point), values);
   }
 
-  // Edits `values`, then observes them; one branch without an editor and a probe.
+  // Edits `values`, then observes them; a null check if there are none.
   void visit(PointKind kind, std::int64_t layer, View<float> values) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
       edit({kind, layer}, values);
@@ -71,7 +71,7 @@ struct Pass {
       visit(kind, layer, rows.reshape({batch, positions, rows.extent(1)}));
     }
   }
-  // Shows `values` to the probe; one branch without one.
+  // Shows `values` to the probe; a null check if there is none.
   void observe(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
       probe->observe({kind, layer}, values);
