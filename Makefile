@@ -3,8 +3,8 @@ jobs := $(shell nproc)
 cmake_flags := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fuzz_seconds ?= 60
 
-# Under sanitizers all test programs run, some minutes in all; not the comparison with tiktoken, which
-# only runs one of them again.
+# All test programs run under the sanitizers, in some minutes, except the comparison with tiktoken, which
+# only repeats one of them.
 sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|model|generate|train|microscope|engine|server|cli)$$
 
 .PHONY: run test page page-test build bench build-sanitized fuzz sanitize sanitize-threads \
@@ -24,11 +24,11 @@ build:
 test: install-test-deps build
 	ctest --test-dir build/release --output-on-failure
 
-# Writes web/built, which is committed: after every change in web/.
+# Builds web/built, which is committed. Run it after every change in web/.
 page: install-page-deps
 	cd web && npm ci && npm run build
 
-# The page alone, then in a browser against the program that embeds it.
+# Tests of the page alone, then end-to-end tests in a browser.
 page-test: install-test-deps install-page-deps
 	cd web && npm ci && npm test && npm run check && npm run check-built
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -44,8 +44,8 @@ sanitize: build-sanitized
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
 	  ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
 
-# The server is what has threads of its own. Clang's OpenMP tells ThreadSanitizer of its barriers
-# through Archer; GNU's cannot, and every parallel loop would look like a race.
+# Only the server creates threads. Clang's OpenMP reports its barriers to ThreadSanitizer through Archer;
+# GNU's does not, so every parallel loop would be reported as a race.
 sanitize-threads: install-check-deps
 	cmake --preset tsan $(cmake_flags)
 	cmake --build --preset tsan --target server_tests -j $(jobs)

@@ -133,7 +133,7 @@ void measure_tracing(std::int64_t rounds) {
   std::vector<std::vector<float>> logits(3);
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const Kind kind : {plain, nothing_wanted, residuals}) {
-      Capture nothing{std::vector<Site>{}};
+      Capture nothing{std::vector<Point>{}};
       ActivationTrace trace(gpt.config(), {.points = {"hook_resid_*"}}, 1, prompt + decoded);
       Probe* const probe = kind == plain            ? nullptr
                            : kind == nothing_wanted ? static_cast<Probe*>(&nothing)

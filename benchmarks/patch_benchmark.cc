@@ -51,15 +51,15 @@ double largest_difference(const Gpt& gpt, const PatchRequest& request, const Pat
                           const GptActivations& activations) {
   double largest = 0;
   for (std::int64_t layer = 0; layer < result.rows; layer += 4) {
-    const Site site{Point::residual_pre, layer};
-    Capture capture(std::vector<Site>{site});
+    const Point point{PointKind::residual_pre, layer};
+    Capture capture(std::vector<Point>{point});
     const auto clean = last_logits(gpt, request.clean, activations, &capture, nullptr);
     for (std::int64_t t = 0; t < result.columns; t += 9) {
-      Tensor<float> values(capture.at(site).shape());
-      std::ranges::copy(capture.at(site).span(), values.data());
+      Tensor<float> values(capture.at(point).shape());
+      std::ranges::copy(capture.at(point).span(), values.data());
       Interventions editor(
           gpt.config(),
-          {{site, {.first_position = t, .last_position = t}, ReplaceWith{std::move(values)}}});
+          {{point, {.first_position = t, .last_position = t}, ReplaceWith{std::move(values)}}});
       const auto logits = last_logits(gpt, request.corrupted, activations, nullptr, &editor);
       const double metric = patch_metric(request.metric, logits.span(), clean.span());
       const double size = std::abs(logits[request.metric.answer]);

@@ -52,9 +52,9 @@ std::vector<std::int64_t> few_indices(std::string_view& rest) {
 }
 
 void read_points(std::string_view text) {
-  const std::vector<Site> sites = sites_named(text, tiny_gpt().config().layers);
-  expect(!sites.empty());
-  for (const Site& site : sites) expect(site_from_name(site_name(site)) == site);
+  const std::vector<Point> points = points_named(text, tiny_gpt().config().layers);
+  expect(!points.empty());
+  for (const Point& point : points) expect(point_from_name(point_name(point)) == point);
 }
 
 void trace_request(std::string_view rest) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws how much of the machine's ceiling heed reaches, from what `heed bench --json` printed.
+"""Draws the fraction of the machine's ceiling that heed reaches, from what `heed bench --json` printed.
 
     heed bench prompt --config gpt2,gpt2-medium -c 128,1024 --json > prompt.json
     heed bench decode --config gpt2 --dtype bf16 --json > decode.json
     scripts/performance_chart.py prompt.json decode.json > docs/pictures/performance.svg
 
 One bar for each row that has an `of_peak`, in groups by suite, dtype and ceiling: a bar's label is
-the model, its context and what else tells it from its neighbours; beside it stands the speed.
+the model, its context and what distinguishes it from its neighbours; next to the bar is the speed.
 """
 import html
 import json
@@ -14,10 +14,10 @@ import sys
 
 WIDTH, LEFT, RIGHT, BAR, GAP, HEAD, TOP = 860, 250, 200, 16, 6, 44, 62
 PLOT = WIDTH - LEFT - RIGHT
-TITLES = {"train": "Training", "prompt": "Reading a prompt", "decode": "Decoding",
+TITLES = {"train": "Training", "prompt": "Processing a prompt", "decode": "Decoding",
           "attention": "Causal attention"}
 PEAKS = {"f32_multiply_add": "f32 multiply-adds", "bf16_dot_product": "bf16 dot products",
-         "bf16_tile_product": "bf16 tile products", "read": "reading memory"}
+         "bf16_tile_product": "bf16 tile products", "read": "memory reads"}
 # Both colour schemes: the picture may lie on white or on black.
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #24292f }
@@ -79,7 +79,7 @@ def amount(row):
         return ""
     if row["suite"] == "decode":
         sequences = f", {batch} sequences" if batch > 1 else ""
-        return sequences + (f", behind {row['context']:,}" if row["context"] else "")
+        return sequences + (f", after {row['context']:,}" if row["context"] else "")
     return f", {batch} × {row['context']:,}" if batch > 1 else f", {row['context']:,}"
 
 
@@ -129,7 +129,7 @@ def draw(rows):
     lines = [line(LEFT + tenth * scale / 4, TOP, y - 8, "line") for tenth in range(4)]
     lines.append(line(LEFT + scale, TOP - 4, y - 8, "ceiling"))
     lines.append(text(LEFT + scale, TOP - 10, "the ceiling", "quiet", "middle"))
-    name = "How much of the machine's ceiling heed reaches"
+    name = "Fraction of the machine's ceiling that heed reaches"
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 8}" width="{WIDTH}" '
         f'role="img" aria-label="{html.escape(name)}">',

@@ -1,4 +1,4 @@
-// AtomicFile, and the temporary files that killed processes leave.
+// AtomicFile, and removal of temporary files that killed processes left behind.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,7 +21,8 @@ std::filesystem::path directory_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
 
-// What a temporary file is for: the part of its name before the mark; empty for other files.
+// Returns the name of the target of a temporary file: the part before the mark; empty for other
+// files.
 std::string_view target_of(std::string_view name) {
   const std::size_t mark = name.rfind(partial_mark);
   if (mark == std::string_view::npos) return {};
@@ -37,7 +38,7 @@ std::string_view target_of(std::string_view name) {
   return name.substr(0, mark);
 }
 
-// A writer holds its temporary file locked for as long as it runs.
+// A writer locks its temporary file until it ends.
 void remove_if_abandoned(const std::filesystem::path& path) {
   const int descriptor =
       ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -52,7 +53,7 @@ void remove_if_abandoned(const std::filesystem::path& path) {
   ::close(descriptor);
 }
 
-// Of one target, or of all where none is named.
+// Removes abandoned files of one target, or of all targets if none is named.
 void remove_abandoned(const std::filesystem::path& directory, std::string_view target) {
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
@@ -65,19 +66,19 @@ void remove_abandoned(const std::filesystem::path& directory, std::string_view t
   }
 }
 
-// Creates a temporary file for `path` and locks it; its descriptor. Where the file system has no
-// locks, it stays unlocked, and others cannot lock it either.
+// Creates and locks a temporary file for `path`; returns its descriptor. On a file system without
+// locks it stays unlocked, and no other process can lock it either.
 int create_temporary(const std::filesystem::path& path, std::filesystem::path& temporary) {
   static std::atomic<unsigned> number{0};
   for (;;) {
     temporary = fmt::format("{}{}{}-{}", path.string(), partial_mark, ::getpid(), number++);
     const int descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor < 0 && errno == EEXIST) continue;  // of an earlier process of this number
+    if (descriptor < 0 && errno == EEXIST) continue;  // left by an earlier process with this id
     if (descriptor < 0) fail_with_errno("create", path, errno);
     const bool taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     if (!taken && ::fstat(descriptor, &status) == 0 && status.st_nlink > 0) return descriptor;
-    ::close(descriptor);  // another process took it for abandoned before it was locked
+    ::close(descriptor);  // another process removed it as abandoned before it was locked
   }
 }
 

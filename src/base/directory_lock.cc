@@ -18,7 +18,8 @@ int open_directory(const std::filesystem::path& directory) {
   return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-// is_locked() of another process takes the lock for some microseconds: that is not a writer.
+// is_locked() in another process holds the lock for some microseconds; retry, because it is not a
+// writer.
 bool is_held_by_another(int descriptor) {
   constexpr int attempts = 20;
   for (int attempt = 0; attempt < attempts; ++attempt) {

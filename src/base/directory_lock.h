@@ -8,7 +8,7 @@ namespace heed {
 
 // Holds a directory for one writer, until the object is destroyed or its process ends. Readers are
 // not affected. Throws Error{not_found} if there is no such directory, Error{conflict} if another
-// writer holds it; on file systems without locks, nothing is held.
+// writer holds it; on file systems without locks, it does nothing.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::filesystem::path& directory);
@@ -20,7 +20,7 @@ class DirectoryLock {
   int descriptor_ = -1;
 };
 
-// Whether a writer holds the directory; nothing where that cannot be known.
+// Returns whether a writer holds the directory; nothing if the file system cannot tell.
 std::optional<bool> is_locked(const std::filesystem::path& directory);
 
 }  // namespace heed

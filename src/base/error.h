@@ -1,4 +1,5 @@
-// Raising errors. `require` guards what comes from outside; `check` guards heed's own invariants.
+// Functions that throw errors: `require` validates external input, `check` guards internal
+// invariants.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,8 +24,8 @@ void require(bool condition, ErrorCode code, fmt::format_string<Args...> message
   }
 }
 
-// Throws Error{internal} unless `condition` holds: only heed's own defects can make it fail.
-// The defaults are evaluated where check is called (std::source_location needs a newer Clang).
+// Throws Error{internal} unless `condition` holds: a failure is a bug in heed. The default
+// arguments are evaluated at the call (std::source_location needs a newer Clang).
 void check(bool condition, const char* invariant, const char* function = __builtin_FUNCTION(),
            int line = __builtin_LINE());
 

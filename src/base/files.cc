@@ -23,7 +23,7 @@ const char* kind_of(mode_t mode) {
 
 }  // namespace
 
-// Without O_NONBLOCK, opening a pipe would wait until it has a writer.
+// Without O_NONBLOCK, opening a pipe would block until it has a writer.
 RegularFile::RegularFile(const std::filesystem::path& path)
     : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
   if (descriptor_ < 0) {

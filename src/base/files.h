@@ -1,4 +1,5 @@
-// Files: read by memory map or by position, written to a temporary file and renamed.
+// Reads files through a memory map or by position; writes them to a temporary file that is then
+// renamed.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +13,9 @@
 
 namespace heed {
 
-// A regular file, read by position: safe while another process appends to it or truncates it.
-// Throws Error{not_found}, Error{input_output}, or Error{invalid_argument} for what is not a
-// regular file: pipes and devices are refused without waiting for them.
+// A regular file that is read by position, which is safe while another process appends to it or
+// truncates it. Throws Error{not_found}, Error{input_output}, or Error{invalid_argument} if the
+// path is not a regular file; pipes and devices are rejected without blocking.
 class RegularFile {
  public:
   explicit RegularFile(const std::filesystem::path& path);
@@ -24,7 +25,8 @@ class RegularFile {
 
   int descriptor() const { return descriptor_; }
   std::int64_t size() const;  // at the time of the call
-  // Reads from byte `begin` on; returns the number of bytes read, fewer than asked at the end.
+  // Reads from byte `begin`; returns the number of bytes read, which is smaller at the end of the
+  // file.
   std::size_t read(std::int64_t begin, std::span<char> out) const;
 
  private:
@@ -32,7 +34,7 @@ class RegularFile {
   int descriptor_ = -1;
 };
 
-// A whole file mapped read-only. Throws as RegularFile does; an empty file gives an empty span.
+// Maps a whole file read-only. Throws the errors of RegularFile; an empty file gives an empty span.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -51,12 +53,13 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// Writes `path` as a whole or not at all: bytes go to a temporary file in the same directory, which
-// commit() flushes to the disk and renames over `path`. Without commit() the destructor removes the
-// temporary file. A killed process leaves it, unlocked; the next writer of `path` removes it. Files
-// that belong together are all finished before the first is committed, so that a full disk is
-// noticed in time. Any number of threads and processes may write the same path, and the last to
-// commit wins. Throws Error{input_output} with the system's reason (disk full, read-only, ...).
+// Writes `path` atomically: bytes go to a temporary file in the same directory, which commit()
+// flushes to the disk and renames over `path`. Without commit() the destructor removes the
+// temporary file. A killed process leaves it behind, unlocked; the next writer of `path` removes
+// it. To replace several files together, finish() all of them before the first commit(), so that a
+// full disk is detected before any file is replaced. Any number of threads and processes may write
+// the same path, and the last to commit wins. Throws Error{input_output} with the system's reason
+// (disk full, read-only, ...).
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -66,8 +69,8 @@ class AtomicFile {
 
   void write(const void* data, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  void finish();  // flushes all bytes to the disk; only the rename is left
-  void commit();  // finishes first if that has not been done
+  void finish();  // flushes all bytes to disk; only the rename remains
+  void commit();  // calls finish() first if necessary
 
  private:
   void release();
@@ -75,29 +78,28 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once it is renamed or removed
   std::FILE* file_ = nullptr;
-  int lock_ = -1;  // holds the temporary file locked from its creation to its rename
+  int lock_ = -1;  // locks the temporary file from its creation to its rename
 };
 
-// Removes the temporary files that killed processes left in the directory. Those of running
-// processes are locked and stay. For directories that only heed writes to; never throws.
+// Removes temporary files that killed processes left in the directory; those of running processes
+// are locked and are kept. Use it only for directories that only heed writes to. Never throws.
 void remove_abandoned_files(const std::filesystem::path& directory);
 
-// The whole file as a string. Throws as RegularFile does, and Error{corrupt_data} when the file is
-// larger than `largest` bytes.
+// Returns the whole file as a string. Throws the errors of RegularFile, and Error{corrupt_data} if
+// the file is larger than `largest` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::size_t largest = SIZE_MAX);
 
-// AtomicFile in one call.
+// Writes a file through AtomicFile.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-// Removes the file if it exists, durably. Throws Error{input_output}.
+// Removes the file if it exists and flushes its directory to disk. Throws Error{input_output}.
 void remove_file(const std::filesystem::path& path);
 
 // Creates the directory and its parents. Throws Error{input_output}.
 void make_directory(const std::filesystem::path& path);
 
-// A directory made, with its parents, for output that may still fail: unless keep() is called, the
-// destructor removes those directories that it created, as far as they are empty. Throws
-// Error{input_output}.
+// Creates a directory and its parents for output that may still fail: unless keep() is called, the
+// destructor removes the directories that it created if they are empty. Throws Error{input_output}.
 class OutputDirectory {
  public:
   explicit OutputDirectory(const std::filesystem::path& path);

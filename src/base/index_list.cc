@@ -13,11 +13,12 @@ namespace heed {
 namespace {
 
 constexpr std::int64_t longest_list = 1 << 20;
-constexpr std::int64_t largest_index = std::int64_t{1} << 40;  // in size, so that nothing overflows
+constexpr std::int64_t largest_index = std::int64_t{1}
+                                       << 40;  // in magnitude, so that nothing overflows
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Reads a number at the beginning of `text` and takes it off; false where there is none.
+// Parses a number at the beginning of `text` and removes it; false if there is none.
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -16,7 +16,7 @@ constexpr int deepest_nesting = 64;
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view source) {
-  // To the parser a NUL byte is the end, and whatever follows would go unread.
+  // The parser treats a NUL byte as the end and would ignore the rest.
   const std::size_t nul = text.find('\0');
   require(nul == std::string_view::npos, ErrorCode::corrupt_data,
           "{}: not valid JSON (byte {} is NUL)", source, nul);
@@ -46,7 +46,8 @@ Json parse_json(std::string_view text, std::string_view source) {
 
 OrderedJson json_number(float value) {
   if (!std::isfinite(value)) return nullptr;
-  // The shortest digits that give the float back, read as a double: printed, they are the same.
+  // The shortest decimal that reads back as the float, converted to a double: it prints as the same
+  // digits.
   char digits[32];
   const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
   double exact = 0;

@@ -1,4 +1,4 @@
-// Values of a JSON document, read with their expected type. Every function but the first throws
+// Reads values of a JSON document with their expected type. Every function but the first throws
 // Error{code} "<label> must be …, not <value>" for a value of another type or out of bounds.
 #pragma once
 
@@ -11,13 +11,14 @@
 
 namespace heed {
 
-// What an error calls a value, and the code that it carries.
+// The name of a value in error messages, and the code of the error.
 struct JsonLabel {
   std::string text;
   ErrorCode code = ErrorCode::corrupt_data;
 };
 
-// The member `key` of an object; null when it is absent or null, or `object` is no object.
+// Returns the member `key` of an object, or null if it is absent or null or `object` is not an
+// object.
 const Json* find_json_member(const Json& object, const char* key);
 
 std::int64_t json_integer(const Json& value, const JsonLabel& label,
@@ -29,7 +30,7 @@ double json_real(const Json& value, const JsonLabel& label,
 bool json_boolean(const Json& value, const JsonLabel& label);
 const std::string& json_string(const Json& value, const JsonLabel& label);
 
-// A value as an error shows it: its first 40 bytes, or the kind of an array or object.
+// Formats a value for an error message: its first 40 bytes, or the type of an array or object.
 std::string shown_json(const Json& value);
 
 }  // namespace heed

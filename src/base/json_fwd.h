@@ -1,4 +1,4 @@
-// The names of JSON documents, for headers that only pass them on.
+// Forward declarations of JSON documents.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-// The number after `name` in /proc/meminfo, in bytes.
+// Returns the number after `name` in /proc/meminfo, in bytes.
 std::optional<std::int64_t> meminfo(const std::string& name) {
   std::ifstream file("/proc/meminfo");
   std::string key, unit;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> meminfo(const std::string& name) {
   return std::nullopt;
 }
 
-// The number in a control group's file; none for "max".
+// Reads the number in a control group's file; nothing for "max".
 std::optional<std::int64_t> group_number(const char* path) {
   std::ifstream file(path);
   std::int64_t value = 0;
@@ -44,7 +44,7 @@ std::optional<std::int64_t> available_memory() {
 }
 
 std::int64_t peak_resident_bytes() {
-  // "VmHWM:    12345 kB": the high-water mark, which a reset lowers; rusage's maximum it does not.
+  // "VmHWM:    12345 kB": the peak, which a reset lowers, unlike that of getrusage().
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     std::int64_t kibibytes = 0;
@@ -59,9 +59,9 @@ void reset_peak_resident_bytes() {
   std::ofstream("/proc/self/clear_refs") << "5";  // proc(5): "Reset the peak resident set size"
 }
 
-void share_memory_pools([[maybe_unused]] int pools) {
+void limit_malloc_arenas([[maybe_unused]] int arenas) {
 #ifdef __GLIBC__
-  ::mallopt(M_ARENA_MAX, pools);
+  ::mallopt(M_ARENA_MAX, arenas);
 #endif
 }
 

@@ -1,4 +1,4 @@
-// How much memory a process may still take, how much it has held, and how to hold less.
+// Available memory, peak memory of the process, and returning free memory to the system.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,23 @@
 
 namespace heed {
 
-// Bytes that can be allocated without swapping: what the system calls available, or what is left of
-// the control group's limit where that is less. None where the system does not say.
+// Returns the bytes that can be allocated without swapping: MemAvailable, or the rest of the
+// control group's limit if that is smaller. Returns nothing if the system does not report them.
 std::optional<std::int64_t> available_memory();
 
-// The most memory that this process has held at once, since it began or since the last reset.
+// Returns the peak resident memory of this process since its start or the last reset.
 std::int64_t peak_resident_bytes();
 
-// Counts from now on. Where the system does not allow it, the peak stays that of the whole life.
+// Resets the peak. If the system does not allow it, the peak remains that since the start of the
+// process.
 void reset_peak_resident_bytes();
 
-// Lets the threads of this process share so many pools of free memory, instead of keeping a pool
-// for nearly every thread, where the C library can. For threads that are yet to begin.
-void share_memory_pools(int pools);
+// Limits the number of malloc arenas, which is otherwise up to eight per core, if the C library
+// supports it. Applies to threads that start later.
+void limit_malloc_arenas(int arenas);
 
-// Gives memory that is free, but kept for later allocations, back to the system, where the C
-// library can.
+// Returns free memory that malloc keeps for later allocations to the system, if the C library
+// supports it.
 void return_free_memory();
 
 }  // namespace heed

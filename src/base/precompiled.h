@@ -1,5 +1,5 @@
-// What most sources include, parsed once for all of them (target_precompile_headers). Sources name
-// their includes all the same: HEED_PRECOMPILE_HEADERS=OFF compiles without this file.
+// Headers that most sources include, precompiled (target_precompile_headers). Sources still list
+// all their includes: HEED_PRECOMPILE_HEADERS=OFF compiles without this file.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// How long work tells its caller how far it is, and how the caller stops it.
+// Progress reports of long operations, and requests to stop them.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,15 @@ namespace heed {
 struct Progress {
   std::string what;        // "tokenizing", "saving", ...
   std::int64_t done = 0;   // units finished
-  std::int64_t total = 0;  // units in all; 0 when unknown
+  std::int64_t total = 0;  // total units; 0 if unknown
 };
 
-// Called from the working thread, often enough for a live line and seldom enough to cost nothing.
+// Called from the working thread, often enough for a progress line and rarely enough that its cost
+// is negligible.
 using ProgressCallback = std::function<void(const Progress&)>;
 
-// Set to true by a signal handler or another thread to ask long work to stop at its next safe
-// point. A null pointer means "never".
+// Set to true by a signal handler or another thread to stop a long operation at its next safe
+// point. Null if it cannot be stopped.
 using StopFlag = const std::atomic<bool>*;
 
 inline bool stop_requested(StopFlag stop) {

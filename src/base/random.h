@@ -1,5 +1,5 @@
-// Counter-based random numbers: value i of a stream is a pure function of (seed, stream, i), so
-// any part of a sequence can be computed anywhere, in any order, and resumed from a number.
+// Counter-based random numbers: value i of a stream is a pure function of (seed, stream, i), so any
+// part of a sequence can be computed in any order, and resumed from its position.
 #pragma once
 
 #include <array>

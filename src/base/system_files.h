@@ -1,4 +1,4 @@
-// What the file operations of this folder share.
+// Helpers shared by the file operations of this folder.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,8 @@ namespace heed {
 [[noreturn]] void fail_with_errno(const char* action, const std::filesystem::path& path,
                                   int error_number);
 
-// Makes a rename in `directory` survive a power cut, where the file system can.
+// Flushes a rename in `directory` to disk, so that it survives a power failure, if the file system
+// supports it.
 void sync_directory(const std::filesystem::path& directory);
 
 }  // namespace heed

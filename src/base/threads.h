@@ -9,12 +9,13 @@
 
 namespace heed {
 
-// Threads that parallel loops use; at least 1. Set by HEED_THREADS or the command line's -t.
+// The number of threads in parallel loops, at least 1. Set by HEED_THREADS or by -t.
 int thread_count();
 void set_thread_count(int count);
 
-// Calls body(begin, end) on disjoint ranges that cover [0, count), one per thread at most, each of
-// at least `grain` items but the last. The split depends on count, grain and thread_count() only.
+// Calls body(begin, end) on disjoint ranges that cover [0, count), at most one per thread, each of
+// at least `grain` items except the last. The split depends on count, grain and thread_count()
+// only.
 template <class Body>
 void parallel_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
   const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
@@ -36,8 +37,8 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
   if (error) std::rethrow_exception(error);
 }
 
-// Calls body(i) for every i in [0, count), items handed out one by one as threads come free. Only
-// for items whose results do not depend on which thread computes them.
+// Calls body(i) for every i in [0, count), with dynamic scheduling, one item at a time. Results
+// must not depend on which thread computes an item.
 template <class Body>
 void parallel_items(std::int64_t count, Body&& body) {
   const int threads = static_cast<int>(std::min<std::int64_t>(count, thread_count()));

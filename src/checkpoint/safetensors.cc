@@ -20,12 +20,12 @@ constexpr std::array known_dtypes = {DType::f32, DType::f16, DType::bf16,   DTyp
                                      DType::u8,  DType::i16, DType::u16,    DType::i32, DType::u32,
                                      DType::i64, DType::u64, DType::boolean};
 
-// Valid in the format, without a counterpart in heed.
+// Dtypes of the format that heed does not support.
 constexpr std::array<std::string_view, 9> foreign_dtypes = {"F8_E4M3",     "F8_E5M2",     "F8_E8M0",
                                                             "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3",
                                                             "F6_E3M2",     "F4",          "C64"};
 
-// An entry of the header with its byte range, before the ranges have been compared.
+// An entry of the header with its byte range, before ranges are checked against each other.
 struct Claim {
   TensorEntry entry;
   std::uint64_t begin = 0;
@@ -39,14 +39,14 @@ std::string_view header_text(std::span<const std::byte> bytes, std::string_view 
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), prefix_size);
   require(length <= safetensors_largest_header, corrupt_data,
-          "{}: the header is said to have {} bytes; safetensors allows {}", source, length,
+          "{}: the header length is {} bytes; safetensors allows {}", source, length,
           safetensors_largest_header);
   require(length <= bytes.size() - prefix_size, corrupt_data,
-          "{}: the header is said to have {} bytes, but only {} follow", source, length,
+          "{}: the header length is {} bytes, but only {} follow", source, length,
           bytes.size() - prefix_size);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + prefix_size, length);
   require(text.starts_with('{'), corrupt_data, "{}: the header does not start with '{{'", source);
-  // The JSON parser would take a NUL for the end of the text and ignore what follows.
+  // The JSON parser treats a NUL byte as the end and would ignore the rest.
   require(text.find('\0') == std::string_view::npos, corrupt_data,
           "{}: the header holds a NUL byte at {}", source, text.find('\0'));
   return text;
@@ -72,7 +72,7 @@ Shape parse_shape(const Json& description, std::size_t element_size, std::string
   require(found->size() <= Shape::max_rank, unsupported,
           "{}: {} dimensions; at most {} are supported", where, found->size(), Shape::max_rank);
   std::array<std::int64_t, Shape::max_rank> extents{};
-  // Zero extents are left out of the product, so that strides cannot overflow either.
+  // Extents of zero are skipped, so that strides cannot overflow either.
   std::int64_t size = static_cast<std::int64_t>(element_size);
   int rank = 0;
   for (const Json& extent : *found) {
@@ -104,7 +104,7 @@ Claim parse_claim(const std::string& name, const Json& description, std::uint64_
           corrupt_data, "{}: 'data_offsets' is missing or not a pair of whole numbers", where);
   claim.begin = (*range)[0].get<std::uint64_t>();
   claim.end = (*range)[1].get<std::uint64_t>();
-  require(claim.begin <= claim.end, corrupt_data, "{}: data begins at {} and ends before, at {}",
+  require(claim.begin <= claim.end, corrupt_data, "{}: data begins at {} and ends at {}, before it",
           where, claim.begin, claim.end);
   require(claim.end <= data_size, corrupt_data, "{}: data ends at {}, but the file holds {} bytes",
           where, claim.end, data_size);
@@ -128,8 +128,8 @@ std::map<std::string, std::string> parse_metadata(const Json& value, std::string
   return metadata;
 }
 
-// Sorts the claims by their data and requires that each begins where the one before ended, and that
-// the last ends with the file.
+// Sorts the entries by offset and requires that each begins where the previous one ends, and that
+// the last one ends at the end of the file.
 void require_tiling(std::vector<Claim>& claims, std::uint64_t data_size, std::string_view source) {
   std::ranges::sort(claims, {}, [](const Claim& claim) {
     return std::tie(claim.begin, claim.end, claim.entry.name);

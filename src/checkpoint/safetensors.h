@@ -17,20 +17,19 @@ namespace heed {
 // The largest header that the format allows, in bytes.
 inline constexpr std::size_t safetensors_largest_header = 100'000'000;
 
-// The header's key for metadata, which no tensor may have.
+// The header's key for metadata, which is reserved: no tensor may have this name.
 inline constexpr std::string_view safetensors_metadata_key = "__metadata__";
 
-// A file whose header has been checked in full, so that every entry can be used without another
-// look: known dtypes, bytes == shape × dtype, ranges that lie in the file and tile it without gap
-// or overlap.
+// A file whose header has been checked in full, so that entries need no further checks: known
+// dtypes, bytes == shape × dtype, and ranges that cover the data without gaps or overlaps.
 class SafetensorsFile {
  public:
-  // Maps the file. Throws what MappedFile throws; Error{corrupt_data} with the file, the tensor and
-  // the value that is wrong; Error{unsupported} for dtypes of the format that heed does not have
-  // and for more than Shape::max_rank dimensions.
+  // Maps the file. Throws the errors of MappedFile; Error{corrupt_data} with the file, the tensor
+  // and the invalid value; and Error{unsupported} for dtypes that heed does not support and for
+  // more than Shape::max_rank dimensions.
   static SafetensorsFile open(const std::filesystem::path& path);
 
-  // The same for bytes in memory, which must outlive the result. `source` names them in messages.
+  // Parses a file in memory; the bytes must outlive the result. `source` is its name in messages.
   static SafetensorsFile parse(std::span<const std::byte> bytes, std::string source);
 
   const std::vector<TensorEntry>& tensors() const { return tensors_; }  // in the order of the data

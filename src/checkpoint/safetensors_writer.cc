@@ -59,14 +59,14 @@ constexpr DType dtype_of<std::uint64_t>() {
   return DType::u64;
 }
 
-// Rows of the transposed matrix that are made at a time: 1 MiB of them, at least one.
+// Rows of the transposed matrix per chunk: 1 MiB, at least one row.
 constexpr std::int64_t block_elements = 1 << 18;
 
 std::uint64_t byte_size(const OutgoingTensor& tensor) {
   return static_cast<std::uint64_t>(tensor.shape.size()) * dtype_size(tensor.dtype);
 }
 
-// The header with its length in front, padded so that the data starts at a multiple of 8.
+// Returns the header after its length, padded so that the data starts at a multiple of 8.
 std::string header(std::span<const OutgoingTensor> tensors,
                    const std::map<std::string, std::string>& metadata) {
   OrderedJson description = OrderedJson::object();
@@ -135,7 +135,7 @@ OutgoingTensor outgoing_transposed(std::string name, View<const float> matrix) {
     Tensor<float> block(Shape{step, columns});
     for (std::int64_t top = 0; top < rows; top += step) {
       const std::int64_t height = std::min(step, rows - top);
-      // Tiles of 64 columns, so that the lines of the matrix that a tile reads stay in the cache.
+      // Tiles of 64 columns, so that the cache lines that a tile reads remain in the cache.
       parallel_ranges(columns, 64, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t left = begin; left < end; left += 64) {
           const std::int64_t right = std::min<std::int64_t>(left + 64, end);

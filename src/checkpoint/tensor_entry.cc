@@ -12,14 +12,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are read as they lie in memory");
 
-// Elements worth a thread of their own.
+// Minimum number of elements for each thread.
 constexpr std::int64_t grain = 1 << 16;
 
-// Side of the square that is transposed at a time: 64 × 64 f32 are 16 KiB on each side, so that
-// both stay in the first-level cache.
+// Side of the square blocks of a transposition: 64 × 64 f32 are 16 KiB on each side, so that both
+// stay in the first-level cache.
 constexpr std::int64_t tile = 64;
 
-// How one stored element becomes a float; memcpy because a file promises no alignment.
+// Converts a stored element to a float; memcpy because elements in a file may be unaligned.
 template <class Stored, float (*convert)(Stored)>
 struct Reader {
   const std::byte* data;
@@ -34,7 +34,7 @@ struct Reader {
 float same(float value) { return value; }
 float narrow(double value) { return static_cast<float>(value); }
 
-// Calls `use` with the Reader of the entry's dtype.
+// Calls `use` with the Reader for the entry's dtype.
 template <class Use>
 void with_reader(const TensorEntry& entry, Use&& use) {
   check(

@@ -1,4 +1,4 @@
-// One tensor of a file, and how its elements reach memory as f32.
+// A tensor of a file, and its conversion to f32.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace heed {
 
-// Borrows from the file that it was found in: valid as long as that file object lives.
+// Borrows from the file object that it was found in, which must outlive it.
 struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
@@ -22,8 +22,8 @@ struct TensorEntry {
 // shape. Throws Error{invalid_argument} for another shape, Error{unsupported} for another dtype.
 void read_as_f32(const TensorEntry& entry, View<float> out);
 
-// The same for a matrix stored the other way round: entry (I, O), out (O, I), as GPT-2's Conv1D
-// weights need. The rows of `out` may lie apart, their elements may not.
+// Converts and transposes a matrix: entry (I, O), out (O, I), for GPT-2's Conv1D weights. `out` may
+// have a row stride; its rows must be contiguous.
 void read_transposed_as_f32(const TensorEntry& entry, View<float> out);
 
 }  // namespace heed

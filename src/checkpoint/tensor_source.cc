@@ -16,7 +16,7 @@ constexpr const char* single_file = "model.safetensors";
 constexpr const char* index_file = "model.safetensors.index.json";
 constexpr std::size_t largest_index = 100'000'000;  // bytes, as for the header of a file
 
-// A name, not a path: nothing that could lead out of the directory.
+// A file name, not a path, so that it cannot leave the directory.
 bool plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
@@ -29,13 +29,13 @@ TensorSource open_shards(const fs::path& index_path) {
   for (const auto& [tensor, file_name] : weight_map) {
     if (shards.contains(file_name)) continue;
     const fs::path path = index_path.parent_path() / file_name;
-    require(fs::exists(path), not_found, "{}: tensor '{}' is said to be in '{}', which is missing",
+    require(fs::exists(path), not_found, "{}: tensor '{}' should be in '{}', which is missing",
             source, tensor, path.string());
     shards.emplace(file_name, SafetensorsFile::open(path));
   }
   for (const auto& [tensor, file_name] : weight_map) {
     require(shards.at(file_name).find(tensor) != nullptr, corrupt_data,
-            "{}: tensor '{}' is said to be in '{}', which does not hold it", source, tensor,
+            "{}: tensor '{}' should be in '{}', which does not contain it", source, tensor,
             file_name);
   }
   std::vector<SafetensorsFile> files;
@@ -43,8 +43,8 @@ TensorSource open_shards(const fs::path& index_path) {
     for (const TensorEntry& entry : file.tensors()) {
       const auto mapped = weight_map.find(entry.name);
       require(mapped != weight_map.end() && mapped->second == file_name, corrupt_data,
-              "{}: '{}' holds tensor '{}', which the index does not place there", source, file_name,
-              entry.name);
+              "{}: '{}' contains tensor '{}', which the index does not list for this file", source,
+              file_name, entry.name);
     }
     files.push_back(std::move(file));
   }
@@ -110,7 +110,8 @@ std::map<std::string, std::string> parse_shard_index(std::string_view text,
   for (const auto& [tensor, file_name] : index["weight_map"].items()) {
     require(file_name.is_string() && plain_file_name(file_name.get_ref<const std::string&>()),
             corrupt_data,
-            "{}: tensor '{}' is said to be in {}, which is not the name of a file beside the index",
+            "{}: the file of tensor '{}' is {}; expected the name of a file in the directory of "
+            "the index",
             source, tensor, file_name.dump());
     weight_map.emplace(tensor, file_name.get<std::string>());
   }

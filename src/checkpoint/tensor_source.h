@@ -1,4 +1,4 @@
-// A model's tensors by name, wherever they lie: in one safetensors file or in several shards.
+// A model's tensors by name, from one safetensors file or several shards.
 #pragma once
 
 #include <filesystem>
@@ -28,13 +28,14 @@ class TensorSource {
   std::unordered_map<std::string_view, const TensorEntry*> index_;  // into files_
 };
 
-// Opens a safetensors file; an index (*.json) with its shards; or a directory that holds
-// model.safetensors or else model.safetensors.index.json. Throws Error{not_found} when there is
-// none of them, Error{corrupt_data} for an index that contradicts its shards or names a file
-// outside its directory, and what SafetensorsFile::open throws.
+// Opens a safetensors file, an index (*.json) with its shards, or a directory that contains
+// model.safetensors or else model.safetensors.index.json. Throws Error{not_found} if neither
+// exists, Error{corrupt_data} for an index that contradicts its shards or names a file outside its
+// directory, and what SafetensorsFile::open throws.
 TensorSource open_tensor_source(const std::filesystem::path& directory_or_file);
 
-// The weight_map of a shard index: tensor name to the plain name of a file beside the index.
+// Returns the weight_map of a shard index: tensor names to names of files in the directory of the
+// index.
 std::map<std::string, std::string> parse_shard_index(std::string_view text,
                                                      const std::string& source);
 

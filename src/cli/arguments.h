@@ -1,4 +1,4 @@
-// The command line's own view of CLI11, whose header takes seconds to compile and stays behind
+// A thin wrapper of CLI11, whose header takes seconds to compile and is included only in
 // arguments.cc. Handles are small values; `command->add_option(…)->type_name("N")` reads as CLI11's
 // own interface does, and means the same.
 #pragma once
@@ -16,7 +16,8 @@ class Option;
 
 namespace heed::cli {
 
-// What is wrong with the text of a value, or nothing: "takes a whole number from 1 to 9, not 'x'".
+// The error of a value, such as "takes a whole number from 1 to 9, not 'x'", or nothing if it is
+// valid.
 using Check = std::function<std::string(const std::string&)>;
 
 // One of these words.
@@ -57,8 +58,8 @@ class Command {
   Command& operator*() { return *this; }
   const Command& operator*() const { return *this; }
 
-  // Sets `value` where the option is given. Defined for what options hold: bool, numbers of 32 and
-  // 64 bits, double, text, lists of them, optional ones.
+  // Sets `value` if the option is given. Defined for bool, 32-bit and 64-bit integers, double,
+  // strings, and lists and optionals of them.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& description);
   template <class T>
@@ -72,7 +73,7 @@ class Command {
   Command require_subcommand(int count = 1);
   Command require_subcommand(int least, int most);
   bool has_parsed_subcommand() const;
-  // What the command does, once its options are read.
+  // Runs the command after its options are parsed.
   Command callback(std::function<void()> run);
   Command footer(const std::string& text);
   std::size_t count(const std::string& option) const;  // how often it was given

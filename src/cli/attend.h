@@ -28,7 +28,7 @@ struct AttendedText {
   std::vector<View<const float>> patterns;  // of each layer, (H, T, T); empty when not kept
 
   AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids,
-               std::vector<std::int64_t> kept_layers);
+               const std::vector<std::int64_t>& kept_layers);
 
   int size() const { return static_cast<int>(tokens.size()); }
   std::string label(std::int64_t position, int width) const;
@@ -43,7 +43,7 @@ struct HeadChoice {
   std::int64_t head = 0;
 };
 
-// A head's strongest habit: "first 92 %", "prev 75 %", "even", "5.2 back".
+// Where a head mostly attends: "first 92 %", "prev 75 %", "even", "5.2 back".
 std::string habit_text(const HeadStatistics& statistics);
 
 // The terminal that a text is printed to.

@@ -99,22 +99,23 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
         screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),
                                      counted(config.layers, "layer"),
                                      counted(config.heads, "head"))));
-  print_lines("A picture is a head, named by layer and head from L0H0: queries down, keys across.",
-              screen);
+  print_lines(
+      "One picture per head; L0H1 is head 1 of layer 0. Rows are queries, columns are keys.",
+      screen);
   print("\n");
   visit_patterns(text.model.gpt, text.tokens, [&](std::int64_t layer, View<const float> patterns) {
     print_layer(layer, patterns, layout, screen);
   });
   for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
   print("\n");
-  print_lines(layout.picture >= width_for_words
-                  ? "first, self, prev: mean share of the attention on the first token, on the "
-                    "token itself, on the one before. even: how close to a plain mean. back: mean "
-                    "distance in tokens."
-                  : "Mean share of the attention on the first token (f), on the token itself (s), "
-                    "on the one before (p); how close to a plain mean (=); mean distance in tokens "
-                    "(←).",
-              screen);
+  print_lines(
+      layout.picture >= width_for_words
+          ? "first, self, prev: mean weight on the first token, on the token itself, on the "
+            "previous one. even: how close to uniform attention. back: mean distance in "
+            "tokens."
+          : "Mean weight on the first token (f), on the token itself (s), on the previous "
+            "one (p); how close to uniform attention (=); mean distance in tokens (←).",
+      screen);
 }
 
 void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
@@ -135,8 +136,8 @@ void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>
   };
   Table table({{"head", Align::left},
                {"mostly", Align::left},
-               {"picks", Align::right},
-               {"clearest pick", Align::left}});
+               {"weight", Align::right},
+               {"largest weight", Align::left}});
   for (const RankedHead& ranked : std::span(heads).first(std::min(count, heads.size()))) {
     const Pick pick = clearest_pick(text.pattern(ranked.layer, ranked.head));
     std::string example = screen.ink.quiet("none: the text is too short");

@@ -41,7 +41,7 @@ void print_vector(std::string_view name, const std::vector<float>& vector, const
     line += fmt::format("{:.3f} ", vector[i]);
   }
   if (vector.size() > count) line += "… ";
-  print(line + screen.ink.quiet(fmt::format(" length {}", short_number(length(vector)))) + "\n");
+  print(line + screen.ink.quiet(fmt::format(" norm {}", short_number(length(vector)))) + "\n");
 }
 
 // The answers to list, in the order of the text, without those that only add little.
@@ -84,9 +84,9 @@ void print_answers(const AttendedText& text, const WordWalk& walk, const Screen&
   }
   const auto visible_answers = static_cast<std::size_t>(walk.position + 1);
   if (visible_answers > listed.size()) {
-    table.add_line(
-        ink.quiet(fmt::format("… {} more earlier tokens share {}", visible_answers - listed.size(),
-                              percent(std::max(0.0, 1 - listed_share)))));
+    table.add_line(ink.quiet(fmt::format("… {} more earlier tokens, {} together",
+                                         visible_answers - listed.size(),
+                                         percent(std::max(0.0, 1 - listed_share)))));
   }
   const std::size_t later = walk.answers.size() - visible_answers;
   for (std::size_t i = 0; i < std::min(later, later_rows); ++i) {
@@ -97,7 +97,7 @@ void print_answers(const AttendedText& text, const WordWalk& walk, const Screen&
   }
   if (later > later_rows) {
     table.add_line(ink.quiet(
-        fmt::format("… {} more later tokens, masked too: −∞ before the softmax, 0 % after",
+        fmt::format("… {} more later tokens, also masked: −∞ before the softmax, 0 % after",
                     later - later_rows)));
   }
   print(table.text(ink));
@@ -120,36 +120,37 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
         ink.title(fmt::format("“{}” in layer {}, head {}", word.text, walk.layer, walk.head)) +
         ink.quiet("  (counted from 0)\n"));
   if (word.end - word.begin > 1) {
-    print_text(fmt::format("The word is {} tokens, {}. The last of them has seen all of it, so we "
-                           "follow {}, at position {}.",
+    print_text(fmt::format("The word is {} tokens, {}. Only the last one has seen the whole "
+                           "word, so the numbers are those of {}, at position {}.",
                            word.end - word.begin, token_list(text, word), here, walk.position),
                screen);
   }
 
-  print_step(1, "The word asks", screen);
-  print_text("Its vector in the stream, normed, times the head's query matrix: what is looked for.",
+  print_step(1, "Query", screen);
+  print_text("The normalised residual stream at this position, times the head's query matrix.",
              screen);
   print_vector("q", walk.query, screen);
 
-  print_step(2, "Every key answers", screen);
-  print_text(fmt::format("Each token's key (k, {0} numbers) is multiplied with the query: the "
-                         "larger q·k, the better it fits. Divided by √{0} = {1:.2f}, softmax makes "
-                         "shares of it. Each token then adds its value (v) times its share.",
+  print_step(2, "Scores, softmax and values", screen);
+  print_text(fmt::format("The query is multiplied with the key of each token (k, {0} numbers). The "
+                         "scores, q·k / √{0} with √{0} = {1:.2f}, become weights that sum to one "
+                         "(softmax). Each token adds its value (v) times its weight.",
                          walk.head_size, std::sqrt(static_cast<double>(walk.head_size))),
              screen);
   print("\n");
   print_answers(text, walk, screen);
 
-  print_step(3, "The head's output: the values, mixed by these shares", screen);
+  print_step(3, "The head's output: the weighted sum of the values", screen);
   print_vector("z", walk.output, screen);
 
-  print_step(4, fmt::format("Beside the outputs of the other {} heads", walk.heads - 1), screen);
+  print_step(4, fmt::format("Concatenated with the outputs of the other {} heads", walk.heads - 1),
+             screen);
   print_vector("concat", walk.concatenation, screen);
-  print_text(fmt::format("Numbers {} to {} of these are this head's.", walk.head * walk.head_size,
+  print_text(fmt::format("Numbers {} to {} are this head's.", walk.head * walk.head_size,
                          (walk.head + 1) * walk.head_size - 1),
              screen);
 
-  print_step(5, "Projected, and added to the stream", screen);
+  print_step(5, "Projected and added to the residual stream", screen);
   print_vector("this head", walk.head_projection, screen);
   print_vector("all + bias", walk.attention_out, screen);
   print_vector("before", walk.residual_before, screen);
@@ -157,7 +158,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
 
   const auto clearest = std::ranges::max_element(walk.answers, {}, &KeyAnswer::share);
   print("\n");
-  print_text(fmt::format("In short: “{}” attends most to {}, by {}.", word.text,
+  print_text(fmt::format("In short: “{}” attends most to {}, with weight {}.", word.text,
                          text.described(clearest->position), percent(clearest->share)),
              screen);
 }

@@ -16,13 +16,13 @@ AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> 
     : model(loaded),
       tokens(std::move(ids)),
       bytes(loaded.token_bytes(tokens)),
-      capture(std::vector<Site>{}),
+      capture(std::vector<Point>{}),
       patterns(loaded.gpt.config().layers) {
-  std::vector<Site> sites;
-  for (const std::int64_t layer : kept_layers) sites.push_back({Point::pattern, layer});
-  if (sites.empty()) return;
-  capture = trace(loaded.gpt, tokens, sites);
-  for (const Site& site : sites) patterns[site.layer] = capture.at(site).view()[0];
+  std::vector<Point> points;
+  for (const std::int64_t layer : kept_layers) points.push_back({PointKind::pattern, layer});
+  if (points.empty()) return;
+  capture = trace(loaded.gpt, tokens, points);
+  for (const Point& point : points) patterns[point.layer] = capture.at(point).view()[0];
 }
 
 std::string AttendedText::label(std::int64_t position, int width) const {

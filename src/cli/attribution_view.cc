@@ -168,7 +168,7 @@ std::string beside_heads(const Attribution& attribution) {
 
 std::string question_text(const ExplainedText& text, const LogitQuestion& question) {
   std::string asked = "the logit of " + text.name(question.token);
-  if (question.against) asked += " over " + text.name(*question.against);
+  if (question.against) asked += " minus that of " + text.name(*question.against);
   return asked;
 }
 
@@ -206,24 +206,24 @@ void write_attribution(const std::string& path, const ExplainedText& text,
   if (path.empty()) return;
   const auto count = std::ssize(attribution.terms);
   Tensor<float> values(Shape{count});
-  Tensor<std::int32_t> places(Shape{count, 3});
+  Tensor<std::int32_t> indices(Shape{count, 3});
   for (std::int64_t i = 0; i < count; ++i) {
     const AttributionTerm& term = attribution.terms[i];
     values[i] = static_cast<float>(term.value);
-    places[3 * i] = static_cast<std::int32_t>(term.layer);
-    places[3 * i + 1] = static_cast<std::int32_t>(term.index);
-    places[3 * i + 2] = static_cast<std::int32_t>(term.source);
+    indices[3 * i] = static_cast<std::int32_t>(term.layer);
+    indices[3 * i + 1] = static_cast<std::int32_t>(term.index);
+    indices[3 * i + 2] = static_cast<std::int32_t>(term.source);
   }
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   Result result{
       .text = {.title = "Attribution of " + question_text(text, attribution.question),
                .caption = text.caption() +
                           fmt::format(" Direct logit attribution by {} at position {}, the final "
-                                      "norm's scale held; the logit is {:.4f}.",
+                                      "norm's scale held constant; the logit is {:.4f}.",
                                       unit_name(attribution.unit), attribution.position,
                                       attribution.logit)},
       .arrays = {{"values", std::as_const(values).view()},
-                 {"layer_index_source", std::as_const(places).view()},
+                 {"layer_index_source", std::as_const(indices).view()},
                  {"tokens", tokens}}};
   result.draw = [&](FigureText figure_text) {
     if (attribution.unit == AttributionUnit::head) {
@@ -259,10 +259,10 @@ void print_integrated(const ExplainedText& text, const LogitQuestion& question,
   print("\n" + ink.title("Attribution by input token of " + question_text(text, question)) +
         ink.quiet("  integrated gradients\n\n"));
   print_signed_bars(input_values(text, integrated));
-  print(
-      fmt::format("\n  {:+.4f} with the words, {:+.4f} with their embeddings zero; the sum is "
-                  "{:.1e} off the difference\n",
-                  integrated.metric, integrated.baseline, std::abs(integrated.completeness_error)));
+  print(fmt::format(
+      "\n  {:+.4f} with the text, {:+.4f} with embeddings of zero; the sum differs from "
+      "the difference by {:.1e}\n",
+      integrated.metric, integrated.baseline, std::abs(integrated.completeness_error)));
 }
 
 OrderedJson integrated_json(const ExplainedText& text, const LogitQuestion& question,
@@ -287,7 +287,8 @@ void write_integrated(const std::string& path, const ExplainedText& text,
       {.text = {.title = "Attribution by input token of " + question_text(text, question),
                 .caption = text.caption() +
                            fmt::format(" Integrated gradients from embeddings of zero ({:.4f}) to "
-                                       "the text ({:.4f}); the sum is {:.1e} off the difference.",
+                                       "the text ({:.4f}); the sum differs from the difference by "
+                                       "{:.1e}.",
                                        integrated.baseline, integrated.metric,
                                        std::abs(integrated.completeness_error))},
        .draw =

@@ -26,7 +26,7 @@ constexpr LoopName loop_names[] = {
     {PeakLoop::multiply_add_f32, "f32 multiply-adds", "f32_multiply_add"},
     {PeakLoop::dot_product_bf16, "bf16 dot products", "bf16_dot_product"},
     {PeakLoop::tile_product_bf16, "bf16 tile products", "bf16_tile_product"},
-    {PeakLoop::read, "reading memory", "read"}};
+    {PeakLoop::read, "memory reads", "read"}};
 
 const LoopName& name_of(PeakLoop loop) {
   return *std::ranges::find(loop_names, loop, &LoopName::loop);
@@ -148,17 +148,17 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
     if (!row.limit || row.limit == named) continue;
     const BenchmarkCeiling& limit = *report.ceiling(*row.limit);
     notes +=
-        fmt::format("  {}: of the best of {}, {}\n", named ? row.name : "of peak",
+        fmt::format("  {}: of the peak rate of {}, {}\n", named ? row.name : "of peak",
                     name_of(*row.limit).people, rate(*row.limit, limit.measurement.best_rate()));
     named = row.limit;
   }
   for (const BenchmarkRow& each : report.rows) {
     if (const auto share = report.of_dot_products(each)) {
-      notes +=
-          fmt::format("  {}: {} of what bf16 dot products reach\n", each.name, percent(*share));
+      notes += fmt::format("  {}: {} of the peak rate of bf16 dot products\n", each.name,
+                           percent(*share));
     }
   }
-  notes += fmt::format("  {}, {} of memory at most\n", report.instruction_set,
+  notes += fmt::format("  {}, peak memory {}\n", report.instruction_set,
                        short_bytes(static_cast<double>(report.rows.back().peak_resident_bytes)));
   print(ink.quiet(notes));
 }

@@ -9,8 +9,8 @@
 namespace heed::cli {
 
 void print_benchmark(const BenchmarkReport& report);
-// One document: a row for every piece of work of every report (at least one), and, at the top, what
-// the first was about.
+// One document: a row for every workload of every report (at least one), and the properties of the
+// first report at the top.
 OrderedJson benchmark_json(const std::vector<BenchmarkReport>& reports);
 
 }  // namespace heed::cli

@@ -23,7 +23,7 @@ Command add_command(Command parent, const std::string& name, const std::string& 
 // --json, for commands that report.
 void add_json_option(Command command, bool& json);
 
-// Throws Error{invalid_argument}: the call is wrong, and `message` says how to mend it.
+// Throws Error{invalid_argument}: the call is wrong, and `message` says how to correct it.
 [[noreturn]] void fail_usage(const std::string& message);
 
 }  // namespace heed::cli

@@ -45,7 +45,7 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
     fail_usage("--occurrence needs --word");
   }
   if (options.top > 0 && (options.layer || !options.word.empty())) {
-    fail_usage("--top lists heads, --word and --head show one: give only one of them");
+    fail_usage("--top lists heads, --word and --head show one: give only one");
   }
 }
 
@@ -59,7 +59,7 @@ HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {
   const Gpt& gpt = text.model.gpt;
-  const Capture capture = trace(gpt, text.tokens, word_walk_sites(choice.layer));
+  const Capture capture = trace(gpt, text.tokens, word_walk_points(choice.layer));
   return walk_word(gpt, capture, choice.layer, choice.head, word.last());
 }
 
@@ -115,8 +115,8 @@ void attend(const AttendOptions& options) {
   }
   if (options.layer) return print_head_map(text, {*options.layer, *options.head}, screen);
   if (options.top > 0) {
-    print("\n" + screen.ink.title("Heads with the clearest picks") +
-          screen.ink.quiet("  picks: mean largest weight on an earlier token\n\n"));
+    print("\n" + screen.ink.title("Most selective heads") +
+          screen.ink.quiet("  weight: mean largest weight on a token further back\n\n"));
     return print_telling_heads(text, rank_heads(text.patterns), options.top, screen);
   }
   print_head_overview(text, screen);
@@ -139,7 +139,7 @@ void add_attend_command(Command app) {
       ->add_option("--occurrence", options->occurrence, "Which occurrence of --word, from 1 [last]")
       ->check(at_least(1))
       ->type_name("K");
-  command->add_option("--top", options->top, "List the K heads with the clearest picks")
+  command->add_option("--top", options->top, "List the K most selective heads")
       ->check(at_least(1))
       ->type_name("K");
   add_json_option(*command, options->json);

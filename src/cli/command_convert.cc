@@ -68,15 +68,16 @@ void convert(const ConvertOptions& options) {
 void add_convert_command(Command app) {
   Command command = add_command(app, "convert", "Write a model's weights in another format");
   auto options = std::make_shared<ConvertOptions>();
-  command->add_option("model", options->model, "Model directory, or \"starter\"")
+  command->add_option("model", options->model, "Convert this model directory, or \"starter\"")
       ->required()
       ->type_name("DIR");
   command
-      ->add_option("--dtype", options->dtype,
-                   "Matrix format: f32, bf16, int8 or int4; tables, norms and biases stay f32")
+      ->add_option(
+          "--dtype", options->dtype,
+          "Store matrices in f32, bf16, int8 or int4; embeddings, norms and biases stay f32")
       ->required()
       ->type_name("DTYPE");
-  command->add_option("-o,--out", options->out, "Directory to write the model to")
+  command->add_option("-o,--out", options->out, "Write the model to this directory")
       ->required()
       ->type_name("DIR");
   command->add_flag("--force", options->force, "Replace an existing model");

@@ -102,12 +102,12 @@ void print_result(const EvalOptions& options, const LoadedModel& model, const Ev
   if (!options.json) {
     std::optional<double> perplexity_error = evaluation.standard_error;
     if (perplexity_error) *perplexity_error *= perplexity;
-    print(fmt::format("loss        {} nats a token, over {}\n",
+    print(fmt::format("loss          {} nats per token, over {}\n",
                       with_error(evaluation.nats_per_token, evaluation.standard_error, 4),
                       counted(evaluation.tokens, "token")));
-    print(fmt::format("perplexity  {}\n", with_error(perplexity, perplexity_error, 3)));
+    print(fmt::format("perplexity    {}\n", with_error(perplexity, perplexity_error, 3)));
     if (result.bytes > 0) {
-      print(fmt::format("bits a byte {:.4f} over {}\n", result.bits_per_byte(),
+      print(fmt::format("bits per byte {:.4f} over {}\n", result.bits_per_byte(),
                         counted(result.bytes, "byte")));
     }
     return;

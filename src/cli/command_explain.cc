@@ -135,7 +135,7 @@ void explain_composition(const ExplainOptions& options) {
                fmt::format("{:.3f}", scores[pair])});
   }
   print("\n" + ink.title("Head composition by the " + options.kind) +
-        ink.quiet("  1 would be a perfect fit\n\n") + table.text(ink));
+        ink.quiet("  the largest possible score is 1\n\n") + table.text(ink));
 }
 
 // --- singular vectors of a head
@@ -240,7 +240,7 @@ void explain_head(const ExplainOptions& options) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   print("\n" + ink.title(fmt::format("Layer {}, head {}", options.layer, options.head)) +
-        ink.quiet("  its largest singular vectors, as the words at both ends\n\n"));
+        ink.quiet("  its largest singular vectors, projected to tokens\n\n"));
   for (const ReadCircuit& circuit : circuits) print_circuit(model, circuit, ink, terminal.width);
 }
 
@@ -393,8 +393,8 @@ void add_explain_command(Command app) {
   part->callback([options] { explain_composition(*options); });
 
   options = make();
-  part = add_part(*command, "head", "Show a head's W_QK and W_OV as words", *options);
-  part->add_option("--words", options->words, "Show N words at each end")
+  part = add_part(*command, "head", "Project a head's W_QK and W_OV to tokens", *options);
+  part->add_option("--words", options->words, "Show N tokens for each vector")
       ->check(at_least(1))
       ->capture_default_str()
       ->type_name("N");
@@ -409,7 +409,7 @@ void add_explain_command(Command app) {
 
   options = make();
   part = add_part(*command, "neuron", "Show where a neuron fires and what it promotes", *options);
-  add_top(*part, *options, "List N contexts, and as many words");
+  add_top(*part, *options, "List N contexts and N promoted tokens");
   add_layer(*part, *options);
   part->add_option("--neuron", options->neuron, "Choose the neuron, from 0")
       ->required()

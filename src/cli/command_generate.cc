@@ -182,7 +182,7 @@ void add_generate_command(Command app) {
   command->add_option("--stop", generation.stop_strings, "End at this string; repeat for several")
       ->type_name("TEXT");
   command->add_flag("--ignore-eos", generation.ignore_end_of_text,
-                    "Never draw the end-of-text token");
+                    "Never sample the end-of-text token");
   command->add_flag("--shift", options->shift,
                     "Continue with the context's last half when it is full");
   command->add_flag("--no-prompt", options->quiet_prompt, "Print only the continuation");
@@ -196,7 +196,7 @@ void add_generate_command(Command app) {
       ->check(at_least(0))
       ->type_name("N")
       ->group(intervention_group);
-  command->add_option("-s,--seed", generation.sampling.seed, "Seed the random draws")
+  command->add_option("-s,--seed", generation.sampling.seed, "Seed the sampling")
       ->check(any_seed())
       ->capture_default_str()
       ->group("Sampling");

@@ -41,11 +41,11 @@ constexpr std::array<Statistic, 9> all_statistics{
      {"distance", &HeadStatistics::distance, false, "mean tokens back"},
      {"first", &HeadStatistics::first, true, "weight on the first token"},
      {"self", &HeadStatistics::self, true, "weight on the token itself"},
-     {"previous", &HeadStatistics::previous, true, "weight on the token just before"},
+     {"previous", &HeadStatistics::previous, true, "weight on the previous token"},
      {"duplicate", &HeadStatistics::duplicate, true,
-      "weight on the token's earlier copies, if any"},
+      "weight on earlier copies of the token, if any"},
      {"induction", &HeadStatistics::induction, true,
-      "weight on what followed the token's earlier copies, if any"},
+      "weight on the tokens after earlier copies of the token, if any"},
      {"telling", &HeadStatistics::telling, true, "largest weight on a token further back"}}};
 
 // The share of its weight from which a head is called a duplicate or induction head.
@@ -266,7 +266,7 @@ std::string windows_text(const ScannedText& text) {
   constexpr std::size_t most_listed = 12;
   const std::size_t listed = std::min(most_listed, text.begins.size());
   return fmt::format(
-      "{} of {}, drawn at random; they begin at {}{}", counted(std::ssize(text.begins), "window"),
+      "{} of {}, chosen at random; they begin at {}{}", counted(std::ssize(text.begins), "window"),
       counted(text.window, "token"), fmt::join(std::span(text.begins).first(listed), ", "),
       listed < text.begins.size() ? fmt::format(", … ({} more)", text.begins.size() - listed) : "");
 }
@@ -396,7 +396,7 @@ void add_heads_command(Command app) {
   command->add_option("--windows", options->windows, "Scan N random windows of the file [all]")
       ->check(at_least(1))
       ->type_name("N");
-  command->add_option("-s,--seed", options->seed, "Seed the draw of --windows")
+  command->add_option("-s,--seed", options->seed, "Seed the choice of --windows")
       ->check(any_seed())
       ->capture_default_str();
   add_list_option(*command, "--statistics", options->statistics,

@@ -91,8 +91,8 @@ void print_report(const InductionCommandOptions& options, const InductionCircuit
   add_score("induction score", induction, whole.best_induction());
   add_score("previous-token score", previous, whole.best_previous());
   add("loss, first half", whole.first_half_loss,
-      fmt::format("nats a token; chance is {:.3f}", chance));
-  add("loss, repeated half", whole.repeated_half_loss, "nats a token");
+      fmt::format("nats per token; chance is {:.3f}", chance));
+  add("loss, repeated half", whole.repeated_half_loss, "nats per token");
   if (induction) {
     add("without that head", *circuit.loss_without_induction_head,
         head_name(*induction) + " set to zero");
@@ -109,7 +109,7 @@ void print_report(const InductionCommandOptions& options, const InductionCircuit
                                jump->after.score));
   }
   print("\n" + ink.title("Induction") +
-        ink.quiet(fmt::format("  {} random sequences of {} tokens, each twice\n\n",
+        ink.quiet(fmt::format("  {} random sequences of {} tokens, each repeated once\n\n",
                               options.measure.sequences, whole.length)) +
         table.text(ink));
 }
@@ -153,20 +153,19 @@ void add_induction_command(Command app) {
   Command command = add_command(app, "induction", "Find induction and previous-token heads");
   auto options = std::make_shared<InductionCommandOptions>();
   add_model_option(*command, options->model);
-  command
-      ->add_option("-n,--sequences", options->measure.sequences, "Random sequences to measure on")
+  command->add_option("-n,--sequences", options->measure.sequences, "Measure on N random sequences")
       ->capture_default_str()
       ->check(between(1, most_induction_sequences));
   command
       ->add_option("--length", options->measure.length,
-                   "Tokens in a sequence [half the context, at most 64]")
+                   "Use sequences of N tokens, each repeated once [half the context, at most 64]")
       ->check(at_least(1));
-  command->add_option("-s,--seed", options->measure.seed, "Seed of the sequences")
+  command->add_option("-s,--seed", options->measure.seed, "Seed the sequences")
       ->check(any_seed())
       ->capture_default_str();
   command
       ->add_option("--metrics", options->metrics,
-                   "A run's metrics.jsonl: report when induction emerged")
+                   "Report when induction emerged, from a run's metrics.jsonl")
       ->type_name("FILE");
   add_json_option(*command, options->json);
   command->callback([options] { measure(*options); });

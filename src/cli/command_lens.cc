@@ -151,8 +151,8 @@ void show_residual(const LensCommandOptions& options, const Reading& reading) {
   const ResidualUnit unit = options.by == "head" ? ResidualUnit::head : ResidualUnit::component;
   const ResidualParts residual =
       reading.pass != nullptr
-          ? take_residual_apart(*reading.pass, unit, options.position)
-          : take_residual_apart(text.model.gpt, text.tokens, unit, options.position);
+          ? decompose_residual(*reading.pass, unit, options.position)
+          : decompose_residual(text.model.gpt, text.tokens, unit, options.position);
   write_residual(options.out, text, residual, options.top);
   if (!options.json) return print_residual(text, residual, options.top);
   OrderedJson document = document_of(text);

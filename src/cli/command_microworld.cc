@@ -89,23 +89,23 @@ OrderedJson check_json(const MicroworldCheck& check) {
 void print_check(const MicroworldCheck& check) {
   const Ink ink(standard_output());
   Table table({{"measured", Align::left}, {"", Align::right}, {"", Align::left}});
-  table.add({"loss of a story", ink.bold(fmt::format("{:.2f}", check.loss_nats_per_story)),
+  table.add({"loss per story", ink.bold(fmt::format("{:.2f}", check.loss_nats_per_story)),
              ink.quiet(fmt::format("nats; no model can do better than {:.2f} on average",
                                    check.entropy_nats_per_story))});
   table.add(
-      {"senses told apart", ink.bold(percent(check.sense_accuracy)),
-       ink.quiet(fmt::format("of {} ambiguous words; by embeddings alone {}",
+      {"senses distinguished", ink.bold(percent(check.sense_accuracy)),
+       ink.quiet(fmt::format("of {} ambiguous words; from embeddings alone {}",
                              grouped(check.sense_marks), percent(check.static_sense_accuracy)))});
   table.add({"senses recalled", ink.bold(percent(check.recalled_sense_accuracy)),
-             ink.quiet(fmt::format("of {} words named again, the sense not needed",
+             ink.quiet(fmt::format("of {} words repeated where the sense does not matter",
                                    grouped(check.recalled_sense_marks)))});
   table.add({"murderers named", ink.bold(percent(check.culprit_accuracy)),
              ink.quiet(fmt::format("of {} mysteries; the clue is ≥ {} tokens back",
                                    grouped(check.mysteries), check.culprit_min_distance))});
-  table.add({"adjectives heeded", ink.bold(percent(check.adjective_mass)),
+  table.add({"weight on adjectives", ink.bold(percent(check.adjective_mass)),
              ink.quiet(fmt::format("of a noun's attention, in head {}, {} nouns",
                                    check.adjective_head, grouped(check.adjective_nouns)))});
-  print("\n" + ink.title("The model in the microworld") +
+  print("\n" + ink.title("Microworld check") +
         ink.quiet(fmt::format("  {} stories\n\n", grouped(check.stories))) + table.text(ink));
 }
 

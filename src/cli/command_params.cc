@@ -55,7 +55,7 @@ void print_presets(bool json) {
 void print_parts(const GptConfig& config, const ParameterCount& count, const Ink& ink, int width) {
   const int bar_width = std::clamp(width - 64, 12, 40);
   Table table({{"part", Align::left},
-               {"how many", Align::left},
+               {"size", Align::left},
                {"parameters", Align::right},
                {"", Align::right},
                {"", Align::left}});
@@ -74,14 +74,15 @@ void print_parts(const GptConfig& config, const ParameterCount& count, const Ink
       count.feed_forward_total);
   if (count.biases > 0) add("biases", "of linear layers", count.biases);
   add("norms", fmt::format("{} of them", 2 * config.layers + 1), count.norms);
-  add("unembedding", config.tied_unembedding ? "tied to the embedding" : "its own",
+  add("unembedding", config.tied_unembedding ? "tied to the embedding" : "untied",
       count.unembedding);
   table.add({ink.bold("total"), "", ink.bold(grouped(count.total)), "", ""});
   print(table.text(ink));
 }
 
 void print_head_parts(const GptConfig& config, const ParameterCount& count, const Ink& ink) {
-  Table table({{"in one head", Align::left}, {"shape", Align::left}, {"parameters", Align::right}});
+  Table table(
+      {{"attention head", Align::left}, {"shape", Align::left}, {"parameters", Align::right}});
   const std::string down = fmt::format("{} → {}", grouped(config.channels), config.head_size);
   const std::string up = fmt::format("{} → {}", config.head_size, grouped(config.channels));
   const ParameterCount::Head& head = count.per_head;
@@ -89,7 +90,7 @@ void print_head_parts(const GptConfig& config, const ParameterCount& count, cons
   table.add({"key", ink.quiet(down), grouped(head.key)});
   table.add({"value, down", ink.quiet(down), grouped(head.value_down)});
   table.add({"value, up", ink.quiet(up), grouped(head.value_up)});
-  table.add({ink.bold("head"), "", ink.bold(grouped(head.total))});
+  table.add({ink.bold("total of a head"), "", ink.bold(grouped(head.total))});
   table.add({ink.bold("attention block"), ink.quiet(fmt::format("{} heads", config.heads)),
              ink.bold(grouped(count.attention_block))});
   print(table.text(ink));
@@ -99,17 +100,17 @@ void print_cost(const GptConfig& config, const Ink& ink) {
   const ModelCost cost = model_cost(config);
   Table table({{"in f32", Align::left}, {"", Align::right}, {"", Align::left}});
   const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
-  table.add({"memory to run", ink.bold(bytes(cost.run_bytes)),
+  table.add({"memory, inference", ink.bold(bytes(cost.run_bytes)),
              ink.quiet("weights; keys and values of a full context")});
-  table.add({"memory to train", ink.bold(bytes(cost.train_bytes)),
+  table.add({"memory, training", ink.bold(bytes(cost.train_bytes)),
              ink.quiet("weights, gradients, moments; no activations")});
-  table.add({"each token of context", bytes(cost.key_value_bytes_per_token),
-             ink.quiet("its keys and values")});
+  table.add(
+      {"key-value cache, per token", bytes(cost.key_value_bytes_per_token), ink.quiet("in f32")});
   table.add({"  cached as bf16", bytes(cache_bytes(config, CacheType::bf16, 1)), ""});
   table.add({"  cached as int8", bytes(cache_bytes(config, CacheType::int8, 1)), ""});
-  table.add({"FLOPs a token, run", ink.bold(short_count(cost.flops_per_token)),
+  table.add({"FLOPs per token, inference", ink.bold(short_count(cost.flops_per_token)),
              ink.quiet("at full context")});
-  table.add({"FLOPs a token, train", short_count(cost.train_flops_per_token),
+  table.add({"FLOPs per token, training", short_count(cost.train_flops_per_token),
              ink.quiet("forward and backward")});
   print(table.text(ink));
 }

@@ -95,12 +95,12 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
                                    options.grid));
   }
   if (edges) {
-    const auto places = parse_points(model.gpt.config(), options.head);
-    if (places.size() != 1 || places[0].where.heads.size() != 1) {
+    const auto points = parse_points(model.gpt.config(), options.head);
+    if (points.size() != 1 || points[0].where.heads.size() != 1) {
       fail_usage(fmt::format("--head '{}' is not a head; write it like L2H3", options.head));
     }
-    request.layer = places[0].site.layer;
-    request.head = places[0].where.heads[0];
+    request.layer = points[0].point.layer;
+    request.head = points[0].where.heads[0];
   }
   if (!options.out.empty() && request.method == PatchMethod::exact) {
     request.results = options.out + ".cells";
@@ -194,7 +194,7 @@ void print_result(const PatchOptions& options, const LoadedModel& model,
         ink.quiet(fmt::format("  {}: clean {:.4g}, corrupted {:.4g}\n", options.metric,
                               result.clean, result.corrupted)));
   print(ink.quiet(
-      fmt::format("  How much of the clean prompt's metric a cell brings back, in %{}.\n\n",
+      fmt::format("  Recovered share of the clean prompt's metric, in %{}.\n\n",
                   request.method == PatchMethod::exact ? "" : ", estimated from gradients")));
   const auto rows = row_names(result, tokens);
   const auto columns = column_names(result, tokens);
@@ -210,7 +210,7 @@ void print_result(const PatchOptions& options, const LoadedModel& model,
     return std::abs(result.recovered(cell.first, cell.second));
   });
   cells.resize(std::min<std::size_t>(cells.size(), 5));
-  Table table({{"strongest", Align::left}, {"", Align::left}, {"brings back", Align::right}});
+  Table table({{"strongest", Align::left}, {"", Align::left}, {"recovered", Align::right}});
   for (const auto& [row, column] : cells) {
     table.add({rows[static_cast<std::size_t>(row)], columns[static_cast<std::size_t>(column)],
                fmt::format("{:.1f} %", 100 * result.recovered(row, column))});
@@ -239,9 +239,9 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
                 .caption =
                     figure_caption(model, request.clean) +
                     fmt::format(
-                        " Each cell puts one {} of it into the pass over “{}”{}. "
-                        "0 is that pass ({} {:.4g}), 1 the pass over the text "
-                        "above ({:.4g}).",
+                        " Each cell patches one {} of it into the run on “{}”{}. "
+                        "0 is the metric of that run ({} {:.4g}), 1 that of the run "
+                        "on the text above ({:.4g}).",
                         options.grid, joined(model, request.corrupted),
                         request.method == PatchMethod::exact ? "" : ", estimated to first order",
                         options.metric, result.corrupted, result.clean)},
@@ -290,10 +290,10 @@ void add_patch_command(Command app) {
   };
   add("--clean", options->clean, "TEXT", "Prompt with the correct answer");
   add("--corrupted", options->corrupted, "TEXT", "Same-length prompt with a different answer");
-  add_list_option(*command, "--clean-tokens", options->clean_tokens, "--clean as token ids")
+  add_list_option(*command, "--clean-tokens", options->clean_tokens, "Give --clean as token ids")
       ->type_name("ID,…");
   add_list_option(*command, "--corrupted-tokens", options->corrupted_tokens,
-                  "--corrupted as token ids")
+                  "Give --corrupted as token ids")
       ->type_name("ID,…");
   add("--answer", options->answer, "TOKEN", "Answer to --clean, one token: ' Mary' or '#5335'");
   add("--wrong", options->wrong, "TOKEN", "Answer to --corrupted, one token");
@@ -305,7 +305,7 @@ void add_patch_command(Command app) {
       ->capture_default_str();
   command
       ->add_option("--method", options->method,
-                   "Compute cells exact, or estimate them by gradient attribution")
+                   "Compute each cell exactly, or estimate it by attribution patching")
       ->check(one_of({"exact", "attribution"}))
       ->capture_default_str()
       ->type_name("METHOD");

@@ -112,7 +112,7 @@ void print_prediction_json(const PredictOptions& options, const LoadedModel& mod
 
 std::string fate(const Candidate& candidate, const Ink& ink) {
   if (candidate.kept()) return percent(candidate.probability(SamplingStage::temperature));
-  if (candidate.removed_by == SamplingStage::temperature) return ink.quiet("not the likeliest");
+  if (candidate.removed_by == SamplingStage::temperature) return ink.quiet("not the most likely");
   return ink.quiet(std::string("removed by ") + sampling_stage_name(candidate.removed_by));
 }
 

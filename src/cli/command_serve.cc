@@ -34,7 +34,7 @@ void check_access(const Command& command, const server::ServeOptions& serve) {
     fail_usage("--api-key '' would admit every request; give a key, or leave the option out");
   }
   for (const std::string& alias : serve.aliases) {
-    if (alias.empty()) fail_usage("--alias '' is no name; give one, or leave the option out");
+    if (alias.empty()) fail_usage("--alias is empty; give a name, or leave the option out");
   }
   if (serve.gate.public_metrics && serve.gate.api_key.empty()) {
     fail_usage("--public-metrics needs --api-key; without a key /metrics is public");
@@ -42,12 +42,13 @@ void check_access(const Command& command, const server::ServeOptions& serve) {
   for (const std::string& origin : serve.gate.allowed_origins) {
     if (origin != "*" && origin != "null" && origin.find("://") == std::string::npos) {
       fail_usage(
-          fmt::format("--allow-origin '{}' is no origin such as https://example.org", origin));
+          fmt::format("--allow-origin '{}' is not an origin such as https://example.org", origin));
     }
   }
   for (const std::string& host : serve.gate.allowed_hosts) {
     if (host.empty() || host.find_first_of(" /:") != std::string::npos) {
-      fail_usage(fmt::format("--allow-host '{}' is no name such as models.example.org", host));
+      fail_usage(
+          fmt::format("--allow-host '{}' is not a host name such as models.example.org", host));
     }
   }
 }
@@ -83,25 +84,26 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
   server::SchedulerOptions& scheduler = options->serve.scheduler;
   command
       ->add_option("-c,--context", scheduler.context,
-                   "Tokens of a prompt and its reply [the model's context]")
+                   "Limit a prompt and its reply to N tokens [the model's context]")
       ->check(at_least(1));
   command
       ->add_option("--host", http.host,
-                   "Address to listen on; the default admits this machine only")
+                   "Listen on this address; the default accepts local connections only")
       ->capture_default_str()
       ->type_name("ADDRESS");
-  command->add_option("--port", http.port, "Port to listen on; 0 takes any free one")
+  command->add_option("--port", http.port, "Listen on this port; 0 chooses a free one")
       ->capture_default_str()
       ->check(between(0, 65535));
   command
-      ->add_option("--alias", options->serve.aliases,
-                   "Names of the model, the first in replies [its directory's name]")
+      ->add_option(
+          "--alias", options->serve.aliases,
+          "Serve the model under these names; replies use the first [its directory's name]")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
       ->add_option("--chat-template", options->serve.chat_template,
-                   "Chat template: plain, chatml or a JSON file [the model's own, else plain]")
+                   "Use chat template plain, chatml or a JSON file [the model's own, else plain]")
       ->type_name("NAME|FILE");
   command->add_option("--api-key", gate.api_key, "Require this key of every request")
       ->envname("HEED_API_KEY")
@@ -123,29 +125,31 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Access");
-  command->add_option("--parallel", scheduler.parallel, "Sequences continued in one batch")
+  command->add_option("--parallel", scheduler.parallel, "Decode up to N sequences in one batch")
       ->capture_default_str()
       ->check(between(1, 4096))
       ->group("Limits");
-  command->add_option("--max-waiting", scheduler.waiting, "Sequences that may wait for the batch")
+  command->add_option("--max-waiting", scheduler.waiting, "Queue up to N sequences")
       ->capture_default_str()
       ->check(between(1, 1 << 20))
       ->group("Limits");
-  command->add_option("--max-body", gate.max_body_bytes, "Bytes of a request body")
+  command->add_option("--max-body", gate.max_body_bytes, "Accept request bodies of up to N bytes")
       ->capture_default_str()
       ->check(at_least(1))
       ->group("Limits");
-  command->add_option("--max-connections", http.max_connections, "Simultaneous connections")
+  command
+      ->add_option("--max-connections", http.max_connections, "Accept up to N connections at once")
       ->capture_default_str()
       ->check(between(1, 4096))
       ->group("Limits");
-  command->add_option("--request-time", options->request_time, "Seconds until a reply is cut off")
+  command
+      ->add_option("--request-time", options->request_time, "End replies after this many seconds")
       ->capture_default_str()
       ->check(seconds_above_zero())
       ->group("Limits");
   command
       ->add_option("--grace-time", options->grace_time,
-                   "Seconds for open replies when the server stops")
+                   "Let open replies continue for this many seconds at shutdown")
       ->capture_default_str()
       ->check(seconds_from_zero())
       ->group("Limits");
@@ -169,22 +173,21 @@ void add_explore_command(Command app) {
                                      server::Face::explorer);
   Command command = app.get_subcommand("explore");
   command->get_option("--port")->description(
-      "Port to listen on; 0 takes any free one [8080, or the next free one]");
+      "Listen on this port; 0 chooses a free one [8080, or the next free one]");
   server::ExplorerOptions& explorer = options->serve.explorer;
-  command
-      ->add_option("--run", explorer.runs, "Directory of a training run to watch; repeat for more")
+  command->add_option("--run", explorer.runs, "Watch this training run; repeat for several")
       ->type_name("DIR")
       ->allow_extra_args(false)
       ->group("Explorer");
   command
       ->add_option("--trace-budget", options->trace_budget,
-                   "Memory of all traces; the least recently used are dropped")
+                   "Keep traces in this much memory; evict the least recently used")
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Explorer");
   command
       ->add_option("--corpus", explorer.corpus,
-                   "Text to search for neurons' contexts [microworld, for the starter]")
+                   "Search this text for contexts of neurons [microworld, for the starter]")
       ->type_name("FILE")
       ->group("Explorer");
 }

@@ -120,7 +120,7 @@ class Tour {
   }
 
   void show_heads(const std::vector<RankedHead>& heads) const {
-    heading("Heads with the clearest picks", "heed attend draws them all");
+    heading("Most selective heads", "heed attend draws every head");
     print_telling_heads(text_, heads, heads_shown, screen_);
   }
 

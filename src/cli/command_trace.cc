@@ -44,8 +44,8 @@ std::string points_footer() {
   constexpr std::string_view block = "blocks.0.";
   std::string in_blocks;
   std::string once;
-  for (const Site& site : all_sites(1)) {
-    const std::string name = site_name(site);
+  for (const Point& point : all_points(1)) {
+    const std::string name = point_name(point);
     const bool in_block = name.starts_with(block);
     std::string& names = in_block ? in_blocks : once;
     names += (names.empty() ? "" : ", ") + (in_block ? name.substr(block.size()) : name);

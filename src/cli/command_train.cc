@@ -244,7 +244,7 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     return;
   }
   if (std::isnan(summary.train_loss)) {
-    print(fmt::format("no step in this session; {} in {} before\n", counted(summary.steps, "step"),
+    print(fmt::format("no new step; {} in {} before\n", counted(summary.steps, "step"),
                       duration(summary.seconds)));
   } else {
     print(fmt::format("{} in {}, {} tokens/s, training loss {:.4f}\n",
@@ -278,7 +278,7 @@ void run_train(const TrainOptions& options) {
   if (summary.interrupted) {
     flush_output();
     fail(ErrorCode::interrupted,
-         "stopped after step {} of {}, everything is saved; resume with: heed train --out '{}' "
+         "stopped after step {} of {}; everything is saved. Resume with: heed train --out '{}' "
          "--resume",
          summary.steps, request.settings.steps, options.out);
   }

@@ -65,8 +65,8 @@ class EditList {
  private:
   template <class Change>
   void add(std::string where, Change change) {
-    for (const InterventionPoint& place : parse_points(model_.gpt.config(), where)) {
-      const Selection& positions = place.where;
+    for (const InterventionPoint& selected : parse_points(model_.gpt.config(), where)) {
+      const Selection& positions = selected.where;
       require_positions(positions, positions_, where);
       require(positions.last_position >= first_position_, ErrorCode::invalid_argument,
               "'{}' ends before position {}, where --edit-from-step begins", where,
@@ -94,11 +94,11 @@ class EditList {
   void replace(const std::string& where) {
     if (options_.replace_text.empty()) fail_usage("--replace needs a --replace-text TEXT");
     const std::vector<std::int32_t> other = model_.encode(options_.replace_text);
-    for (const InterventionPoint& place : parse_points(model_.gpt.config(), where)) {
+    for (const InterventionPoint& selected : parse_points(model_.gpt.config(), where)) {
       const bool all = where.find('@') == std::string::npos;
-      const bool open = place.where.last_position == Selection{}.last_position;
+      const bool open = selected.where.last_position == Selection{}.last_position;
       const bool fits = all || open ? other.size() == tokens_.size()
-                                    : place.where.last_position < std::ssize(other);
+                                    : selected.where.last_position < std::ssize(other);
       if (!fits) {
         fail_usage(
             fmt::format("--replace-text has {} tokens and the text {}: choose positions "
@@ -122,11 +122,9 @@ class EditList {
 
 const char* const intervention_group = "Interventions";
 const char* const intervention_footer =
-    "PLACE is a head (L2H3, or its points L2H3.q, .k, .v, .z, .scores, .pattern), a neuron "
-    "(L2N17), "
-    "a block (L2, L2.attn, L2.mlp) or a point by name (resid_pre2, blocks.*.hook_mlp_out); a "
-    "suffix "
-    "@5, @3-7 or @4- chooses positions.";
+    "POINT is a head (L2H3, or its points L2H3.q, .k, .v, .z, .scores, .pattern), a neuron "
+    "(L2N17), a block (L2), one of its branches (L2.attn, L2.mlp) or a point by name (resid_pre2, "
+    "blocks.*.hook_mlp_out). A suffix @5, @3-7 or @4- selects positions.";
 
 bool InterventionOptions::any() const {
   return std::ranges::any_of(
@@ -136,10 +134,10 @@ bool InterventionOptions::any() const {
 
 std::string InterventionOptions::summary() const {
   std::string text;
-  const auto tell = [&text](const char* verb, const std::vector<std::string>& places,
+  const auto tell = [&text](const char* verb, const std::vector<std::string>& points,
                             const std::string& behind = "") {
-    for (const std::string& place : places) {
-      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", verb, place, behind);
+    for (const std::string& point : points) {
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", verb, point, behind);
     }
   };
   const auto quoted = [](const char* word, const std::string& given) {
@@ -163,15 +161,15 @@ void add_intervention_options(Command command, InterventionOptions& options) {
         ->type_name(type)
         ->group(intervention_group);
   };
-  add("--ablate", options.ablate, "PLACE,…", "Set activations to zero");
-  add("--mean", options.mean, "PLACE,…", "Replace activations by their mean over --mean-text");
-  add("--scale", options.scale, "PLACE=X,…", "Multiply activations by X", '=');
-  add("--add", options.add, "PLACE=FILE,…", "Add the vector in a JSON file", '=');
-  add("--steer", options.steer, "PLACE=X,…",
+  add("--ablate", options.ablate, "POINT,…", "Set activations to zero");
+  add("--mean", options.mean, "POINT,…", "Replace activations by their mean over --mean-text");
+  add("--scale", options.scale, "POINT=X,…", "Multiply activations by X", '=');
+  add("--add", options.add, "POINT=FILE,…", "Add the vector in a JSON file", '=');
+  add("--steer", options.steer, "POINT=X,…",
       "Add X times the difference of --steer-to and --steer-from", '=');
-  add("--replace", options.replace, "PLACE,…",
+  add("--replace", options.replace, "POINT,…",
       "Patch in activations from --replace-text, position by position");
-  add("--freeze", options.freeze, "PLACE,…", "Keep attention patterns as in --freeze-text");
+  add("--freeze", options.freeze, "POINT,…", "Keep attention patterns as in --freeze-text");
   add("--cut", options.cut, "HEAD:Q>K,…", "Cut a head's edges from query to key positions", ':');
   const auto add_text = [&command](const char* name, std::string& text, const char* description) {
     command.add_option(name, text, description)->type_name("TEXT")->group(intervention_group);

@@ -13,7 +13,7 @@
 namespace heed::cli {
 
 struct InterventionOptions {
-  // Places (see microscope/intervention_text.h), some followed by a value or edges.
+  // Points (see microscope/intervene/intervention_text.h), some followed by a value or edges.
   std::vector<std::string> ablate;
   std::vector<std::string> mean;
   std::vector<std::string> scale;
@@ -35,7 +35,7 @@ struct InterventionOptions {
   std::string summary() const;
 };
 
-// In --help: the heading of the options, and what a place is.
+// In --help: the heading of the options, and what POINT means.
 extern const char* const intervention_group;
 extern const char* const intervention_footer;
 

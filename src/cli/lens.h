@@ -28,7 +28,7 @@ struct ExplainedText {
 
 struct LensRequest {
   LensOptions options;
-  std::optional<std::int32_t> token;  // shown instead of the likeliest
+  std::optional<std::int32_t> token;  // shown instead of the most likely
 };
 void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens);
 OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens);
@@ -52,7 +52,7 @@ OrderedJson residual_json(const ResidualParts& residual);
 void write_residual(const std::string& path, const ExplainedText& text,
                     const ResidualParts& residual, std::size_t top);
 
-// "the logit of “␣mole” over “␣bank”".
+// "the logit of “␣mole” minus that of “␣bank”".
 std::string question_text(const ExplainedText& text, const LogitQuestion& question);
 
 }  // namespace heed::cli

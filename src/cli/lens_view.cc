@@ -20,8 +20,8 @@ constexpr int narrowest_cell = 8;
 constexpr int narrowest_followed = 12;  // " <.1% #50257"
 constexpr int widest_cell = 14;
 
-std::string row_name(const LogitLens& lens, std::int64_t site) {
-  return site + 1 == std::ssize(lens.sites) ? "out" : "L" + std::to_string(site);
+std::string row_name(const LogitLens& lens, std::int64_t point) {
+  return point + 1 == std::ssize(lens.points) ? "out" : "L" + std::to_string(point);
 }
 
 double shown_probability(const LensRequest& request, const LensCell& cell) {
@@ -51,10 +51,10 @@ void print_panel(const ExplainedText& text, const LensRequest& request, const Lo
         pad_right(fit(" " + visible(text.model.token_bytes(text.tokens[t])), cell - 1), cell);
   }
   print(ink.bold(heading) + "\n");
-  for (std::int64_t site = 0; site < std::ssize(lens.sites); ++site) {
-    std::string row = ink.quiet(pad_right("  " + row_name(lens, site), layer_columns));
+  for (std::int64_t point = 0; point < std::ssize(lens.points); ++point) {
+    std::string row = ink.quiet(pad_right("  " + row_name(lens, point), layer_columns));
     for (std::int64_t t = begin; t < end; ++t) {
-      const LensCell& here = lens.at(site, t);
+      const LensCell& here = lens.at(point, t);
       row += painted(cell_text(text, request, here), shown_probability(request, here), cell, ink);
     }
     print(row + "\n");
@@ -91,10 +91,10 @@ void print_lens(const ExplainedText& text, const LensRequest& request, const Log
 
 OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
   OrderedJson rows = OrderedJson::array();
-  for (std::int64_t site = 0; site < std::ssize(lens.sites); ++site) {
+  for (std::int64_t point = 0; point < std::ssize(lens.points); ++point) {
     OrderedJson cells = OrderedJson::array();
     for (std::int64_t t = 0; t < lens.positions; ++t) {
-      const LensCell& cell = lens.at(site, t);
+      const LensCell& cell = lens.at(point, t);
       OrderedJson top = OrderedJson::array();
       for (const LensToken& token : cell.top) {
         OrderedJson row = token_json(text.model, token.token);
@@ -109,7 +109,7 @@ OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
                        {"probability", json_number(cell.probability)},
                        {"rank", cell.rank}});
     }
-    rows.push_back({{"point", site_name(lens.sites[site])}, {"positions", std::move(cells)}});
+    rows.push_back({{"point", point_name(lens.points[point])}, {"positions", std::move(cells)}});
   }
   return rows;
 }
@@ -117,17 +117,17 @@ OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
 void write_lens(const std::string& path, const ExplainedText& text, const LensRequest& request,
                 const LogitLens& lens) {
   if (path.empty()) return;
-  const auto sites = std::ssize(lens.sites);
+  const auto points = std::ssize(lens.points);
   const std::int64_t positions = lens.positions;
   const auto top = std::ssize(lens.at(0, 0).top);
-  Tensor<float> probability(Shape{sites, positions});
-  Tensor<float> entropy(Shape{sites, positions});
-  Tensor<float> divergence(Shape{sites, positions});
-  Tensor<std::int32_t> rank(Shape{sites, positions});
-  Tensor<std::int32_t> top_tokens(Shape{sites, positions, top});
-  Tensor<float> top_probabilities(Shape{sites, positions, top});
+  Tensor<float> probability(Shape{points, positions});
+  Tensor<float> entropy(Shape{points, positions});
+  Tensor<float> divergence(Shape{points, positions});
+  Tensor<std::int32_t> rank(Shape{points, positions});
+  Tensor<std::int32_t> top_tokens(Shape{points, positions, top});
+  Tensor<float> top_probabilities(Shape{points, positions, top});
   std::vector<std::string> cell_texts;
-  for (std::int64_t i = 0; i < sites * positions; ++i) {
+  for (std::int64_t i = 0; i < points * positions; ++i) {
     const LensCell& cell = lens.cells[i];
     probability[i] = static_cast<float>(shown_probability(request, cell));
     entropy[i] = static_cast<float>(cell.entropy);
@@ -143,8 +143,7 @@ void write_lens(const std::string& path, const ExplainedText& text, const LensRe
   Result result{.text = {.title = title(text, request),
                          .caption = text.caption() +
                                     " Rows: hook_resid_pre of each layer, then the last "
-                                    "hook_resid_post, through the final norm and the vocabulary "
-                                    "projection."},
+                                    "hook_resid_post, through the final norm and the unembedding."},
                 .arrays = {{"tokens", tokens},
                            {"probability", std::as_const(probability).view()},
                            {"entropy", std::as_const(entropy).view()},
@@ -157,7 +156,7 @@ void write_lens(const std::string& path, const ExplainedText& text, const LensRe
   if (request.token) result.arrays.push_back({"rank", std::as_const(rank).view()});
   result.draw = [&](const FigureText& figure_text) {
     std::vector<std::string> rows;
-    for (std::int64_t site = 0; site < sites; ++site) rows.push_back(row_name(lens, site));
+    for (std::int64_t point = 0; point < points; ++point) rows.push_back(row_name(lens, point));
     return draw_heat_map({.values = std::as_const(probability).view(),
                           .row_labels = rows,
                           .column_labels = axis_labels(text.model, text.tokens),

@@ -27,7 +27,7 @@ std::vector<std::size_t> strongest(const ResidualParts& residual, std::size_t to
   return chosen;
 }
 
-std::string place_text(const ExplainedText& text, const ResidualParts& residual) {
+std::string position_text(const ExplainedText& text, const ResidualParts& residual) {
   return fmt::format("after {} {}", residual.position,
                      text.name(text.tokens[static_cast<std::size_t>(residual.position)]));
 }
@@ -53,12 +53,12 @@ void print_residual(const ExplainedText& text, const ResidualParts& residual, st
                ink.paint(bar, part.share < 0 ? colour::blue : colour::orange)});
   }
   print("\n" + ink.title("Final residual stream by part") +
-        ink.quiet(fmt::format("  {}\n", place_text(text, residual))) + text.changes_line(ink) +
+        ink.quiet(fmt::format("  {}\n", position_text(text, residual))) + text.changes_line(ink) +
         "\n" + table.text(ink));
   const std::size_t rest = residual.parts.size() - shown.size();
-  print(ink.quiet(fmt::format(
-      "\n  Share: how far a part reaches along the stream; all {} together are 100 %{}.\n",
-      residual.parts.size(), rest > 0 ? fmt::format(", {} are not shown", rest) : "")));
+  print(ink.quiet(
+      fmt::format("\n  Share: part · stream / ‖stream‖²; all {} parts sum to 100 %{}.\n",
+                  residual.parts.size(), rest > 0 ? fmt::format(", {} are not shown", rest) : "")));
 }
 
 OrderedJson residual_json(const ResidualParts& residual) {
@@ -77,10 +77,10 @@ void write_residual(const std::string& path, const ExplainedText& text,
   if (path.empty()) return;
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   write_result(
-      path, {.text = {.title = "Final residual stream by part, " + place_text(text, residual),
+      path, {.text = {.title = "Final residual stream by part, " + position_text(text, residual),
                       .caption = text.caption() +
                                  " part · stream / ‖stream‖² of what was written to the last "
-                                 "hook_resid_post; all parts together are 1."},
+                                 "hook_resid_post; all parts sum to 1."},
              .draw =
                  [&](const FigureText& figure_text) {
                    BarFigure bars{.value_name = "share"};

@@ -51,16 +51,17 @@ void check_value(const CLI::App& command, const SpelledOption& spelled, std::str
   const std::vector<std::string>& long_names = spelled.option->get_lnames();
   fail_usage(fmt::format(
       "{} takes a value, and {} is an option{}", spelled.name, value,
-      long_names.empty() ? ""
-                         : fmt::format("; if it is meant, write --{}={}", long_names[0], value)));
+      long_names.empty()
+          ? ""
+          : fmt::format("; to pass it as the value, write --{}={}", long_names[0], value)));
 }
 
 // A text of several words cannot belong to a list; one word behind a list's value might.
 void check_behind_list(const std::string& option, std::string_view value, std::string_view word) {
   if (word.starts_with('-') || has_space(word)) return;
   fail_usage(
-      fmt::format("'{}' behind {} {} may be part of the list or the text: write {} {},{} for a "
-                  "list, or put the text first",
+      fmt::format("'{}' after {} {} is ambiguous: write {} {},{} if it belongs to the list, or put "
+                  "the text first",
                   word, option, value, option, value, word));
 }
 

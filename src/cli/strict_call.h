@@ -1,4 +1,4 @@
-// Refuses calls that CLI11 would understand otherwise than they were meant.
+// Rejects calls that CLI11 would misinterpret.
 #pragma once
 
 #include <span>

@@ -33,24 +33,25 @@ constexpr Renamed renamed[] = {{"generate", "--file", "--text"},
 // Describes the words that no option of `command` takes.
 std::string stray_words_problem(const CLI::App& command) {
   const std::vector<std::string> words = command.remaining();
-  if (words.empty()) return "there are words that no option takes";
+  if (words.empty()) return "there are unexpected arguments";
   const std::string& first = words.front();
   for (const Renamed& option : renamed) {
     const std::string_view name = std::string_view(first).substr(0, first.find('='));
     if (option.command == command.get_name() && option.before == name) {
-      return fmt::format("there is no option {}: it is called {} now", name, option.now);
+      return fmt::format("the option {} was renamed to {}", name, option.now);
     }
   }
-  if (first.starts_with("-")) return fmt::format("there is no option '{}'", first);
+  if (first.starts_with("-")) return fmt::format("unknown option '{}'", first);
   const CLI::Option* text = positional_of(command);
   if (text == nullptr) {
     return fmt::format(
-        "no option takes '{}': lists are given with commas or by repeating the option", first);
+        "unexpected argument '{}': separate the items of a list by commas, or repeat the option",
+        first);
   }
-  if (text->get_name() != "TEXT") return fmt::format("'{}' is one word too many", first);
+  if (text->get_name() != "TEXT") return fmt::format("unexpected argument '{}'", first);
   std::string whole = text->results().empty() ? "" : text->results().front();
   for (const std::string& word : words) whole += (whole.empty() ? "" : " ") + word;
-  return fmt::format("'{}' is one word too many: give the text as one argument, in quotes: '{}'",
+  return fmt::format("unexpected argument '{}': give the text as one argument, in quotes: '{}'",
                      first, whole);
 }
 

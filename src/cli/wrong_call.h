@@ -1,4 +1,4 @@
-// What users are told of a call that CLI11 does not accept.
+// Error messages for calls that CLI11 rejects.
 #pragma once
 
 #include <string>

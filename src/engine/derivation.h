@@ -11,9 +11,9 @@
 
 namespace heed {
 
-// Identifies a number: a point, a position and an index, which is a channel, neuron, element of a
+// One number of a point: its position and its index, which is a channel, neuron, element of a
 // head or token.
-struct NumberPlace {
+struct PointElement {
   std::string point;  // "q", "blocks.2.attn.hook_q", "result", "logits"
   std::int64_t layer = -1;
   std::int64_t head = 0;
@@ -49,7 +49,7 @@ struct DerivedPass {
 };
 
 // Throws Error{invalid_argument} for a point, layer, head, position or index that does not exist.
-Derivation derive(const DerivedPass& from, const NumberPlace& place);
+Derivation derive(const DerivedPass& from, const PointElement& element);
 
 // With the `most` terms of largest magnitude, and the sum of the others.
 OrderedJson derivation_json(Derivation derivation, std::size_t most);

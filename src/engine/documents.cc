@@ -111,7 +111,7 @@ OrderedJson parameter_count_json(const std::string& name, const GptConfig& confi
           {"feed_forward_total", count.feed_forward_total},
           {"biases", count.biases},
           {"norms", count.norms},
-          {"head", count.unembedding},
+          {"unembedding", count.unembedding},
           {"run_bytes", cost.run_bytes},
           {"train_bytes", cost.train_bytes},
           {"key_value_bytes_per_token", cost.key_value_bytes_per_token},

@@ -12,9 +12,11 @@ namespace {
 // Turns an edit at one of its points into the change that a forward pass applies.
 class Resolver {
  public:
-  Resolver(const Gpt& gpt, const Site& site) : gpt_(gpt), site_(site) {}
+  Resolver(const Gpt& gpt, const Point& point) : gpt_(gpt), point_(point) {}
 
-  Change operator()(const SetMean& mean) const { return SetRow{mean_row(gpt_, site_, mean.texts)}; }
+  Change operator()(const SetMean& mean) const {
+    return SetRow{mean_row(gpt_, point_, mean.texts)};
+  }
   Change operator()(const SteerBy& steer) const {
     AddVector add{mean_of(steer.toward)};
     std::vector<float> away(add.vector.size(), 0.0F);
@@ -28,8 +30,8 @@ class Resolver {
   Change operator()(const FreezePattern& frozen) const { return taken_from(frozen.tokens); }
   Change operator()(const TakeFrom& other) const {
     const TracedArray& from = other.values;
-    require(from.name == site_name(site_), ErrorCode::invalid_argument,
-            "values of '{}' cannot replace those of '{}'", from.name, site_name(site_));
+    require(from.name == point_name(point_), ErrorCode::invalid_argument,
+            "values of '{}' cannot replace those of '{}'", from.name, point_name(point_));
     require(from.shape.size() == 3 || from.shape.size() == 4, ErrorCode::invalid_argument,
             "values of '{}' have {} dimensions, expected 3 or 4, with a batch of 1 first",
             from.name, from.shape.size());
@@ -48,14 +50,14 @@ class Resolver {
 
  private:
   std::vector<float> mean_of(const std::vector<std::int32_t>& text) const {
-    return mean_row(gpt_, site_, std::span(&text, 1));
+    return mean_row(gpt_, point_, std::span(&text, 1));
   }
   Change taken_from(const std::vector<std::int32_t>& tokens) const {
-    return ReplaceWith(values_at(gpt_, site_, tokens));
+    return ReplaceWith(values_at(gpt_, point_, tokens));
   }
 
   const Gpt& gpt_;
-  Site site_;
+  Point point_;
 };
 
 // The points of an edit. Frozen patterns and cut edges are those of the heads that it names.
@@ -65,8 +67,8 @@ std::vector<InterventionPoint> points_of(const GptConfig& config, const Edit& ed
     return pattern_points(std::move(points), edit.where);
   }
   if (std::holds_alternative<CutEdges>(edit.change)) {
-    for (InterventionPoint& point : points) {
-      if (point.site.point == Point::mixed_values) point.site.point = Point::pattern;
+    for (InterventionPoint& selected : points) {
+      if (selected.point.kind == PointKind::mixed_values) selected.point.kind = PointKind::pattern;
     }
   }
   return points;
@@ -79,12 +81,12 @@ std::vector<Intervention> resolve_edits(const Gpt& gpt, const std::vector<Edit>&
   for (const Edit& edit : edits) {
     require(edit.first_position >= 0, ErrorCode::invalid_argument,
             "first_position is {}, expected 0 or more", edit.first_position);
-    for (InterventionPoint& point : points_of(gpt.config(), edit)) {
-      Selection& where = point.where;
+    for (InterventionPoint& selected : points_of(gpt.config(), edit)) {
+      Selection& where = selected.where;
       where.first_position = std::max(where.first_position, edit.first_position);
       if (where.last_position < where.first_position) continue;
-      Change change = std::visit(Resolver(gpt, point.site), edit.change);
-      all.push_back({point.site, std::move(where), std::move(change)});
+      Change change = std::visit(Resolver(gpt, selected.point), edit.change);
+      all.push_back({selected.point, std::move(where), std::move(change)});
     }
   }
   return all;

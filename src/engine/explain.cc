@@ -29,11 +29,11 @@ std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
                                                      std::span<const std::int32_t> tokens,
                                                      std::int64_t top) {
   const LogitLens lens = look_through_layers(gpt_of(model), tokens, {.top = top});
-  std::vector<std::vector<LayerPrediction>> layers(lens.sites.size());
-  for (std::size_t site = 0; site < lens.sites.size(); ++site) {
+  std::vector<std::vector<LayerPrediction>> layers(lens.points.size());
+  for (std::size_t point = 0; point < lens.points.size(); ++point) {
     for (std::int64_t position = 0; position < lens.positions; ++position) {
-      const LensCell& cell = lens.at(static_cast<std::int64_t>(site), position);
-      LayerPrediction& prediction = layers[site].emplace_back();
+      const LensCell& cell = lens.at(static_cast<std::int64_t>(point), position);
+      LayerPrediction& prediction = layers[point].emplace_back();
       prediction.entropy = cell.entropy;
       prediction.divergence = cell.divergence;
       for (const LensToken& token : cell.top) {

@@ -38,15 +38,16 @@ LoadedModel load_model(const std::string& name_or_path);
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);
 
-// The model that a path stands for: RUN/last where the path is a run, otherwise the path itself.
+// Resolves a path to a model: RUN/last if the path is a run, otherwise the path itself.
 std::filesystem::path model_path(const std::filesystem::path& path);
 
-// What a model is called: the name of its run or directory. A run's other checkpoints have theirs
-// behind it: "shakespeare" is the last one, "shakespeare@best" and "shakespeare@00000250" others.
+// The display name of a model: the name of its run or directory, and for a run's other checkpoints
+// their name after it: "shakespeare" is the last one, "shakespeare@best" and "shakespeare@00000250"
+// others.
 std::string model_name(const std::string& name_or_path);
 
-// For many prompts: packs the weights (GptParameters::pack) where that takes at most a quarter of
-// the free memory.
+// Packs the weights (GptParameters::pack) for many prompts, if that takes at most a quarter of the
+// free memory.
 void pack_for_prompts(LoadedModel& model);
 
 }  // namespace heed

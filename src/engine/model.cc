@@ -67,7 +67,7 @@ Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
   const Capture capture = trace_patterns(parts_->model.gpt, tokens);
   Attention attention{.layers = config.layers, .heads = config.heads, .tokens = std::ssize(tokens)};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::span<const float> pattern = capture.at({Point::pattern, layer}).span();
+    const std::span<const float> pattern = capture.at({PointKind::pattern, layer}).span();
     attention.weights.insert(attention.weights.end(), pattern.begin(), pattern.end());
   }
   return attention;

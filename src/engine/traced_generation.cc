@@ -12,14 +12,14 @@ namespace heed {
 Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
                        std::int64_t new_tokens, const TraceRequest& request, Editor* editor) {
   require_tokens(prompt, "the prompt");
-  require(new_tokens >= 0, ErrorCode::invalid_argument, "{} new tokens are fewer than none",
-          new_tokens);
+  require(new_tokens >= 0, ErrorCode::invalid_argument,
+          "the number of new tokens must be 0 or more, not {}", new_tokens);
   require(!asks_for_gradients(request), ErrorCode::invalid_argument,
           "gradients are not available during a generation: trace its text instead");
   const std::int64_t positions = std::ssize(prompt) + new_tokens;
   require(positions <= gpt.config().context, ErrorCode::invalid_argument,
-          "{} tokens and {} new ones are more than the model's context of {}", prompt.size(),
-          new_tokens, gpt.config().context);
+          "{} tokens and {} new tokens exceed the model's context of {}", prompt.size(), new_tokens,
+          gpt.config().context);
   ActivationTrace trace(gpt.config(), request, 1, positions);
   Session session(gpt, positions);
   session.set_editor(editor);

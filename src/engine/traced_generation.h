@@ -1,4 +1,4 @@
-// A generation that is traced on its way.
+// Tracing during a generation.
 #pragma once
 
 #include <cstdint>

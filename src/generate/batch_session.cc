@@ -65,11 +65,11 @@ void BatchSession::end(std::int64_t sequence) {
 void BatchSession::check_probe(const Probe* probe) const {
   if (probe == nullptr) return;
   for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) {
-    for (const Point point : {Point::scores, Point::pattern}) {
-      require(!probe->wants({point, layer}), ErrorCode::unsupported,
+    for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
+      require(!probe->wants({kind, layer}), ErrorCode::unsupported,
               "{} has no common shape in a batch of sequences of different lengths: trace them one "
               "by one",
-              site_name({point, layer}));
+              point_name({kind, layer}));
     }
     require(!probe->wants_attention(layer), ErrorCode::unsupported,
             "the attention of layer {} has no common shape in a batch of sequences of different "

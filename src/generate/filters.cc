@@ -74,7 +74,7 @@ Ranking penalized_ranking(std::span<const float> logits, const SamplingOptions& 
     any_finite |= logit > -INFINITY;
     tokens[id] = {logit, static_cast<std::int32_t>(id)};
   }
-  require(any_finite, ErrorCode::diverged, "all {} logits are -inf: there is no token to draw",
+  require(any_finite, ErrorCode::diverged, "all {} logits are -inf: there is no token to sample",
           logits.size());
   if (penalizes(options)) {
     std::unordered_map<std::int32_t, std::int64_t> occurrences;

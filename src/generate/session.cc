@@ -75,7 +75,7 @@ void Session::check_tokens(std::span<const std::int32_t> tokens) const {
   }
   const auto count = static_cast<std::int64_t>(tokens.size());
   require(count <= room(), ErrorCode::invalid_argument,
-          "{} tokens after {} already read are more than the context of {} holds: shorten the "
+          "{} tokens after {} in the cache exceed the context of {}: shorten the "
           "prompt or let the window shift",
           count, length(), capacity());
 }

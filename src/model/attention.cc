@@ -50,7 +50,7 @@ kernels::Precision attention_precision(const LinearWeights& query_key_value, con
                                                            : query_key_value.precision;
 }
 
-struct AttentionSite {
+struct AttentionLayer {
   const GptConfig& config;
   std::int64_t layer;
   kernels::Precision precision;
@@ -58,16 +58,16 @@ struct AttentionSite {
 
 // Queries of this pass against its own keys and values or, with a cache, against everything in it
 // (attend_to_quantised_cache sets the keys and values of a quantised cache).
-kernels::AttentionInput<float> attention_input(const AttentionSite& site, const Pass& pass,
+kernels::AttentionInput<float> attention_input(const AttentionLayer& attention, const Pass& pass,
                                                const Heads<const float>& heads) {
-  const auto& [config, layer, precision] = site;
+  const auto& [config, layer, precision] = attention;
   kernels::AttentionInput<float> input{
       .query = heads.query,
       .key = heads.key,
       .value = heads.value,
       .mask = kernels::Mask::causal,
       .scale = 1.0F / std::sqrt(static_cast<float>(config.head_size)),
-      .dropout = pass.dropout.at(DropoutSite::pattern, layer, config.attention_dropout),
+      .dropout = pass.dropout.at(DropoutPoint::pattern, layer, config.attention_dropout),
       .precision = precision};
   if (pass.cache != nullptr) {
     pass.cache->store(layer, heads.key, heads.value);
@@ -118,8 +118,9 @@ void attend(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<
 }
 
 // Sequences of different lengths, each with its own cache; one thread per sequence.
-void attend_separately(const AttentionSite& site, const Pass& pass, const Heads<const float>& heads,
-                       View<float> mixed, View<float> log_sum_exp) {
+void attend_separately(const AttentionLayer& attention, const Pass& pass,
+                       const Heads<const float>& heads, View<float> mixed,
+                       View<float> log_sum_exp) {
   parallel_items(pass.batch, [&](std::int64_t b) {
     const auto of_sequence = [b](const auto& view) { return view.slice(0, b, b + 1); };
     const Pass own{.batch = 1,
@@ -129,8 +130,9 @@ void attend_separately(const AttentionSite& site, const Pass& pass, const Heads<
                    .editor = pass.editor,
                    .first_sequence = b};
     const auto input = attention_input(
-        site, own, {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
-    attend(own, site.layer, input, of_sequence(mixed), of_sequence(log_sum_exp));
+        attention, own,
+        {of_sequence(heads.query), of_sequence(heads.key), of_sequence(heads.value)});
+    attend(own, attention.layer, input, of_sequence(mixed), of_sequence(log_sum_exp));
   });
 }
 
@@ -143,19 +145,20 @@ void self_attention_forward(const GptConfig& config, const BlockParameters& para
   kernels::linear_forward(block.norm_1, parameters.query_key_value, saved.query_key_value);
   edit_head_inputs(config, parameters, layer, pass, block.residual_pre, saved.query_key_value);
   const auto heads = split_heads(config, pass, saved.query_key_value);
-  pass.visit(Point::query, layer, heads.query);
-  pass.visit(Point::key, layer, heads.key);
-  pass.visit(Point::value, layer, heads.value);
+  pass.visit(PointKind::query, layer, heads.query);
+  pass.visit(PointKind::key, layer, heads.key);
+  pass.visit(PointKind::value, layer, heads.value);
 
   // 2. softmax(query·keyᵀ·scale)·value, head by head: (B, T, H, D)
   const auto mixed = concatenated_heads(config, pass, saved.mixed_values);
-  const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
+  const AttentionLayer attention{config, layer,
+                                 attention_precision(parameters.query_key_value, pass)};
   if (pass.caches.empty()) {
-    attend(pass, layer, attention_input(site, pass, heads), mixed, saved.log_sum_exp);
+    attend(pass, layer, attention_input(attention, pass, heads), mixed, saved.log_sum_exp);
   } else {
-    attend_separately(site, pass, heads, mixed, saved.log_sum_exp);
+    attend_separately(attention, pass, heads, mixed, saved.log_sum_exp);
   }
-  pass.visit(Point::mixed_values, layer, mixed);
+  pass.visit(PointKind::mixed_values, layer, mixed);
 
   // 3. heads concatenated and projected back to the stream: (N, A) -> (N, C)
   kernels::linear_forward(saved.mixed_values, parameters.projection, block.branch_out);
@@ -168,8 +171,9 @@ kernels::AttentionInput<float> saved_attention_input(const GptConfig& config,
                                                      const BlockParameters& parameters,
                                                      std::int64_t layer, const Pass& pass,
                                                      const AttentionActivations& saved) {
-  const AttentionSite site{config, layer, attention_precision(parameters.query_key_value, pass)};
-  return attention_input(site, pass,
+  const AttentionLayer attention{config, layer,
+                                 attention_precision(parameters.query_key_value, pass)};
+  return attention_input(attention, pass,
                          split_heads(config, pass, View<const float>(saved.query_key_value)));
 }
 
@@ -190,15 +194,15 @@ void self_attention_backward(const GptConfig& config, const BlockParameters& par
   const auto d_heads = split_heads(config, pass, buffers.query_key_value);
   const auto input = saved_attention_input(config, parameters, layer, pass, saved);
   const View<const float> d_mixed = concatenated_heads(config, pass, buffers.mixed_values);
-  pass.observe_gradient(Point::mixed_values, layer, d_mixed);
+  pass.observe_gradient(PointKind::mixed_values, layer, d_mixed);
   observe_attention_gradients(pass, layer, input, saved.log_sum_exp, d_mixed);
   kernels::attention_backward(
       input, concatenated_heads(config, pass, View<const float>(saved.mixed_values)),
       saved.log_sum_exp, d_mixed,
       {.query = d_heads.query, .key = d_heads.key, .value = d_heads.value});
-  pass.observe_gradient(Point::query, layer, d_heads.query);
-  pass.observe_gradient(Point::key, layer, d_heads.key);
-  pass.observe_gradient(Point::value, layer, d_heads.value);
+  pass.observe_gradient(PointKind::query, layer, d_heads.query);
+  pass.observe_gradient(PointKind::key, layer, d_heads.key);
+  pass.observe_gradient(PointKind::value, layer, d_heads.value);
 
   // 1. query_key_value = x · weightᵀ + bias
   kernels::linear_backward_input(kernels::MultipliedWeight(parameters.query_key_value).view(),

@@ -54,7 +54,7 @@ class Fields {
 
   void refuse(const char* key) const {
     require(!boolean_or(key, false), ErrorCode::unsupported,
-            "{}: '{}' is true; heed does not support that variant", source_, key);
+            "{}: '{}' is true; heed does not support it", source_, key);
   }
 
  private:
@@ -107,7 +107,7 @@ void GptConfig::validate() const {
   require(std::isfinite(norm_epsilon) && norm_epsilon > 0, ErrorCode::invalid_argument,
           "layer_norm_epsilon must be positive, not {}", norm_epsilon);
   require(std::isfinite(initial_deviation) && initial_deviation >= 0, ErrorCode::invalid_argument,
-          "initializer_range must not be negative, but is {}", initial_deviation);
+          "initializer_range must be 0 or more, not {}", initial_deviation);
   require_rate(embedding_dropout, "embd_pdrop");
   require_rate(attention_dropout, "attn_pdrop");
   require_rate(residual_dropout, "resid_pdrop");
@@ -135,9 +135,9 @@ GptConfig gpt_config_from_json(const Json& document, const std::string& source) 
   const std::string type = fields.text_or("model_type", "gpt2");
   require(type == "gpt2", ErrorCode::unsupported,
           "{}: model_type is '{}'; heed reads models of type gpt2", source, type);
-  for (const char* variant :
+  for (const char* option :
        {"scale_attn_by_inverse_layer_idx", "add_cross_attention", "is_encoder_decoder"}) {
-    fields.refuse(variant);
+    fields.refuse(option);
   }
   require(fields.boolean_or("scale_attn_weights", true), ErrorCode::unsupported,
           "{}: scale_attn_weights is false; heed always scales scores by 1/sqrt(head size)",

@@ -45,7 +45,7 @@ GptConfig make_gpt_config(std::int64_t layers, std::int64_t heads, std::int64_t 
                           std::int64_t context, std::int64_t vocabulary_size);
 
 // `source` names the document in errors. Throws Error{corrupt_data} for a missing or impossible
-// value and Error{unsupported} for a variant that heed does not compute.
+// value and Error{unsupported} for an option that heed does not support.
 GptConfig gpt_config_from_json(const Json& document, const std::string& source);
 OrderedJson gpt_config_to_json(const GptConfig& config);
 

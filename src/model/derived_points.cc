@@ -58,14 +58,14 @@ void observe_attention(const Pass& pass, std::int64_t layer,
   if (pass.probe != nullptr && pass.probe->wants_attention(layer)) {
     pass.probe->observe_attention(layer, input, log_sum_exp);
   }
-  if (pass.wants(Point::scores, layer)) {
-    pass.probe->observe({Point::scores, layer},
+  if (pass.wants(PointKind::scores, layer)) {
+    pass.probe->observe({PointKind::scores, layer},
                         head_planes(input, [&](auto b, auto head, auto out) {
                           scores_plane(pass, layer, input, b, head, out);
                         }));
   }
-  if (pass.wants(Point::pattern, layer)) {
-    pass.probe->observe({Point::pattern, layer},
+  if (pass.wants(PointKind::pattern, layer)) {
+    pass.probe->observe({PointKind::pattern, layer},
                         head_planes(input, [&](auto b, auto head, auto out) {
                           pattern_plane(pass, layer, input, log_sum_exp, b, head, out);
                         }));
@@ -75,16 +75,16 @@ void observe_attention(const Pass& pass, std::int64_t layer,
 void observe_attention_gradients(const Pass& pass, std::int64_t layer,
                                  const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp, View<const float> d_mixed) {
-  if (pass.wants_gradient(Point::pattern, layer)) {
+  if (pass.wants_gradient(PointKind::pattern, layer)) {
     pass.probe->observe_gradient(
-        {Point::pattern, layer}, head_planes(input, [&](auto b, auto head, auto out) {
+        {PointKind::pattern, layer}, head_planes(input, [&](auto b, auto head, auto out) {
           pattern_gradient(input, d_mixed, whole_plane(input, b, head), out);
         }));
   }
-  if (pass.wants_gradient(Point::scores, layer)) {
+  if (pass.wants_gradient(PointKind::scores, layer)) {
     Tensor<float> pattern(Shape{input.query.extent(1), input.key.extent(1)});
     pass.probe->observe_gradient(
-        {Point::scores, layer}, head_planes(input, [&](auto b, auto head, auto out) {
+        {PointKind::scores, layer}, head_planes(input, [&](auto b, auto head, auto out) {
           const kernels::AttentionTile tile = whole_plane(input, b, head);
           kernels::attention_pattern_tile(input, log_sum_exp, tile, pattern);
           pattern_gradient(input, d_mixed, tile, out);
@@ -93,39 +93,39 @@ void observe_attention_gradients(const Pass& pass, std::int64_t layer,
   }
 }
 
-void observe_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
-                  const NormSaved& saved) {
+void observe_norm(const Pass& pass, std::int64_t layer, const NormPoints& points,
+                  View<const float> x, const NormSaved& saved) {
   const std::int64_t channels = x.extent(1);
-  if (sites.input && pass.wants(*sites.input, layer)) {
+  if (points.input && pass.wants(*points.input, layer)) {
     Tensor<float> edited;
     pass.observe(
-        *sites.input, layer,
-        norm_input(pass, layer, sites, x, edited).reshape({pass.batch, pass.positions, channels}));
+        *points.input, layer,
+        norm_input(pass, layer, points, x, edited).reshape({pass.batch, pass.positions, channels}));
   }
-  if (pass.wants(sites.scale, layer)) {
+  if (pass.wants(points.scale, layer)) {
     Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
       scale[row] = 1.0F / saved.reciprocal_deviation(row);
     }
-    pass.probe->observe({sites.scale, layer}, scale);
+    pass.probe->observe({points.scale, layer}, scale);
   }
-  if (pass.wants(sites.normalized, layer)) {
+  if (pass.wants(points.normalized, layer)) {
     Tensor<float> edited, normalized(Shape{pass.batch, pass.positions, channels});
-    normalized_values(pass, {sites.normalized, layer}, norm_input(pass, layer, sites, x, edited),
+    normalized_values(pass, {points.normalized, layer}, norm_input(pass, layer, points, x, edited),
                       saved, normalized);
-    pass.probe->observe({sites.normalized, layer}, normalized);
+    pass.probe->observe({points.normalized, layer}, normalized);
   }
 }
 
-void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormSites& sites,
+void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormPoints& points,
                             const NormOperands& norm) {
-  if (sites.input && pass.wants_gradient(*sites.input, layer)) {
+  if (points.input && pass.wants_gradient(*points.input, layer)) {
     Tensor<float> d_x(norm.x.shape());
     kernels::layer_norm_backward(norm.x, norm.parameters, norm.saved, norm.d_out, d_x, {});
-    pass.observe_gradient_rows(*sites.input, layer, d_x);
+    pass.observe_gradient_rows(*points.input, layer, d_x);
   }
-  const bool wants_scale = pass.wants_gradient(sites.scale, layer);
-  const bool wants_normalized = pass.wants_gradient(sites.normalized, layer);
+  const bool wants_scale = pass.wants_gradient(points.scale, layer);
+  const bool wants_normalized = pass.wants_gradient(points.normalized, layer);
   if (!wants_scale && !wants_normalized) return;
   const std::int64_t channels = norm.x.extent(1);
   Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
@@ -141,42 +141,42 @@ void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormSite
     }
     scale[row] = -reciprocal * static_cast<float>(sum);
   }
-  pass.observe_gradient(sites.scale, layer, scale);
-  pass.observe_gradient(sites.normalized, layer, normalized);
+  pass.observe_gradient(points.scale, layer, scale);
+  pass.observe_gradient(points.normalized, layer, normalized);
 }
 
 void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input) {
   const std::int64_t channels = input.token_table.extent(1);
   Tensor<float> values;
   const auto room = [&] { values = Tensor<float>(Shape{pass.batch, pass.positions, channels}); };
-  if (pass.wants(Point::embedding, -1)) {
+  if (pass.wants(PointKind::embedding, -1)) {
     room();
-    embedding_values(pass, input, Point::embedding, values);
-    pass.probe->observe({Point::embedding, -1}, values);
+    embedding_values(pass, input, PointKind::embedding, values);
+    pass.probe->observe({PointKind::embedding, -1}, values);
   }
-  if (pass.wants(Point::position, -1)) {
+  if (pass.wants(PointKind::position, -1)) {
     room();
-    embedding_values(pass, input, Point::position, values);
-    pass.probe->observe({Point::position, -1}, values);
+    embedding_values(pass, input, PointKind::position, values);
+    pass.probe->observe({PointKind::position, -1}, values);
   }
 }
 
 void observe_logits(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
                     View<const float> x) {
-  if (!pass.wants(Point::logits, -1)) return;
+  if (!pass.wants(PointKind::logits, -1)) return;
   Tensor<float> logits(Shape{pass.batch, pass.positions, unembedding.weight.extent(0)});
   kernels::linear_forward(x, unembedding, logits.view().reshape({pass.rows(), logits.shape()[2]}));
-  pass.observe(Point::logits, -1, logits);
+  pass.observe(PointKind::logits, -1, logits);
 }
 
 void observe_logit_gradients(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
                              View<const float> x, View<const std::int32_t> targets, float scale) {
-  if (!pass.wants_gradient(Point::logits, -1)) return;
+  if (!pass.wants_gradient(PointKind::logits, -1)) return;
   Tensor<float> logits(Shape{pass.rows(), unembedding.weight.extent(0)});
   Tensor<float> losses(Shape{pass.rows()});
   kernels::linear_forward(x, unembedding, logits);
   kernels::cross_entropy_forward_backward(logits, targets, scale, losses);
-  pass.observe_gradient_rows(Point::logits, -1, logits);
+  pass.observe_gradient_rows(PointKind::logits, -1, logits);
 }
 
 }  // namespace heed

@@ -21,19 +21,19 @@ void observe_attention_gradients(const Pass& pass, std::int64_t layer,
 
 // The points of a norm: scale (B, T, 1), normalized (B, T, C) and, where it has one of its own, its
 // input (B, T, C).
-struct NormSites {
-  Point scale;
-  Point normalized;
-  std::optional<Point> input{};
+struct NormPoints {
+  PointKind scale;
+  PointKind normalized;
+  std::optional<PointKind> input{};
 };
-inline constexpr NormSites norm_1_sites{Point::norm_1_scale, Point::norm_1_normalized};
-inline constexpr NormSites norm_2_sites{Point::norm_2_scale, Point::norm_2_normalized,
-                                        Point::feed_forward_in};
-inline constexpr NormSites final_norm_sites{Point::final_scale, Point::final_normalized};
+inline constexpr NormPoints norm_1_points{PointKind::norm_1_scale, PointKind::norm_1_normalized};
+inline constexpr NormPoints norm_2_points{PointKind::norm_2_scale, PointKind::norm_2_normalized,
+                                          PointKind::feed_forward_in};
+inline constexpr NormPoints final_norm_points{PointKind::final_scale, PointKind::final_normalized};
 
 // Of a norm of the stream x (N, C).
-void observe_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
-                  const NormSaved& saved);
+void observe_norm(const Pass& pass, std::int64_t layer, const NormPoints& points,
+                  View<const float> x, const NormSaved& saved);
 
 // Their gradients, from the gradient of the norm's output.
 struct NormOperands {
@@ -42,7 +42,7 @@ struct NormOperands {
   const kernels::NormParameters<float>& parameters;
   View<const float> d_out;  // (N, C)
 };
-void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormSites& sites,
+void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormPoints& points,
                             const NormOperands& norm);
 
 // Token and position embedding, separately, (B, T, C).

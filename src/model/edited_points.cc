@@ -10,12 +10,12 @@
 namespace heed {
 namespace {
 
-void edit_plane(const Pass& pass, const Site& site, std::int64_t b, std::int64_t head,
+void edit_plane(const Pass& pass, const Point& point, std::int64_t b, std::int64_t head,
                 View<float> plane) {
-  EditPlace place = pass.place(site);
-  place.first_sequence += b;
-  place.head = head;
-  pass.editor->edit(place, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
+  EditedPoint edited = pass.edited_point(point);
+  edited.first_sequence += b;
+  edited.head = head;
+  pass.editor->edit(edited, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
 }
 
 // Softmax of each row, in place; a fully masked row becomes zeros, as in TransformerLens.
@@ -78,34 +78,34 @@ kernels::AttentionTile whole_plane(const kernels::AttentionInput<float>& input, 
 void scores_plane(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
                   std::int64_t b, std::int64_t head, View<float> out) {
   kernels::attention_scores_tile(input, whole_plane(input, b, head), out);
-  if (pass.edits_head({Point::scores, layer}, head)) {
-    edit_plane(pass, {Point::scores, layer}, b, head, out);
+  if (pass.edits_head({PointKind::scores, layer}, head)) {
+    edit_plane(pass, {PointKind::scores, layer}, b, head, out);
   }
 }
 
 void pattern_plane(const Pass& pass, std::int64_t layer,
                    const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                    std::int64_t b, std::int64_t head, View<float> out) {
-  if (pass.edits_head({Point::scores, layer}, head)) {
+  if (pass.edits_head({PointKind::scores, layer}, head)) {
     scores_plane(pass, layer, input, b, head, out);
     softmax_rows(out);
   } else {
     kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), out);
   }
-  if (pass.edits_head({Point::pattern, layer}, head)) {
-    edit_plane(pass, {Point::pattern, layer}, b, head, out);
+  if (pass.edits_head({PointKind::pattern, layer}, head)) {
+    edit_plane(pass, {PointKind::pattern, layer}, b, head, out);
   }
 }
 
 void edit_attention(const Pass& pass, std::int64_t layer,
                     const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                     View<float> mixed) {
-  if (!pass.edits({Point::scores, layer}) && !pass.edits({Point::pattern, layer})) return;
+  if (!pass.edits({PointKind::scores, layer}) && !pass.edits({PointKind::pattern, layer})) return;
   check(input.dropout.rate == 0, "edits of patterns run without dropout");
   Tensor<float> plane(Shape{input.query.extent(1), input.key.extent(1)});
   for (std::int64_t head = 0; head < input.query.extent(2); ++head) {
-    if (!pass.edits_head({Point::scores, layer}, head) &&
-        !pass.edits_head({Point::pattern, layer}, head)) {
+    if (!pass.edits_head({PointKind::scores, layer}, head) &&
+        !pass.edits_head({PointKind::pattern, layer}, head)) {
       continue;
     }
     for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
@@ -115,17 +115,17 @@ void edit_attention(const Pass& pass, std::int64_t layer,
   }
 }
 
-View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormSites& sites,
+View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormPoints& points,
                              View<const float> x, Tensor<float>& edited) {
-  if (!sites.input || !pass.edits({*sites.input, layer})) return x;
+  if (!points.input || !pass.edits({*points.input, layer})) return x;
   edited = Tensor<float>(x.shape());
   std::ranges::copy(x.span(), edited.data());
-  pass.edit({*sites.input, layer},
+  pass.edit({*points.input, layer},
             edited.view().reshape({pass.batch, pass.positions, x.extent(1)}));
   return edited;
 }
 
-void normalized_values(const Pass& pass, const Site& site, View<const float> x,
+void normalized_values(const Pass& pass, const Point& point, View<const float> x,
                        const NormSaved& saved, View<float> out) {
   const std::int64_t channels = x.extent(1);
   const View<float> rows = out.reshape({pass.rows(), channels});
@@ -134,27 +134,27 @@ void normalized_values(const Pass& pass, const Site& site, View<const float> x,
       rows(row, channel) = (x(row, channel) - saved.mean(row)) * saved.reciprocal_deviation(row);
     }
   }
-  pass.edit(site, out);
+  pass.edit(point, out);
 }
 
-void edit_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
+void edit_norm(const Pass& pass, std::int64_t layer, const NormPoints& points, View<const float> x,
                const NormOutput& norm) {
-  const Site scale_site{sites.scale, layer};
-  const Site normalized_site{sites.normalized, layer};
-  if (!pass.edits(scale_site) && !pass.edits(normalized_site)) return;
-  if (pass.edits(scale_site)) {
+  const Point scale_point{points.scale, layer};
+  const Point normalized_point{points.normalized, layer};
+  if (!pass.edits(scale_point) && !pass.edits(normalized_point)) return;
+  if (pass.edits(scale_point)) {
     Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
       scale[row] = 1.0F / norm.saved.reciprocal_deviation(row);
     }
-    pass.edit(scale_site, scale);
+    pass.edit(scale_point, scale);
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
       norm.saved.reciprocal_deviation(row) = 1.0F / scale[row];
     }
   }
   const std::int64_t channels = x.extent(1);
   const kernels::NormParameters<float>& parameters = norm.parameters;
-  normalized_values(pass, normalized_site, x, norm.saved,
+  normalized_values(pass, normalized_point, x, norm.saved,
                     norm.out.reshape({pass.batch, pass.positions, channels}));
   for (std::int64_t row = 0; row < pass.rows(); ++row) {
     for (std::int64_t channel = 0; channel < channels; ++channel) {
@@ -165,22 +165,22 @@ void edit_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, Vie
   }
 }
 
-void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, Point point,
+void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, PointKind kind,
                       View<float> out) {
-  if (point == Point::embedding) {
+  if (kind == PointKind::embedding) {
     kernels::embedding_forward({.tokens = input.tokens, .token_table = input.token_table}, out);
   } else {
     copy_position_rows(pass, input, out);
   }
-  pass.edit({point, -1}, out);
+  pass.edit({kind, -1}, out);
 }
 
 void edit_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input,
                     View<float> out) {
-  if (!pass.edits({Point::embedding, -1}) && !pass.edits({Point::position, -1})) return;
+  if (!pass.edits({PointKind::embedding, -1}) && !pass.edits({PointKind::position, -1})) return;
   Tensor<float> position(out.shape());
-  embedding_values(pass, input, Point::embedding, out);
-  embedding_values(pass, input, Point::position, position);
+  embedding_values(pass, input, PointKind::embedding, out);
+  embedding_values(pass, input, PointKind::position, position);
   kernels::add(out, position, out);
 }
 

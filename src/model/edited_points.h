@@ -28,11 +28,11 @@ void edit_attention(const Pass& pass, std::int64_t layer,
 
 // x (N, C) as the norm reads it: x itself, or a copy in `edited` where the pass edits the norm's
 // input.
-View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormSites& sites,
+View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormPoints& points,
                              View<const float> x, Tensor<float>& edited);
 
 // The centred and scaled rows of x (N, C) as they are used, (B, T, C).
-void normalized_values(const Pass& pass, const Site& site, View<const float> x,
+void normalized_values(const Pass& pass, const Point& point, View<const float> x,
                        const NormSaved& saved, View<float> out);
 
 // Computes the output (N, C) of a norm of x (N, C) again where its scale or its normalised rows are
@@ -42,11 +42,11 @@ struct NormOutput {
   const NormSaved& saved;
   View<float> out;
 };
-void edit_norm(const Pass& pass, std::int64_t layer, const NormSites& sites, View<const float> x,
+void edit_norm(const Pass& pass, std::int64_t layer, const NormPoints& points, View<const float> x,
                const NormOutput& norm);
 
 // The token or the position embedding alone, as the pass uses it, (B, T, C).
-void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, Point point,
+void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, PointKind kind,
                       View<float> out);
 
 // Computes their sum `out` (B, T, C) again where one of them is edited.

@@ -9,9 +9,9 @@
 
 namespace heed {
 
-// Which values of a pass an editor is given.
-struct EditPlace {
-  Site site;
+// A point that is being edited, and the part of it that an editor is given.
+struct EditedPoint {
+  Point point;
   std::int64_t first_sequence = 0;                  // of the batch: values[0]
   std::int64_t first_position = 0;                  // of the sequence: values[:, 0]
   std::span<const std::int64_t> first_positions{};  // by sequence of the batch, where they differ
@@ -26,35 +26,35 @@ struct EditPlace {
   }
 };
 
-// An editor decides by site and position alone. It may be given the same values twice: once for the
-// pass, and again for a probe of a point that the pass does not keep.
+// An edit depends on point and position only. An editor may be given the same values twice: once
+// for the pass, and again for a probe of a point that the pass does not keep.
 class Editor {
  public:
   virtual ~Editor() = default;
 
   // Asked at every point of every pass. Logits cannot be edited: forward refuses an editor that
   // would.
-  virtual bool edits(const Site& site) const = 0;
+  virtual bool edits(const Point& point) const = 0;
 
   // Asked where edits() is true, at scores and pattern and at the inputs of heads: only these heads
   // are computed apart from the fused kernels.
-  virtual bool edits_head(const Site& site, std::int64_t head) const {
+  virtual bool edits_head(const Point& point, std::int64_t head) const {
     static_cast<void>(head);
-    return edits(site);
+    return edits(point);
   }
 
   // Whether the edit only adds numbers that do not depend on the pass, so that the gradient before
   // the edit equals the gradient after it.
-  virtual bool only_adds(const Site& site) const {
-    static_cast<void>(site);
+  virtual bool only_adds(const Point& point) const {
+    static_cast<void>(point);
     return false;
   }
 
-  // Changes `values` in place. They are shaped as listed at Point and may be strided. Scores and
-  // pattern come one head of one sequence at a time, (1, 1, T, S), from several threads at once
+  // Changes `values` in place. They are shaped as listed at PointKind and may be strided. Scores
+  // and pattern come one head of one sequence at a time, (1, 1, T, S), from several threads at once
   // where sequences have caches of their own. Scores are edited first, then the pattern computed
   // from them; rows of an edited pattern need not sum to one.
-  virtual void edit(const EditPlace& place, View<float> values) = 0;
+  virtual void edit(const EditedPoint& edited, View<float> values) = 0;
 };
 
 }  // namespace heed

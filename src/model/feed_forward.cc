@@ -9,10 +9,10 @@ void feed_forward_forward(const GptConfig& config, const BlockParameters& parame
                           const FeedForwardActivations& saved, View<float> out) {
   // 1. up projection: (N, C) -> (N, F)
   kernels::linear_forward(x, parameters.up, saved.pre);
-  pass.visit_rows(Point::neurons_pre, layer, saved.pre);
+  pass.visit_rows(PointKind::neurons_pre, layer, saved.pre);
   // 2. activation
   kernels::activation_forward(saved.pre, config.activation, saved.post);
-  pass.visit_rows(Point::neurons_post, layer, saved.post);
+  pass.visit_rows(PointKind::neurons_post, layer, saved.post);
   // 3. down projection: (N, F) -> (N, C)
   kernels::linear_forward(saved.post, parameters.down, out);
 }
@@ -26,11 +26,11 @@ void feed_forward_backward(const GptConfig& config, const BlockParameters& param
                                  operands.d_neurons, parameters.down.precision);
   kernels::linear_backward_parameters(saved.post, operands.d_out, gradients.down,
                                       parameters.down.precision);
-  pass.observe_gradient_rows(Point::neurons_post, layer, operands.d_neurons);
+  pass.observe_gradient_rows(PointKind::neurons_post, layer, operands.d_neurons);
   // 2. post = activation(pre), in place
   kernels::activation_backward(saved.pre, config.activation, operands.d_neurons,
                                operands.d_neurons);
-  pass.observe_gradient_rows(Point::neurons_pre, layer, operands.d_neurons);
+  pass.observe_gradient_rows(PointKind::neurons_pre, layer, operands.d_neurons);
   // 1. pre = x · upᵀ + bias
   kernels::linear_backward_input(kernels::MultipliedWeight(parameters.up).view(),
                                  operands.d_neurons, operands.d_x, parameters.up.precision);

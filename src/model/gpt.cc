@@ -62,10 +62,10 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
         "a pass starts at the length of its cache");
   check(pass.editor == nullptr || !pass.dropout.active, "edited passes run without dropout");
   check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
-  if (pass.edits({Point::logits})) {
+  if (pass.edits({PointKind::logits})) {
     fail(ErrorCode::unsupported,
          "{} cannot be edited: edit unembed.hook_in, which the logits are computed from",
-         site_name({Point::logits}));
+         point_name({PointKind::logits}));
   }
 
   // 1. token + position embedding: (B, T) -> (N, C)
@@ -75,7 +75,7 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
   kernels::embedding_forward(embedding, embedded);
   edit_embedding(pass, embedding, embedded);
   observe_embedding(pass, embedding);
-  const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
+  const auto dropout = pass.dropout.at(DropoutPoint::embedding, -1, config_.embedding_dropout);
   if (dropout.rate > 0) kernels::dropout(activations.embedding(), dropout, activations.embedding());
 
   // 2. the blocks
@@ -87,9 +87,9 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
 
   // 3. the final norm
   norm_forward(
-      pass, -1, final_norm_sites, activations.last_residual(),
+      pass, -1, final_norm_points, activations.last_residual(),
       {parameters_.final_norm(), activations.final_norm_saved(), activations.final_norm()});
-  pass.visit_rows(Point::unembedding_in, -1, activations.final_norm());
+  pass.visit_rows(PointKind::unembedding_in, -1, activations.final_norm());
   observe_logits(pass, parameters_.unembedding(), activations.final_norm());
 }
 
@@ -108,9 +108,9 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
   // 3. the final norm, whose input is the end of the residual stream
   const std::span<float> residual = buffers.residual.span();
   std::fill(residual.begin(), residual.end(), 0.0F);
-  pass.observe_gradient_rows(Point::unembedding_in, -1, buffers.norm);
+  pass.observe_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
   norm_backward(
-      pass, -1, final_norm_sites,
+      pass, -1, final_norm_points,
       {activations.last_residual(), activations.final_norm_saved(), parameters_.final_norm(),
        buffers.norm},
       {buffers.residual, gradients != nullptr ? gradients->final_norm() : NormWeightGradients{}});
@@ -127,10 +127,10 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
   }
 
   // 1. the embeddings
-  const auto dropout = pass.dropout.at(DropoutSite::embedding, -1, config_.embedding_dropout);
+  const auto dropout = pass.dropout.at(DropoutPoint::embedding, -1, config_.embedding_dropout);
   if (dropout.rate > 0) kernels::dropout(buffers.residual, dropout, buffers.residual);
-  pass.observe_gradient_rows(Point::embedding, -1, buffers.residual);
-  pass.observe_gradient_rows(Point::position, -1, buffers.residual);
+  pass.observe_gradient_rows(PointKind::embedding, -1, buffers.residual);
+  pass.observe_gradient_rows(PointKind::position, -1, buffers.residual);
   if (gradients == nullptr) return;
   kernels::embedding_backward(
       embedding_input(tokens, pass),

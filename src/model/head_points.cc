@@ -13,7 +13,8 @@ namespace heed {
 namespace {
 
 // In the order of the thirds of query_key_value.
-constexpr std::array projected_inputs{Point::query_input, Point::key_input, Point::value_input};
+constexpr std::array projected_inputs{PointKind::query_input, PointKind::key_input,
+                                      PointKind::value_input};
 
 // rows (N, C) of every head alike, (B, T, H, C), without a copy.
 View<const float> for_each_head(const GptConfig& config, const Pass& pass, View<const float> rows) {
@@ -33,21 +34,21 @@ View<float> rows_of_head(Tensor<float>& heads, std::int64_t head) {
 // The stream (N, C) as the heads of a layer read it at `point`.
 class HeadInput {
  public:
-  HeadInput(const GptConfig& config, std::int64_t layer, const Pass& pass, Point point,
+  HeadInput(const GptConfig& config, std::int64_t layer, const Pass& pass, PointKind kind,
             View<const float> stream)
-      : layer_(layer), pass_(pass), point_(point), stream_(stream) {
-    if (!edits(Point::attention_in) && !edits(point)) return;
+      : layer_(layer), pass_(pass), kind_(kind), stream_(stream) {
+    if (!edits(PointKind::attention_in) && !edits(kind)) return;
     edited_ = Tensor<float>(Shape{pass.batch, pass.positions, config.heads, config.channels});
     for (std::int64_t head = 0; head < config.heads; ++head) {
       copy_matrix(stream, rows_of_head(edited_, head));
     }
-    pass.edit({Point::attention_in, layer}, edited_);
-    if (point != Point::attention_in) pass.edit({point, layer}, edited_);
+    pass.edit({PointKind::attention_in, layer}, edited_);
+    if (kind != PointKind::attention_in) pass.edit({kind, layer}, edited_);
   }
 
   bool is_edited(std::int64_t head) const {
-    return pass_.edits_head({Point::attention_in, layer_}, head) ||
-           pass_.edits_head({point_, layer_}, head);
+    return pass_.edits_head({PointKind::attention_in, layer_}, head) ||
+           pass_.edits_head({kind_, layer_}, head);
   }
   bool is_edited() const { return edited_.present(); }
   const Tensor<float>& edited() const { return edited_; }
@@ -60,11 +61,11 @@ class HeadInput {
   }
 
  private:
-  bool edits(Point point) const { return pass_.edits({point, layer_}); }
+  bool edits(PointKind kind) const { return pass_.edits({kind, layer_}); }
 
   std::int64_t layer_;
   const Pass& pass_;
-  Point point_;
+  PointKind kind_;
   View<const float> stream_;
   Tensor<float> edited_;  // (B, T, H, C); absent: every head reads the stream
 };
@@ -84,7 +85,7 @@ struct HeadNorm {
         reciprocal_deviation(Shape{x.shape()[0]}) {
     Pass unobserved = pass;
     unobserved.probe = nullptr;
-    norm_forward(unobserved, layer, norm_1_sites, x, {parameters, saved(), out});
+    norm_forward(unobserved, layer, norm_1_points, x, {parameters, saved(), out});
   }
   NormSaved saved() { return {mean, reciprocal_deviation}; }
 };
@@ -142,7 +143,7 @@ Tensor<float> head_results(const GptConfig& config, const LinearWeights& project
     kernels::linear_forward(own, {.weight = part, .precision = projection.precision}, added);
     copy_matrix(added, rows_of_head(results, head));
   }
-  pass.edit({Point::head_results, layer}, results);
+  pass.edit({PointKind::head_results, layer}, results);
   return results;
 }
 
@@ -150,11 +151,11 @@ Tensor<float> head_results(const GptConfig& config, const LinearWeights& project
 
 void observe_head_inputs(const GptConfig& config, std::int64_t layer, const Pass& pass,
                          View<const float> stream) {
-  for (const Point point :
-       {Point::attention_in, Point::query_input, Point::key_input, Point::value_input}) {
-    if (!pass.wants(point, layer)) continue;
-    const HeadInput input(config, layer, pass, point, stream);
-    pass.observe(point, layer,
+  for (const PointKind kind : {PointKind::attention_in, PointKind::query_input,
+                               PointKind::key_input, PointKind::value_input}) {
+    if (!pass.wants(kind, layer)) continue;
+    const HeadInput input(config, layer, pass, kind, stream);
+    pass.observe(kind, layer,
                  input.is_edited() ? input.edited().view() : for_each_head(config, pass, stream));
   }
 }
@@ -185,7 +186,7 @@ void observe_head_input_gradients(const GptConfig& config, const BlockParameters
                                   std::int64_t layer, const Pass& pass,
                                   const BlockActivations& saved,
                                   View<const float> d_query_key_value) {
-  const bool wants_sum = pass.wants_gradient(Point::attention_in, layer);
+  const bool wants_sum = pass.wants_gradient(PointKind::attention_in, layer);
   Tensor<float> sum;
   for (std::size_t third = 0; third < projected_inputs.size(); ++third) {
     if (!wants_sum && !pass.wants_gradient(projected_inputs[third], layer)) continue;
@@ -196,18 +197,19 @@ void observe_head_input_gradients(const GptConfig& config, const BlockParameters
     if (sum.present()) kernels::add(sum, gradient, gradient);
     sum = std::move(gradient);
   }
-  if (wants_sum) pass.observe_gradient(Point::attention_in, layer, sum);
+  if (wants_sum) pass.observe_gradient(PointKind::attention_in, layer, sum);
 }
 
 void observe_head_results(const GptConfig& config, const LinearWeights& projection,
                           std::int64_t layer, const Pass& pass, View<const float> mixed) {
-  if (!pass.wants(Point::head_results, layer)) return;
-  pass.observe(Point::head_results, layer, head_results(config, projection, layer, pass, mixed));
+  if (!pass.wants(PointKind::head_results, layer)) return;
+  pass.observe(PointKind::head_results, layer,
+               head_results(config, projection, layer, pass, mixed));
 }
 
 void edit_head_results(const GptConfig& config, const LinearWeights& projection, std::int64_t layer,
                        const Pass& pass, View<const float> mixed, View<float> out) {
-  if (!pass.edits({Point::head_results, layer})) return;
+  if (!pass.edits({PointKind::head_results, layer})) return;
   Tensor<float> results = head_results(config, projection, layer, pass, mixed);
   for (std::int64_t head = 0; head < config.heads; ++head) {
     const View<const float> added = rows_of_head(results, head);
@@ -222,7 +224,7 @@ void edit_head_results(const GptConfig& config, const LinearWeights& projection,
 
 void observe_head_result_gradients(const GptConfig& config, std::int64_t layer, const Pass& pass,
                                    View<const float> d_out) {
-  pass.observe_gradient(Point::head_results, layer, for_each_head(config, pass, d_out));
+  pass.observe_gradient(PointKind::head_results, layer, for_each_head(config, pass, d_out));
 }
 
 }  // namespace heed

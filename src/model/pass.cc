@@ -4,13 +4,13 @@
 
 namespace heed {
 
-kernels::Dropout DropoutPlan::at(DropoutSite site, std::int64_t layer, float rate) const {
+kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float rate) const {
   if (!active || rate <= 0.0F) return {};
-  const std::uint64_t place =
-      static_cast<std::uint64_t>(site) | (static_cast<std::uint64_t>(layer + 1) << 8);
+  const std::uint64_t stage =
+      static_cast<std::uint64_t>(point) | (static_cast<std::uint64_t>(layer + 1) << 8);
   const auto mixed =
       philox({static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(pass >> 32),
-              static_cast<std::uint32_t>(place), 0},
+              static_cast<std::uint32_t>(stage), 0},
              {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   return {.rate = rate, .key = (static_cast<std::uint64_t>(mixed[0]) << 32) | mixed[1]};
 }

@@ -12,16 +12,16 @@ namespace heed {
 
 class KeyValueCache;
 
-enum class DropoutSite : std::uint64_t { embedding, pattern, attention_out, feed_forward_out };
+enum class DropoutPoint : std::uint64_t { embedding, pattern, attention_out, feed_forward_out };
 
-// Which elements a training pass drops: a pure function of (seed, pass, DropoutSite, layer,
+// Which elements a training pass drops: a pure function of (seed, pass, DropoutPoint, layer,
 // element). Inactive outside training.
 struct DropoutPlan {
   bool active = false;
   std::uint64_t seed = 0;
   std::uint64_t pass = 0;  // counts batches over the whole training run
 
-  kernels::Dropout at(DropoutSite site, std::int64_t layer, float rate) const;
+  kernels::Dropout at(DropoutPoint point, std::int64_t layer, float rate) const;
 };
 
 struct Pass {
@@ -41,55 +41,55 @@ struct Pass {
   std::int64_t rows() const { return batch * positions; }  // N = B·T
 
   // Values that are computed for a probe alone are computed only where it wants them.
-  bool wants(Point point, std::int64_t layer) const {
-    return probe != nullptr && probe->wants({point, layer});
+  bool wants(PointKind kind, std::int64_t layer) const {
+    return probe != nullptr && probe->wants({kind, layer});
   }
-  bool edits(const Site& site) const { return editor != nullptr && editor->edits(site); }
-  bool edits_head(const Site& site, std::int64_t head) const {
-    return edits(site) && editor->edits_head(site, head);
+  bool edits(const Point& point) const { return editor != nullptr && editor->edits(point); }
+  bool edits_head(const Point& point, std::int64_t head) const {
+    return edits(point) && editor->edits_head(point, head);
   }
-  EditPlace place(const Site& site) const {
-    return {.site = site,
+  EditedPoint edited_point(const Point& point) const {
+    return {.point = point,
             .first_sequence = first_sequence,
             .first_position = first_position,
             .first_positions = first_positions};
   }
-  void edit(const Site& site, View<float> values) const {
-    if (edits(site)) editor->edit(place(site), values);
+  void edit(const Point& point, View<float> values) const {
+    if (edits(point)) editor->edit(edited_point(point), values);
   }
 
-  // Edits `values`, then observes them; one branch without an editor and a probe.
-  void visit(Point point, std::int64_t layer, View<float> values) const {
+  // Edits `values`, then observes them; a null check if there are none.
+  void visit(PointKind kind, std::int64_t layer, View<float> values) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
-      edit({point, layer}, values);
-      observe(point, layer, values);
+      edit({kind, layer}, values);
+      observe(kind, layer, values);
     }
   }
   // The same for rows (N, width), as (B, T, width).
-  void visit_rows(Point point, std::int64_t layer, View<float> rows) const {
+  void visit_rows(PointKind kind, std::int64_t layer, View<float> rows) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
-      visit(point, layer, rows.reshape({batch, positions, rows.extent(1)}));
+      visit(kind, layer, rows.reshape({batch, positions, rows.extent(1)}));
     }
   }
-  // Shows `values` to the probe; one branch without one.
-  void observe(Point point, std::int64_t layer, View<const float> values) const {
+  // Shows `values` to the probe; a null check if there is none.
+  void observe(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
-      probe->observe({point, layer}, values);
+      probe->observe({kind, layer}, values);
     }
   }
 
   // The same for gradients, which are shown only where the probe wants them.
-  bool wants_gradient(Point point, std::int64_t layer) const {
-    return probe != nullptr && probe->wants_gradient({point, layer});
+  bool wants_gradient(PointKind kind, std::int64_t layer) const {
+    return probe != nullptr && probe->wants_gradient({kind, layer});
   }
-  void observe_gradient(Point point, std::int64_t layer, View<const float> values) const {
-    if (wants_gradient(point, layer)) [[unlikely]] {
-      probe->observe_gradient({point, layer}, values);
+  void observe_gradient(PointKind kind, std::int64_t layer, View<const float> values) const {
+    if (wants_gradient(kind, layer)) [[unlikely]] {
+      probe->observe_gradient({kind, layer}, values);
     }
   }
-  void observe_gradient_rows(Point point, std::int64_t layer, View<const float> rows) const {
-    if (wants_gradient(point, layer)) [[unlikely]] {
-      probe->observe_gradient({point, layer}, rows.reshape({batch, positions, rows.extent(1)}));
+  void observe_gradient_rows(PointKind kind, std::int64_t layer, View<const float> rows) const {
+    if (wants_gradient(kind, layer)) [[unlikely]] {
+      probe->observe_gradient({kind, layer}, rows.reshape({batch, positions, rows.extent(1)}));
     }
   }
 };

@@ -12,7 +12,7 @@
 
 namespace heed {
 
-enum class Point {
+enum class PointKind {
   embedding,          // hook_embed (B, T, C): token embedding
   position,           // hook_pos_embed (B, T, C)
   residual_pre,       // blocks.l.hook_resid_pre (B, T, C): the stream before block l
@@ -44,17 +44,17 @@ enum class Point {
   logits,             // unembed.hook_out (B, T, V); cannot be edited
 };
 
-// A point of one layer; layer −1 for a point outside the blocks.
-struct Site {
-  Point point;
+// A point: its kind and its layer, −1 outside the blocks.
+struct Point {
+  PointKind kind;
   std::int64_t layer = -1;
 
-  bool operator==(const Site&) const = default;
+  bool operator==(const Point&) const = default;
 };
 
-std::string site_name(const Site& site);                    // "blocks.3.attn.hook_pattern"
-std::optional<Site> site_from_name(std::string_view name);  // nothing for an unknown name
-std::vector<Site> all_sites(std::int64_t layers);           // in the order of a forward pass
+std::string point_name(const Point& point);                   // "blocks.3.attn.hook_pattern"
+std::optional<Point> point_from_name(std::string_view name);  // nothing for an unknown name
+std::vector<Point> all_points(std::int64_t layers);           // in the order of a forward pass
 
 // An observer of a pass. Observing never changes it: with and without a probe, outputs are equal to
 // the bit.
@@ -64,10 +64,11 @@ class Probe {
 
   // Asked before values are computed for the probe alone: scores, pattern, scales, normalised
   // vectors, separate embeddings, the stream head by head, logits.
-  virtual bool wants(const Site& site) const = 0;
+  virtual bool wants(const Point& point) const = 0;
 
-  // `values` is borrowed for the time of the call, shaped as listed at Point, and may be strided.
-  virtual void observe(const Site& site, View<const float> values) = 0;
+  // `values` is borrowed for the time of the call, shaped as listed at PointKind, and may be
+  // strided.
+  virtual void observe(const Point& point, View<const float> values) = 0;
 
   // For layers where it is wanted: the operands of attention, with all keys and values, and its
   // log_sum_exp (B, H, T), from which any tile of scores or pattern can be computed. Borrowed for
@@ -76,10 +77,10 @@ class Probe {
   virtual void observe_attention(std::int64_t, const kernels::AttentionInput<float>&,
                                  View<const float>) {}
 
-  // In backward, for wanted sites only: the gradient of the loss with respect to the values that
+  // In backward, for wanted points only: the gradient of the loss with respect to the values that
   // forward showed, in their shape: the total derivative, over every path to the loss.
-  virtual bool wants_gradient(const Site&) const { return false; }
-  virtual void observe_gradient(const Site&, View<const float>) {}
+  virtual bool wants_gradient(const Point&) const { return false; }
+  virtual void observe_gradient(const Point&, View<const float>) {}
 };
 
 }  // namespace heed

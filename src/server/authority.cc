@@ -28,7 +28,7 @@ std::optional<int> parse_port(std::string_view digits) {
   return valid ? std::optional(port) : std::nullopt;
 }
 
-// The shortest form of "::1"; none where it is no address.
+// The canonical form of an IPv6 address such as "::1"; nothing if it is not an address.
 std::optional<std::string> shortest_ipv6(const std::string& text) {
   in6_addr address{};
   if (::inet_pton(AF_INET6, text.c_str(), &address) != 1) return std::nullopt;

@@ -1,4 +1,5 @@
-// Who a request is addressed to: the Host header, the Origin header and absolute request targets.
+// Parses the authority of a request: the Host header, the Origin header and absolute request
+// targets.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,7 @@ struct Authority {
   std::string text() const;  // host[:port]
 };
 
-// None for anything else: user names, lists, unclosed brackets, ports that are no number.
+// None for anything else: user names, lists, unclosed brackets, ports that are not numbers.
 std::optional<Authority> parse_authority(std::string_view text);
 
 // scheme://host[:port] of a web page.
@@ -28,7 +29,7 @@ struct Origin {
   std::string text() const;  // the port only where it is not the scheme's default
 };
 
-// None for other schemes and for "null", the origin of pages that have none.
+// Nothing for other schemes and for "null", which browsers send for opaque origins.
 std::optional<Origin> parse_origin(std::string_view text);
 
 }  // namespace heed::server

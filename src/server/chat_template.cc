@@ -41,7 +41,7 @@ const char* built_in_json(const std::string& name) {
   return nullptr;
 }
 
-// Text and special tokens, encoded as they come.
+// Encodes text and special tokens in order.
 class TokenWriter {
  public:
   explicit TokenWriter(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

@@ -1,9 +1,7 @@
-// From the messages of a chat to the text that a model continues.
-//
-// A template is a few strings, not a program: one pattern for each role with {content} in it, what
-// the reply begins with, and the strings that end the reply. Templates written in Jinja, as
-// published models carry them, are not run; one that is ChatML by its markers gets the built-in
-// "chatml".
+// Converts the messages of a chat to the text that a model continues.  A template is a few strings,
+// not a program: a pattern with {content} for each role, the text before the reply, and the strings
+// that end it. Jinja templates of published models are not supported; if one has the markers of
+// ChatML, the built-in "chatml" is used.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +27,15 @@ class ChatTemplate {
   static ChatTemplate built_in(const std::string& name);
 
   // {"system", "user", "assistant", "tool", "reply", "stop"}, as docs/server.md describes; `name`
-  // is what messages call it. Throws FieldError.
+  // is its name in error messages. Throws FieldError.
   static ChatTemplate from_json(const Json& json, const std::string& name);
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& stop_strings() const { return stop_strings_; }
 
-  // Tokens of all messages and of what the reply begins with. Special tokens are recognised in the
-  // template's own text, never in a message, so that no message can end its own turn.
+  // Returns the tokens of all messages and of the text before the reply. Special tokens are
+  // recognised in the template's own text, never in a message, so that no message can end its own
+  // turn.
   std::vector<std::int32_t> encode(const std::vector<ChatMessage>& messages,
                                    const Tokenizer& tokenizer) const;
 
@@ -61,9 +60,9 @@ struct ChosenTemplate {
   std::string warning;  // what the user should know of the choice; empty: nothing
 };
 
-// The template named by `wanted` (a built-in name, else a file of JSON); without one the model's
-// own where it can be applied, else "plain". `model` is the name or directory that the model was
-// loaded from. Throws Error{not_found} or Error{corrupt_data} for what `wanted` names.
+// The template named by `wanted` (a built-in name, else a file of JSON); without it the model's own
+// template if supported, else "plain". `model` is the name or directory that the model was loaded
+// from. Throws Error{not_found} or Error{corrupt_data} for what `wanted` names.
 ChosenTemplate choose_chat_template(const std::string& wanted, const std::string& model);
 
 }  // namespace heed::server

@@ -29,7 +29,7 @@ class Choice {
     bool is_end_of_text = false;  // no part of the text
   };
 
-  // What is new since the last call of take().
+  // Returns what was added since the last call of take().
   struct Part {
     std::string text;
     std::vector<ScoredToken> tokens;
@@ -39,7 +39,7 @@ class Choice {
   // Borrows the model.
   Choice(const LoadedModel& model, Options options) : model_(model), options_(options) {}
 
-  // The prompt itself, as the beginning of the text; scores are of its tokens from the second on.
+  // Adds the prompt as the beginning of the text, with scores of its tokens from the second on.
   void echo(std::span<const std::int32_t> prompt, std::span<const TokenScore> scores);
   void add(const Sequence::Piece& piece);
   // Nothing follows.
@@ -69,11 +69,10 @@ class Choice {
   std::int64_t tokens_ = 0;
 };
 
-// A token's name in logprobs: its text, or "bytes:\xe2\x80" where its bytes are no whole
-// characters.
+// A token's name in logprobs: its text, or "bytes:\xe2\x80" if its bytes are not valid UTF-8.
 std::string token_name(const LoadedModel& model, std::int32_t token);
 
-// "stop" or "length"; null while the text goes on.
+// "stop" or "length"; null until the text is complete.
 OrderedJson finish_reason_json(std::optional<SequenceEnd> end);
 
 }  // namespace heed::server

@@ -101,7 +101,7 @@ class Completion {
     writer.write("data: [DONE]\n\n");
   }
 
-  // Waits until something goes on, and takes what all have by then.
+  // Waits until a sequence has new pieces, and takes the pieces of all sequences.
   void collect() {
     notifier_->wait();
     require(!stop_requested(request_.sequence.stop), ErrorCode::interrupted,
@@ -110,7 +110,7 @@ class Completion {
   }
 
  private:
-  // Takes what one sequence has; false: nothing will follow.
+  // Takes the pieces of one sequence; returns false once it has ended.
   bool advance(std::size_t i) {
     Sequence& sequence = *sequences_[i];
     const std::vector<Sequence::Piece> pieces = sequence.take();
@@ -126,7 +126,7 @@ class Completion {
     return !end;
   }
 
-  // The sequences of a prompt that are returned, the likeliest first where there are more.
+  // The sequences of a prompt to return, most likely first if best_of generated more.
   std::vector<std::size_t> best_of(std::size_t prompt) const {
     std::vector<std::size_t> order(static_cast<std::size_t>(request_.candidates));
     std::iota(order.begin(), order.end(), prompt * order.size());

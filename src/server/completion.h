@@ -10,8 +10,8 @@
 
 namespace heed::server {
 
-// `route` labels the time to first token. Waits for the first tokens: what fails before them
-// becomes the reply's status.
+// `route` labels the time to first token. Waits for the first tokens, so that an error before them
+// determines the status of the reply.
 Reply run_completion(CompletionRequest request, std::unique_ptr<const ReplyFormat> format,
                      Context& context, const char* route);
 

@@ -29,14 +29,14 @@ bool read_streams_usage(const Fields& fields) {
   return fields.required_object("stream_options").boolean("include_usage").value_or(false);
 }
 
-// `max_completion_tokens` is OpenAI's newer name; it leads where both are given.
+// `max_completion_tokens` is OpenAI's newer name and takes precedence.
 std::optional<std::int64_t> read_max_tokens(const Fields& fields) {
   const auto older = fields.integer("max_tokens", 0, unlimited_tokens);
   const auto newer = fields.integer("max_completion_tokens", 0, unlimited_tokens);
   return newer ? newer : older;
 }
 
-// What both kinds of request have.
+// Fields of both kinds of request.
 CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
                               const CompletionLimits& limits) {
   const std::int64_t vocabulary = model.gpt.config().vocabulary_size;
@@ -67,7 +67,7 @@ CompletionRequest read_completion_request(const Fields& fields, const LoadedMode
                 request.choices);
   require_field(!request.streams || request.candidates == request.choices, "best_of",
                 field_code::invalid_value,
-                "the best of several texts is known at the end: best_of cannot be streamed");
+                "best_of cannot be streamed: the best text is known only at the end");
   request.sequence.max_tokens = read_max_tokens(fields).value_or(default_max_tokens);
   request.prompts = read_prompts(fields.find("prompt"), model, limits.prompts, "prompt");
   const std::int64_t sequences = std::ssize(request.prompts) * request.candidates;

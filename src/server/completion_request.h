@@ -1,4 +1,4 @@
-// What POST /v1/completions and POST /v1/chat/completions ask for.
+// The parsed request of POST /v1/completions or POST /v1/chat/completions.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,17 @@ struct CompletionRequest {
   bool echoes = false;
   bool streams = false;
   bool streams_usage = false;
-  std::optional<std::int64_t> log_probabilities;  // with so many likeliest tokens at each position
+  std::optional<std::int64_t> log_probabilities;  // number of most likely tokens at each position
   std::int64_t context = 0;                       // tokens of a prompt and its reply
   SequenceOptions sequence;                       // of every choice, but for its prompt and seed
 
-  // Choice `index` of a prompt is drawn as a lone request with this seed would be.
+  // The seed of choice `index` of a prompt; a single request with this seed gives the same text.
   std::uint64_t seed_of(std::int64_t index) const {
     return sequence.sampling.seed + static_cast<std::uint64_t>(index);
   }
 
-  // What is asked for, or what fits: the last token of a reply needs no position in the context.
+  // The requested number, or as many as fit; the last token of a reply needs no position in the
+  // context.
   std::int64_t max_tokens_of(const std::vector<std::int32_t>& prompt) const {
     return std::min(sequence.max_tokens, context - std::ssize(prompt) + 1);
   }

@@ -1,5 +1,5 @@
-// The one thread that runs models. Jobs run in the order of their posting, so that requests never
-// use more cores than there are.
+// The single thread that runs models. Jobs run in the order in which they are posted, so that
+// concurrent requests do not oversubscribe the cores.
 #pragma once
 
 #include <condition_variable>
@@ -24,8 +24,9 @@ class Compute {
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;
 
-  // Calls work() on the computing thread after all posted jobs, and returns or throws what it does.
-  // Throws Error{interrupted} if `stop` is set by then. Must not be called on the computing thread.
+  // Calls work() on the computing thread after all posted jobs, and returns its result or rethrows
+  // its exception. Throws Error{interrupted} if `stop` is set by then. Must not be called on the
+  // computing thread.
   template <class Work>
   std::invoke_result_t<Work> run(StopFlag stop, Work&& work) {
     check(std::this_thread::get_id() != thread_.get_id(),

@@ -11,7 +11,7 @@
 namespace heed::server {
 namespace {
 
-// How often a wait looks whether it is still wanted.
+// How often a wait checks whether the request was cancelled.
 constexpr std::chrono::milliseconds polling_time{50};
 constexpr std::chrono::seconds linger_time{1};
 constexpr HttpOptions::Seconds longest_time{1e9};  // what a clock can count with
@@ -98,7 +98,7 @@ void Connection::begin_reply() {
 void Connection::watch() {
   if (!replying_.load() || ended_.load()) return;
   if (Clock::now() > reply_deadline_.load()) return end(Ending::out_of_time);
-  // Requests that are sent ahead do not matter here, an end of the stream does.
+  // Pipelined requests are ignored here; the end of the stream is not.
   pollfd polled{.fd = socket_, .events = POLLRDHUP, .revents = 0};
   if (::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
     end(Ending::client_left);

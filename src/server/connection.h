@@ -1,5 +1,5 @@
-// One client's socket: what it sends is received within limits of time, and it is seen to
-// disconnect while its request is still being answered.
+// A client's socket, with time limits for receiving, and detection of disconnection while a request
+// is being answered.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace heed::server {
 
-// Why a request is not answered to its end.
+// Why a reply was cut short.
 enum class Ending { none, client_left, out_of_time, server_stops };
 
 class Connection {
@@ -29,24 +29,24 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // What was received and not consumed.
+  // Bytes that were received and not yet consumed.
   std::string_view unread() const { return unread_; }
   void consume(std::size_t bytes) { unread_.erase(0, bytes); }
-  // Waits for more of it.
+  // Waits for more bytes.
   Input receive(Clock::time_point deadline);
 
-  // Sends all of it; false once the client disconnected or reads nothing for the write time, or a
-  // moment after end().
+  // Sends all bytes; returns false if the client disconnected or read nothing for the write
+  // timeout, or shortly after end().
   bool send(std::string_view bytes);
-  // Lets the client read the last reply before the connection breaks over what it still sends.
+  // Lets the client read the last reply before unread input resets the connection.
   void linger();
 
-  // While a reply is computed and sent, watch() looks for what ends it.
+  // While a reply is computed and sent, watch() detects events that end it.
   void begin_reply();
   void end_reply() { replying_.store(false); }
 
-  // From one other thread. end() is for good: it sets the stop flag, ends waiting, and leaves only
-  // a moment for last words.
+  // May be called from one other thread. end() is final: it sets the stop flag, ends waiting, and
+  // leaves only a short time to send the rest.
   void watch();
   void end(Ending ending);
 

@@ -14,7 +14,7 @@ void ConnectionThreads::enqueue(std::function<void()> job) {
   changed_.notify_one();
 }
 
-// Where the system has no thread left, the job waits for one that is busy.
+// If the system cannot create a thread, the job waits for a busy one.
 void ConnectionThreads::start_thread() {
   try {
     std::thread([this] { work(); }).detach();

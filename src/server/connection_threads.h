@@ -1,5 +1,5 @@
-// Threads for connections: as many as are open at once, up to a bound. One that finds nothing to do
-// for a while ends, and gives back its stack and what the allocator keeps for it.
+// A pool of threads for connections, which grows with the open connections up to a limit. An idle
+// thread ends after a while, which releases its stack and its malloc cache.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class ConnectionThreads {
   // Jobs beyond the bound wait for a thread.
   void enqueue(std::function<void()> job);
 
-  // Finishes what was enqueued and waits for the threads to end. Must come before destruction.
+  // Finishes all jobs in the queue and joins the threads. Must be called before destruction.
   void shutdown();
 
   std::size_t threads() const;

@@ -27,7 +27,7 @@ std::string decoded(std::string_view text, char space) {
       const int high = i + 2 < text.size() ? hexadecimal(text[i + 1]) : -1;
       const int low = i + 2 < text.size() ? hexadecimal(text[i + 2]) : -1;
       require(high >= 0 && low >= 0, ErrorCode::invalid_argument,
-              "the address has a % without two hexadecimal digits behind it");
+              "the address has a % that is not followed by two hexadecimal digits");
       c = static_cast<char>(high * 16 + low);
       i += 2;
     }
@@ -46,7 +46,7 @@ std::vector<std::string> split_path(std::string_view path) {
     const std::string& segment = segments.back();
     require(segment != "." && segment != ".." && segment.find('/') == std::string::npos &&
                 segment.find('\\') == std::string::npos,
-            ErrorCode::invalid_argument, "the address steps outside its folder");
+            ErrorCode::invalid_argument, "the address leaves its folder");
     begin = end + 1;
   }
   return segments;
@@ -76,7 +76,7 @@ std::int64_t parse_integer(const std::string& text, const std::string& name) {
   return value;
 }
 
-// `type` and `code` of an error object where nothing more is known than the status.
+// Default `type` and `code` of an error object for a status.
 struct StatusNames {
   int status;
   const char* type;

@@ -1,4 +1,4 @@
-// A request and its reply, free of any HTTP library: what handlers are written against.
+// A request and its reply, independent of any HTTP library; the interface of handlers.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace heed::server {
 
-// A refusal with a status that no ErrorCode stands for, such as 413; others throw heed::Error.
+// An error with a status that has no ErrorCode, such as 413; other errors are heed::Error.
 class HttpError : public std::runtime_error {
  public:
   HttpError(int status, const std::string& message)
@@ -35,17 +35,19 @@ struct Request {
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
   std::map<std::string, std::string> captured;  // what {name} in the route's pattern stands for
-  // True once the reply is not needed: the client disconnected, time is up or the server stops.
+  // True once the reply is no longer needed: the client disconnected, the request timed out or the
+  // server is stopping.
   StopFlag stop = nullptr;
 
   std::string header(const std::string& name) const;  // empty when absent
 
-  // What {name} stands for, as text or as a number from 0 on. Throws Error{invalid_argument}.
+  // The value of {name} in the path, as text or as a number of at least 0. Throws
+  // Error{invalid_argument}.
   const std::string& in_path(const std::string& name) const;
   std::int64_t integer_in_path(const std::string& name) const;
 
-  // A parameter of the query. Those that read numbers throw Error{invalid_argument} for anything
-  // else, NaN and infinities included.
+  // A parameter of the query. Getters of numbers throw Error{invalid_argument} for anything else,
+  // including NaN and infinities.
   std::optional<std::string> parameter(const std::string& name) const;
   std::int64_t integer(const std::string& name, std::int64_t fallback) const;
   double number(const std::string& name, double fallback) const;
@@ -54,16 +56,16 @@ struct Request {
   Json json() const;
 };
 
-// Fills in method, path, segments and query. Throws Error{invalid_argument} for a target that is no
-// absolute path: bad percent-encoding, control characters, "." and ".." as segments, a parameter
-// that is given twice.
+// Fills in method, path, segments and query. Throws Error{invalid_argument} for a target that is
+// not an absolute path: invalid percent-encoding, control characters, "." and ".." as segments, a
+// parameter that is given twice.
 Request parse_request(std::string method, std::string_view target);
 
-// Where a streamed body goes; each call is sent at once.
+// The sink of a streamed body; each call is sent immediately.
 class StreamWriter {
  public:
   virtual ~StreamWriter() = default;
-  // False once the client is gone: there is no point in going on.
+  // Returns false once the client disconnected; the handler should stop.
   virtual bool write(std::string_view bytes) = 0;
 };
 
@@ -72,15 +74,16 @@ struct Reply {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  // Called once in the place of `body`, on the thread of the connection. Throwing cuts it short.
+  // Called once instead of sending `body`, on the thread of the connection. An exception ends the
+  // reply.
   std::function<void(StreamWriter&)> stream;
 };
 
 Reply json_reply(const OrderedJson& json);
 Reply text_reply(std::string text, std::string content_type);
 
-// OpenAI's error object: {"error": {"message", "type", "param", "code"}}. `param` is the path to
-// the field at fault and `code` a string; null where there is none.
+// OpenAI's error object: {"error": {"message", "type", "param", "code"}}. `param` is the path of
+// the invalid field and `code` a string; null if there is none.
 struct ErrorDetails {
   std::string message;
   std::string param{};  // empty: null
@@ -89,11 +92,11 @@ struct ErrorDetails {
 Reply error_reply(int status, const std::string& message);
 Reply error_reply(int status, const ErrorDetails& details);
 
-// The reply to whatever a handler threw; to be called where it is caught.
+// Returns the reply for the current exception of a handler; call it in the catch block.
 Reply reply_to_exception();
 
-// A number that was computed in f32, with the 9 digits that tell it from all others; null for NaN
-// and infinities.
+// A number that was computed in f32, with the 9 digits that identify it uniquely; null for NaN and
+// infinities.
 OrderedJson json_float(float value);
 
 // `event: NAME\ndata: JSON\n\n`; without a name only the data.

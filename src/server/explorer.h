@@ -1,4 +1,4 @@
-// What the explorer's page asks for: /api/… and the page itself.
+// The routes of the explorer: /api/… and the page.
 #pragma once
 
 #include "server/context.h"

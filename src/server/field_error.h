@@ -1,4 +1,4 @@
-// A refusal of one field of a request, with OpenAI's code for it.
+// An error in one field of a request, with OpenAI's code.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace heed::server {
 
-// OpenAI's codes for what is wrong with a field.
+// OpenAI's error codes for fields.
 namespace field_code {
 inline constexpr const char* missing = "missing_required_parameter";
 inline constexpr const char* invalid_type = "invalid_type";

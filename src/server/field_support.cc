@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t most_names = 16;
 constexpr std::size_t longest_shown_name = 40;
 
-// Bookkeeping of OpenAI's platform, and hints about speed.
+// Fields for OpenAI's accounting, and performance hints.
 constexpr std::array<std::string_view, 9> without_effect{"user",
                                                          "metadata",
                                                          "store",
@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 11> unsupported{
     "suffix",     "tools", "tool_choice", "functions",   "function_call",     "response_format",
     "modalities", "audio", "grammar",     "json_schema", "web_search_options"};
 
-// Values that ask for what happens anyway.
+// Values that are equivalent to the default behaviour.
 bool asks_for_nothing(std::string_view name, const Json& value) {
   if (value.is_null() || value == false) return true;
   if (value.is_string() || value.is_array() || value.is_object()) {
@@ -47,7 +47,7 @@ void refuse(const Fields& fields, std::string_view name) {
                 name);
 }
 
-// A name may come from anyone: nothing of it must end a header or stand for another name.
+// Field names are untrusted: they must not end the header or be mistaken for another name.
 std::string printable(const std::string& name) {
   std::string result;
   for (const char c : name.substr(0, longest_shown_name)) {

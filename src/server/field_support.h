@@ -1,4 +1,4 @@
-// What happens to the fields of OpenAI's requests that heed does not use.
+// Handling of fields of OpenAI's requests that heed does not use.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 namespace heed::server {
 
 // Throws FieldError for a field that would change the meaning of the reply and is not supported,
-// such as "tools", unless its value asks for nothing.
+// such as "tools", unless its value has no effect.
 void refuse_unsupported(const Fields& fields);
 
-// "ignored fields: foo, bar": the fields that no getter has looked for, but for those of OpenAI's
-// that are known to change nothing here, such as "user". Printable ASCII of bounded length.
+// "ignored fields: foo, bar": the fields that were not read, except those of OpenAI's that have no
+// effect here, such as "user". Printable ASCII of bounded length.
 std::optional<std::string> ignored_fields(const Fields& fields);
 
 inline constexpr const char* warning_header = "X-Heed-Warning";
 
-// Adds the header where there are ignored fields. To be called once all fields have been read.
+// Adds the header if there are ignored fields. Call it after all fields have been read.
 void warn_of_ignored(const Fields& fields, Reply& reply);
 
 }  // namespace heed::server

@@ -121,7 +121,7 @@ float Fields::required_float(const char* name) const {
   const Json& value = at(name);
   const bool fits = value.is_number() && std::isfinite(value.get<float>());
   require_field(fits, path(name), field_code::invalid_type,
-                "{} must be a finite number of 32 bits, not {}", label(name), shown(value));
+                "{} must be a finite 32-bit number, not {}", label(name), shown(value));
   return value.get<float>();
 }
 
@@ -142,7 +142,7 @@ std::vector<float> Fields::required_floats(const char* name) const {
   for (const Json& value : required_list(name)) {
     const bool fits = value.is_number() && std::isfinite(value.get<float>());
     require_field(fits, path(name), field_code::invalid_type,
-                  "{} must hold finite numbers of 32 bits, not {}", label(name), shown(value));
+                  "{} must hold finite 32-bit numbers, not {}", label(name), shown(value));
     values.push_back(value.get<float>());
   }
   return values;
@@ -175,8 +175,9 @@ std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary,
     // As a double nothing wraps around.
     require_field(item.is_number_integer() && item.get<double>() >= 0 &&
                       item.get<double>() < static_cast<double>(vocabulary),
-                  path, field_code::invalid_value, "{} holds {}, which is no token id from 0 to {}",
-                  label, shown(item), vocabulary - 1);
+                  path, field_code::invalid_value,
+                  "{} holds {}, which is not a token id from 0 to {}", label, shown(item),
+                  vocabulary - 1);
     ids.push_back(item.get<std::int32_t>());
   }
   return ids;

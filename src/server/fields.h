@@ -19,9 +19,9 @@ namespace heed::server {
 // Every getter throws FieldError with the field, its value and what was expected.
 class Fields {
  public:
-  // Borrows the object. `what` names it in messages where it is not the request itself:
-  // "intervention 2"; `path` is where it is inside the request: "messages[1]". Throws FieldError
-  // for anything but an object.
+  // Borrows the object. `what` is its name in messages unless it is the request itself:
+  // "intervention 2"; `path` is its path in the request: "messages[1]". Throws FieldError for
+  // anything but an object.
   explicit Fields(const Json& object, std::string what = "", std::string path = "");
 
   bool has(const char* name) const { return find(name) != nullptr; }
@@ -29,10 +29,10 @@ class Fields {
   // The field, or null when it is absent or null.
   const Json* find(const char* name) const;
 
-  // Names of the object's fields that no getter has looked for.
+  // Names of the object's fields that have not been read.
   std::vector<std::string> unread() const;
 
-  // The path of a field inside the request, for FieldError.
+  // The path of a field in the request, for FieldError.
   std::string path(const char* name) const;
 
   // Optional fields.

@@ -11,7 +11,7 @@
 namespace heed::server {
 namespace {
 
-// Compares every byte wherever the first difference is: the time tells nothing of the key.
+// Compares all bytes in constant time, so that the time reveals nothing about the key.
 bool same_key(const std::string& given, const std::string& key) {
   unsigned difference = given.size() == key.size() ? 0 : 1;
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -30,14 +30,13 @@ std::string given_key(const Request& request) {
   return request.header("x-api-key");
 }
 
-// The page itself holds nothing of the model; it asks for the key. Whether the server is up is no
-// secret either.
+// The page contains nothing of the model and asks for the key. The health check is public, too.
 bool is_public(const Request& request, const GateOptions& options) {
   return request.path == "/" || request.path.starts_with("/assets/") || request.path == "/health" ||
          (options.public_metrics && request.path == "/metrics");
 }
 
-// A page that this server itself gave out.
+// Whether the origin is this server itself.
 bool is_own(const Origin& origin, const Authority& host) {
   const Origin own{.scheme = origin.scheme, .authority = host};
   return own.text() == origin.text();
@@ -75,8 +74,8 @@ void Gate::check_host_and_origin(const Request& request) const {
   const auto host = parse_authority(request.header("host"));
   if (!host) throw HttpError(400, "the Host header must be one host[:port]");
   if (!allows_host(*host)) {
-    throw HttpError(421, fmt::format("this server is not called '{0}'; to let it be, start it with "
-                                     "--allow-host {0}",
+    throw HttpError(421, fmt::format("this server does not accept the host '{0}'; to accept it, "
+                                     "start it with --allow-host {0}",
                                      host->host));
   }
   const std::string given = request.header("origin");
@@ -85,15 +84,15 @@ void Gate::check_host_and_origin(const Request& request) const {
     if (request.header("sec-fetch-site") == "cross-site" &&
         request.header("sec-fetch-mode") != "navigate" && !allows_origin(given)) {
       throw HttpError(403,
-                      "pages of other servers may not use this one; to let them, start it with "
-                      "--allow-origin '*'");
+                      "pages of other origins may not use this server; to allow them, start it "
+                      "with --allow-origin '*'");
     }
     return;
   }
   const auto origin = parse_origin(given);
   if (allows_origin(given) || (origin && is_own(*origin, *host))) return;
-  throw HttpError(403, fmt::format("pages of '{0}' may not use this server; to let them, start it "
-                                   "with --allow-origin {0}",
+  throw HttpError(403, fmt::format("pages of '{0}' may not use this server; to allow them, start "
+                                   "it with --allow-origin {0}",
                                    origin ? origin->text() : given.substr(0, 100)));
 }
 

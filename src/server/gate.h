@@ -1,4 +1,4 @@
-// Which requests are accepted: checked on their headers, before their body is received.
+// Access control: checks the headers of a request before its body is received.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace heed::server {
 struct GateOptions {
   std::string api_key;                       // asked for when it is not empty
   std::vector<std::string> allowed_origins;  // of pages that may use the server; "*": all
-  // Names that the server may be called by, besides localhost and bare addresses. A page elsewhere
-  // can let its own name point to this machine; then its requests carry that name (DNS rebinding).
+  // Accepted host names besides localhost and IP addresses. A page of another site can make its own
+  // name resolve to this machine; its requests then have that name as Host (DNS rebinding).
   std::vector<std::string> allowed_hosts;
   std::int64_t max_body_bytes = 8 << 20;
   bool public_metrics = false;  // /metrics is answered without the key
@@ -24,10 +24,11 @@ class Gate {
  public:
   explicit Gate(GateOptions options) : options_(std::move(options)) {}
 
-  // A refusal (400, 401, 403, 413, 415, 421), the answer to a preflight, or none: it is accepted.
+  // Returns an error (400, 401, 403, 413, 415, 421), the response to a preflight request, or
+  // nothing if the request is accepted.
   std::optional<Reply> check(const Request& request) const;
 
-  // What a reply tells the browser about other origins.
+  // Adds the CORS headers of a reply.
   void add_headers(const Request& request, Reply& reply) const;
 
   const GateOptions& options() const { return options_; }

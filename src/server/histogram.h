@@ -33,8 +33,8 @@ class DurationHistogram {
   std::map<std::pair<std::string, int>, Series> series_;
 };
 
-// From its construction to the first token of a reply. Observes when it is destroyed, if there was
-// a token and the reply was accepted.
+// Measures the time from its construction to the first token of a reply. Its destructor records it
+// if there was a token and the reply was successful.
 class FirstTokenTimer {
  public:
   FirstTokenTimer(DurationHistogram& histogram, const char* route)

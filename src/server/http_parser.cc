@@ -155,7 +155,7 @@ void RequestParser::check_line(std::string_view line) {
   check_field_line(line);
 }
 
-// Refuses a request line at once, without waiting for its end, where no end could make it one.
+// Rejects an invalid request line as soon as no continuation could make it valid.
 void RequestParser::check_start(std::string_view line) const {
   if (lines_ > 0 || line.empty()) return;
   if (line.front() != '\r' && !is_token_character(line.front())) {

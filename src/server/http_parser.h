@@ -1,5 +1,5 @@
-// Turns the bytes of one HTTP/1.x request into its header section and body, strictly as RFC 9112
-// says: what it refuses could be understood differently by another reader of the same bytes.
+// Turns the bytes of one HTTP/1.x request into its header section and body, strictly according to
+// RFC 9112: other parsers could interpret what it rejects differently (request smuggling).
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ constexpr std::size_t small_body = 64 << 10;
 
 bool status_has_body(int status) { return status != 204 && status != 304; }
 
-// A line break in a value would begin another header.
+// A line break in a value would inject another header.
 std::string one_line(std::string value) {
   std::ranges::replace_if(
       value, [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');

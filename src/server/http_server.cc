@@ -19,14 +19,14 @@ using Clock = Connection::Clock;
 
 constexpr int threads_for_refusals = 8;
 constexpr int most_lingering_refusals = 4 * threads_for_refusals;
-// How often connections are looked at while replies are computed; while the server stops, oftener.
+// How often connections are checked while replies are computed; more often during shutdown.
 constexpr std::chrono::milliseconds watch_interval{50};
 constexpr std::chrono::milliseconds stop_interval{10};
-// So long after the last request, and the threads that it took, free memory goes back to the
+// Time after the last request and the end of its threads until free memory is returned to the
 // system.
 constexpr std::chrono::milliseconds quiet_time = 2 * ConnectionThreads::idle_time;
 
-// Tells once, after a change, that there was no other for quiet_time.
+// Returns true once when there was no change for quiet_time after the last one.
 class Quiet {
  public:
   bool begins(std::int64_t changes) {
@@ -114,7 +114,7 @@ class HttpServer::Implementation {
     }
   }
 
-  // Makes a connection known to those who watch and end it.
+  // Registers a connection with the threads that watch and end it.
   class Listed {
    public:
     Listed(Implementation& server, Connection& connection)

@@ -1,4 +1,4 @@
-// HTTP on sockets: a thread for each connection, bounded in number, bytes and time.
+// An HTTP server with one thread per connection and limits for connections, bytes and time.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace heed::server {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                     // 0: any that is free
-  int next_ports = 0;                  // where it is taken, so many after it are tried
+  int next_ports = 0;                  // number of ports after it to try if it is in use
   std::int64_t max_connections = 160;  // more are told 503
   using Seconds = std::chrono::duration<double>;
   Seconds header_time{10};    // for a request's header to arrive
@@ -28,7 +28,7 @@ struct HttpOptions {
 class HttpServer {
  public:
   // Listens from here on; clients that connect wait until run(). Borrows router and gate. Throws
-  // Error{input_output} where host and port cannot be had.
+  // Error{input_output} if it cannot listen on host and port.
   HttpServer(const Router& router, const Gate& gate, const HttpOptions& options);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -36,9 +36,9 @@ class HttpServer {
 
   int port() const;
 
-  // Serves until `stop` is set. Then nothing more is received: connections that are idle or in the
-  // middle of a request end at once. Replies under way have the grace time to finish before their
-  // requests' stop flags are set.
+  // Serves until `stop` is set. Then it receives nothing more: connections that are idle or still
+  // sending a request are closed immediately. Replies in progress may finish within the grace time;
+  // then the stop flags of their requests are set.
   void run(StopFlag stop);
 
   std::int64_t connections() const;          // open ones

@@ -62,7 +62,7 @@ bool HttpSession::serve_request(bool is_last) {
   Request asked;
   asked.headers = parser.header().fields;
   services_.gate.add_headers(asked, reply);
-  // Where a request ends that was refused before its end is not known.
+  // The end of a request that was rejected early is unknown, so the connection is closed.
   const bool is_received = parser.phase() == Phase::complete;
   const ReplyFraming framing{
       .has_no_body = parser.header().method == "HEAD",
@@ -127,7 +127,7 @@ void HttpSession::receive_body(RequestParser& parser) {
   const auto expected = header.fields.find("expect");
   const bool expects = !header.is_http_1_0 && expected != header.fields.end();
   if (expects && lower_case(expected->second) != "100-continue") {
-    throw HttpError(417, "the only expectation that can be met is 100-continue");
+    throw HttpError(417, "the only supported expectation is 100-continue");
   }
   if (parser.phase() == Phase::complete) return;
   parser.limit_body(static_cast<std::uint64_t>(services_.gate.options().max_body_bytes));

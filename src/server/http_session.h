@@ -12,7 +12,7 @@
 
 namespace heed::server {
 
-// What a server counts: its connections and requests at work.
+// Counters of a server: open connections and requests in progress.
 struct Traffic {
   std::atomic<std::int64_t> open{0};        // connections
   std::atomic<std::int64_t> processing{0};  // requests that are being answered
@@ -31,16 +31,16 @@ class HttpSession {
   HttpSession(Connection& connection, const HttpServices& services)
       : connection_(connection), services_(services) {}
 
-  // Returns when the connection shall be closed.
+  // Returns when the connection is to be closed.
   void run();
-  // Instead: refuses a connection beyond the limit.
+  // Rejects a connection beyond the limit.
   void refuse();
 
  private:
   // Whether another may follow on the connection.
   bool serve_request(bool is_last);
   Reply answer(RequestParser& parser);
-  // Throws HttpError where that much does not arrive in time.
+  // Throws HttpError if the bytes do not arrive in time.
   void receive(RequestParser& parser, RequestParser::Phase until, HttpOptions::Seconds time);
   void receive_body(RequestParser& parser);
   Request to_request(const RequestHeader& header) const;

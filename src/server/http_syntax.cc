@@ -12,7 +12,7 @@
 namespace heed::server {
 namespace {
 
-// What is quoted of a client's bytes in a reply.
+// Quotes bytes of a client in an error message.
 std::string quotable(std::string_view text) {
   std::string copy(text.substr(0, 40));
   std::ranges::replace_if(

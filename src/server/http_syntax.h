@@ -1,5 +1,5 @@
 // The grammar of HTTP/1.1 header sections (RFC 9112), line by line: stricter than Boost.Beast's
-// parser, which accepts some forms that other readers of the same bytes understand differently.
+// parser, which accepts some forms that other parsers interpret differently.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ void check_field_line(std::string_view line);
 // Names in lower case; values of a repeated name joined by ", ".
 using HeaderFields = std::map<std::string, std::string>;
 
-// How the end of a request's body is found.
+// How the length of a request's body is determined.
 struct BodyFraming {
   bool chunked = false;
   std::uint64_t length = 0;  // where it is not chunked
@@ -34,7 +34,7 @@ struct BodyFraming {
   bool has_body() const { return chunked || length > 0; }
 };
 
-// Throws HttpError 400 where Content-Length and Transfer-Encoding do not say it unambiguously.
+// Throws HttpError 400 if Content-Length and Transfer-Encoding are ambiguous.
 BodyFraming body_framing(const HeaderFields& fields);
 
 }  // namespace heed::server

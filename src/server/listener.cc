@@ -42,8 +42,8 @@ int listen_on(const addrinfo& address) {
   const int socket =
       ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) return -1;
-  // Ports of servers that are gone can be had at once; those of others, unlike with SO_REUSEPORT,
-  // never.
+  // SO_REUSEADDR: ports of ended servers can be reused immediately; ports in use cannot, unlike
+  // with SO_REUSEPORT.
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.ai_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (::bind(socket, address.ai_addr, address.ai_addrlen) == 0 && ::listen(socket, backlog) == 0) {
@@ -87,8 +87,7 @@ std::optional<int> Listener::accept(std::chrono::milliseconds time) {
   if (::poll(&polled, 1, static_cast<int>(time.count())) <= 0) return std::nullopt;
   const int client = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (client < 0) {
-    // A client that left again is no matter; without a free descriptor there is nothing to do but
-    // to wait for one.
+    // A client that already disconnected is ignored; without free descriptors, wait for one.
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) std::this_thread::sleep_for(time);
     return std::nullopt;
   }

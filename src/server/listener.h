@@ -9,8 +9,8 @@ namespace heed::server {
 
 class Listener {
  public:
-  // Listens on `port`, or where it is in use on one of `next_ports` after it; 0 is any free one.
-  // Throws Error{input_output} where none can be had.
+  // Listens on `port`, or if it is in use on one of the `next_ports` ports after it; 0 chooses a
+  // free port. Throws Error{input_output} if none is available.
   Listener(const std::string& host, int port, int next_ports);
   ~Listener() { close(); }
   Listener(const Listener&) = delete;
@@ -18,10 +18,10 @@ class Listener {
 
   int port() const { return port_; }
 
-  // The non-blocking socket of a client that connected; none where there is none for so long.
+  // Returns the non-blocking socket of a client that connected, or nothing after a timeout.
   std::optional<int> accept(std::chrono::milliseconds time);
 
-  // Clients are refused from here on.
+  // Rejects clients from now on.
   void close();
 
  private:

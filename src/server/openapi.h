@@ -1,4 +1,4 @@
-// The OpenAPI document, openapi.json beside this file: the one place where it is written.
+// The OpenAPI document, openapi.json beside this file: its only source.
 #pragma once
 
 #include <string_view>

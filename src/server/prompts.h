@@ -20,7 +20,7 @@ struct PromptLimits {
 std::vector<std::vector<std::int32_t>> read_prompts(const Json* prompt, const LoadedModel& model,
                                                     const PromptLimits& limits, const char* field);
 
-// Throws FieldError{context_length} where there are more tokens than fit.
+// Throws FieldError{context_length} if there are more tokens than fit.
 void require_prompt_fits(const std::vector<std::int32_t>& tokens, const PromptLimits& limits,
                          const char* field);
 

@@ -18,7 +18,8 @@ class ReplyFormat {
 
   // A whole choice.
   virtual OrderedJson choice(const Choice::Part& part, std::int64_t index) const = 0;
-  // What is new of a choice, as the choices of one event each; `begins`: nothing was sent of it.
+  // The new parts of a choice, each as the choices of one event; `begins`: nothing of it was sent
+  // before.
   virtual std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
                                           bool begins) const = 0;
 };

@@ -12,7 +12,7 @@ bool is_capture(const std::string& segment) {
   return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
 }
 
-// Whether a path is of a pattern, and what the pattern's {names} stand for.
+// Matches a path against a pattern, and extracts the values of its {names}.
 bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& path,
              std::map<std::string, std::string>& captured) {
   if (pattern.size() != path.size()) return false;
@@ -35,7 +35,7 @@ void Router::add(const std::string& method, const std::string& pattern, Handler 
       {{method, pattern}, parse_request(method, pattern).segments, std::move(handler)});
 }
 
-// From a request to the end of its reply, or to the reply's destruction where it is never sent.
+// From a request to the end of its reply, or to the destruction of a reply that is never sent.
 class Router::Timer {
  public:
   explicit Timer(const Observer& observer) : observer_(observer) {}

@@ -18,16 +18,16 @@ class Router {
     std::string pattern;  // "/api/traces/{id}/heads": {name} stands for one whole segment
   };
 
-  // Told of every reply once it is complete, streamed ones included: the pattern of its route, or
-  // "unmatched", its status, and the seconds since the request. It outlives the replies.
+  // Called for every reply once it is complete, including streamed ones: the pattern of its route,
+  // or "unmatched", its status, and the seconds since the request. It outlives the replies.
   using Observer = std::function<void(const std::string& route, int status, double seconds)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
-  // Where several patterns match, the one that was added first is taken.
+  // If several patterns match, the one that was added first is used.
   void add(const std::string& method, const std::string& pattern, Handler handler);
 
-  // Never throws: what a handler throws becomes its error reply. 404 where no pattern matches the
-  // path, 405 where one matches for another method.
+  // Never throws: an exception of a handler becomes an error reply. 404 if no pattern matches the
+  // path, 405 if one matches for another method.
   Reply handle(Request request) const;
 
   // All routes, for comparison with the OpenAPI document.

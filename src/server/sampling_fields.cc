@@ -53,7 +53,7 @@ std::vector<std::pair<std::int32_t, float>> read_logit_bias(const Fields& fields
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     require_field(
         error == std::errc{} && end == key.data() + key.size() && id >= 0 && id < vocabulary, field,
-        field_code::invalid_value, "logit_bias names {}, which is no token id from 0 to {}",
+        field_code::invalid_value, "logit_bias names {}, which is not a token id from 0 to {}",
         shown(key), vocabulary - 1);
     require_field(value.is_number() && value.get<double>() >= -largest_bias &&
                       value.get<double>() <= largest_bias,

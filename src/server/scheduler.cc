@@ -11,8 +11,8 @@
 namespace heed::server {
 namespace {
 
-// Prompts are processed between steps, up to this many tokens or one longer prompt, so that many of
-// them do not hold up the sequences in the batch.
+// Prompts are processed between steps, up to this many tokens or one longer prompt, so that many
+// prompts do not delay the sequences in the batch.
 constexpr std::int64_t prompt_tokens_per_turn = 256;
 
 class Microseconds {
@@ -119,7 +119,7 @@ void Scheduler::turn() {
   admit();
   const bool stepped = step();
   const std::lock_guard lock(mutex_);
-  // Where every client is too slow, the first one that catches up posts the next turn.
+  // If every client is too slow, the first one that catches up posts the next step.
   const bool admits = !waiting_.empty() && std::ssize(running_) < options_.parallel;
   turning_ = stepped || admits || again_ || closing_;
   if (turning_) {
@@ -168,7 +168,7 @@ void Scheduler::begin(const std::shared_ptr<Sequence>& sequence) {
     logits = std::move(scored.next_logits);
   }
   if (options.max_tokens == 0) return sequence->finish(SequenceEnd::length);
-  // Scoring requests often ask for one more token, whose logits are known already.
+  // Scoring requests often request one more token, whose logits are already computed.
   if (options.max_tokens > 1 || !options.scores_prompt || !options.top) {
     running->number =
         session_.begin(options.prompt, logits, std::ssize(options.prompt) + options.max_tokens);

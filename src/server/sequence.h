@@ -28,14 +28,15 @@ struct SequenceOptions {
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to these tokens' logits
   std::vector<std::string> stop_strings;
   bool ignore_end_of_text = false;
-  bool scores_prompt = false;       // the prompt's tokens, too
-  std::optional<std::int64_t> top;  // with so many likeliest at each position; none: no scores
+  bool scores_prompt = false;  // the prompt's tokens, too
+  std::optional<std::int64_t>
+      top;  // number of most likely tokens at each position; none: no scores
   StopFlag stop = nullptr;
 };
 
 enum class SequenceEnd { stop, length };
 
-// Wakes the one thread that takes the pieces of several sequences.
+// Wakes the thread that takes the pieces of several sequences.
 class Notifier {
  public:
   void notify();
@@ -50,7 +51,7 @@ class Notifier {
 
 class Sequence {
  public:
-  // One sampled token. `text` is what became certain by it, of this token or earlier ones.
+  // A sampled token. `text` is the text that is final after it, of this token or earlier ones.
   struct Piece {
     std::optional<std::int32_t> token{};  // none: text that was held back until the end
     std::string text{};

@@ -11,9 +11,9 @@
 namespace heed::server {
 namespace {
 
-// Enough that connections seldom wait for each other; what each keeps after a crowd is a few
-// hundred kilobytes.
-constexpr int memory_pools = 4;
+// Enough that connections rarely wait for each other; each keeps a few hundred kilobytes after a
+// peak.
+constexpr int malloc_arenas = 4;
 
 std::string address_of(const HttpOptions& options, int port) {
   const bool version_six = options.host.find(':') != std::string::npos;
@@ -25,7 +25,7 @@ std::string address_of(const HttpOptions& options, int port) {
 
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
-  share_memory_pools(memory_pools);
+  limit_malloc_arenas(malloc_arenas);
   ChosenTemplate chosen = choose_chat_template(options.chat_template, model.name);
   if (!chosen.warning.empty() && options.warn) options.warn(chosen.warning);
   // Messages name the model, too: none of them reveals its directory.

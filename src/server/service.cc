@@ -62,7 +62,7 @@ Reply props(const Context& context) {
                        {"request_seconds", context.options.http.request_time.count()}}}});
 }
 
-// A token's text, or its bytes where they are no whole characters, in llama.cpp's form.
+// A token's text, or its bytes if they are not valid UTF-8, in llama.cpp's format.
 OrderedJson piece_json(const LoadedModel& model, std::int32_t token) {
   const std::string bytes = model.token_bytes(token);
   if (is_valid_utf8(bytes)) return bytes;

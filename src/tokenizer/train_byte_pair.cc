@@ -28,7 +28,7 @@ void check_options(const BytePairTrainingOptions& options) {
             "the special token {} is not valid UTF-8", in_quotes(token));
     const auto bytes = letters_to_bytes(token);
     require(!token.empty() && (!bytes || bytes->size() > 1), ErrorCode::invalid_argument,
-            "the special token {} stands for a byte or for nothing; expected a longer string",
+            "the special token {} is empty or a single byte; expected a longer string",
             in_quotes(token));
     require(seen.insert(token).second, ErrorCode::invalid_argument,
             "the special token {} is given twice", in_quotes(token));

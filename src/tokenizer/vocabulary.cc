@@ -25,7 +25,7 @@ Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<Added
   std::set<std::string_view> seen;
   for (const AddedToken& token : added_) {
     require(token.id >= 0 && token.id < size() && bytes(token.id) == token.content,
-            ErrorCode::corrupt_data, "{}: the added token {} has id {}, which is not its own",
+            ErrorCode::corrupt_data, "{}: the added token {} has the id {} of another token",
             source, in_quotes(token.content), token.id);
     require(!token.content.empty() && is_valid_utf8(token.content), ErrorCode::corrupt_data,
             "{}: the added token {} is {}; expected UTF-8 text", source, token.id,

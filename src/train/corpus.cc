@@ -31,7 +31,7 @@ Corpus::Corpus(const TrainRequest& request) {
   require(has_text(training), ErrorCode::invalid_argument, "the training data is empty ('{}')",
           first);
   require(has_text(split_.training), ErrorCode::invalid_argument,
-          "'{}' is too short a text to split {} of it off for validation: give more text, or "
+          "'{}' is too short to split off {} of it for validation: give more text, or "
           "--validation FILE",
           first, request.settings.validation_fraction);
 }

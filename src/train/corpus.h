@@ -27,7 +27,7 @@ class Corpus {
   SplitTexts split_;
 };
 
-// What settings.tokenizer names: learned from the corpus ("char", "bpe") or loaded.
+// The tokenizer of settings.tokenizer: learned from the corpus ("char", "bpe") or loaded.
 std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const Corpus& corpus,
                                             const ProgressCallback& progress, StopFlag stop);
 

@@ -52,8 +52,9 @@ EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) 
   if (options.sequence_length == 0) options.sequence_length = config.context;
   if (options.stride == 0) options.stride = options.sequence_length;
   require(options.sequence_length >= 1 && options.sequence_length <= config.context,
-          ErrorCode::invalid_argument, "windows of {} tokens: the model takes between 1 and {}",
-          options.sequence_length, config.context);
+          ErrorCode::invalid_argument,
+          "windows of {} tokens: expected 1 to {}, the model's context", options.sequence_length,
+          config.context);
   require(options.stride >= 1 && options.stride <= options.sequence_length,
           ErrorCode::invalid_argument, "a stride of {} for windows of {} tokens", options.stride,
           options.sequence_length);

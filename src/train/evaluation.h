@@ -44,7 +44,7 @@ struct Evaluation {
 // Reuses its buffers from call to call.
 class Evaluator {
  public:
-  // Throws Error{invalid_argument} for a sequence length, stride or batch size that cannot be.
+  // Throws Error{invalid_argument} for an invalid sequence length, stride or batch size.
   Evaluator(const GptConfig& config, const EvaluationOptions& options);
 
   // Throws Error{invalid_argument} for fewer than two tokens, Error{interrupted} when stopped.

@@ -1,4 +1,4 @@
-// AdamW over the arena of parameters: decay on matrices only, the gradient's length clipped.
+// AdamW over the arena of parameters: weight decay on matrices only, gradients clipped by norm.
 #pragma once
 
 #include "model/parameters.h"
@@ -10,7 +10,7 @@ class Optimizer {
  public:
   Optimizer(const GptConfig& config, const TrainSettings& settings);
 
-  // Updates the parameters from `gradients` and returns the gradients' length before clipping.
+  // Updates the parameters from `gradients` and returns the norm of the gradients before clipping.
   // `step` counts from 0.
   double update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters);
 

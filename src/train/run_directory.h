@@ -56,15 +56,15 @@ class RunDirectory {
   void save_model(const std::filesystem::path& directory, const Gpt& gpt,
                   const Tokenizer& tokenizer) const;
 
-  // Makes the model directory of a step whole, or not at all; takes the place of one that is there.
+  // Writes the model directory of a step atomically; replaces an existing one.
   void keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const;
 
-  // Removes what killed processes left half-written. The caller holds the directory locked.
+  // Removes partial files that killed processes left behind. The caller holds the directory locked.
   void remove_abandoned() const;
 
   void append_metrics(const OrderedJson& line) const;
-  // Drops what a run resumed at `position` will write again: the lines of later steps and, where
-  // the evaluation of its own step is still due, that step's lines after its loss.
+  // Removes the lines that a run resumed at `position` will write again: the lines of later steps
+  // and, where the evaluation of its own step is still due, that step's lines after its loss.
   void truncate_metrics(const RunPosition& position) const;
 
  private:

@@ -185,7 +185,7 @@ const Setting& get_setting(std::string_view name, const std::string& source) {
   if (const Setting* setting = find_setting(name)) return *setting;
   std::vector<std::string> names;
   for (const Setting& setting : all_settings()) names.emplace_back(setting.name);
-  fail(ErrorCode::invalid_argument, "{}there is no setting '{}'; the nearest is '{}'", source, name,
+  fail(ErrorCode::invalid_argument, "{}there is no setting '{}'; did you mean '{}'?", source, name,
        nearest_names(name, names, 1).front());
 }
 
@@ -242,7 +242,8 @@ void TrainSettings::validate() const {
   model.validate();
   require(model.channels % model.heads == 0 || model.head_size != model.channels / model.heads,
           ErrorCode::invalid_argument,
-          "{} channels do not divide among {} heads: change one of them, or set head_size",
+          "{} channels cannot be divided into {} heads of equal size: change one of them, or set "
+          "head_size",
           model.channels, model.heads);
   require(!tokenizer.empty(), ErrorCode::invalid_argument, "the setting 'tokenizer' is empty");
   require_number(validation_fraction, validation_fraction >= 0 && validation_fraction < 1,

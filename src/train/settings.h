@@ -51,7 +51,8 @@ struct TrainSettings {
   // activations: less memory, a quarter more work, the same numbers.
   bool recompute = false;
 
-  // AdamW; decay applies to matrices only. Gradients longer than clip (0: never) are shortened.
+  // AdamW; decay applies to matrices only. Gradients are scaled down to a norm of at most clip (0:
+  // no clipping).
   double learning_rate = 1e-3;
   double min_learning_rate = 1e-4;  // where the schedule ends
   Schedule schedule = Schedule::cosine;

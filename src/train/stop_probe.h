@@ -12,9 +12,9 @@ class StopProbe final : public Probe {
  public:
   explicit StopProbe(StopFlag stop) : stop_(stop) {}
 
-  bool wants(const Site&) const override { return not_stopped(); }
-  void observe(const Site&, View<const float>) override { not_stopped(); }
-  bool wants_gradient(const Site&) const override { return not_stopped(); }
+  bool wants(const Point&) const override { return not_stopped(); }
+  void observe(const Point&, View<const float>) override { not_stopped(); }
+  bool wants_gradient(const Point&) const override { return not_stopped(); }
 
  private:
   // False, so that nothing is computed for this probe.

@@ -69,7 +69,7 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   size_ = header[2];
   const std::size_t expected = static_cast<std::size_t>(size_) * (wide_ ? 4 : 2);
   require(size_ >= 0 && bytes.size() - header_bytes == expected, ErrorCode::corrupt_data,
-          "'{}' says it holds {} tokens, but {} bytes follow its header", path.string(), size_,
+          "the header of '{}' gives {} tokens, but {} bytes follow", path.string(), size_,
           bytes.size() - header_bytes);
 }
 

@@ -11,7 +11,7 @@
 
 namespace heed {
 
-// Writes one file as a whole or not at all.
+// Writes one file atomically.
 void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> tokens,
                       std::int64_t vocabulary_size);
 

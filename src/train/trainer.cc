@@ -301,7 +301,7 @@ void Run::require_finite(double value, const char* what) const {
   require(
       std::isfinite(value), ErrorCode::diverged,
       "the {} became {} at step {} (learning rate {:.3g}): the checkpoint of step {} in '{}' is "
-      "whole; try a lower learning_rate, a longer warmup_steps or a smaller clip",
+      "intact; try a lower learning_rate, a longer warmup_steps or a smaller clip",
       what, value, position_.step + 1, learning_rate_at(settings_, position_.step),
       std::max<std::int64_t>(saved_step_, 0), directory_.last().string());
 }
@@ -336,7 +336,7 @@ std::optional<Run::StepResult> Run::step() {
   // The update is only made once the gradients are known to be finite: a checkpoint never holds
   // anything else.
   StepResult result{.loss = loss.mean()};
-  require_finite(kernels::squared_norm(gradients_->all()), "gradients' squared length");
+  require_finite(kernels::squared_norm(gradients_->all()), "squared norm of the gradients");
   result.gradient_norm = optimizer_->update(position_.step, *gradients_, gpt_->parameters());
   ++position_.step;
   return result;

@@ -90,7 +90,7 @@ struct TrainSummary {
 // interrupts is discarded and repeated from its beginning when the run is resumed. Throws
 // Error{conflict} for a directory with another run, or that another process trains in, or a resumed
 // run whose settings, data or tokenizer changed; Error{diverged} when the loss is no longer finite.
-// What was saved stays whole.
+// Saved checkpoints stay intact.
 TrainSummary train(const TrainRequest& request);
 
 }  // namespace heed

@@ -1,5 +1,4 @@
-// Everything a run needs to be resumed bit for bit, in one file that is written whole or not at
-// all.
+// Everything that a run needs to resume bit-identically, in one file that is written atomically.
 #pragma once
 
 #include <filesystem>

@@ -66,7 +66,7 @@ TEST(SafetensorsHeader, LengthMustFit) {
   expect_corrupt("1234567", "holds 7 bytes");
   expect_corrupt(with_length(100'000'001, "{}"), "100000001", "allows 100000000");
   expect_corrupt(with_length(UINT64_MAX, "{}"), "18446744073709551615");
-  expect_corrupt(with_length(3, "{}"), "said to have 3 bytes, but only 2 follow");
+  expect_corrupt(with_length(3, "{}"), "length is 3 bytes, but only 2 follow");
 }
 
 TEST(SafetensorsHeader, MustBeStrictJson) {
@@ -129,7 +129,7 @@ TEST(SafetensorsHeader, RangeMustMatchShapeAndFile) {
   expect_corrupt(ranged("[0,4,8]"), "not a pair");
   expect_corrupt(ranged("[-1,8]"), "not a pair");
   expect_corrupt(ranged("[0,8.5]"), "not a pair");
-  expect_corrupt(ranged("[8,0]"), "begins at 8 and ends before, at 0");
+  expect_corrupt(ranged("[8,0]"), "begins at 8 and ends at 0");
   expect_corrupt(ranged("[0,9]"), "ends at 9, but the file holds 8 bytes");
   expect_corrupt(ranged("[18446744073709551608,18446744073709551615]"), "the file holds 8 bytes");
   expect_corrupt(ranged("[0,4]"), "4 bytes of data, but shape (2) of F32 takes 8");

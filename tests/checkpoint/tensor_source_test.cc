@@ -82,7 +82,7 @@ TEST(TensorSource, IndexMustAgreeWithItsShards) {
   write_index(directory, R"({"a":"one","b":"one","d":"three"})");
   expect_error(not_found, open, "index.json", "'d'", "three", "missing");
   write_index(directory, R"({"a":"one","b":"one","d":"one"})");
-  expect_error(corrupt_data, open, "'d'", "one", "does not hold it");
+  expect_error(corrupt_data, open, "'d'", "one", "does not contain it");
   write_index(directory, R"({"a":"one"})");
   expect_error(corrupt_data, open, "'one' holds tensor 'b'");
   write_index(directory, R"({"a":"one","b":"one","c":"two"})");
@@ -96,7 +96,7 @@ TEST(TensorSource, IndexCannotLeadOutOfItsDirectory) {
     const std::string text = R"({"weight_map":{"w":)" + std::string(name) + "}}";
     expect_error(
         corrupt_data, [&] { parse_shard_index(text, "index"); }, "index", "'w'",
-        "beside the index");
+        "in the directory of the index");
   }
 }
 

@@ -104,7 +104,7 @@ TEST(Predict, TakesTextFromAPipe) {
             json_of("predict --json 'a mole' " + with_model())["tokens"]);
 }
 
-TEST(Predict, RunsOnShortenedWeights) {
+TEST(Predict, RunsOnQuantisedWeights) {
   const std::string call = "predict --json 'and therefore the murderer was' --dtype ";
   const auto token_of = [&](const std::string& dtype) {
     return json_of(call + dtype)["candidates"][0]["id"].get<int>();
@@ -116,7 +116,7 @@ TEST(Predict, RunsOnShortenedWeights) {
   EXPECT_THAT(wrong.err, HasSubstr("no dtype 'int3'"));
 }
 
-TEST(Convert, GivesTheModelThatShorteningOnLoadGives) {
+TEST(Convert, GivesTheModelThatQuantisingOnLoadGives) {
   const testing::ScratchDirectory directory;
   const std::string text = " --json --full --tokens 1,2,3 ";
   for (const std::string dtype : {"f32", "bf16", "int8", "int4"}) {
@@ -142,7 +142,7 @@ TEST(Convert, GivesTheModelThatShorteningOnLoadGives) {
   EXPECT_THAT(twice.err, HasSubstr("rounded twice"));
 }
 
-TEST(Generate, HoldsItsCacheInShorterFormats) {
+TEST(Generate, QuantisesItsCache) {
   const std::string call = "predict --json --tokens 1,2,3 " + with_model() + " --cache-type ";
   const double logit = json_of(call + "f32")["candidates"][0]["logit"].get<double>();
   for (const char* type : {"bf16", "int8"}) {
@@ -164,7 +164,7 @@ TEST(Attend, PatternsAreTheModels) {
       json_of("attend --json --tokens 5,17,4,9 --layer 1 --head 2 " + with_model());
   const LoadedModel model = load_model(testing::model_directory().string());
   const Capture capture = trace_patterns(model.gpt, std::vector<std::int32_t>{5, 17, 4, 9});
-  const View<const float> pattern = capture.at({Point::pattern, 1}).view()[0][2];
+  const View<const float> pattern = capture.at({PointKind::pattern, 1}).view()[0][2];
   for (std::int64_t t = 0; t < 4; ++t) {
     for (std::int64_t s = 0; s < 4; ++s) {
       EXPECT_EQ(static_cast<float>(document["pattern"][t][s].get<double>()), pattern(t, s));

@@ -46,7 +46,7 @@ TEST(Mistakes, GiveOneClearLine) {
       {"predict --tokens 5,-1 " + model, 2, "5,-1"},
       {"predict --tokens 99999 " + model, 2, "99999"},
       {"predict --tokens 99999999999999 " + model, 2, "99999999999999"},
-      {"predict --tokens 5 text " + model, 2, "'text' behind --tokens 5"},
+      {"predict --tokens 5 text " + model, 2, "'text' after --tokens 5"},
       {"predict 'a text' --tokens 5 " + model, 2, "not both"},
       {"predict x --temp -1 " + model, 2, "temperature"},
       {"predict x --top 0 " + model, 2, "--top"},

@@ -105,7 +105,7 @@ TEST(Lens, TakesInterventions) {
   EXPECT_THAT(read_text_file(file), HasSubstr("Changed: ablate L0H1"));
 }
 
-TEST(Lens, AttributionsOfShortWeightsSumToo) {
+TEST(Lens, AttributionsOfQuantisedWeightsSumToo) {
   for (const char* dtype : {"bf16", "int8", "int4"}) {
     const Json found = json_of("lens --json --attribute '#7' --by source --tokens 5,17,4 --dtype " +
                                (dtype + (" " + with_model())))["attribution"];

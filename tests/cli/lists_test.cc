@@ -98,8 +98,8 @@ TEST(Lists, SwallowNoWords) {
   }
   // Without a text of its own the word would be the text.
   const std::string pipe = "echo 'a mole dug' |";
-  expect_refused("trace --points q0 k1 " + with_model(), "write --points q0,k1 for a list", pipe);
-  expect_refused("trace --points=q0 k1 " + with_model(), "write --points q0,k1 for a list", pipe);
+  expect_refused("trace --points q0 k1 " + with_model(), "write --points q0,k1 if", pipe);
+  expect_refused("trace --points=q0 k1 " + with_model(), "write --points q0,k1 if", pipe);
   expect_refused("predict --ablate L0H0 L1H2 " + with_model(), "--ablate L0H0,L1H2", pipe);
   expect_refused("heads --statistics first self " + with_model(), "--statistics first,self", pipe);
   expect_refused("predict --tokens 5 17 " + with_model(), "--tokens 5,17");

@@ -56,7 +56,7 @@ TEST(PatchCommand, EstimatesAndDraws) {
   EXPECT_THAT(run_heed(call + " --metric kl").err, HasSubstr("logit difference only"));
 }
 
-TEST(PatchCommand, ReadsShortWeights) {
+TEST(PatchCommand, ReadsQuantisedWeights) {
   const std::string call =
       "patch " + with_model() + prompts + "--answer '#7' --wrong '#8' --json --dtype ";
   const Json full = parse_json(run_heed(call + "f32").out, "output");

@@ -149,11 +149,11 @@ TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
 
 class Watcher final : public Probe {
  public:
-  explicit Watcher(Point point) : point_(point) {}
+  explicit Watcher(PointKind kind) : kind_(kind) {}
 
-  bool wants(const Site& site) const override { return site.point == point_; }
-  void observe(const Site& site, View<const float> values) override {
-    if (site != Site{point_, 1}) return;
+  bool wants(const Point& point) const override { return point.kind == kind_; }
+  void observe(const Point& point, View<const float> values) override {
+    if (point != Point{kind_, 1}) return;
     shape = values.shape();
     seen.assign(values.data(), values.data() + values.size());
   }
@@ -164,7 +164,7 @@ class Watcher final : public Probe {
   bool attention = false;
 
  private:
-  Point point_;
+  PointKind kind_;
 };
 
 TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
@@ -173,11 +173,11 @@ TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
   std::vector<float> logits(61);
   std::vector<BatchSession::Step> steps;
   std::vector<float> alone;
-  Watcher stream(Point::residual_post);
+  Watcher stream(PointKind::residual_post);
   for (const std::int64_t length : {3, 7}) {
     const auto prompt = random_tokens(length, 61, 5);
     Session session(gpt, 16);
-    Watcher expected(Point::pattern), actual(Point::pattern);
+    Watcher expected(PointKind::pattern), actual(PointKind::pattern);
     session.feed(prompt, &expected);
     steps.push_back({batch.begin(prompt, logits, 0, &actual), 9});
     EXPECT_EQ(actual.shape, (Shape{1, 4, length, length}));
@@ -196,12 +196,12 @@ TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
   std::vector<float> logits(61);
   const std::int64_t sequence = batch.begin(random_tokens(3, 61, 1), logits);
   const std::vector<BatchSession::Step> steps{{sequence, 9}};
-  for (const Point point : {Point::pattern, Point::scores}) {
-    Watcher watcher(point);
+  for (const PointKind kind : {PointKind::pattern, PointKind::scores}) {
+    Watcher watcher(kind);
     expect_error(
         ErrorCode::unsupported, [&] { batch.step(steps, &watcher); }, "one by one");
   }
-  Watcher watcher(Point::residual_post);
+  Watcher watcher(PointKind::residual_post);
   watcher.attention = true;
   expect_error(
       ErrorCode::unsupported, [&] { batch.step(steps, &watcher); }, "one by one");

@@ -196,7 +196,7 @@ TEST(Generate, EndsWhenTheContextIsFull) {
   expect_error(
       ErrorCode::invalid_argument,
       [&] { generate(gpt, nullptr, random_tokens(25, 61, 3), greedy(1)); },
-      "25 tokens after 0 already read");
+      "25 tokens after 0 in the cache");
 }
 
 TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {

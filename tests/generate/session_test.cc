@@ -144,7 +144,7 @@ TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
   refuse({}, "at least one token");
   refuse({3, 61}, "token id 61 at position 21 is outside the model's vocabulary of 61");
   refuse({-1}, "token id -1 at position 20");
-  refuse({1, 2, 3, 4, 5}, "5 tokens after 20 already read are more than the context of 24");
+  refuse({1, 2, 3, 4, 5}, "5 tokens after 20 in the cache exceed the context of 24");
   expect_error(
       ErrorCode::invalid_argument, [&] { session.truncate(21); }, "cannot be truncated to 21");
   expect_error(
@@ -158,10 +158,10 @@ TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
 // Counts what it is shown.
 class CountingProbe : public Probe {
  public:
-  bool wants(const Site&) const override { return true; }
-  void observe(const Site& site, View<const float> values) override {
+  bool wants(const Point&) const override { return true; }
+  void observe(const Point& point, View<const float> values) override {
     ++observed;
-    if (site.point == Point::pattern) pattern_shape = values.shape();
+    if (point.kind == PointKind::pattern) pattern_shape = values.shape();
   }
 
   int observed = 0;
@@ -171,9 +171,9 @@ class CountingProbe : public Probe {
 // Sums the pattern's rows, and remembers what it saw of them.
 class PatternProbe : public Probe {
  public:
-  bool wants(const Site& site) const override { return site.point == Point::pattern; }
-  void observe(const Site& site, View<const float> values) override {
-    if (site.point != Point::pattern) return;
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::pattern) return;
     double sum = 0;
     for (const float weight : values.span()) sum += weight;
     rows_off = std::max(rows_off, std::abs(sum / static_cast<double>(values.size() / 6) - 1));
@@ -206,7 +206,7 @@ TEST(Session, ShowsAPassToItsProbeOnly) {
   Session session(gpt);
   session.feed(std::span(tokens).first(5));
   session.feed(std::span(tokens).last(1), &probe);
-  EXPECT_EQ(probe.observed, static_cast<int>(all_sites(3).size()));
+  EXPECT_EQ(probe.observed, static_cast<int>(all_points(3).size()));
   EXPECT_EQ(probe.pattern_shape, (Shape{1, 4, 1, 6}));
 }
 

@@ -47,20 +47,20 @@ class RecordingProbe : public Probe {
     bool operator==(const Record&) const = default;
   };
 
-  bool wants(const Site&) const override { return true; }
-  void observe(const Site& site, View<const float> values) override {
-    order.push_back(site);
-    record(records[site_name(site)], values);
+  bool wants(const Point&) const override { return true; }
+  void observe(const Point& point, View<const float> values) override {
+    order.push_back(point);
+    record(records[point_name(point)], values);
   }
-  bool wants_gradient(const Site&) const override { return gradients_wanted; }
-  void observe_gradient(const Site& site, View<const float> values) override {
-    record(gradients[site_name(site)], values);
+  bool wants_gradient(const Point&) const override { return gradients_wanted; }
+  void observe_gradient(const Point& point, View<const float> values) override {
+    record(gradients[point_name(point)], values);
   }
 
   bool gradients_wanted = false;
   std::map<std::string, Record> records;    // the last of each name
   std::map<std::string, Record> gradients;  // likewise
-  std::vector<Site> order;
+  std::vector<Point> order;
 
  private:
   static void record(Record& record, View<const float> values) {

@@ -17,39 +17,39 @@ namespace {
 
 using testing::RecordingProbe;
 
-// Calls `change` for every element of the sites it is asked to edit.
+// Calls `change` for every element of the points it is asked to edit.
 class ElementEditor final : public Editor {
  public:
-  using Change = std::function<float(const EditPlace&, std::int64_t position, float)>;
+  using Change = std::function<float(const EditedPoint&, std::int64_t position, float)>;
 
-  ElementEditor(std::vector<Site> sites, Change change)
-      : sites_(std::move(sites)), change_(std::move(change)) {}
+  ElementEditor(std::vector<Point> points, Change change)
+      : points_(std::move(points)), change_(std::move(change)) {}
 
-  bool edits(const Site& site) const override { return std::ranges::count(sites_, site) > 0; }
-  void edit(const EditPlace& place, View<float> values) override {
-    const int position_dimension = place.head < 0 ? 1 : 2;
+  bool edits(const Point& point) const override { return std::ranges::count(points_, point) > 0; }
+  void edit(const EditedPoint& edited, View<float> values) override {
+    const int position_dimension = edited.head < 0 ? 1 : 2;
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
       for (std::int64_t t = 0; t < values.extent(position_dimension); ++t) {
-        change(place, place.position(b, t), place.head < 0 ? values[b][t] : values[b][0][t]);
+        change(edited, edited.position(b, t), edited.head < 0 ? values[b][t] : values[b][0][t]);
       }
     }
   }
 
  private:
-  void change(const EditPlace& place, std::int64_t position, View<float> values) {
+  void change(const EditedPoint& edited, std::int64_t position, View<float> values) {
     if (values.rank() == 0) {
-      *values.data() = change_(place, position, *values.data());
+      *values.data() = change_(edited, position, *values.data());
       return;
     }
-    for (std::int64_t i = 0; i < values.extent(0); ++i) change(place, position, values[i]);
+    for (std::int64_t i = 0; i < values.extent(0); ++i) change(edited, position, values[i]);
   }
 
-  std::vector<Site> sites_;
+  std::vector<Point> points_;
   Change change_;
 };
 
 ElementEditor::Change scaled_by(float factor) {
-  return [factor](const EditPlace&, std::int64_t, float value) { return factor * value; };
+  return [factor](const EditedPoint&, std::int64_t, float value) { return factor * value; };
 }
 
 // Logits (B·T, V) of tokens (B, T).
@@ -88,9 +88,9 @@ TEST(Editor, ThatEditsNothingChangesNoBit) {
 // units in the last place of f32 (6e-8), over four blocks of the stream.
 TEST(Editor, ThatPutsBackWhatItSawEverywhereChangesRoundingOnly) {
   const Example example;
-  std::vector<Site> sites = all_sites(3);
-  std::erase(sites, Site{Point::logits});
-  ElementEditor editor(sites, scaled_by(1));
+  std::vector<Point> points = all_points(3);
+  std::erase(points, Point{PointKind::logits});
+  ElementEditor editor(points, scaled_by(1));
   const auto before = logits_of(example.gpt, example.view(), nullptr);
   const auto after = logits_of(example.gpt, example.view(), &editor);
   EXPECT_LT(testing::relative_error(after.span(), before.span()), 1e-5);
@@ -119,11 +119,11 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
   const View<const std::int32_t> tokens(reinterpret_cast<const std::int32_t*>(stored.bytes.data()),
                                         stored.shape);
   int compared = 0;
-  for (const Site& site : all_sites(gpt.config().layers)) {
+  for (const Point& point : all_points(gpt.config().layers)) {
     for (const auto& [kind, factor] : {std::pair{".scale", 0.7F}, std::pair{".zero", 0.0F}}) {
-      const std::string name = site_name(site) + kind;
+      const std::string name = point_name(point) + kind;
       if (golden.find(name) == nullptr) continue;
-      ElementEditor editor({site}, scaled_by(factor));
+      ElementEditor editor({point}, scaled_by(factor));
       const auto logits = logits_of(gpt, tokens, &editor);
       EXPECT_LT(testing::relative_error(logits.span(), floats(golden, name).span()), 1e-5) << name;
       ++compared;
@@ -135,35 +135,36 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
 
 TEST(Editor, ShowsProbesWhatItMade) {
   const Example example;
-  for (const Point point : {Point::pattern, Point::scores, Point::norm_1_scale,
-                            Point::norm_2_normalized, Point::query, Point::residual_mid}) {
-    const Site site{point, 1};
+  for (const PointKind kind :
+       {PointKind::pattern, PointKind::scores, PointKind::norm_1_scale,
+        PointKind::norm_2_normalized, PointKind::query, PointKind::residual_mid}) {
+    const Point point{kind, 1};
     RecordingProbe plain;
     RecordingProbe edited;
-    ElementEditor editor({site}, scaled_by(0.5F));
+    ElementEditor editor({point}, scaled_by(0.5F));
     logits_of(example.gpt, example.view(), nullptr, &plain);
     logits_of(example.gpt, example.view(), &editor, &edited);
-    auto expected = plain.records.at(site_name(site)).values;
+    auto expected = plain.records.at(point_name(point)).values;
     for (float& value : expected) value *= 0.5F;
-    EXPECT_LT(testing::relative_error(edited.records.at(site_name(site)).values, expected), 1e-6)
-        << site_name(site);
+    EXPECT_LT(testing::relative_error(edited.records.at(point_name(point)).values, expected), 1e-6)
+        << point_name(point);
   }
 }
 
 // Changes from position 5 on, at points of each kind.
-std::vector<Site> sites_of_each_kind() {
-  return {{Point::embedding},   {Point::query, 0},        {Point::key, 1},
-          {Point::value, 2},    {Point::pattern, 1},      {Point::scores, 2},
-          {Point::final_scale}, {Point::norm_1_scale, 2}, {Point::neurons_post, 0}};
+std::vector<Point> points_of_each_kind() {
+  return {{PointKind::embedding},   {PointKind::query, 0},        {PointKind::key, 1},
+          {PointKind::value, 2},    {PointKind::pattern, 1},      {PointKind::scores, 2},
+          {PointKind::final_scale}, {PointKind::norm_1_scale, 2}, {PointKind::neurons_post, 0}};
 }
-float halved_from_5(const EditPlace&, std::int64_t position, float value) {
+float halved_from_5(const EditedPoint&, std::int64_t position, float value) {
   return position >= 5 ? 0.5F * value : value;
 }
 
 // Cached decoding sums in another order than one pass: 1e-5, as where nothing is edited.
 TEST(Editor, ChangesCachedDecodingAsOnePass) {
   const Example example;
-  ElementEditor editor(sites_of_each_kind(), halved_from_5);
+  ElementEditor editor(points_of_each_kind(), halved_from_5);
   const auto whole = logits_of(example.gpt, example.view(), &editor);
   KeyValueCache cache(example.gpt.config(), 2, 9);
   for (const auto& [begin, end] : {std::pair{0, 4}, {4, 6}, {6, 7}, {7, 8}, {8, 9}}) {
@@ -192,7 +193,7 @@ TEST(Editor, ChangesCachedDecodingAsOnePass) {
 
 TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   const Example example;
-  ElementEditor editor(sites_of_each_kind(), halved_from_5);
+  ElementEditor editor(points_of_each_kind(), halved_from_5);
   // Sequences that have read 7 and 4 tokens go on with one more.
   const auto config = example.gpt.config();
   KeyValueCache longer(config, 1, 9);

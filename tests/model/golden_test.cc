@@ -88,7 +88,7 @@ TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
     worst = std::max(worst, error);
     ++compared;
   }
-  EXPECT_EQ(compared, all_sites(gpt_.config().layers).size());
+  EXPECT_EQ(compared, all_points(gpt_.config().layers).size());
   record("worst_point", worst);
 }
 
@@ -131,7 +131,7 @@ TEST_P(AgainstPyTorch, TheGradientOfEveryPointAgrees) {
       worst = std::max(worst, error);
       ++compared;
     }
-    EXPECT_EQ(compared, all_sites(gpt_.config().layers).size());
+    EXPECT_EQ(compared, all_points(gpt_.config().layers).size());
     record("worst_point_gradient", worst);
   }
 }
@@ -156,7 +156,7 @@ TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradien
     EXPECT_LE(relative_error(record.values, expected.span()), gradient_tolerance) << name;
   }
   // All but the logits', which backward starts from.
-  EXPECT_EQ(probe.gradients.size(), all_sites(gpt_.config().layers).size() - 1);
+  EXPECT_EQ(probe.gradients.size(), all_points(gpt_.config().layers).size() - 1);
 }
 
 // The golden files' AdamW: weights decay, vectors do not; the gradient is clipped to norm 1.

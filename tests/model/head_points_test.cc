@@ -19,19 +19,19 @@ using testing::RecordingProbe;
 
 constexpr std::int64_t positions = 9, heads = 4, size = 8, channels = 32;
 
-// Changes one head of one site by a function of (channel, value).
+// Changes one head of one point by a function of (channel, value).
 class HeadEditor final : public Editor {
  public:
   using Change = std::function<float(std::int64_t channel, float value)>;
 
-  HeadEditor(Site site, std::int64_t head, Change change)
-      : site_(site), head_(head), change_(std::move(change)) {}
+  HeadEditor(Point point, std::int64_t head, Change change)
+      : point_(point), head_(head), change_(std::move(change)) {}
 
-  bool edits(const Site& site) const override { return site == site_; }
-  bool edits_head(const Site& site, std::int64_t head) const override {
-    return site == site_ && head == head_;
+  bool edits(const Point& point) const override { return point == point_; }
+  bool edits_head(const Point& point, std::int64_t head) const override {
+    return point == point_ && head == head_;
   }
-  void edit(const EditPlace&, View<float> values) override {
+  void edit(const EditedPoint&, View<float> values) override {
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
       for (std::int64_t t = 0; t < values.extent(1); ++t) {
         for (std::int64_t c = 0; c < values.extent(3); ++c) {
@@ -43,7 +43,7 @@ class HeadEditor final : public Editor {
   }
 
  private:
-  Site site_;
+  Point point_;
   std::int64_t head_;
   Change change_;
 };
@@ -115,8 +115,8 @@ TEST_F(HeadPoints, UneditedInputsAreTheStream) {
 
 // f32 against double: 32 products and a norm.
 TEST_F(HeadPoints, AnEditedInputChangesOnlyItsHeadsProjection) {
-  constexpr std::array<std::pair<Point, const char*>, 3> inputs{
-      {{Point::query_input, "q"}, {Point::key_input, "k"}, {Point::value_input, "v"}}};
+  constexpr std::array<std::pair<PointKind, const char*>, 3> inputs{
+      {{PointKind::query_input, "q"}, {PointKind::key_input, "k"}, {PointKind::value_input, "v"}}};
   const RecordingProbe plain = run();
   const auto change = [](std::int64_t c, float value) {
     return value + (c % 3 == 0 ? 0.5F : -0.25F * value);
@@ -126,7 +126,7 @@ TEST_F(HeadPoints, AnEditedInputChangesOnlyItsHeadsProjection) {
     const RecordingProbe edited = run(&editor);
     auto stream = plain.records.at("blocks.1.hook_resid_pre").values;
     for (std::size_t i = 0; i < stream.size(); ++i) stream[i] = change(i % channels, stream[i]);
-    EXPECT_EQ(of_head(edited, site_name({inputs[third].first, 1}), 2), stream);
+    EXPECT_EQ(of_head(edited, point_name({inputs[third].first, 1}), 2), stream);
     EXPECT_EQ(edited.records.at("blocks.1.hook_resid_pre"),
               plain.records.at("blocks.1.hook_resid_pre"));
     for (std::int64_t other = 0; other < 3; ++other) {
@@ -146,7 +146,7 @@ TEST_F(HeadPoints, AnEditedInputChangesOnlyItsHeadsProjection) {
 }
 
 TEST_F(HeadPoints, AttentionInIsTheInputOfAllThree) {
-  HeadEditor editor({Point::attention_in, 1}, 0, [](std::int64_t, float x) { return x * x; });
+  HeadEditor editor({PointKind::attention_in, 1}, 0, [](std::int64_t, float x) { return x * x; });
   const RecordingProbe edited = run(&editor);
   const std::vector<float> stream = of_head(edited, "blocks.1.hook_attn_in", 0);
   const std::array names{"q", "k", "v"};
@@ -160,7 +160,7 @@ TEST_F(HeadPoints, AttentionInIsTheInputOfAllThree) {
 }
 
 TEST_F(HeadPoints, ResultsAndTheBiasSumToWhatAttentionAdds) {
-  HeadEditor editor({Point::head_results, 1}, 3, [](std::int64_t, float x) { return 2 * x; });
+  HeadEditor editor({PointKind::head_results, 1}, 3, [](std::int64_t, float x) { return 2 * x; });
   for (Editor* const used : {static_cast<Editor*>(nullptr), static_cast<Editor*>(&editor)}) {
     const RecordingProbe probe = run(used);
     const View<const float> bias = gpt.parameters().block(1).projection.bias;
@@ -176,7 +176,7 @@ TEST_F(HeadPoints, ResultsAndTheBiasSumToWhatAttentionAdds) {
 }
 
 TEST_F(HeadPoints, AnEditedResultIsItsHeadsShare) {
-  HeadEditor editor({Point::head_results, 1}, 3, [](std::int64_t, float) { return 0; });
+  HeadEditor editor({PointKind::head_results, 1}, 3, [](std::int64_t, float) { return 0; });
   const RecordingProbe plain = run(), edited = run(&editor);
   const std::vector<float> result = of_head(plain, "blocks.1.attn.hook_result", 3);
   std::vector<float> expected = plain.records.at("blocks.1.hook_attn_out").values;
@@ -192,7 +192,7 @@ TEST_F(HeadPoints, LogitsAreThoseOfTheModel) {
 }
 
 TEST_F(HeadPoints, LogitsCannotBeEdited) {
-  HeadEditor editor({Point::logits}, 0, [](std::int64_t, float x) { return x; });
+  HeadEditor editor({PointKind::logits}, 0, [](std::int64_t, float x) { return x; });
   testing::expect_error(
       ErrorCode::unsupported, [&] { run(&editor); }, "unembed.hook_out cannot be edited");
 }

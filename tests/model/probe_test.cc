@@ -33,34 +33,34 @@ Tensor<std::int32_t> some_tokens(std::int64_t factor) {
 }
 
 // The shape that probe.h promises for T positions whose queries see S.
-Shape promised_shape(Point point, std::int64_t t, std::int64_t s) {
-  switch (point) {
-    case Point::norm_1_scale:
-    case Point::norm_2_scale:
-    case Point::final_scale: return {batch, t, 1};
-    case Point::query:
-    case Point::key:
-    case Point::value:
-    case Point::mixed_values: return {batch, t, heads, head_size};
-    case Point::attention_in:
-    case Point::query_input:
-    case Point::key_input:
-    case Point::value_input:
-    case Point::head_results: return {batch, t, heads, channels};
-    case Point::logits: return {batch, t, vocabulary};
-    case Point::scores:
-    case Point::pattern: return {batch, heads, t, s};
-    case Point::neurons_pre:
-    case Point::neurons_post: return {batch, t, feed_forward};
+Shape promised_shape(PointKind kind, std::int64_t t, std::int64_t s) {
+  switch (kind) {
+    case PointKind::norm_1_scale:
+    case PointKind::norm_2_scale:
+    case PointKind::final_scale: return {batch, t, 1};
+    case PointKind::query:
+    case PointKind::key:
+    case PointKind::value:
+    case PointKind::mixed_values: return {batch, t, heads, head_size};
+    case PointKind::attention_in:
+    case PointKind::query_input:
+    case PointKind::key_input:
+    case PointKind::value_input:
+    case PointKind::head_results: return {batch, t, heads, channels};
+    case PointKind::logits: return {batch, t, vocabulary};
+    case PointKind::scores:
+    case PointKind::pattern: return {batch, heads, t, s};
+    case PointKind::neurons_pre:
+    case PointKind::neurons_post: return {batch, t, feed_forward};
     default: return {batch, t, channels};
   }
 }
 
-void expect_all_sites(const RecordingProbe& probe, std::int64_t t, std::int64_t s) {
-  EXPECT_EQ(probe.order, all_sites(layers));
-  for (const Site& site : all_sites(layers)) {
-    EXPECT_EQ(probe.records.at(site_name(site)).shape, promised_shape(site.point, t, s))
-        << site_name(site);
+void expect_all_points(const RecordingProbe& probe, std::int64_t t, std::int64_t s) {
+  EXPECT_EQ(probe.order, all_points(layers));
+  for (const Point& point : all_points(layers)) {
+    EXPECT_EQ(probe.records.at(point_name(point)).shape, promised_shape(point.kind, t, s))
+        << point_name(point);
   }
 }
 
@@ -81,11 +81,11 @@ TEST(Probe, ChangesNothingInTraining) {
   GptGradients probed(gpt.config());
   EXPECT_EQ(step(nullptr, plain).sum, step(&probe, probed).sum);
   EXPECT_TRUE(std::ranges::equal(plain.all(), probed.all()));
-  expect_all_sites(probe, positions, positions);
-  for (const Site& site : all_sites(layers)) {
-    EXPECT_EQ(probe.gradients.at(site_name(site)).shape,
-              promised_shape(site.point, positions, positions))
-        << site_name(site);
+  expect_all_points(probe, positions, positions);
+  for (const Point& point : all_points(layers)) {
+    EXPECT_EQ(probe.gradients.at(point_name(point)).shape,
+              promised_shape(point.kind, positions, positions))
+        << point_name(point);
   }
 }
 
@@ -155,11 +155,11 @@ TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
   KeyValueCache probed(gpt.config(), batch, 8);
   RecordingProbe prefill;
   EXPECT_EQ(pass(gpt, plain, 0, 4, nullptr), pass(gpt, probed, 0, 4, &prefill));
-  expect_all_sites(prefill, 4, 4);
+  expect_all_points(prefill, 4, 4);
   for (std::int64_t t = 4; t < positions; ++t) {
     RecordingProbe step;
     EXPECT_EQ(pass(gpt, plain, t, t + 1, nullptr), pass(gpt, probed, t, t + 1, &step));
-    expect_all_sites(step, 1, t + 1);
+    expect_all_points(step, 1, t + 1);
   }
 }
 
@@ -192,7 +192,7 @@ TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
 TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
   class Modest : public RecordingProbe {
    public:
-    bool wants(const Site&) const override { return false; }
+    bool wants(const Point&) const override { return false; }
   };
   Gpt gpt(small_config());
   gpt.parameters().initialize(4);
@@ -209,19 +209,19 @@ TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
   EXPECT_EQ(probe.records.count("blocks.1.hook_resid_post"), 1U);
 }
 
-TEST(SiteName, IsReadBack) {
-  for (const Site& site : all_sites(13)) EXPECT_EQ(site_from_name(site_name(site)), site);
-  EXPECT_EQ(site_name({Point::pattern, 3}), "blocks.3.attn.hook_pattern");
-  EXPECT_EQ(site_name({Point::final_scale}), "ln_final.hook_scale");
-  EXPECT_EQ(all_sites(13).size(), 6U + 13U * 23U);
+TEST(PointName, IsReadBack) {
+  for (const Point& point : all_points(13)) EXPECT_EQ(point_from_name(point_name(point)), point);
+  EXPECT_EQ(point_name({PointKind::pattern, 3}), "blocks.3.attn.hook_pattern");
+  EXPECT_EQ(point_name({PointKind::final_scale}), "ln_final.hook_scale");
+  EXPECT_EQ(all_points(13).size(), 6U + 13U * 23U);
 }
 
-TEST(SiteName, IsNothingWhenUnknown) {
+TEST(PointName, IsNothingWhenUnknown) {
   for (const char* name :
        {"", "hook_embeds", "blocks", "blocks.", "blocks.3", "blocks.3.", "blocks.x.hook_resid_pre",
         "blocks.-1.hook_resid_pre", "blocks.1hook_resid_pre", "blocks.0.hook_embed",
         "hook_resid_pre", "blocks.99999999999999999999.hook_resid_pre", "blocks.1.attn.hook_qq"}) {
-    EXPECT_EQ(site_from_name(name), std::nullopt) << name;
+    EXPECT_EQ(point_from_name(name), std::nullopt) << name;
   }
 }
 

@@ -34,7 +34,7 @@ TEST_F(ExplorerAttention, EqualsThePatternThatIsPrinted) {
     for (std::int64_t head = 0; head < 6; ++head) {
       const auto seen = explorer_.array(at(fmt::format("/attention/{}/{}", layer, head)));
       ASSERT_EQ(seen.shape, (std::vector<std::int64_t>{positions_, positions_}));
-      const View<const float> pattern = capture.at({Point::pattern, layer}).view()[0][head];
+      const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
       for (std::int64_t i = 0; i < pattern.size(); ++i) {
         ASSERT_NEAR(seen.values[i], pattern.span()[i], 1e-6) << layer << "." << head;
       }
@@ -48,7 +48,7 @@ TEST_F(ExplorerAttention, WalksExactlyAsPrinted) {
   const std::vector<TextWord> words = words_of(bytes);
   const TextWord& word = find_word(words, "mole");
   for (std::int64_t layer = 0; layer < 4; ++layer) {
-    const Capture capture = trace(gpt, tokens_, word_walk_sites(layer));
+    const Capture capture = trace(gpt, tokens_, word_walk_points(layer));
     const OrderedJson printed =
         word_walk_json(bytes, &word, walk_word(gpt, capture, layer, 2, word.last()));
     EXPECT_EQ(
@@ -125,14 +125,14 @@ TEST_F(ExplorerAttention, ArraysComeInEveryFormat) {
 }
 
 TEST_F(ExplorerAttention, PointsAreThoseOfHeedTrace) {
-  for (const Site& site : all_sites(4)) {
-    const auto seen = explorer_.array(at("/arrays/" + site_name(site)));
-    const Capture capture = trace(explorer_.model().gpt, tokens_, {site});
-    const Tensor<float>& expected = capture.at(site);
-    ASSERT_EQ(std::ssize(seen.values), expected.size()) << site_name(site);
+  for (const Point& point : all_points(4)) {
+    const auto seen = explorer_.array(at("/arrays/" + point_name(point)));
+    const Capture capture = trace(explorer_.model().gpt, tokens_, {point});
+    const Tensor<float>& expected = capture.at(point);
+    ASSERT_EQ(std::ssize(seen.values), expected.size()) << point_name(point);
     for (std::int64_t i = 0; i < expected.size(); ++i) {
       if (!std::isfinite(expected[i])) continue;
-      ASSERT_EQ(seen.values[i], expected[i]) << site_name(site) << " " << i;
+      ASSERT_EQ(seen.values[i], expected[i]) << point_name(point) << " " << i;
     }
   }
   const auto part = explorer_.array(at("/arrays/q2?positions=3,-1&heads=0,2"));

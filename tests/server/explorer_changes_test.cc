@@ -41,7 +41,7 @@ TEST_F(ExplorerChanges, NothingChangesNothing) {
 }
 
 TEST_F(ExplorerChanges, AHeadIsSwitchedOff) {
-  const std::string id = changed(R"([{"kind":"ablate","place":"L2H4"}])");
+  const std::string id = changed(R"([{"kind":"ablate","point":"L2H4"}])");
   for (const float value : array(id, "/arrays/z2?heads=4").values) EXPECT_EQ(value, 0.0F);
   EXPECT_EQ(array(id, "/arrays/z1").values, array(plain_, "/arrays/z1").values);
   EXPECT_GT(divergence(id), 1e-4);
@@ -75,15 +75,15 @@ TEST_F(ExplorerChanges, EdgesAreCut) {
 TEST_F(ExplorerChanges, ScalingAddingAndMeans) {
   const auto before = array(plain_, "/arrays/mlp_out1").values;
   const auto half =
-      array(changed(R"([{"kind":"scale","place":"L1.mlp","factor":0.5}])"), "/arrays/mlp_out1")
+      array(changed(R"([{"kind":"scale","point":"L1.mlp","factor":0.5}])"), "/arrays/mlp_out1")
           .values;
   EXPECT_NEAR(half[7], before[7] / 2, 1e-6);
-  Json add = Json::parse(R"([{"kind":"add","place":"L1.mlp","positions":"3"}])");
+  Json add = Json::parse(R"([{"kind":"add","point":"L1.mlp","positions":"3"}])");
   add[0]["vector"] = std::vector<float>(192, 2.0F);
   const auto added = array(explorer_.trace(sentence, add), "/arrays/mlp_out1").values;
   EXPECT_NEAR(added[3 * 192], before[3 * 192] + 2, 1e-5);
   EXPECT_EQ(added[2 * 192], before[2 * 192]);
-  const auto mean = array(changed(R"([{"kind":"mean","place":"L1.mlp"}])"), "/arrays/mlp_out1");
+  const auto mean = array(changed(R"([{"kind":"mean","point":"L1.mlp"}])"), "/arrays/mlp_out1");
   EXPECT_EQ(mean.values[5], mean.values[192 + 5]);
 }
 
@@ -92,18 +92,18 @@ TEST_F(ExplorerChanges, SwapsAnotherTextIn) {
   ASSERT_EQ(explorer_.get("/api/traces/" + other)["tokens"].size(),
             explorer_.get("/api/traces/" + plain_)["tokens"].size());
   const std::string whole = explorer_.trace(
-      sentence, Json::array({{{"kind", "swap"}, {"place", "hook_resid_pre"}, {"from", other}}}));
+      sentence, Json::array({{{"kind", "swap"}, {"point", "hook_resid_pre"}, {"from", other}}}));
   EXPECT_EQ(array(whole, "/arrays/resid_post3").values, array(other, "/arrays/resid_post3").values);
   const std::string part =
       explorer_.trace(sentence, Json::array({{{"kind", "swap"},
-                                              {"place", "blocks.1.hook_resid_pre"},
+                                              {"point", "blocks.1.hook_resid_pre"},
                                               {"positions", "8"},
                                               {"from", other},
                                               {"from_positions", "7"}}}));
   EXPECT_EQ(array(part, "/arrays/blocks.1.hook_resid_pre?positions=8").values,
             array(other, "/arrays/blocks.1.hook_resid_pre?positions=7").values);
   const std::string frozen = explorer_.trace(
-      sentence, Json::array({{{"kind", "freeze"}, {"place", "L2H4"}, {"from", other}}}));
+      sentence, Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}}}));
   EXPECT_EQ(array(frozen, "/attention/2/4").values,
             array(other, "/arrays/pattern2?heads=4").values);
 }
@@ -116,14 +116,14 @@ TEST_F(ExplorerChanges, HoldWhileTheTextGrows) {
   for (const Json& token : meta["tokens"]) longer.push_back(token["id"]);
   longer.push_back(longer[1]);
   const Json changes =
-      Json::array({{{"kind", "freeze"}, {"place", "L2H4"}, {"from", other}, {"positions", "0-8"}},
-                   {{"kind", "mean"}, {"place", "L1.mlp"}, {"from", plain_}}});
+      Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}, {"positions", "0-8"}},
+                   {{"kind", "mean"}, {"point", "L1.mlp"}, {"from", plain_}}});
   const std::string grown =
       explorer_.post("/api/traces", {{"tokens", longer}, {"interventions", changes}})["id"];
   const auto frozen = array(grown, "/attention/2/4/rows/8").values;
   const auto theirs = array(other, "/attention/2/4/rows/8").values;
   for (std::size_t key = 0; key <= 8; ++key) EXPECT_EQ(frozen[key], theirs[key]) << key;
-  const std::string held = changed(R"([{"kind":"mean","place":"L1.mlp"}])");
+  const std::string held = changed(R"([{"kind":"mean","point":"L1.mlp"}])");
   EXPECT_EQ(array(grown, "/arrays/mlp_out1?positions=9").values,
             array(held, "/arrays/mlp_out1?positions=3").values);
 }
@@ -131,10 +131,10 @@ TEST_F(ExplorerChanges, HoldWhileTheTextGrows) {
 TEST_F(ExplorerChanges, ABaseLendsItsTokens) {
   const Json meta = explorer_.post(
       "/api/traces",
-      {{"base", plain_}, {"interventions", {{{"kind", "ablate"}, {"place", "L0"}}}}});
+      {{"base", plain_}, {"interventions", {{{"kind", "ablate"}, {"point", "L0"}}}}});
   EXPECT_EQ(meta["base"], plain_);
   EXPECT_EQ(meta["tokens"], explorer_.get("/api/traces/" + plain_)["tokens"]);
-  EXPECT_EQ(meta["interventions"][0]["place"], "L0");
+  EXPECT_EQ(meta["interventions"][0]["point"], "L0");
 }
 
 TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
@@ -205,31 +205,31 @@ TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
     int status;
     const char* says;
   } refusals[] = {
-      {R"({"kind":"oblate","place":"L1"})", 400, "did you mean \"ablate\""},
-      {R"({"kind":"ablate","place":"L9H1"})", 400, "did you mean 'L3'"},
-      {R"({"kind":"ablate","place":"L1H9"})", 400, "heads 0 to 5"},
-      {R"({"kind":"ablate","place":"hook_rezid_pre"})", 400, "did you mean"},
-      {R"({"kind":"ablate","place":"L1","positions":"40"})", 400, "position 40"},
-      {R"({"kind":"ablate","place":"L1","positions":"x"})", 400, "not a position range"},
-      {R"({"kind":"ablate"})", 400, "no \"place\""},
-      {R"({"kind":"scale","place":"L1","factor":"NaN"})", 400, "finite number"},
-      {R"({"kind":"scale","place":"L1","factor":null})", 400, "no \"factor\""},
-      {R"({"kind":"scale","place":"L1","factor":1e300})", 400, "finite number"},
-      {R"({"kind":"add","place":"L1.mlp","vector":[1,2]})", 400, "192"},
+      {R"({"kind":"oblate","point":"L1"})", 400, "did you mean \"ablate\""},
+      {R"({"kind":"ablate","point":"L9H1"})", 400, "did you mean 'L3'"},
+      {R"({"kind":"ablate","point":"L1H9"})", 400, "heads 0 to 5"},
+      {R"({"kind":"ablate","point":"hook_rezid_pre"})", 400, "did you mean"},
+      {R"({"kind":"ablate","point":"L1","positions":"40"})", 400, "position 40"},
+      {R"({"kind":"ablate","point":"L1","positions":"x"})", 400, "not a position range"},
+      {R"({"kind":"ablate"})", 400, "no \"point\""},
+      {R"({"kind":"scale","point":"L1","factor":"NaN"})", 400, "finite number"},
+      {R"({"kind":"scale","point":"L1","factor":null})", 400, "no \"factor\""},
+      {R"({"kind":"scale","point":"L1","factor":1e300})", 400, "finite number"},
+      {R"({"kind":"add","point":"L1.mlp","vector":[1,2]})", 400, "192"},
       {R"({"kind":"cut","layer":0,"head":0,"edges":[[1,2]]})", 400, "1 to 2"},
       {R"({"kind":"cut","layer":0,"head":0,"edges":[[99,2]]})", 400, "position 99"},
       {R"({"kind":"cut","layer":0,"head":0,"edges":[5]})", 400, "[query, key]"},
       {R"({"kind":"cut","layer":0,"head":7,"edges":[[1,0]]})", 400, "head 7"},
-      {R"({"kind":"swap","place":"L1","from":"t999"})", 404, "t999"},
-      {R"({"kind":"swap","place":"L1","from":")" + other + "\"}", 400, "tokens and this text"},
-      {R"({"kind":"freeze","place":"L1H1","from":")" + other + "\"}", 400, "tokens and this text"},
-      {R"({"kind":"freeze","place":"L1H1","positions":"0-3","from":")" + other + "\"}", 400,
+      {R"({"kind":"swap","point":"L1","from":"t999"})", 404, "t999"},
+      {R"({"kind":"swap","point":"L1","from":")" + other + "\"}", 400, "tokens and this text"},
+      {R"({"kind":"freeze","point":"L1H1","from":")" + other + "\"}", 400, "tokens and this text"},
+      {R"({"kind":"freeze","point":"L1H1","positions":"0-3","from":")" + other + "\"}", 400,
        "has positions 0 to"},
-      {R"({"kind":"freeze","positions":"0-1","from":")" + other + "\"}", 400, "needs a \"place\""},
-      {R"({"kind":"mean","place":"L1.mlp","from":"t999"})", 404, "t999"},
-      {R"({"kind":"swap","place":"L1","positions":"1-2","from_positions":"1","from":")" + other +
+      {R"({"kind":"freeze","positions":"0-1","from":")" + other + "\"}", 400, "needs a \"point\""},
+      {R"({"kind":"mean","point":"L1.mlp","from":"t999"})", 404, "t999"},
+      {R"({"kind":"swap","point":"L1","positions":"1-2","from_positions":"1","from":")" + other +
            "\"}",
-       400, "positions cannot take"},
+       400, "must have the same length"},
       {"5", 400, "JSON object"},
   };
   for (const auto& each : refusals) {
@@ -299,7 +299,7 @@ TEST(ExplorerGeneration, WritesWhatHeedGenerateWrites) {
 
 TEST(ExplorerGeneration, IsChangedByInterventionsAndEndsWithItsReader) {
   TestExplorer& explorer = starter_explorer();
-  const Json ablated = Json::array({{{"kind", "ablate"}, {"place", "L3.attn"}}});
+  const Json ablated = Json::array({{{"kind", "ablate"}, {"point", "L3.attn"}}});
   const auto events = explorer.events(
       "/api/generate",
       {{"text", sentence}, {"max_new_tokens", 3}, {"interventions", ablated}, {"temperature", 0}});

@@ -87,12 +87,12 @@ TEST_F(ExplorerNumbers, AttributionsSumToTheLogit) {
 
 TEST_F(ExplorerNumbers, EveryDerivationIsTheSumThatItSays) {
   const std::string edited =
-      explorer_.trace(sentence, Json::parse(R"([{"kind":"ablate","place":"L1H2"},
-        {"kind":"scale","place":"L2.mlp","factor":0.5},
+      explorer_.trace(sentence, Json::parse(R"([{"kind":"ablate","point":"L1H2"},
+        {"kind":"scale","point":"L2.mlp","factor":0.5},
         {"kind":"cut","layer":2,"head":4,"edges":[[20,5],[20,6]],"renormalise":true},
-        {"kind":"scale","place":"blocks.3.ln1.hook_scale","factor":1.5}])"));
+        {"kind":"scale","point":"blocks.3.ln1.hook_scale","factor":1.5}])"));
   std::vector<std::string> points{"logits"};
-  for (const Site& site : all_sites(4)) points.push_back(site_name(site));
+  for (const Point& point : all_points(4)) points.push_back(point_name(point));
   for (int layer = 0; layer < 4; ++layer) {
     points.push_back(fmt::format("blocks.{}.attn.hook_result", layer));
   }

@@ -62,9 +62,9 @@ TEST(Fields, SayWhatWasExpectedAndWhatCame) {
   expect_refusal([&] { fields.string("count"); }, "count must be a string, not 7");
   expect_refusal([&] { fields.required_list("count"); }, "count must be a list, not 7");
   expect_refusal([&] { fields.required_floats("vector"); },
-                 "vector must hold finite numbers of 32 bits");
+                 "vector must hold finite 32-bit numbers");
   expect_refusal([&] { fields.required_token_ids("tokens", 10); },
-                 "tokens holds 10, which is no token id from 0 to 9");
+                 "tokens holds 10, which is not a token id from 0 to 9");
   expect_refusal([&] { fields.required_object("text"); }, "text must be a JSON object");
   expect_refusal([&] { fields.required_object("inner").integer("deep"); },
                  "deep of inner must be a whole number, not \"x\"");
@@ -74,7 +74,7 @@ TEST(Fields, AnObjectIsNamedWhereItIsNotTheRequest) {
   const Json object{{"factor", "x"}};
   const Fields fields(object, "intervention 2");
   expect_refusal([&] { fields.number("factor"); }, "factor of intervention 2 must be a number");
-  expect_refusal([&] { fields.required_string("place"); }, "intervention 2 has no \"place\"");
+  expect_refusal([&] { fields.required_string("point"); }, "intervention 2 has no \"point\"");
   expect_refusal([] { Fields(Json::array(), "intervention 3"); },
                  "intervention 3 must be a JSON object, not an array");
 }

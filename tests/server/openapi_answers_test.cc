@@ -152,7 +152,7 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", "/api/presets", "/api/presets");
 
   const std::string trace = "/api/traces/{id}";
-  const Json changes = Json::parse(R"([{"kind":"scale","place":"L1H2","factor":0.5},
+  const Json changes = Json::parse(R"([{"kind":"scale","point":"L1H2","factor":0.5},
       {"kind":"cut","layer":1,"head":0,"edges":[[3,1]],"renormalise":true}])");
   check("POST", "/api/traces", "/api/traces", {{"text", "The queen"}, {"base", trace_}});
   check("POST", "/api/traces", "/api/traces", {{"base", trace_}, {"interventions", changes}});

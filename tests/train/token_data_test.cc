@@ -46,8 +46,8 @@ TEST(TokenFile, RefusesDamage) {
   write_token_file(directory / "tokens.bin", tokens, 100);
   std::filesystem::resize_file(directory / "tokens.bin", 1024 + 4);
   testing::expect_error(
-      ErrorCode::corrupt_data, [&] { TokenFile(directory / "tokens.bin"); },
-      "says it holds 3 tokens", "4 bytes");
+      ErrorCode::corrupt_data, [&] { TokenFile(directory / "tokens.bin"); }, "gives 3 tokens",
+      "4 bytes");
   std::filesystem::resize_file(directory / "tokens.bin", 10);
   testing::expect_error(
       ErrorCode::corrupt_data, [&] { TokenFile(directory / "tokens.bin"); }, "10 bytes");

@@ -58,7 +58,7 @@ test('a head is switched off, restored and scaled by keyboard, with the numbers 
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Space');
   await page.getByRole('switch', { name: 'block 1 · head 1, off' }).waitFor();
-  await assertPredictions(page, { interventions: [{ kind: 'ablate', place: 'L1H1' }] });
+  await assertPredictions(page, { interventions: [{ kind: 'ablate', point: 'L1H1' }] });
   assert.match(decodeURIComponent(page.url()), /changes=L1H1/);
 
   await page.keyboard.press('Control+z');
@@ -71,7 +71,7 @@ test('a head is switched off, restored and scaled by keyboard, with the numbers 
   await strength.focus();
   await page.keyboard.press('End');
   await page.waitForFunction(() => decodeURIComponent(location.hash).includes('L1H1*3'));
-  await assertPredictions(page, { interventions: [{ kind: 'scale', place: 'L1H1', factor: 3 }] });
+  await assertPredictions(page, { interventions: [{ kind: 'scale', point: 'L1H1', factor: 3 }] });
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -98,7 +98,7 @@ test('a neuron is switched off', async () => {
   await page.keyboard.press('Enter');
   const [, index, layer] = /neuron (\d+) of block (\d+)/.exec(name);
   await page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
-  await assertPredictions(page, { interventions: [{ kind: 'ablate', place: `L${layer}N${index}` }] });
+  await assertPredictions(page, { interventions: [{ kind: 'ablate', point: `L${layer}N${index}` }] });
   await page.context().close();
 });
 
@@ -128,7 +128,7 @@ test('activations are replaced by those of another prompt, and the link restores
   const again = await session.open(new URL(page.url()).hash);
   for (const one of [page, again]) {
     await one.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
-    await assertPredictions(one, { interventions: [{ kind: 'swap', place: 'blocks.0.hook_resid_post', positions: '1', from: from.id, from_positions: '1' }] });
+    await assertPredictions(one, { interventions: [{ kind: 'swap', point: 'blocks.0.hook_resid_post', positions: '1', from: from.id, from_positions: '1' }] });
   }
   await page.context().close();
   await again.context().close();
@@ -137,7 +137,7 @@ test('activations are replaced by those of another prompt, and the link restores
 test('the change of attention is the difference of the rows of the API', async () => {
   const page = await session.open(link('&changes=L0H1&layer=1&head=2'));
   const base = await post('/api/traces', { text });
-  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', place: 'L0H1' }] });
+  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', point: 'L0H1' }] });
   const row = async (id) => (await (await fetch(`${session.address}/api/traces/${id}/attention/1/2/rows/${base.tokens.length - 1}?format=json`)).json()).values;
   const [was, is] = [await row(base.id), await row(after.id)];
   const moved = was.reduce((sum, weight, key) => sum + Math.abs(weight - is[key]), 0) / 2;
@@ -160,7 +160,7 @@ test('a neuron is set to its mean from a word on', async () => {
   await page.getByTestId('kl').waitFor();
   await openPredictions(page);
   const base = await post('/api/traces', { text });
-  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'mean', place: 'L1N30', positions: '11-', from: base.id }] });
+  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'mean', point: 'L1N30', positions: '11-', from: base.id }] });
   const { kl } = await session.get(`/api/traces/${base.id}/compare/${after.id}?position=11`);
   await page.waitForFunction((wanted) => Math.abs(Number(document.querySelector('[data-testid=kl] strong').textContent.replace(/·10.*/, '')) - wanted) < 1e-4 || wanted < 1e-4, kl);
   await page.context().close();
@@ -201,7 +201,7 @@ test('a direction between two words is added and its strength changed', async ()
   };
   const [plus, minus] = [await vectorOf(towards), await vectorOf(away)];
   await openPredictions(page);
-  await assertPredictions(page, { interventions: [{ kind: 'add', place: 'blocks.2.hook_resid_post', vector: plus.map((number, index) => 8 * (number - minus[index])) }] });
+  await assertPredictions(page, { interventions: [{ kind: 'add', point: 'blocks.2.hook_resid_post', vector: plus.map((number, index) => 8 * (number - minus[index])) }] });
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -212,11 +212,11 @@ test('any point is changed by name, by keyboard; the server’s error for an unk
   const name = region.getByRole('combobox', { name: 'Point' });
   const offered = await region.locator('datalist option').evaluateAll((all) => all.map((one) => one.value));
   const base = await post('/api/traces', { text });
-  for (const point of offered) await post('/api/traces', { base: base.id, interventions: [{ kind: 'scale', place: point, factor: 0.5 }] });
+  for (const point of offered) await post('/api/traces', { base: base.id, interventions: [{ kind: 'scale', point, factor: 0.5 }] });
 
   await name.fill('hook_rezid_mid');
   await page.keyboard.press('Enter');
-  const refused = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ base: base.id, interventions: [{ kind: 'ablate', place: 'hook_rezid_mid' }] }) });
+  const refused = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ base: base.id, interventions: [{ kind: 'ablate', point: 'hook_rezid_mid' }] }) });
   await region.getByRole('alert').getByText((await refused.json()).error.message, { exact: true }).waitFor();
   assert.equal(await page.getByTestId('changes').count(), 0);
   page.problems = page.problems.filter((problem) => !problem.includes('400'));
@@ -259,9 +259,9 @@ test('any point is changed by name, by keyboard; the server’s error for an unk
   for (const one of [page, again]) {
     await openPredictions(one);
     await assertPredictions(one, { interventions: [
-      { kind: 'scale', place: 'blocks.1.hook_resid_mid', positions: '3-', factor: 0.5 },
-      { kind: 'ablate', place: 'L2H3.q' },
-      { kind: 'swap', place: 'blocks.2.attn.hook_v', positions: '1-2', from: from.id, from_positions: '1-2' },
+      { kind: 'scale', point: 'blocks.1.hook_resid_mid', positions: '3-', factor: 0.5 },
+      { kind: 'ablate', point: 'L2H3.q' },
+      { kind: 'swap', point: 'blocks.2.attn.hook_v', positions: '1-2', from: from.id, from_positions: '1-2' },
     ] });
     assert.deepEqual(one.problems, []);
     await one.context().close();
@@ -280,7 +280,7 @@ test('changes beyond the end of a shorter text are marked and not sent', async (
   await page.getByTestId('changes').getByText('not applied').nth(1).waitFor();
   await page.waitForFunction(() => document.querySelector('[data-testid=kl]'));
   await page.waitForLoadState('networkidle');
-  assert.deepEqual(sent.filter((body) => body.includes('interventions')).map((body) => JSON.parse(body).interventions), [[{ kind: 'ablate', place: 'L2H3' }]]);
+  assert.deepEqual(sent.filter((body) => body.includes('interventions')).map((body) => JSON.parse(body).interventions), [[{ kind: 'ablate', point: 'L2H3' }]]);
   await prompt.fill(text);
   await page.getByRole('button', { name: 'Run' }).click();
   await page.getByTestId('changes').getByText('not applied').first().waitFor({ state: 'detached' });
@@ -299,7 +299,7 @@ test('a narrow window shows the effect of a change beside its switch', async () 
   assert.ok(box.y >= 0 && box.y + box.height <= 740, 'in sight');
   assert.ok(control.y >= 0 && control.y + control.height <= box.y, 'not over its switch');
   const base = await post('/api/traces', { text });
-  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', place: 'L2H0' }] });
+  const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', point: 'L2H0' }] });
   const { rows } = await session.get(`/api/traces/${base.id}/compare/${after.id}?position=-1&top=10`);
   const [first] = rows.sort((a, b) => Math.max(b.before.probability, b.after.probability) - Math.max(a.before.probability, a.after.probability));
   const [was, is] = (await brief.locator('li').first().locator('.number').textContent()).split('→');
@@ -329,8 +329,8 @@ test('Generate applies the changes, lists them and discards them', async () => {
     return [...(await response.text()).matchAll(/event: token\r?\ndata: (.*)/g)].map(([, data]) => JSON.parse(data).token.text.replace(/ /g, '␣').replace(/\n/g, '↵'));
   };
   const last = base.tokens.length - 1;
-  const frozen = { kind: 'freeze', place: 'L0', from: base.id, positions: `0-${last}` };
-  const changed = await generated([{ kind: 'ablate', place: 'L2' }, { kind: 'scale', place: 'L1H2', positions: '3-', factor: 2 }, frozen]);
+  const frozen = { kind: 'freeze', point: 'L0', from: base.id, positions: `0-${last}` };
+  const changed = await generated([{ kind: 'ablate', point: 'L2' }, { kind: 'scale', point: 'L1H2', positions: '3-', factor: 2 }, frozen]);
   assert.deepEqual(await drawn(), changed);
 
   await marked.getByRole('button', { name: 'Discard changes' }).click();

@@ -67,7 +67,7 @@ test('the candidates equal those of the API, with the server’s default samplin
       assertShows(scaled, candidate.scaled, `scaled logit of ${token}`);
       assertShows(probability, candidate.probability, `probability of ${token}`);
       if (!candidate.removed_by) assertShows(drawn, candidate.drawn, `chance of ${token}`);
-      else assert.match(drawn, /^cut by (top|min)/);
+      else assert.match(drawn, /^removed by (top|min)/);
     });
     assert.match(await page.locator('#next').innerText(), new RegExp(`\\b${expected.kept.toLocaleString('en-US')} of `));
     await page.context().close();

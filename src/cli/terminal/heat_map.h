@@ -9,14 +9,14 @@
 
 namespace heed::cli {
 
-// A share in [0, 1], or negative for a place that does not exist and stays blank.
+// A share in [0, 1], or negative for a cell that does not exist and stays blank.
 using ShareAt = std::function<double(int row, int column)>;
 
-// Where a share stands on the colour scale: its square root, for the small ones matter too.
+// The position of a share on the colour scale: its square root, so that small shares are visible.
 double scale_place(double share);
 
 // A square picture of `size` shares a side in at most `columns` columns; half as many lines, for a
-// line shows two rows. A large picture is reduced, each place showing the largest share that it
+// line shows two rows. A large picture is reduced, each cell showing the largest share that it
 // covers; a small one is enlarged by a whole factor.
 struct Picture {
   int columns = 0;

@@ -1,4 +1,5 @@
-// How far work is: on a terminal, one live line; in a pipe, a plain line every ten seconds.
+// Progress of a long operation: one live line on a terminal, a plain line every ten seconds in a
+// pipe.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   // Redraws a live line ten times a second at most; in a pipe, prints a line every ten seconds, so
-  // that a log file tells progress without drowning in it.
+  // that log files stay short.
   void update(const Progress& progress, std::string_view detail = {});
 
   // A line that stays, above the live one.

@@ -23,10 +23,10 @@ std::string repeat(std::string_view piece, int times);
 // Lines of at most `width` columns, broken at spaces where possible. Plain text only.
 std::vector<std::string> wrap(std::string_view text, int width);
 
-// What a model wrote, for people: every line as printable() has it.
+// Formats generated text for display: every line as in printable().
 std::string printable_lines(std::string_view text);
 
-// A token's bytes for people: spaces as ␣, the rest as printable() has it.
+// Formats a token's bytes for display: spaces as ␣, the rest as in printable().
 std::string visible(std::string_view bytes);
 
 // 1234567 as "1,234,567".

@@ -83,10 +83,10 @@ struct HeadScan::Rows {
   }
 
   bool is_edited(std::int64_t head) const {
-    const auto edits = [&](const Site& site) {
-      return pass.edits(site) && pass.editor->edits_head(site, head);
+    const auto edits = [&](const Point& point) {
+      return pass.edits(point) && pass.editor->edits_head(point, head);
     };
-    return edits({Point::scores, layer}) || edits({Point::pattern, layer});
+    return edits({PointKind::scores, layer}) || edits({PointKind::pattern, layer});
   }
 
   // Rows [begin, end) of a head's pattern, up to column `end`, as used in the pass.
@@ -347,8 +347,7 @@ HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
   require_tokens(tokens);
   const std::int64_t context = gpt.config().context;
   require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
-          "windows of {} tokens: the model reads between 1 and {} at once", options.window,
-          context);
+          "windows of {} tokens: expected 1 to {}, the model's context", options.window, context);
   HeadScan scan(gpt.config(), options.detectors, options.editor);
   const std::int64_t window =
       std::min(options.window > 0 ? options.window : context, std::ssize(tokens));

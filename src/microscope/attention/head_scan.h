@@ -53,8 +53,8 @@ class HeadScan final : public Probe {
   // duplicate and induction stay zero.
   void expect(View<const std::int32_t> tokens) { tokens_ = tokens; }
 
-  bool wants(const Site&) const override { return false; }
-  void observe(const Site&, View<const float>) override {}
+  bool wants(const Point&) const override { return false; }
+  void observe(const Point&, View<const float>) override {}
   bool wants_attention(std::int64_t) const override { return true; }
   void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                          View<const float> log_sum_exp) override;

@@ -60,13 +60,13 @@ class InductionProbe final : public Probe {
         induction_(static_cast<std::size_t>(config.layers * config.heads), 0.0),
         previous_(induction_) {}
 
-  bool wants(const Site& site) const override { return site.point == Point::pattern; }
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
 
-  void observe(const Site& site, View<const float> values) override {
-    if (site.point != Point::pattern) return;
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::pattern) return;
     for (std::int64_t head = 0; head < heads_; ++head) {
       const View<const float> pattern = values[0][head];
-      const auto index = static_cast<std::size_t>(site.layer * heads_ + head);
+      const auto index = static_cast<std::size_t>(point.layer * heads_ + head);
       double induction = 0;
       double previous = 0;
       for (std::int64_t t = length_; t < 2 * length_; ++t) induction += pattern(t, t - length_ + 1);
@@ -238,13 +238,13 @@ InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOption
   };
   if (const auto head = circuit.whole.induction_head()) {
     circuit.loss_without_induction_head =
-        loss_with({{Point::mixed_values, head->layer}, {.heads = {head->head}}, SetZero{}});
+        loss_with({{PointKind::mixed_values, head->layer}, {.heads = {head->head}}, SetZero{}});
   }
   if (const auto previous = circuit.whole.previous_head()) {
     CutEdges cut;
     for (std::int64_t t = 1; t < 2 * circuit.whole.length; ++t) cut.edges.push_back({t, t - 1});
-    circuit.loss_without_previous_edges =
-        loss_with({{Point::pattern, previous->layer}, {.heads = {previous->head}}, std::move(cut)});
+    circuit.loss_without_previous_edges = loss_with(
+        {{PointKind::pattern, previous->layer}, {.heads = {previous->head}}, std::move(cut)});
   }
   return circuit;
 }

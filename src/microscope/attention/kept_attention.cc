@@ -39,8 +39,9 @@ const Tensor<float>& KeptAttention::plane_of(std::int64_t layer, std::int64_t he
   if (found != planes_.end()) {
     planes_.splice(planes_.begin(), planes_, found);
   } else {
-    const Point point = values == AttentionValues::pattern ? Point::pattern : Point::scores;
-    planes_.push_front({layer, head, values, pass_.plane({point, layer}, head)});
+    const PointKind kind =
+        values == AttentionValues::pattern ? PointKind::pattern : PointKind::scores;
+    planes_.push_front({layer, head, values, pass_.plane({kind, layer}, head)});
     if (planes_.size() > most_planes) planes_.pop_back();
   }
   return planes_.front().elements;

@@ -24,8 +24,8 @@ class LazyAttention final : public Probe {
                                    std::int64_t positions);
 
   // Each pass appends its positions: a prompt, then the steps of a generation.
-  bool wants(const Site&) const override { return false; }
-  void observe(const Site&, View<const float>) override {}
+  bool wants(const Point&) const override { return false; }
+  void observe(const Point&, View<const float>) override {}
   bool wants_attention(std::int64_t layer) const override;
   void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                          View<const float> log_sum_exp) override;

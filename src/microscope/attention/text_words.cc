@@ -70,22 +70,22 @@ std::vector<TextWord> words_of(std::span<const std::string> tokens) {
 
 const TextWord& find_word(const std::vector<TextWord>& words, std::string_view word,
                           std::int64_t occurrence) {
-  std::vector<const TextWord*> places;
+  std::vector<const TextWord*> occurrences;
   for (const TextWord& candidate : words) {
-    if (candidate.text == word) places.push_back(&candidate);
+    if (candidate.text == word) occurrences.push_back(&candidate);
   }
-  if (places.empty()) {
+  if (occurrences.empty()) {
     for (const TextWord& candidate : words) {
-      if (lower_case(candidate.text) == lower_case(word)) places.push_back(&candidate);
+      if (lower_case(candidate.text) == lower_case(word)) occurrences.push_back(&candidate);
     }
   }
-  require(!places.empty(), ErrorCode::not_found, "the text has no word '{}'; its words are: {}",
-          word, list_of(words));
-  if (occurrence == 0) return *places.back();
-  require(occurrence >= 1 && occurrence <= static_cast<std::int64_t>(places.size()),
+  require(!occurrences.empty(), ErrorCode::not_found,
+          "the text has no word '{}'; its words are: {}", word, list_of(words));
+  if (occurrence == 0) return *occurrences.back();
+  require(occurrence >= 1 && occurrence <= static_cast<std::int64_t>(occurrences.size()),
           ErrorCode::not_found, "'{}' occurs {} time{} in the text; occurrence {} does not exist",
-          word, places.size(), places.size() == 1 ? "" : "s", occurrence);
-  return *places[occurrence - 1];
+          word, occurrences.size(), occurrences.size() == 1 ? "" : "s", occurrence);
+  return *occurrences[occurrence - 1];
 }
 
 }  // namespace heed

@@ -71,10 +71,11 @@ std::vector<float> project_head(View<const float> weight, const std::vector<floa
 
 double length(const std::vector<float>& vector) { return std::sqrt(dot(vector, vector)); }
 
-std::vector<Site> word_walk_sites(std::int64_t layer) {
-  return {{Point::residual_pre, layer}, {Point::query, layer},        {Point::key, layer},
-          {Point::value, layer},        {Point::mixed_values, layer}, {Point::attention_out, layer},
-          {Point::residual_mid, layer}};
+std::vector<Point> word_walk_points(std::int64_t layer) {
+  return {{PointKind::residual_pre, layer}, {PointKind::query, layer},
+          {PointKind::key, layer},          {PointKind::value, layer},
+          {PointKind::mixed_values, layer}, {PointKind::attention_out, layer},
+          {PointKind::residual_mid, layer}};
 }
 
 WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
@@ -82,8 +83,8 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   const GptConfig& config = gpt.config();
   checked_layer(layer, config);
   checked_head(head, config);
-  const Tensor<float>& keys = capture.at({Point::key, layer});
-  const Tensor<float>& values = capture.at({Point::value, layer});
+  const Tensor<float>& keys = capture.at({PointKind::key, layer});
+  const Tensor<float>& values = capture.at({PointKind::value, layer});
   const std::int64_t positions = keys.shape()[1];
   require(position >= 0 && position < positions, ErrorCode::invalid_argument,
           "position {} is not in a text of {} tokens", position, positions);
@@ -95,7 +96,7 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
                 .heads = config.heads};
 
   // 1. query
-  walk.query = head_row(capture.at({Point::query, layer}), position, head);
+  walk.query = head_row(capture.at({PointKind::query, layer}), position, head);
 
   // 2. scores against every key, causal mask, softmax
   const double scale = 1.0 / std::sqrt(static_cast<double>(config.head_size));
@@ -118,16 +119,16 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   walk.output = mix_values(walk.answers, config.head_size);
 
   // 4. concatenation with the other heads' outputs
-  const View<const float> mixed = capture.at({Point::mixed_values, layer}).view();
+  const View<const float> mixed = capture.at({PointKind::mixed_values, layer}).view();
   walk.concatenation = copy_row(&mixed(0, position, 0, 0), config.attention_width());
 
   // 5. output projection, added to the residual stream
   walk.head_projection =
       project_head(kernels::MultipliedWeight(gpt.parameters().block(layer).projection).view(),
                    walk.output, head * config.head_size);
-  walk.attention_out = stream_row(capture.at({Point::attention_out, layer}), position);
-  walk.residual_before = stream_row(capture.at({Point::residual_pre, layer}), position);
-  walk.residual_after = stream_row(capture.at({Point::residual_mid, layer}), position);
+  walk.attention_out = stream_row(capture.at({PointKind::attention_out, layer}), position);
+  walk.residual_before = stream_row(capture.at({PointKind::residual_pre, layer}), position);
+  walk.residual_after = stream_row(capture.at({PointKind::residual_mid, layer}), position);
   return walk;
 }
 

@@ -42,7 +42,7 @@ struct WordWalk {
 };
 
 // The points that a walk through `layer` needs.
-std::vector<Site> word_walk_sites(std::int64_t layer);
+std::vector<Point> word_walk_points(std::int64_t layer);
 
 // `capture` holds those points for one sequence (B = 1). `shares` (T) is the row of the pattern if
 // an intervention changed it; empty: softmax of the scores.

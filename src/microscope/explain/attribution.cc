@@ -21,50 +21,50 @@ class AttributionProbe final : public Probe {
         kept_(kept),
         direction_(logit_direction(gpt, question)) {}
 
-  bool wants(const Site& site) const override {
-    return site.point == Point::embedding || site.point == Point::position ||
-           site.point == Point::final_scale;
+  bool wants(const Point& point) const override {
+    return point.kind == PointKind::embedding || point.kind == PointKind::position ||
+           point.kind == PointKind::final_scale;
   }
 
-  void observe(const Site& site, View<const float> values) override {
-    switch (site.point) {
-      case Point::embedding: return write({Part::embedding}, stream_row(values));
-      case Point::position: return write({Part::position}, stream_row(values));
-      case Point::residual_pre:
+  void observe(const Point& point, View<const float> values) override {
+    switch (point.kind) {
+      case PointKind::embedding: return write({Part::embedding}, stream_row(values));
+      case PointKind::position: return write({Part::position}, stream_row(values));
+      case PointKind::residual_pre:
         // resid_pre of a block is resid_post of the previous block, in the same memory.
-        return reach(site.layer > 0 && edits({Point::residual_post, site.layer - 1})
-                         ? Site{Point::residual_post, site.layer - 1}
-                         : site,
+        return reach(point.layer > 0 && edits({PointKind::residual_post, point.layer - 1})
+                         ? Point{PointKind::residual_post, point.layer - 1}
+                         : point,
                      stream_row(values));
-      case Point::query:
+      case PointKind::query:
         if (by_source()) mixture_.keep_query(values[0][position_]);
         return;
-      case Point::key:
+      case PointKind::key:
         if (by_source()) mixture_.keep_keys(values[0].slice(0, 0, position_ + 1));
         return;
-      case Point::value:
+      case PointKind::value:
         if (by_source()) mixture_.keep_values(values[0].slice(0, 0, position_ + 1));
         return;
-      case Point::mixed_values:
-        if (by_head()) add_heads(site.layer, values[0][position_]);
+      case PointKind::mixed_values:
+        if (by_head()) add_heads(point.layer, values[0][position_]);
         return;
-      case Point::attention_out:
+      case PointKind::attention_out:
         if (by_head()) {
-          return complete(edits(site) ? site : Site{Point::head_results, site.layer},
+          return complete(edits(point) ? point : Point{PointKind::head_results, point.layer},
                           stream_row(values));
         }
-        return write({Part::attention, site.layer}, stream_row(values));
-      case Point::neurons_post:
-        if (by_neuron()) add_neurons(site.layer, values[0][position_]);
+        return write({Part::attention, point.layer}, stream_row(values));
+      case PointKind::neurons_post:
+        if (by_neuron()) add_neurons(point.layer, values[0][position_]);
         return;
-      case Point::feed_forward_out:
-        if (by_neuron()) return complete(site, stream_row(values));
-        return write({Part::feed_forward, site.layer}, stream_row(values));
-      case Point::residual_mid: return reach(site, stream_row(values));
-      case Point::residual_post:
-        if (site.layer + 1 == gpt_.config().layers) reach(site, stream_row(values));
+      case PointKind::feed_forward_out:
+        if (by_neuron()) return complete(point, stream_row(values));
+        return write({Part::feed_forward, point.layer}, stream_row(values));
+      case PointKind::residual_mid: return reach(point, stream_row(values));
+      case PointKind::residual_post:
+        if (point.layer + 1 == gpt_.config().layers) reach(point, stream_row(values));
         return;
-      case Point::final_scale: scale_ = values(0, position_, 0); return;
+      case PointKind::final_scale: scale_ = values(0, position_, 0); return;
       default: return;
     }
   }
@@ -76,8 +76,8 @@ class AttributionProbe final : public Probe {
     for (const AttributionTerm& term : terms_) sum += term.value;
     rounding_ /= scale_;
     const double rest = logit - sum - rounding_;
-    const Point edited =
-        edits({Point::unembedding_in}) ? Point::unembedding_in : Point::final_normalized;
+    const PointKind edited = edits({PointKind::unembedding_in}) ? PointKind::unembedding_in
+                                                                : PointKind::final_normalized;
     if (edits({edited})) {
       terms_.push_back({.part = Part::edit, .value = rest, .point = edited});
     } else {
@@ -99,7 +99,7 @@ class AttributionProbe final : public Probe {
     return values[0][position_].span();
   }
 
-  bool edits(const Site& site) const { return kept_ != nullptr && kept_->edits(site); }
+  bool edits(const Point& point) const { return kept_ != nullptr && kept_->edits(point); }
 
   void write(AttributionTerm term, std::span<const float> written) {
     term.value = direction_.project(written);
@@ -108,26 +108,26 @@ class AttributionProbe final : public Probe {
   }
 
   // The total of a write that is split into finer parts.
-  void complete(const Site& site, std::span<const float> written) {
+  void complete(const Point& point, std::span<const float> written) {
     const double whole = direction_.project(written);
     stream_ += whole;
-    explain(site, whole - parts_);
+    explain(point, whole - parts_);
     parts_ = 0;
   }
 
   // The stream after all preceding writes.
-  void reach(const Site& site, std::span<const float> stream) {
-    if (!edits(site)) return;
+  void reach(const Point& point, std::span<const float> stream) {
+    if (!edits(point)) return;
     const double now = direction_.project(stream);
-    explain(site, now - stream_);
+    explain(point, now - stream_);
     stream_ = now;
   }
 
   // The difference between a value and the sum of its parts.
-  void explain(const Site& site, double rest) {
-    if (edits(site)) {
+  void explain(const Point& point, double rest) {
+    if (edits(point)) {
       terms_.push_back(
-          {.part = Part::edit, .layer = site.layer, .value = rest, .point = site.point});
+          {.part = Part::edit, .layer = point.layer, .value = rest, .point = point.kind});
     } else {
       rounding_ += rest;
     }
@@ -165,7 +165,8 @@ class AttributionProbe final : public Probe {
     const std::int64_t head_size = mixed.extent(1);
     for (std::int64_t head = 0; head < mixed.extent(0); ++head) {
       const std::span<const double> of_head(read.data() + head * head_size, head_size);
-      const bool edited = kept_ != nullptr && kept_->edits_head({Point::mixed_values, layer}, head);
+      const bool edited =
+          kept_ != nullptr && kept_->edits_head({PointKind::mixed_values, layer}, head);
       if (by_source() && !edited) {
         add_sources(layer, head, of_head);
         continue;
@@ -193,7 +194,7 @@ class AttributionProbe final : public Probe {
 
   std::vector<double> pattern_row(std::int64_t layer, std::int64_t head) const {
     if (kept_ == nullptr || !kept_->edits_pattern(layer, head)) return mixture_.pattern(head);
-    const Tensor<float> plane = kept_->plane({Point::pattern, layer}, head);
+    const Tensor<float> plane = kept_->plane({PointKind::pattern, layer}, head);
     const std::span<const float> row = plane.view()[position_].span();
     return {row.begin(), row.end()};
   }

@@ -38,7 +38,7 @@ struct AttributionTerm {
   std::int64_t index = -1;   // of the head or the neuron
   std::int64_t source = -1;  // the key position; −1: all
   double value = 0;          // logits
-  Point point{};             // of an edit
+  PointKind point{};         // of an edit
 
   // As TransformerLens labels them: "embed", "pos_embed", "0_attn_out", "L0H1", "0_mlp_out",
   // "L0N17", "bias"; a head's source as "L0H1<4", an edit as "0_resid_mid_edit".

@@ -16,19 +16,19 @@ namespace {
 // Copies values in forward and gradients in backward.
 class GradientProbe final : public Probe {
  public:
-  explicit GradientProbe(const std::vector<Site>& sites) : values_(sites), gradients_(sites) {}
+  explicit GradientProbe(const std::vector<Point>& points) : values_(points), gradients_(points) {}
 
-  bool wants(const Site& site) const override { return values_.wants(site); }
-  void observe(const Site& site, View<const float> values) override {
-    values_.observe(site, values);
+  bool wants(const Point& point) const override { return values_.wants(point); }
+  void observe(const Point& point, View<const float> values) override {
+    values_.observe(point, values);
   }
-  bool wants_gradient(const Site& site) const override { return gradients_.wants(site); }
-  void observe_gradient(const Site& site, View<const float> values) override {
-    gradients_.observe(site, values);
+  bool wants_gradient(const Point& point) const override { return gradients_.wants(point); }
+  void observe_gradient(const Point& point, View<const float> values) override {
+    gradients_.observe(point, values);
   }
 
-  const Tensor<float>& value(const Site& site) const { return values_.at(site); }
-  const Tensor<float>& gradient(const Site& site) const { return gradients_.at(site); }
+  const Tensor<float>& value(const Point& point) const { return values_.at(point); }
+  const Tensor<float>& gradient(const Point& point) const { return gradients_.at(point); }
 
  private:
   Capture values_;
@@ -74,8 +74,8 @@ class ScaledEmbedding final : public Editor {
  public:
   explicit ScaledEmbedding(float scale) : scale_(scale) {}
 
-  bool edits(const Site& site) const override { return site.point == Point::embedding; }
-  void edit(const EditPlace&, View<float> values) override {
+  bool edits(const Point& point) const override { return point.kind == PointKind::embedding; }
+  void edit(const EditedPoint&, View<float> values) override {
     for (float& value : values.span()) value *= scale_;
   }
 
@@ -84,8 +84,8 @@ class ScaledEmbedding final : public Editor {
 };
 
 struct QuadraturePoint {
-  double place;   // in [0, 1]
-  double weight;  // all of them sum to one
+  double abscissa;  // in [0, 1]
+  double weight;    // all of them sum to one
 };
 
 // Gauss-Legendre: the roots of the Legendre polynomial P_n, by Newton's method from the usual first
@@ -134,18 +134,18 @@ Tensor<float> sum_of_last(const Tensor<float>& a, const Tensor<float>& b, const 
 }  // namespace
 
 LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                   const LogitMetric& metric, std::vector<Site> sites,
+                                   const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor) {
   const GptConfig& config = gpt.config();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const std::int64_t position = position_in_text(metric.position, positions);
   const MetricRow row = metric_row(gpt, metric.question);
-  require_gradients_past(editor, config, [&](const Site& site) {
-    return std::ranges::find(sites, site) != sites.end();
+  require_gradients_past(editor, config, [&](const Point& point) {
+    return std::ranges::find(points, point) != points.end();
   });
 
-  GradientProbe probe(sites);
+  GradientProbe probe(points);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
   const Pass pass{.positions = positions, .probe = &probe, .editor = editor};
   const GptActivations activations(config, 1, positions, Keep::every_block);
@@ -154,43 +154,43 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   std::ranges::fill(buffers.norm.span(), 0.0F);
   std::ranges::copy(row.gradient, &buffers.norm(position, 0));
   gpt.backward(batch, pass, activations, buffers, nullptr);
-  if (pass.wants_gradient(Point::logits, -1)) {
+  if (pass.wants_gradient(PointKind::logits, -1)) {
     Tensor<float> d_logits(Shape{positions, config.vocabulary_size});
     d_logits.view()(position, metric.question.token) += 1.0F;
     if (metric.question.against) d_logits.view()(position, *metric.question.against) -= 1.0F;
-    pass.observe_gradient_rows(Point::logits, -1, d_logits);
+    pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
   }
 
   LogitGradients result{.metric = row.metric(activations.final_norm()[position].span()),
-                        .sites = std::move(sites)};
-  for (const Site& site : result.sites) {
-    result.values.push_back(copy_of(probe.value(site)));
-    result.gradients.push_back(copy_of(probe.gradient(site)));
+                        .points = std::move(points)};
+  for (const Point& point : result.points) {
+    result.values.push_back(copy_of(probe.value(point)));
+    result.gradients.push_back(copy_of(probe.gradient(point)));
   }
   return result;
 }
 
 AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
                                       std::span<const std::int32_t> corrupted,
-                                      const LogitMetric& metric, const std::vector<Site>& sites) {
+                                      const LogitMetric& metric, const std::vector<Point>& points) {
   require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
           "the texts have {} and {} tokens; patching needs texts of equal length", clean.size(),
           corrupted.size());
-  for (const Site& site : sites) {
-    require(site.point != Point::scores, ErrorCode::invalid_argument,
-            "'{}' holds −∞, whose differences mean nothing; take the pattern", site_name(site));
+  for (const Point& point : points) {
+    require(point.kind != PointKind::scores, ErrorCode::invalid_argument,
+            "'{}' contains −∞, which has no differences; use the pattern", point_name(point));
   }
-  const LogitGradients from = differentiate_logit(gpt, corrupted, metric, sites);
-  Capture to(sites);
+  const LogitGradients from = differentiate_logit(gpt, corrupted, metric, points);
+  Capture to(points);
   const GptActivations activations = run_text(gpt, clean, to);
   const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
   AttributionPatching result{
       .clean_metric = metric_row(gpt, metric.question)
                           .metric(View<const float>(activations.final_norm())[position].span()),
       .corrupted_metric = from.metric,
-      .sites = sites};
-  for (std::size_t i = 0; i < sites.size(); ++i) {
-    result.effects.push_back(sum_of_last(to.at(sites[i]), from.values[i], from.gradients[i]));
+      .points = points};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    result.effects.push_back(sum_of_last(to.at(points[i]), from.values[i], from.gradients[i]));
   }
   return result;
 }
@@ -200,19 +200,19 @@ IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int
   require(steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one", steps);
   const auto at = [&](double scale) {
     ScaledEmbedding editor(static_cast<float>(scale));
-    return differentiate_logit(gpt, tokens, metric, {{Point::embedding}}, &editor);
+    return differentiate_logit(gpt, tokens, metric, {{PointKind::embedding}}, &editor);
   };
   const LogitGradients whole = at(1);
   IntegratedGradients result{.tokens = std::vector<double>(tokens.size(), 0.0),
                              .metric = whole.metric,
                              .baseline = at(0).metric};
   const View<const float> embedding = whole.values.front().view()[0];  // (T, C)
-  for (const QuadraturePoint& point : gauss_legendre(steps)) {
-    const LogitGradients there = at(point.place);
+  for (const QuadraturePoint& node : gauss_legendre(steps)) {
+    const LogitGradients there = at(node.abscissa);
     const View<const float> gradient = there.gradients.front().view()[0];
     for (std::int64_t t = 0; t < embedding.extent(0); ++t) {
       for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
-        result.tokens[t] += point.weight * embedding(t, c) * gradient(t, c);
+        result.tokens[t] += node.weight * embedding(t, c) * gradient(t, c);
       }
     }
   }

@@ -22,8 +22,8 @@ struct LogitMetric {
 
 struct LogitGradients {
   double metric = 0;
-  std::vector<Site> sites;
-  std::vector<Tensor<float>> values;     // of each point, shaped as listed at Point with B = 1
+  std::vector<Point> points;
+  std::vector<Tensor<float>> values;     // of each point, shaped as listed at PointKind with B = 1
   std::vector<Tensor<float>> gradients;  // ∂metric/∂values
 };
 
@@ -32,7 +32,7 @@ struct LogitGradients {
 // a text that does not fit the model, a token or position that does not exist, and
 // Error{unsupported} for a point before one where the editor does more than add.
 LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                   const LogitMetric& metric, std::vector<Site> sites,
+                                   const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor = nullptr);
 
 // First-order estimate of the change of the metric when a value of the corrupted pass is replaced
@@ -42,14 +42,14 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
 struct AttributionPatching {
   double clean_metric = 0;
   double corrupted_metric = 0;
-  std::vector<Site> sites;
+  std::vector<Point> points;
   std::vector<Tensor<float>> effects;  // (1, T) of the stream and neurons, (1, T, H) of q, k, v, z,
                                        // (1, H, T) of the pattern
 };
 // The texts have the same number of tokens. Throws what differentiate_logit() throws.
 AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
                                       std::span<const std::int32_t> corrupted,
-                                      const LogitMetric& metric, const std::vector<Site>& sites);
+                                      const LogitMetric& metric, const std::vector<Point>& points);
 
 struct IntegratedGradients {
   std::vector<double> tokens;  // (T): the attribution of each token's embedding

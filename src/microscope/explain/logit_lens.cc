@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t chunk_elements = std::int64_t{1} << 23;  // of logits: 32 MiB
 
-std::vector<Site> lens_sites(std::int64_t layers) {
-  std::vector<Site> sites;
+std::vector<Point> lens_points(std::int64_t layers) {
+  std::vector<Point> points;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    sites.push_back({Point::residual_pre, layer});
+    points.push_back({PointKind::residual_pre, layer});
   }
-  sites.push_back({Point::residual_post, layers - 1});
-  return sites;
+  points.push_back({PointKind::residual_post, layers - 1});
+  return points;
 }
 
 // Predictions of a chunk of rows of the stream.
@@ -149,9 +149,9 @@ LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& strea
   const std::vector<std::int64_t> chosen = chosen_positions(options, length);
   const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);
-  LogitLens lens{.sites = lens_sites(config.layers), .positions = positions};
-  const auto sites = std::ssize(lens.sites);
-  lens.cells.resize(static_cast<std::size_t>(sites * positions));
+  LogitLens lens{.points = lens_points(config.layers), .positions = positions};
+  const auto points = std::ssize(lens.points);
+  lens.cells.resize(static_cast<std::size_t>(points * positions));
 
   const std::int64_t rows =
       std::clamp<std::int64_t>(chunk_elements / config.vocabulary_size, 1, positions);
@@ -159,16 +159,16 @@ LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& strea
   Prediction current(rows, config.vocabulary_size);
   for (std::int64_t begin = 0; begin < positions; begin += rows) {
     const std::int64_t end = std::min(begin + rows, positions);
-    const auto stream = [&](std::int64_t site) {
-      return rows_at(streams.at(lens.sites[site]).view()[0],
+    const auto stream = [&](std::int64_t point) {
+      return rows_at(streams.at(lens.points[point]).view()[0],
                      std::span(chosen).subspan(static_cast<std::size_t>(begin),
                                                static_cast<std::size_t>(end - begin)));
     };
-    last.compute(gpt, stream(sites - 1), options.norm);
-    for (std::int64_t site = 0; site < sites; ++site) {
-      current.compute(gpt, stream(site), options.norm);
+    last.compute(gpt, stream(points - 1), options.norm);
+    for (std::int64_t point = 0; point < points; ++point) {
+      current.compute(gpt, stream(point), options.norm);
       parallel_items(end - begin, [&](std::int64_t row) {
-        lens.cells[site * positions + begin + row] =
+        lens.cells[point * positions + begin + row] =
             read_cell(current, last, row, options.top, followed_at(options, begin + row));
       });
     }
@@ -182,13 +182,13 @@ LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> toke
                               const LensOptions& options) {
   const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
   require_followed(options, gpt.config(), chosen);
-  Capture streams(lens_sites(gpt.config().layers));
+  Capture streams(lens_points(gpt.config().layers));
   run_text(gpt, tokens, streams);
   return read_streams(gpt, std::ssize(tokens), streams, options);
 }
 
 LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options) {
-  Capture streams(lens_sites(pass.gpt().config().layers));
+  Capture streams(lens_points(pass.gpt().config().layers));
   pass.replay(streams);
   return read_streams(pass.gpt(), pass.positions(), streams, options);
 }

@@ -44,12 +44,12 @@ struct LensOptions {
 
 // points x positions
 struct LogitLens {
-  std::vector<Site> sites;  // hook_resid_pre of every layer, then the last hook_resid_post
+  std::vector<Point> points;  // hook_resid_pre of every layer, then the last hook_resid_post
   std::int64_t positions = 0;
   std::vector<LensCell> cells;
 
-  const LensCell& at(std::int64_t site, std::int64_t position) const {
-    return cells[static_cast<std::size_t>(site * positions + position)];
+  const LensCell& at(std::int64_t point, std::int64_t position) const {
+    return cells[static_cast<std::size_t>(point * positions + position)];
   }
 };
 

@@ -78,14 +78,14 @@ class NeuronProbe final : public Probe {
       : corpus_(corpus), recorders_(recorders) {}
 
   void start(std::int64_t first) { first_ = first; }
-  bool wants(const Site&) const override { return false; }
+  bool wants(const Point&) const override { return false; }
 
   // values (B, T, F)
-  void observe(const Site& site, View<const float> values) override {
-    if (site.point != Point::neurons_post) return;
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::neurons_post) return;
     std::vector<float> activations(static_cast<std::size_t>(values.extent(1)));
     for (Recorder& recorder : recorders_) {
-      if (recorder.id().layer != site.layer) continue;
+      if (recorder.id().layer != point.layer) continue;
       for (std::int64_t b = 0; b < values.extent(0); ++b) {
         for (std::int64_t t = 0; t < values.extent(1); ++t) {
           activations[t] = values(b, t, recorder.id().neuron);

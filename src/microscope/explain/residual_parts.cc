@@ -29,31 +29,31 @@ class PartsProbe final : public Probe {
              const KeptPass* kept = nullptr)
       : gpt_(gpt), unit_(unit), position_(position), kept_(kept) {}
 
-  bool wants(const Site& site) const override {
-    return site.point == Point::embedding || site.point == Point::position;
+  bool wants(const Point& point) const override {
+    return point.kind == PointKind::embedding || point.kind == PointKind::position;
   }
 
-  void observe(const Site& site, View<const float> values) override {
-    switch (site.point) {
-      case Point::embedding: return write("embed", row(values));
-      case Point::position: return write("pos_embed", row(values));
-      case Point::residual_pre:
+  void observe(const Point& point, View<const float> values) override {
+    switch (point.kind) {
+      case PointKind::embedding: return write("embed", row(values));
+      case PointKind::position: return write("pos_embed", row(values));
+      case PointKind::residual_pre:
         // resid_pre of a block is resid_post of the previous block, in the same memory.
-        return reach(site.layer > 0 && edits({Point::residual_post, site.layer - 1})
-                         ? Site{Point::residual_post, site.layer - 1}
-                         : site,
+        return reach(point.layer > 0 && edits({PointKind::residual_post, point.layer - 1})
+                         ? Point{PointKind::residual_post, point.layer - 1}
+                         : point,
                      row(values));
-      case Point::mixed_values:
-        if (unit_ == ResidualUnit::head) add_heads(site.layer, values[0][position_]);
+      case PointKind::mixed_values:
+        if (unit_ == ResidualUnit::head) add_heads(point.layer, values[0][position_]);
         return;
-      case Point::attention_out:
-        if (unit_ == ResidualUnit::head) return complete(site, row(values));
-        return write(fmt::format("{}_attn_out", site.layer), row(values));
-      case Point::residual_mid: return reach(site, row(values));
-      case Point::feed_forward_out:
-        return write(fmt::format("{}_mlp_out", site.layer), row(values));
-      case Point::residual_post:
-        if (site.layer + 1 == gpt_.config().layers) finish(site, row(values));
+      case PointKind::attention_out:
+        if (unit_ == ResidualUnit::head) return complete(point, row(values));
+        return write(fmt::format("{}_attn_out", point.layer), row(values));
+      case PointKind::residual_mid: return reach(point, row(values));
+      case PointKind::feed_forward_out:
+        return write(fmt::format("{}_mlp_out", point.layer), row(values));
+      case PointKind::residual_post:
+        if (point.layer + 1 == gpt_.config().layers) finish(point, row(values));
         return;
       default: return;
     }
@@ -85,7 +85,7 @@ class PartsProbe final : public Probe {
  private:
   std::span<const float> row(View<const float> values) const { return values[0][position_].span(); }
 
-  bool edits(const Site& site) const { return kept_ != nullptr && kept_->edits(site); }
+  bool edits(const Point& point) const { return kept_ != nullptr && kept_->edits(point); }
 
   void add(std::string name, std::span<const float> vector) {
     names_.push_back(std::move(name));
@@ -97,12 +97,12 @@ class PartsProbe final : public Probe {
     add(std::move(name), vector);
   }
 
-  // What the heads write, as a whole: `site` is attention_out.
-  void complete(const Site& site, std::span<const float> whole) {
+  // What the heads write, as a whole: `point` is attention_out.
+  void complete(const Point& point, std::span<const float> whole) {
     const Vector rest = difference(whole, heads_);
-    const Site results{Point::head_results, site.layer};
-    if (edits(site) || edits(results)) {
-      add(edit_label(edits(site) ? site : results), rest);
+    const Point results{PointKind::head_results, point.layer};
+    if (edits(point) || edits(results)) {
+      add(edit_label(edits(point) ? point : results), rest);
     } else {
       add_to(rounding_, rest);
     }
@@ -116,14 +116,14 @@ class PartsProbe final : public Probe {
   }
 
   // The stream after all preceding writes.
-  void reach(const Site& site, std::span<const float> stream) {
-    if (!edits(site)) return;
-    add(edit_label(site), difference(stream, written_));
+  void reach(const Point& point, std::span<const float> stream) {
+    if (!edits(point)) return;
+    add(edit_label(point), difference(stream, written_));
     written_.assign(stream.begin(), stream.end());
   }
 
-  void finish(const Site& site, std::span<const float> stream) {
-    reach(site, stream);
+  void finish(const Point& point, std::span<const float> stream) {
+    reach(point, stream);
     stream_.assign(stream.begin(), stream.end());
     if (gpt_.parameters().prepared_format() == kernels::WeightFormat::f32) return;
     add_to(rounding_, difference(stream, written_));
@@ -166,15 +166,15 @@ class PartsProbe final : public Probe {
 
 }  // namespace
 
-ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                  ResidualUnit unit, std::int64_t position) {
+ResidualParts decompose_residual(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                 ResidualUnit unit, std::int64_t position) {
   position = position_in_text(position, std::ssize(tokens));
   PartsProbe probe(gpt, unit, position);
   run_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
   return probe.result();
 }
 
-ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit, std::int64_t position) {
+ResidualParts decompose_residual(const KeptPass& pass, ResidualUnit unit, std::int64_t position) {
   PartsProbe probe(pass.gpt(), unit, position_in_text(position, pass.positions()), &pass);
   pass.replay(probe);
   return probe.result();

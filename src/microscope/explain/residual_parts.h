@@ -34,12 +34,12 @@ struct ResidualParts {
 
 // At `position` of a text (−1: the last) (TransformerLens: decompose_resid, stack_head_results).
 // Throws what trace() throws, and Error{invalid_argument} for a position that does not exist.
-ResidualParts take_residual_apart(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                  ResidualUnit unit, std::int64_t position = -1);
+ResidualParts decompose_residual(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                 ResidualUnit unit, std::int64_t position = -1);
 
 // The same for a recorded pass with its interventions: what an intervention adds to the stream, or
 // to a sum of heads, is a part of its own, such as "2_resid_mid_edit".
-ResidualParts take_residual_apart(const KeptPass& pass, ResidualUnit unit,
-                                  std::int64_t position = -1);
+ResidualParts decompose_residual(const KeptPass& pass, ResidualUnit unit,
+                                 std::int64_t position = -1);
 
 }  // namespace heed

@@ -30,15 +30,15 @@ class Examiner {
   Examiner(const GptConfig& config, const Intervention& intervention)
       : config_(config),
         intervention_(intervention),
-        name_(site_name(intervention.site)),
-        shape_(point_shape(config, intervention.site.point)) {}
+        name_(point_name(intervention.point)),
+        shape_(point_shape(config, intervention.point.kind)) {}
 
   void examine() const {
-    const auto sites = all_sites(config_.layers);
-    require(std::ranges::find(sites, intervention_.site) != sites.end(),
+    const auto points = all_points(config_.layers);
+    require(std::ranges::find(points, intervention_.point) != points.end(),
             ErrorCode::invalid_argument, "{} does not exist: the model has layers 0 to {}", name_,
             config_.layers - 1);
-    require(intervention_.site.point != Point::logits, ErrorCode::invalid_argument,
+    require(intervention_.point.kind != PointKind::logits, ErrorCode::invalid_argument,
             "{} cannot be changed: change unembed.hook_in, which the logits are computed from",
             name_);
     const Selection& where = intervention_.where;
@@ -79,7 +79,7 @@ class Examiner {
             name_, shape.text(), expected_trace());
   }
   void fits(const CutEdges& cut) const {
-    require(intervention_.site.point == Point::pattern, ErrorCode::invalid_argument,
+    require(intervention_.point.kind == PointKind::pattern, ErrorCode::invalid_argument,
             "edges are cut in blocks.L.attn.hook_pattern, not in {}", name_);
     require(!cut.edges.empty(), ErrorCode::invalid_argument, "no edges to cut in {}", name_);
     for (const CutEdges::Edge& edge : cut.edges) {
@@ -210,25 +210,25 @@ class PlaneRowChanger {
 
 }  // namespace
 
-PointShape point_shape(const GptConfig& config, Point point) {
-  switch (point) {
-    case Point::query:
-    case Point::key:
-    case Point::value:
-    case Point::mixed_values: return {.width = config.head_size, .has_heads = true};
-    case Point::attention_in:
-    case Point::query_input:
-    case Point::key_input:
-    case Point::value_input:
-    case Point::head_results: return {.width = config.channels, .has_heads = true};
-    case Point::scores:
-    case Point::pattern: return {.is_plane = true};
-    case Point::neurons_pre:
-    case Point::neurons_post: return {.width = config.feed_forward};
-    case Point::norm_1_scale:
-    case Point::norm_2_scale:
-    case Point::final_scale: return {.width = 1};
-    case Point::logits: return {.width = config.vocabulary_size};
+PointShape point_shape(const GptConfig& config, PointKind kind) {
+  switch (kind) {
+    case PointKind::query:
+    case PointKind::key:
+    case PointKind::value:
+    case PointKind::mixed_values: return {.width = config.head_size, .has_heads = true};
+    case PointKind::attention_in:
+    case PointKind::query_input:
+    case PointKind::key_input:
+    case PointKind::value_input:
+    case PointKind::head_results: return {.width = config.channels, .has_heads = true};
+    case PointKind::scores:
+    case PointKind::pattern: return {.is_plane = true};
+    case PointKind::neurons_pre:
+    case PointKind::neurons_post: return {.width = config.feed_forward};
+    case PointKind::norm_1_scale:
+    case PointKind::norm_2_scale:
+    case PointKind::final_scale: return {.width = 1};
+    case PointKind::logits: return {.width = config.vocabulary_size};
     default: return {.width = config.channels};
   }
 }
@@ -240,38 +240,38 @@ Interventions::Interventions(const GptConfig& config, std::vector<Intervention> 
   }
 }
 
-bool Interventions::edits(const Site& site) const {
+bool Interventions::edits(const Point& point) const {
   return std::ranges::any_of(interventions_,
-                             [&](const Intervention& each) { return each.site == site; });
+                             [&](const Intervention& each) { return each.point == point; });
 }
 
-bool Interventions::edits_head(const Site& site, std::int64_t head) const {
+bool Interventions::edits_head(const Point& point, std::int64_t head) const {
   return std::ranges::any_of(interventions_, [&](const Intervention& each) {
-    return each.site == site && chosen(each.where.heads, head);
+    return each.point == point && chosen(each.where.heads, head);
   });
 }
 
 // A norm divides by its scale: adding to the scale is not an addition downstream.
-bool Interventions::only_adds(const Site& site) const {
-  return point_shape(config_, site.point).width != 1 &&
+bool Interventions::only_adds(const Point& point) const {
+  return point_shape(config_, point.kind).width != 1 &&
          std::ranges::all_of(interventions_, [&](const Intervention& each) {
-           return each.site != site || std::holds_alternative<AddVector>(each.change);
+           return each.point != point || std::holds_alternative<AddVector>(each.change);
          });
 }
 
-void Interventions::edit(const EditPlace& place, View<float> values) {
-  const bool is_plane = place.head >= 0;
+void Interventions::edit(const EditedPoint& edited, View<float> values) {
+  const bool is_plane = edited.head >= 0;
   for (const Intervention& intervention : interventions_) {
-    if (intervention.site != place.site) continue;
+    if (intervention.point != edited.point) continue;
     const Selection& where = intervention.where;
-    if (is_plane && !chosen(where.heads, place.head)) continue;
+    if (is_plane && !chosen(where.heads, edited.head)) continue;
     const std::int64_t rows = values.extent(is_plane ? 2 : 1);
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
       for (std::int64_t t = 0; t < rows; ++t) {
-        const std::int64_t position = place.position(b, t);
+        const std::int64_t position = edited.position(b, t);
         if (position < where.first_position || position > where.last_position) continue;
         if (is_plane) {
-          std::visit(PlaneRowChanger(place.head, position, values[b][0][t]), intervention.change);
+          std::visit(PlaneRowChanger(edited.head, position, values[b][0][t]), intervention.change);
         } else {
           std::visit(RowChanger(intervention, position, values[b][t]), intervention.change);
         }
@@ -280,17 +280,17 @@ void Interventions::edit(const EditPlace& place, View<float> values) {
   }
 }
 
-std::vector<float> mean_row(const Gpt& gpt, const Site& site,
+std::vector<float> mean_row(const Gpt& gpt, const Point& point,
                             std::span<const std::vector<std::int32_t>> sequences) {
-  const PointShape shape = point_shape(gpt.config(), site.point);
+  const PointShape shape = point_shape(gpt.config(), point.kind);
   require(!shape.is_plane, ErrorCode::invalid_argument,
-          "rows of {} differ in length, so they have no mean", site_name(site));
+          "rows of {} differ in length, so they have no mean", point_name(point));
   require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
   const std::int64_t width = shape.width * (shape.has_heads ? gpt.config().heads : 1);
   std::vector<double> sums(static_cast<std::size_t>(width), 0.0);
   std::int64_t rows = 0;
   for (const std::vector<std::int32_t>& tokens : sequences) {
-    const Tensor<float> values = values_at(gpt, site, tokens);
+    const Tensor<float> values = values_at(gpt, point, tokens);
     for (std::int64_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
     rows += std::ssize(tokens);
   }
@@ -300,10 +300,10 @@ std::vector<float> mean_row(const Gpt& gpt, const Site& site,
   return mean;
 }
 
-Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens) {
-  Capture capture(std::vector<Site>{site});
+Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std::int32_t> tokens) {
+  Capture capture(std::vector<Point>{point});
   run_text(gpt, tokens, capture);
-  return capture.take(site);
+  return capture.take(point);
 }
 
 }  // namespace heed

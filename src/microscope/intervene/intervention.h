@@ -40,7 +40,7 @@ struct Selection {
 };
 
 struct Intervention {
-  Site site;
+  Point point;
   Selection where{};
   Change change;
 };
@@ -52,10 +52,10 @@ class Interventions final : public Editor {
   // logits cannot be changed).
   Interventions(const GptConfig& config, std::vector<Intervention> interventions);
 
-  bool edits(const Site& site) const override;
-  bool edits_head(const Site& site, std::int64_t head) const override;
-  bool only_adds(const Site& site) const override;
-  void edit(const EditPlace& place, View<float> values) override;
+  bool edits(const Point& point) const override;
+  bool edits_head(const Point& point, std::int64_t head) const override;
+  bool only_adds(const Point& point) const override;
+  void edit(const EditedPoint& edited, View<float> values) override;
 
  private:
   GptConfig config_;
@@ -64,12 +64,12 @@ class Interventions final : public Editor {
 
 // The mean of a point over all positions of all sequences, for SetRow. Throws
 // Error{invalid_argument} for scores and patterns, and for no sequences.
-std::vector<float> mean_row(const Gpt& gpt, const Site& site,
+std::vector<float> mean_row(const Gpt& gpt, const Point& point,
                             std::span<const std::vector<std::int32_t>> sequences);
 
 // The values of a point for one text, for ReplaceWith. Throws Error{invalid_argument} for a text
 // that does not fit the model.
-Tensor<float> values_at(const Gpt& gpt, const Site& site, std::span<const std::int32_t> tokens);
+Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std::int32_t> tokens);
 
 // The last dimension of a point, and what precedes it.
 struct PointShape {
@@ -77,6 +77,6 @@ struct PointShape {
   bool has_heads = false;  // (B, T, H, D)
   bool is_plane = false;   // (B, H, T, S)
 };
-PointShape point_shape(const GptConfig& config, Point point);
+PointShape point_shape(const GptConfig& config, PointKind kind);
 
 }  // namespace heed

@@ -50,20 +50,20 @@ void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
 }
 
 // The point of a head that a suffix such as ".q" names; its mixed values without a suffix.
-Point head_point(Scanner& scanner, std::string_view text) {
-  if (scanner.at_end()) return Point::mixed_values;
-  constexpr std::pair<std::string_view, Point> parts[] = {{".q_input", Point::query_input},
-                                                          {".k_input", Point::key_input},
-                                                          {".v_input", Point::value_input},
-                                                          {".q", Point::query},
-                                                          {".k", Point::key},
-                                                          {".v", Point::value},
-                                                          {".z", Point::mixed_values},
-                                                          {".scores", Point::scores},
-                                                          {".pattern", Point::pattern},
-                                                          {".result", Point::head_results}};
-  for (const auto& [name, point] : parts) {
-    if (scanner.take(name) && scanner.at_end()) return point;
+PointKind head_point(Scanner& scanner, std::string_view text) {
+  if (scanner.at_end()) return PointKind::mixed_values;
+  constexpr std::pair<std::string_view, PointKind> parts[] = {{".q_input", PointKind::query_input},
+                                                              {".k_input", PointKind::key_input},
+                                                              {".v_input", PointKind::value_input},
+                                                              {".q", PointKind::query},
+                                                              {".k", PointKind::key},
+                                                              {".v", PointKind::value},
+                                                              {".z", PointKind::mixed_values},
+                                                              {".scores", PointKind::scores},
+                                                              {".pattern", PointKind::pattern},
+                                                              {".result", PointKind::head_results}};
+  for (const auto& [name, kind] : parts) {
+    if (scanner.take(name) && scanner.at_end()) return kind;
   }
   fail(ErrorCode::invalid_argument,
        "'{}': a head's points are .q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern "
@@ -77,18 +77,19 @@ std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::str
   if (!scanner.take("L")) return {};
   const auto layer = scanner.number();
   if (!layer) return {};
-  const auto halves = [&](const std::vector<Point>& points) {
+  const auto halves = [&](const std::vector<PointKind>& kinds) {
     check_layer(config, *layer, text);
-    std::vector<InterventionPoint> places;
-    for (const Point point : points) places.push_back({.site = {point, *layer}, .where = {}});
-    return places;
+    std::vector<InterventionPoint> found;
+    for (const PointKind kind : kinds) found.push_back({.point = {kind, *layer}, .where = {}});
+    return found;
   };
-  if (scanner.at_end()) return halves({Point::attention_out, Point::feed_forward_out});
+  if (scanner.at_end()) return halves({PointKind::attention_out, PointKind::feed_forward_out});
   if (scanner.take(".attn")) {
-    return scanner.at_end() ? halves({Point::attention_out}) : std::vector<InterventionPoint>{};
+    return scanner.at_end() ? halves({PointKind::attention_out}) : std::vector<InterventionPoint>{};
   }
   if (scanner.take(".mlp")) {
-    return scanner.at_end() ? halves({Point::feed_forward_out}) : std::vector<InterventionPoint>{};
+    return scanner.at_end() ? halves({PointKind::feed_forward_out})
+                            : std::vector<InterventionPoint>{};
   }
   const bool is_head = scanner.take("H");
   if (!is_head && !scanner.take("N")) return {};
@@ -96,13 +97,13 @@ std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::str
   if (!index) return {};
   if (is_head) {
     check_head(config, *layer, *index, text);
-    return {{.site = {head_point(scanner, text), *layer}, .where = {.heads = {*index}}}};
+    return {{.point = {head_point(scanner, text), *layer}, .where = {.heads = {*index}}}};
   }
   if (!scanner.at_end()) return {};
   check_layer(config, *layer, text);
   require(*index < config.feed_forward, ErrorCode::invalid_argument,
           "'{}': layer {} has neurons 0 to {}", text, *layer, config.feed_forward - 1);
-  return {{.site = {Point::neurons_post, *layer}, .where = {.neurons = {*index}}}};
+  return {{.point = {PointKind::neurons_post, *layer}, .where = {.neurons = {*index}}}};
 }
 
 void read_positions(std::string_view text, Selection& where) {
@@ -125,28 +126,29 @@ void read_positions(std::string_view text, Selection& where) {
 std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string_view text) {
   const std::size_t at = text.find('@');
   const std::string_view name = text.substr(0, at);
-  std::vector<InterventionPoint> places = points_by_index(config, name);
-  if (places.empty()) {
-    for (const Site& site : sites_named(name, config.layers)) {
-      places.push_back({.site = site, .where = {}});
+  std::vector<InterventionPoint> found = points_by_index(config, name);
+  if (found.empty()) {
+    for (const Point& point : points_named(name, config.layers)) {
+      found.push_back({.point = point, .where = {}});
     }
   }
   if (at != std::string_view::npos) {
-    for (InterventionPoint& place : places) read_positions(text.substr(at + 1), place.where);
+    for (InterventionPoint& selected : found) read_positions(text.substr(at + 1), selected.where);
   }
-  return places;
+  return found;
 }
 
 std::vector<InterventionPoint> pattern_points(std::vector<InterventionPoint> points,
                                               std::string_view text) {
   std::vector<InterventionPoint> patterns;
-  for (InterventionPoint& point : points) {
-    require(point.site.layer >= 0 && point.where.neurons.empty(), ErrorCode::invalid_argument,
+  for (InterventionPoint& selected : points) {
+    require(selected.point.layer >= 0 && selected.where.neurons.empty(),
+            ErrorCode::invalid_argument,
             "'{}' has no attention pattern: name a head or a block, such as L2H3 or L2", text);
-    point.site.point = Point::pattern;
+    selected.point.kind = PointKind::pattern;
     const bool is_known = std::ranges::any_of(
-        patterns, [&](const InterventionPoint& known) { return known.site == point.site; });
-    if (!is_known) patterns.push_back(std::move(point));
+        patterns, [&](const InterventionPoint& known) { return known.point == selected.point; });
+    if (!is_known) patterns.push_back(std::move(selected));
   }
   return patterns;
 }

@@ -3,7 +3,7 @@
 //   L2H3          a head: its mixed values, blocks.2.attn.hook_z
 //   L2H3.q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern, .result    its points
 //   L2N17         a neuron: blocks.2.mlp.hook_post
-//   L2, L2.attn, L2.mlp    the outputs of a block, or of one half of it
+//   L2, L2.attn, L2.mlp    the outputs of a block, or of one of its branches
 //   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h
 //
 // Each may be followed by positions: @5, @3-7, @4- (from 4 on).
@@ -19,7 +19,7 @@
 namespace heed {
 
 struct InterventionPoint {
-  Site site;
+  Point point;
   Selection where;
 };
 

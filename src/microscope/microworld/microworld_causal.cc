@@ -35,9 +35,9 @@ class EdgeCutter final : public Editor {
  public:
   explicit EdgeCutter(const std::vector<EdgeBlock>& blocks) : blocks_(blocks) {}
 
-  bool edits(const Site& site) const override { return site.point == Point::pattern; }
+  bool edits(const Point& point) const override { return point.kind == PointKind::pattern; }
 
-  void edit(const EditPlace&, View<float> values) override {
+  void edit(const EditedPoint&, View<float> values) override {
     const View<float> pattern = values[0][0];
     for (const EdgeBlock& block : blocks_) {
       for (std::int64_t t = block.queries.begin; t < block.queries.end; ++t) {

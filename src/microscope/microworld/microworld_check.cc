@@ -85,14 +85,14 @@ class AdjectiveProbe final : public Probe {
       : heads_(config.heads), sums_(config.layers * config.heads, 0.0) {}
 
   void look_at(const Batch* batch) { batch_ = batch; }
-  bool wants(const Site& site) const override { return site.point == Point::pattern; }
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
 
-  void observe(const Site& site, View<const float> values) override {
-    if (site.point != Point::pattern) return;
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::pattern) return;
     for (std::size_t b = 0; b < batch_->windows.size(); ++b) {
       const Window& window = batch_->windows[b];
       for (const MarkedStory::Noun& noun : window.story->nouns) {
-        if (window.counts(noun.at.last())) add(site.layer, window, noun, values[b]);
+        if (window.counts(noun.at.last())) add(point.layer, window, noun, values[b]);
       }
     }
   }

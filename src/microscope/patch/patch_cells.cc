@@ -87,7 +87,7 @@ PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   const std::int64_t first = first_position(cell);
   // A key or value affects its own position and all later ones.
   const bool spreads =
-      cell.position < 0 || kind_.point == Point::key || kind_.point == Point::value;
+      cell.position < 0 || kind_.point == PointKind::key || kind_.point == PointKind::value;
   return {first, spreads ? clean_.positions() : first + 1};
 }
 
@@ -100,7 +100,7 @@ void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
   const Changed changed = changed_rows(cell);
   const auto& clean = clean_.block(cell.layer).attention;
   const auto& corrupted = corrupted_.block(cell.layer).attention;
-  if (kind_.point == Point::mixed_values) {
+  if (kind_.point == PointKind::mixed_values) {
     for (std::int64_t t = changed.begin; t < changed.end; ++t) {
       std::copy_n(&clean.mixed_values(t, column), d, &mixed(t - changed.begin, 0));
     }
@@ -116,16 +116,16 @@ void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
     }
     return rows;
   };
-  const bool whole_pattern = kind_.point == Point::pattern;
-  const Tensor<float> query = gathered(0, kind_.point == Point::query || whole_pattern);
+  const bool whole_pattern = kind_.point == PointKind::pattern;
+  const Tensor<float> query = gathered(0, kind_.point == PointKind::query || whole_pattern);
   // A row of the clean pattern: the clean query against all clean keys.
-  Tensor<float> key = gathered(a, kind_.point == Point::key || whole_pattern);
+  Tensor<float> key = gathered(a, kind_.point == PointKind::key || whole_pattern);
   if (whole_pattern) {
     for (std::int64_t t = 0; t < positions; ++t) {
       std::copy_n(&clean.query_key_value(t, a + column), d, key.data() + t * d);
     }
   }
-  const Tensor<float> value = gathered(2 * a, kind_.point == Point::value);
+  const Tensor<float> value = gathered(2 * a, kind_.point == PointKind::value);
   Tensor<float> out(Shape{1, positions, 1, d});
   Tensor<float> log_sum_exp(Shape{1, 1, positions});
   kernels::attention_forward({.query = query,
@@ -182,7 +182,7 @@ void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
 void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& variants) const {
   const BlockActivations& clean = clean_.block(cells.front().layer);
   const BlockActivations& corrupted = corrupted_.block(cells.front().layer);
-  const bool enters_before = kind_.point == Point::residual_pre;
+  const bool enters_before = kind_.point == PointKind::residual_pre;
   const View<const float> stem = enters_before ? corrupted.residual_pre : corrupted.residual_post;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
     const std::int64_t first = variants.first(i);
@@ -192,8 +192,8 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& v
     }
     if (enters_before) copy_row(clean.residual_pre, first, stream, 0);
     // The feed-forward output of a clean residual_mid is the clean run's.
-    if (kind_.point == Point::residual_mid) copy_row(clean.residual_post, first, stream, 0);
-    if (kind_.point == Point::feed_forward_out) {
+    if (kind_.point == PointKind::residual_mid) copy_row(clean.residual_post, first, stream, 0);
+    if (kind_.point == PointKind::feed_forward_out) {
       replace_term(corrupted.residual_mid, clean.residual_post, clean.residual_mid, first,
                    stream[0].span());
     }
@@ -212,7 +212,7 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells) const
   }
   const std::int64_t rows = std::ssize(positions);
   Tensor<float> middles(Shape{rows, gpt_.config().channels});
-  if (kind_.point == Point::attention_out) {
+  if (kind_.point == PointKind::attention_out) {
     for (std::int64_t row = 0; row < rows; ++row) {
       replace_term(corrupted.residual_pre, clean.residual_mid, clean.residual_pre, positions[row],
                    middles.view()[row].span());
@@ -244,8 +244,8 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
   Variants variants(gpt_, corrupted_, std::move(firsts));
   fill_streams(cells, variants);
   const std::int64_t layer = cells.front().layer;
-  if (kind_.point == Point::residual_pre) return variants.run(layer);
-  if (kind_.point == Point::residual_mid || kind_.point == Point::feed_forward_out) {
+  if (kind_.point == PointKind::residual_pre) return variants.run(layer);
+  if (kind_.point == PointKind::residual_mid || kind_.point == PointKind::feed_forward_out) {
     return variants.run(layer + 1);
   }
 

@@ -7,11 +7,12 @@ namespace heed {
 PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request) {
   const GptConfig& config = gpt.config();
   const PatchGridKind& kind = patch_grid_kind(request.grid);
-  std::vector<Site> sites;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) sites.push_back({kind.point, layer});
+  std::vector<Point> points;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    points.push_back({kind.point, layer});
   const AttributionPatching found =
       estimate_patching(gpt, request.clean, request.corrupted,
-                        {.question = {request.metric.answer, request.metric.wrong}}, sites);
+                        {.question = {request.metric.answer, request.metric.wrong}}, points);
 
   const auto positions = std::ssize(request.clean);
   PatchResult result{.grid = request.grid,
@@ -33,7 +34,7 @@ PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request) {
         continue;
       }
       for (std::int64_t head = 0; head < config.heads; ++head) {
-        const float effect = kind.point == Point::pattern ? effects(head, t) : effects(t, head);
+        const float effect = kind.point == PointKind::pattern ? effects(head, t) : effects(t, head);
         row[by_position ? head * positions + t : head] += effect;
       }
     }

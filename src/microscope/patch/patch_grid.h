@@ -15,7 +15,7 @@ enum class PatchColumns {
 
 struct PatchGridKind {
   const char* name;  // TransformerLens's
-  Point point;       // patched by a cell; for edges, changed by it
+  PointKind point;   // patched by a cell; for edges, changed by it
   PatchColumns columns;
 
   bool is_edge() const { return columns == PatchColumns::keys; }

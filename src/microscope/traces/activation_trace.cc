@@ -44,34 +44,33 @@ std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::i
 bool is_gradient(std::string_view name) { return name.ends_with(gradient_suffix); }
 
 // The points that a request names, in the order of a pass: those of gradients, or the others.
-std::vector<Site> requested_sites(const TraceRequest& request, const GptConfig& config,
-                                  bool gradients) {
+std::vector<Point> requested_points(const TraceRequest& request, const GptConfig& config,
+                                    bool gradients) {
   const std::vector<std::int64_t> layers = chosen(request.layers, config.layers, "layer");
-  std::vector<Site> wanted;
-  for (const std::string& point : request.points) {
-    if (is_gradient(point) != gradients) continue;
-    std::string_view name = point;
+  std::vector<Point> wanted;
+  for (std::string_view name : request.points) {
+    if (is_gradient(name) != gradients) continue;
     if (gradients) name.remove_suffix(gradient_suffix.size());
-    for (const Site& site : sites_named(name, config.layers)) {
-      const bool in_layers = site.layer < 0 || std::ranges::binary_search(layers, site.layer);
-      if (in_layers) wanted.push_back(site);
+    for (const Point& point : points_named(name, config.layers)) {
+      const bool in_layers = point.layer < 0 || std::ranges::binary_search(layers, point.layer);
+      if (in_layers) wanted.push_back(point);
     }
   }
-  std::vector<Site> ordered;
-  for (const Site& site : all_sites(config.layers)) {
-    if (std::ranges::find(wanted, site) != wanted.end()) ordered.push_back(site);
+  std::vector<Point> ordered;
+  for (const Point& point : all_points(config.layers)) {
+    if (std::ranges::find(wanted, point) != wanted.end()) ordered.push_back(point);
   }
   return ordered;
 }
 
 // Bytes of the values (B positions of them) that are computed for a probe of a point alone.
-std::int64_t temporary_bytes(const GptConfig& config, Point point, std::int64_t batch,
+std::int64_t temporary_bytes(const GptConfig& config, PointKind kind, std::int64_t batch,
                              std::int64_t positions) {
-  const PointShape shape = point_shape(config, point);
+  const PointShape shape = point_shape(config, kind);
   std::int64_t width = 0;
   if (shape.is_plane) width = config.heads * positions;
   if (shape.has_heads && shape.width == config.channels) width = config.heads * config.channels;
-  if (point == Point::logits) width = config.vocabulary_size;
+  if (kind == PointKind::logits) width = config.vocabulary_size;
   return batch * positions * width * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -108,11 +107,11 @@ ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& re
       batch_(batch),
       all_positions_(positions),
       config_(config) {
-  for (const Site& site : requested_sites(request, config, false)) {
-    activations_.push_back(make(site, false));
+  for (const Point& point : requested_points(request, config, false)) {
+    activations_.push_back(make(point, false));
   }
-  for (const Site& site : requested_sites(request, config, true)) {
-    gradients_.push_back(make(site, true));
+  for (const Point& point : requested_points(request, config, true)) {
+    gradients_.push_back(make(point, true));
   }
   require(!activations_.empty() || !gradients_.empty(), ErrorCode::invalid_argument,
           "the request selects no point: its points are not in its layers");
@@ -124,7 +123,7 @@ ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& re
   for (const std::vector<Kept>* all : {&activations_, &gradients_}) {
     for (const Kept& kept : *all) {
       needed += elements(kept) * static_cast<std::int64_t>(sizeof(float));
-      largest = std::max(largest, temporary_bytes(config, kept.site.point, batch, positions));
+      largest = std::max(largest, temporary_bytes(config, kept.point.kind, batch, positions));
     }
   }
   needed += largest;
@@ -134,27 +133,27 @@ ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& re
           size_text(needed), size_text(request.budget));
   for (std::vector<Kept>* all : {&activations_, &gradients_}) {
     for (Kept& kept : *all) {
-      const bool masked = kept.site.point == Point::scores && all == &activations_;
+      const bool masked = kept.point.kind == PointKind::scores && all == &activations_;
       kept.array.values.assign(static_cast<std::size_t>(elements(kept)),
                                masked ? -std::numeric_limits<float>::infinity() : 0.0F);
     }
   }
 }
 
-ActivationTrace::Kept ActivationTrace::make(const Site& site, bool gradient) const {
-  const PointShape point = point_shape(config_, site.point);
-  Kept kept{.site = site,
-            .of_heads = point.has_heads,
-            .of_planes = point.is_plane,
-            .array = {.name = site_name(site)}};
+ActivationTrace::Kept ActivationTrace::make(const Point& point, bool gradient) const {
+  const PointShape shape = point_shape(config_, point.kind);
+  Kept kept{.point = point,
+            .of_heads = shape.has_heads,
+            .of_planes = shape.is_plane,
+            .array = {.name = point_name(point)}};
   if (gradient) kept.array.name += gradient_suffix;
   const std::int64_t heads = std::ssize(heads_), positions = std::ssize(positions_);
   if (kept.of_planes) {
     kept.array.shape = {batch_, heads, positions, all_positions_};
   } else if (kept.of_heads) {
-    kept.array.shape = {batch_, positions, heads, point.width};
+    kept.array.shape = {batch_, positions, heads, shape.width};
   } else {
-    kept.array.shape = {batch_, positions, point.width};
+    kept.array.shape = {batch_, positions, shape.width};
   }
   return kept;
 }
@@ -164,25 +163,25 @@ std::int64_t ActivationTrace::elements(const Kept& kept) const {
                          std::multiplies{});
 }
 
-ActivationTrace::Kept* ActivationTrace::find(std::vector<Kept>& kept, const Site& site) {
-  const auto found = std::ranges::find(kept, site, &Kept::site);
+ActivationTrace::Kept* ActivationTrace::find(std::vector<Kept>& kept, const Point& point) {
+  const auto found = std::ranges::find(kept, point, &Kept::point);
   return found == kept.end() ? nullptr : &*found;
 }
 
-bool ActivationTrace::wants(const Site& site) const {
-  return std::ranges::find(activations_, site, &Kept::site) != activations_.end();
+bool ActivationTrace::wants(const Point& point) const {
+  return std::ranges::find(activations_, point, &Kept::point) != activations_.end();
 }
 
-bool ActivationTrace::wants_gradient(const Site& site) const {
-  return std::ranges::find(gradients_, site, &Kept::site) != gradients_.end();
+bool ActivationTrace::wants_gradient(const Point& point) const {
+  return std::ranges::find(gradients_, point, &Kept::point) != gradients_.end();
 }
 
-void ActivationTrace::observe(const Site& site, View<const float> values) {
-  if (Kept* kept = find(activations_, site)) keep(*kept, values);
+void ActivationTrace::observe(const Point& point, View<const float> values) {
+  if (Kept* kept = find(activations_, point)) keep(*kept, values);
 }
 
-void ActivationTrace::observe_gradient(const Site& site, View<const float> values) {
-  if (Kept* kept = find(gradients_, site)) keep(*kept, values);
+void ActivationTrace::observe_gradient(const Point& point, View<const float> values) {
+  if (Kept* kept = find(gradients_, point)) keep(*kept, values);
 }
 
 void ActivationTrace::keep(Kept& kept, View<const float> values) const {

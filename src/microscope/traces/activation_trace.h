@@ -19,10 +19,10 @@ class ActivationTrace final : public Probe {
   ActivationTrace(const GptConfig& config, const TraceRequest& request, std::int64_t batch,
                   std::int64_t positions, std::int64_t more_bytes = 0);
 
-  bool wants(const Site& site) const override;
-  void observe(const Site& site, View<const float> values) override;
-  bool wants_gradient(const Site& site) const override;
-  void observe_gradient(const Site& site, View<const float> values) override;
+  bool wants(const Point& point) const override;
+  void observe(const Point& point, View<const float> values) override;
+  bool wants_gradient(const Point& point) const override;
+  void observe_gradient(const Point& point, View<const float> values) override;
 
   // Moves the arrays out. They are cut to the positions that were observed, which are fewer if a
   // generation ended early.
@@ -30,17 +30,17 @@ class ActivationTrace final : public Probe {
 
  private:
   struct Kept {
-    Site site;
+    Point point;
     bool of_heads = false;   // (B, T, H, …): heads can be selected
     bool of_planes = false;  // (B, H, T, S)
     std::int64_t seen = 0;   // positions so far
     TracedArray array;
   };
-  Kept make(const Site& site, bool gradient) const;
+  Kept make(const Point& point, bool gradient) const;
   std::int64_t elements(const Kept& kept) const;
   void keep(Kept& kept, View<const float> values) const;
   void keep_planes(Kept& kept, View<const float> values) const;
-  Kept* find(std::vector<Kept>& kept, const Site& site);
+  Kept* find(std::vector<Kept>& kept, const Point& point);
 
   std::vector<std::int64_t> heads_;
   std::vector<std::int64_t> positions_;  // wanted, ascending

@@ -47,42 +47,42 @@ bool matches_glob(std::string_view name, std::string_view pattern) {
 }
 
 Capture::Capture(const std::vector<std::string>& patterns, std::int64_t layers) {
-  const std::vector<Site> every = all_sites(layers);
+  const std::vector<Point> every = all_points(layers);
   for (const std::string& pattern : patterns) {
-    const std::size_t before = sites_.size();
-    for (const Site& site : every) {
-      if (!matches_glob(site_name(site), pattern)) continue;
-      sites_.push_back(site);
+    const std::size_t before = points_.size();
+    for (const Point& point : every) {
+      if (!matches_glob(point_name(point), pattern)) continue;
+      points_.push_back(point);
     }
-    require(sites_.size() > before, ErrorCode::invalid_argument,
+    require(points_.size() > before, ErrorCode::invalid_argument,
             "no probe point of a model with {} layers is called '{}'; names look like "
             "blocks.0.attn.hook_pattern, and * stands for any part",
             layers, pattern);
   }
 }
 
-bool Capture::wants(const Site& site) const {
-  return std::find(sites_.begin(), sites_.end(), site) != sites_.end();
+bool Capture::wants(const Point& point) const {
+  return std::find(points_.begin(), points_.end(), point) != points_.end();
 }
 
-void Capture::observe(const Site& site, View<const float> values) {
-  if (!wants(site)) return;
+void Capture::observe(const Point& point, View<const float> values) {
+  if (!wants(point)) return;
   Tensor<float> kept(values.shape());
   float* to = kept.data();
   copy(values, to);
-  values_.insert_or_assign(site_name(site), std::move(kept));
+  values_.insert_or_assign(point_name(point), std::move(kept));
 }
 
-const Tensor<float>& Capture::at(const Site& site) const {
-  const std::string name = site_name(site);
+const Tensor<float>& Capture::at(const Point& point) const {
+  const std::string name = point_name(point);
   const auto found = values_.find(name);
   require(found != values_.end(), ErrorCode::not_found, "'{}' was not captured", name);
   return found->second;
 }
 
-Tensor<float> Capture::take(const Site& site) {
-  at(site);
-  return std::move(values_.extract(site_name(site)).mapped());
+Tensor<float> Capture::take(const Point& point) {
+  at(point);
+  return std::move(values_.extract(point_name(point)).mapped());
 }
 
 }  // namespace heed

@@ -20,18 +20,18 @@ class Capture final : public Probe {
   // Names of points, or globs of them. Throws Error{invalid_argument} for one that matches no point
   // of a model with `layers` layers.
   Capture(const std::vector<std::string>& patterns, std::int64_t layers);
-  explicit Capture(std::vector<Site> sites) : sites_(std::move(sites)) {}
+  explicit Capture(std::vector<Point> points) : points_(std::move(points)) {}
 
-  bool wants(const Site& site) const override;
-  void observe(const Site& site, View<const float> values) override;
+  bool wants(const Point& point) const override;
+  void observe(const Point& point, View<const float> values) override;
 
   // The values observed last. Throws Error{not_found} if none were observed.
-  const Tensor<float>& at(const Site& site) const;
-  Tensor<float> take(const Site& site);  // the same, no longer kept
-  const std::vector<Site>& sites() const { return sites_; }
+  const Tensor<float>& at(const Point& point) const;
+  Tensor<float> take(const Point& point);  // the same, no longer kept
+  const std::vector<Point>& points() const { return points_; }
 
  private:
-  std::vector<Site> sites_;
+  std::vector<Point> points_;
   std::map<std::string, Tensor<float>, std::less<>> values_;  // by the point's name
 };
 

@@ -24,11 +24,11 @@ class BranchProbe final : public Probe {
  public:
   explicit BranchProbe(View<float> branches) : branches_(branches) {}
 
-  bool wants(const Site&) const override { return false; }
-  void observe(const Site& site, View<const float> values) override {
-    if (site.point != Point::attention_out && site.point != Point::feed_forward_out) return;
-    const std::int64_t half = site.point == Point::attention_out ? 0 : 1;
-    std::ranges::copy(values.span(), branches_[site.layer][half].data());
+  bool wants(const Point&) const override { return false; }
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::attention_out && point.kind != PointKind::feed_forward_out) return;
+    const std::int64_t half = point.kind == PointKind::attention_out ? 0 : 1;
+    std::ranges::copy(values.span(), branches_[point.layer][half].data());
   }
 
  private:
@@ -84,9 +84,9 @@ void KeptPass::replay(Probe& probe) const {
                             .token_table = gpt_.parameters().token_embedding(),
                             .position_table = gpt_.parameters().position_embedding()});
   for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) replay_layer(layer, probe);
-  observe_norm(shown, -1, final_norm_sites, activations().last_residual(),
+  observe_norm(shown, -1, final_norm_points, activations().last_residual(),
                activations().final_norm_saved());
-  shown.observe(Point::unembedding_in, -1,
+  shown.observe(PointKind::unembedding_in, -1,
                 final_norm().reshape({1, positions(), gpt_.config().channels}));
   observe_logits(shown, gpt_.parameters().unembedding(), final_norm());
 }
@@ -94,29 +94,29 @@ void KeptPass::replay(Probe& probe) const {
 void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
   const Pass shown = pass(&probe);
   const BlockActivations& block = activations().block(layer);
-  const auto show = [&](Point point, View<const float> rows) {
-    probe.observe({point, layer}, rows.reshape({1, positions(), rows.extent(1)}));
+  const auto show = [&](PointKind kind, View<const float> rows) {
+    probe.observe({kind, layer}, rows.reshape({1, positions(), rows.extent(1)}));
   };
-  show(Point::residual_pre, block.residual_pre);
+  show(PointKind::residual_pre, block.residual_pre);
   observe_head_inputs(gpt_.config(), layer, shown, block.residual_pre);
-  observe_norm(shown, layer, norm_1_sites, block.residual_pre, block.norm_1_saved);
+  observe_norm(shown, layer, norm_1_points, block.residual_pre, block.norm_1_saved);
   const kernels::AttentionInput<float> input = attention_input(layer);
-  probe.observe({Point::query, layer}, input.query);
-  probe.observe({Point::key, layer}, input.key);
-  probe.observe({Point::value, layer}, input.value);
+  probe.observe({PointKind::query, layer}, input.query);
+  probe.observe({PointKind::key, layer}, input.key);
+  probe.observe({PointKind::value, layer}, input.value);
   observe_attention(shown, layer, input, block.attention.log_sum_exp);
-  probe.observe({Point::mixed_values, layer},
+  probe.observe({PointKind::mixed_values, layer},
                 View<const float>(block.attention.mixed_values)
                     .reshape({1, positions(), gpt_.config().heads, gpt_.config().head_size}));
   observe_head_results(gpt_.config(), gpt_.parameters().block(layer).projection, layer, shown,
                        block.attention.mixed_values);
-  show(Point::attention_out, attention_out(layer));
-  show(Point::residual_mid, block.residual_mid);
-  observe_norm(shown, layer, norm_2_sites, block.residual_mid, block.norm_2_saved);
-  show(Point::neurons_pre, block.feed_forward.pre);
-  show(Point::neurons_post, block.feed_forward.post);
-  show(Point::feed_forward_out, feed_forward_out(layer));
-  show(Point::residual_post, block.residual_post);
+  show(PointKind::attention_out, attention_out(layer));
+  show(PointKind::residual_mid, block.residual_mid);
+  observe_norm(shown, layer, norm_2_points, block.residual_mid, block.norm_2_saved);
+  show(PointKind::neurons_pre, block.feed_forward.pre);
+  show(PointKind::neurons_post, block.feed_forward.post);
+  show(PointKind::feed_forward_out, feed_forward_out(layer));
+  show(PointKind::residual_post, block.residual_post);
 }
 
 Tensor<float> KeptPass::logits(std::int64_t begin, std::int64_t end) const {
@@ -126,20 +126,20 @@ Tensor<float> KeptPass::logits(std::int64_t begin, std::int64_t end) const {
 }
 
 bool KeptPass::edits_pattern(std::int64_t layer, std::int64_t head) const {
-  for (const Point point : {Point::scores, Point::pattern}) {
-    if (edits_head({point, layer}, head)) return true;
+  for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
+    if (edits_head({kind, layer}, head)) return true;
   }
   return false;
 }
 
-Tensor<float> KeptPass::plane(const Site& site, std::int64_t head) const {
+Tensor<float> KeptPass::plane(const Point& point, std::int64_t head) const {
   Tensor<float> plane(Shape{positions(), positions()});
-  const kernels::AttentionInput<float> input = attention_input(site.layer);
-  if (site.point == Point::scores) {
-    scores_plane(pass(nullptr), site.layer, input, 0, head, plane);
+  const kernels::AttentionInput<float> input = attention_input(point.layer);
+  if (point.kind == PointKind::scores) {
+    scores_plane(pass(nullptr), point.layer, input, 0, head, plane);
   } else {
-    pattern_plane(pass(nullptr), site.layer, input,
-                  activations().block(site.layer).attention.log_sum_exp, 0, head, plane);
+    pattern_plane(pass(nullptr), point.layer, input,
+                  activations().block(point.layer).attention.log_sum_exp, 0, head, plane);
   }
   return plane;
 }

@@ -58,13 +58,13 @@ class KeptPass {
   bool edits_pattern(std::int64_t layer, std::int64_t head) const;
 
   // Whether an editor changed this point, or this head of it.
-  bool edits(const Site& site) const { return editor_ != nullptr && editor_->edits(site); }
-  bool edits_head(const Site& site, std::int64_t head) const {
-    return edits(site) && editor_->edits_head(site, head);
+  bool edits(const Point& point) const { return editor_ != nullptr && editor_->edits(point); }
+  bool edits_head(const Point& point, std::int64_t head) const {
+    return edits(point) && editor_->edits_head(point, head);
   }
 
   // One head's pattern or scores, (T, T), as used in the pass.
-  Tensor<float> plane(const Site& site, std::int64_t head) const;
+  Tensor<float> plane(const Point& point, std::int64_t head) const;
 
   // The operands of a layer's attention.
   kernels::AttentionInput<float> attention_input(std::int64_t layer) const;

@@ -51,12 +51,12 @@ constexpr std::array<ShortName, 32> short_names{{{"resid_pre", "hook_resid_pre"}
                                                  {"ln_final", "ln_final.hook_normalized", false},
                                                  {"logits", "unembed.hook_out", false}}};
 
-std::vector<Site> matching(std::string_view pattern, const std::vector<Site>& every) {
-  std::vector<Site> sites;
-  for (const Site& site : every) {
-    if (matches_glob(site_name(site), pattern)) sites.push_back(site);
+std::vector<Point> matching(std::string_view pattern, const std::vector<Point>& every) {
+  std::vector<Point> points;
+  for (const Point& point : every) {
+    if (matches_glob(point_name(point), pattern)) points.push_back(point);
   }
-  return sites;
+  return points;
 }
 
 // "k6" as the pattern "blocks.6.attn.hook_k", "k" as "blocks.*.attn.hook_k"; empty where the name
@@ -83,29 +83,29 @@ std::string list_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::string edit_label(const Site& site) {
+std::string edit_label(const Point& point) {
   constexpr std::string_view before = "hook_";
-  const std::string name = site_name(site);
-  const std::string point = site.point == Point::unembedding_in
+  const std::string name = point_name(point);
+  const std::string label = point.kind == PointKind::unembedding_in
                                 ? "unembed_in"
                                 : name.substr(name.rfind(before) + before.size());
-  return site.layer < 0 ? point + "_edit" : fmt::format("{}_{}_edit", site.layer, point);
+  return point.layer < 0 ? label + "_edit" : fmt::format("{}_{}_edit", point.layer, label);
 }
 
-std::vector<Site> sites_named(std::string_view name, std::int64_t layers) {
-  const std::vector<Site> every = all_sites(layers);
+std::vector<Point> points_named(std::string_view name, std::int64_t layers) {
+  const std::vector<Point> every = all_points(layers);
   for (const std::string& pattern :
        {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name),
         fmt::format("blocks.*.attn.{}", name)}) {
-    std::vector<Site> sites = matching(pattern, every);
-    if (!sites.empty()) return sites;
+    std::vector<Point> points = matching(pattern, every);
+    if (!points.empty()) return points;
   }
   std::vector<std::string> candidates;
   const bool is_glob = name.find('*') != std::string_view::npos;
-  for (const Site& site : every) {
-    const std::string known = site_name(site);
-    if (is_glob && site.layer > 0) continue;
-    candidates.push_back(is_glob && site.layer == 0 ? "blocks.*" + known.substr(8) : known);
+  for (const Point& point : every) {
+    const std::string known = point_name(point);
+    if (is_glob && point.layer > 0) continue;
+    candidates.push_back(is_glob && point.layer == 0 ? "blocks.*" + known.substr(8) : known);
   }
   for (const ShortName& known : short_names) candidates.emplace_back(known.name);
   fail(ErrorCode::invalid_argument,

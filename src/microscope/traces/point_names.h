@@ -20,9 +20,9 @@ inline constexpr std::string_view gradient_suffix = "_grad";
 //   hook_q, hook_result          without "attn." too
 //   resid_pre, k6, pattern       TransformerLens's short names, with a layer or in every one
 // Throws Error{invalid_argument} for any other, with the nearest names.
-std::vector<Site> sites_named(std::string_view name, std::int64_t layers);
+std::vector<Point> points_named(std::string_view name, std::int64_t layers);
 
 // "2_resid_mid_edit": the label of what an intervention at a point adds to the stream.
-std::string edit_label(const Site& site);
+std::string edit_label(const Point& point);
 
 }  // namespace heed

@@ -17,25 +17,25 @@ std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
 namespace {
 
 // Backward normalises the stream itself, not the copies of it that heads with an edited input read.
-bool is_head_input(Point point) {
-  return point == Point::attention_in || point == Point::query_input || point == Point::key_input ||
-         point == Point::value_input;
+bool is_head_input(PointKind kind) {
+  return kind == PointKind::attention_in || kind == PointKind::query_input ||
+         kind == PointKind::key_input || kind == PointKind::value_input;
 }
 
 }  // namespace
 
 void require_gradients_past(const Editor* editor, const GptConfig& config,
-                            const std::function<bool(const Site&)>& wanted) {
+                            const std::function<bool(const Point&)>& wanted) {
   if (editor == nullptr) return;
-  std::optional<Site> asked;
-  for (const Site& site : all_sites(config.layers)) {
-    const bool passes = !is_head_input(site.point) && editor->only_adds(site);
-    require(!asked || !editor->edits(site) || passes, ErrorCode::unsupported,
-            "the gradient at {} would go back through the intervention at {}, and gradients pass "
-            "only where vectors are added, and not at the inputs of heads; ask for points from "
-            "there on",
-            site_name(asked.value_or(site)), site_name(site));
-    if (!asked && wanted(site)) asked = site;
+  std::optional<Point> asked;
+  for (const Point& point : all_points(config.layers)) {
+    const bool passes = !is_head_input(point.kind) && editor->only_adds(point);
+    require(!asked || !editor->edits(point) || passes, ErrorCode::unsupported,
+            "the gradient at {} would have to pass through the intervention at {}: gradients pass "
+            "only through added vectors, and not at the inputs of heads; request points after the "
+            "intervention",
+            point_name(asked.value_or(point)), point_name(point));
+    if (!asked && wanted(point)) asked = point;
   }
 }
 

@@ -11,9 +11,9 @@ class PatternVisitor final : public Probe {
 
   explicit PatternVisitor(const Visit& visit) : visit_(visit) {}
 
-  bool wants(const Site& site) const override { return site.point == Point::pattern; }
-  void observe(const Site& site, View<const float> values) override {
-    if (wants(site)) visit_(site.layer, values[0]);
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
+  void observe(const Point& point, View<const float> values) override {
+    if (wants(point)) visit_(point.layer, values[0]);
   }
 
  private:
@@ -22,8 +22,8 @@ class PatternVisitor final : public Probe {
 
 }  // namespace
 
-Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites) {
-  Capture capture(std::move(sites));
+Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Point> points) {
+  Capture capture(std::move(points));
   run_text(gpt, tokens, capture);
   return capture;
 }
@@ -35,11 +35,11 @@ void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,
 }
 
 Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {
-  std::vector<Site> sites;
+  std::vector<Point> points;
   for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
-    sites.push_back({Point::pattern, layer});
+    points.push_back({PointKind::pattern, layer});
   }
-  return trace(gpt, tokens, std::move(sites));
+  return trace(gpt, tokens, std::move(points));
 }
 
 }  // namespace heed

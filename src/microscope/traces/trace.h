@@ -10,9 +10,9 @@
 
 namespace heed {
 
-// Runs the model on `tokens` as one sequence and captures `sites`, each with B = 1. Throws
+// Runs the model on `tokens` as one sequence and captures `points`, each with B = 1. Throws
 // Error{invalid_argument} for no tokens, unknown ids and more tokens than the model's context.
-Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Site> sites);
+Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Point> points);
 
 // Calls `visit` with the pattern of each layer in turn, (H, T, T); none is kept.
 void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,

@@ -40,7 +40,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const 
   }
   // A logit is a row of the unembedding times the final norm.
   Tensor<float> d_logits;
-  if (pass.wants_gradient(Point::logits, -1)) {
+  if (pass.wants_gradient(PointKind::logits, -1)) {
     d_logits = Tensor<float>(Shape{positions, gpt.config().vocabulary_size});
   }
   std::ranges::fill(d_final_norm.span(), 0.0F);
@@ -56,7 +56,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const 
       d_final_norm(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
     }
   }
-  if (d_logits.present()) pass.observe_gradient_rows(Point::logits, -1, d_logits);
+  if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                 : 0;
   ActivationTrace trace(config, request, 1, positions, more);
   require_gradients_past(editor, config,
-                         [&](const Site& site) { return trace.wants_gradient(site); });
+                         [&](const Point& point) { return trace.wants_gradient(point); });
   const View<const std::int32_t> read(tokens.data(), {1, positions});
   const Pass pass{.positions = positions, .probe = &trace, .editor = editor};
   const GptActivations activations(config, 1, positions,

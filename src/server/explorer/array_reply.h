@@ -1,4 +1,4 @@
-// Arrays of numbers as replies, in the format that was asked for.
+// Arrays of numbers as replies, in the requested format.
 #pragma once
 
 #include <span>

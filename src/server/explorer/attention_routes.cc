@@ -12,11 +12,11 @@
 namespace heed::server {
 namespace {
 
-struct HeadPlace {
+struct HeadPath {
   std::int64_t layer;
   std::int64_t head;
 
-  HeadPlace(const Request& request, const StoredTrace& trace)
+  HeadPath(const Request& request, const StoredTrace& trace)
       : layer(checked_layer(request.integer_in_path("layer"), trace.config())),
         head(checked_head(request.integer_in_path("head"), trace.config())) {}
 };
@@ -61,9 +61,9 @@ Reply thumbnails(State& state, const Request& request) {
 
 Reply region(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
-  const HeadPlace place(request, trace);
-  AttentionRegion wanted{.layer = place.layer,
-                         .head = place.head,
+  const HeadPath path(request, trace);
+  AttentionRegion wanted{.layer = path.layer,
+                         .head = path.head,
                          .query_begin = request.integer("query_begin", 0),
                          .query_end = request.integer("query_end", trace.positions()),
                          .key_begin = request.integer("key_begin", 0),
@@ -82,10 +82,10 @@ Reply region(State& state, const Request& request) {
 
 Reply tile(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
-  const HeadPlace place(request, trace);
+  const HeadPath path(request, trace);
   return array_reply(request,
-                     trace.attention->tile({.layer = place.layer,
-                                            .head = place.head,
+                     trace.attention->tile({.layer = path.layer,
+                                            .head = path.head,
                                             .level = request.integer_in_path("level"),
                                             .row = request.integer_in_path("row"),
                                             .column = request.integer_in_path("column"),
@@ -119,11 +119,11 @@ Reply weights_reply(const Request& request, const StoredTrace& trace, const Tens
 
 Reply row(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
-  const HeadPlace place(request, trace);
+  const HeadPath path(request, trace);
   const std::int64_t query = checked_position(request.integer_in_path("query"), trace);
   return weights_reply(request, trace,
-                       trace.attention->region({.layer = place.layer,
-                                                .head = place.head,
+                       trace.attention->region({.layer = path.layer,
+                                                .head = path.head,
                                                 .query_begin = query,
                                                 .query_end = query + 1,
                                                 .key_end = trace.positions(),
@@ -133,11 +133,11 @@ Reply row(State& state, const Request& request) {
 
 Reply column(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
-  const HeadPlace place(request, trace);
+  const HeadPath path(request, trace);
   const std::int64_t key = checked_position(request.integer_in_path("key"), trace);
   return weights_reply(request, trace,
-                       trace.attention->region({.layer = place.layer,
-                                                .head = place.head,
+                       trace.attention->region({.layer = path.layer,
+                                                .head = path.head,
                                                 .query_end = trace.positions(),
                                                 .key_begin = key,
                                                 .key_end = key + 1,
@@ -161,7 +161,7 @@ Reply walk(State& state, const Request& request) {
   const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.config());
   const std::int64_t head = checked_head(request.integer("head", 0), trace.config());
   const std::int64_t position = position_of(request, trace);
-  Capture capture(word_walk_sites(layer));
+  Capture capture(word_walk_points(layer));
   trace.pass->replay_layer(layer, capture);
   const Tensor<float> shares = edited_shares(trace, layer, head, position);
   const WordWalk walked =

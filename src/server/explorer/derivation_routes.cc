@@ -9,15 +9,15 @@ constexpr std::int64_t usual_terms = 24;
 
 Reply derivation(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
-  const NumberPlace place{.point = request.parameter("point").value_or(""),
-                          .layer = request.integer("layer", -1),
-                          .head = request.integer("head", 0),
-                          .position = position_of(request, trace),
-                          .index = request.integer("index", 0),
-                          .key = request.integer("key", 0)};
+  const PointElement element{.point = request.parameter("point").value_or(""),
+                             .layer = request.integer("layer", -1),
+                             .head = request.integer("head", 0),
+                             .position = position_of(request, trace),
+                             .index = request.integer("index", 0),
+                             .key = request.integer("key", 0)};
   const auto terms = static_cast<std::size_t>(bounded(request, "terms", usual_terms, 1, 1 << 20));
   return json_reply(
-      derivation_json(derive({trace.model(), *trace.pass, *trace.attention}, place), terms));
+      derivation_json(derive({trace.model(), *trace.pass, *trace.attention}, element), terms));
 }
 
 }  // namespace

@@ -105,13 +105,13 @@ Figure heads_figure(const StoredTrace& trace, const Request& request) {
 
 Figure lens_figure(const StoredTrace& trace) {
   const LogitLens lens = look_through_layers(*trace.pass, {.top = 1});
-  const auto rows = std::ssize(lens.sites);
+  const auto rows = std::ssize(lens.points);
   Tensor<float> values(Shape{rows, lens.positions});
   std::vector<std::string> labels, texts;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const Site& site = lens.sites[static_cast<std::size_t>(row)];
-    labels.push_back(site.point == Point::residual_post ? "final_post"
-                                                        : fmt::format("{}_pre", site.layer));
+    const Point& point = lens.points[static_cast<std::size_t>(row)];
+    labels.push_back(point.kind == PointKind::residual_post ? "final_post"
+                                                            : fmt::format("{}_pre", point.layer));
     for (std::int64_t t = 0; t < lens.positions; ++t) {
       const LensToken& best = lens.at(row, t).top.front();
       values.view()(row, t) = static_cast<float>(best.probability);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_interventions = 256;
 
-// Reads one object and adds what it stands for.
+// Parses one object and adds its interventions.
 class Reader {
  public:
   Reader(const Fields& fields, const InterventionSource& source, std::vector<Intervention>& out)
@@ -39,11 +39,11 @@ class Reader {
   }
 
  private:
-  std::vector<InterventionPoint> places() const {
-    std::string text = fields_.required_string("place");
+  std::vector<InterventionPoint> selected_points() const {
+    std::string text = fields_.required_string("point");
     if (fields_.has("positions")) text += "@" + fields_.required_string("positions");
     std::vector<InterventionPoint> found = parse_points(config_, text);
-    for (const InterventionPoint& place : found) check_positions(place.where);
+    for (const InterventionPoint& selected : found) check_positions(selected.where);
     return found;
   }
 
@@ -55,39 +55,41 @@ class Reader {
             whole ? where.first_position : where.last_position, source_.last_position);
   }
 
-  void add(InterventionPoint place, Change change) {
+  void add(InterventionPoint selected, Change change) {
     Intervention& added = out_.emplace_back();
-    added.site = place.site;
-    added.where = std::move(place.where);
+    added.point = selected.point;
+    added.where = std::move(selected.where);
     added.change = std::move(change);
   }
 
   void ablate() {
-    fields_.expect_only({"kind", "place", "positions"});
-    for (InterventionPoint& place : places()) add(std::move(place), SetZero{});
+    fields_.expect_only({"kind", "point", "positions"});
+    for (InterventionPoint& selected : selected_points()) add(std::move(selected), SetZero{});
   }
 
-  // Over this text, or over another trace's: one that is written on keeps the same mean.
+  // The mean over this text or over that of another trace, which stays the same while a text is
+  // continued.
   void mean() {
-    fields_.expect_only({"kind", "place", "positions", "from"});
+    fields_.expect_only({"kind", "point", "positions", "from"});
     const auto tokens = fields_.has("from") ? from().pass->tokens() : source_.tokens;
     const std::vector<std::vector<std::int32_t>> texts{{tokens.begin(), tokens.end()}};
-    for (InterventionPoint& place : places()) {
-      std::vector<float> row = mean_row(source_.gpt, place.site, texts);
-      add(std::move(place), SetRow{std::move(row)});
+    for (InterventionPoint& selected : selected_points()) {
+      std::vector<float> row = mean_row(source_.gpt, selected.point, texts);
+      add(std::move(selected), SetRow{std::move(row)});
     }
   }
 
   void scale() {
-    fields_.expect_only({"kind", "place", "positions", "factor"});
+    fields_.expect_only({"kind", "point", "positions", "factor"});
     const float factor = fields_.required_float("factor");
-    for (InterventionPoint& place : places()) add(std::move(place), ScaleBy{factor});
+    for (InterventionPoint& selected : selected_points()) add(std::move(selected), ScaleBy{factor});
   }
 
   void add_vector() {
-    fields_.expect_only({"kind", "place", "positions", "vector"});
+    fields_.expect_only({"kind", "point", "positions", "vector"});
     const std::vector<float> vector = fields_.required_floats("vector");
-    for (InterventionPoint& place : places()) add(std::move(place), AddVector{vector});
+    for (InterventionPoint& selected : selected_points())
+      add(std::move(selected), AddVector{vector});
   }
 
   StoredTrace& from() const {
@@ -97,24 +99,24 @@ class Reader {
     require(theirs.layers == config_.layers && theirs.heads == config_.heads &&
                 theirs.channels == config_.channels && theirs.head_size == config_.head_size &&
                 theirs.feed_forward == config_.feed_forward,
-            ErrorCode::invalid_argument, "trace {} is of a model of another shape", trace.id);
+            ErrorCode::invalid_argument, "trace {} is of a model with a different shape", trace.id);
     return trace;
   }
 
-  static Tensor<float> values_of(const StoredTrace& trace, const Site& site) {
-    if (site.point == Point::scores || site.point == Point::pattern) {
+  static Tensor<float> values_of(const StoredTrace& trace, const Point& point) {
+    if (point.kind == PointKind::scores || point.kind == PointKind::pattern) {
       const std::int64_t heads = trace.config().heads;
       Tensor<float> planes(Shape{1, heads, trace.positions(), trace.positions()});
       for (std::int64_t head = 0; head < heads; ++head) {
-        const Tensor<float> plane = trace.pass->plane(site, head);
+        const Tensor<float> plane = trace.pass->plane(point, head);
         std::ranges::copy(plane.span(), planes.view()[0][head].data());
       }
       return planes;
     }
-    Capture capture(std::vector<Site>{site});
+    Capture capture(std::vector<Point>{point});
     trace.pass->replay(capture);
-    Tensor<float> values(capture.at(site).shape());
-    std::ranges::copy(capture.at(site).span(), values.data());
+    Tensor<float> values(capture.at(point).shape());
+    std::ranges::copy(capture.at(point).span(), values.data());
     return values;
   }
 
@@ -126,24 +128,24 @@ class Reader {
   }
 
   void swap() {
-    fields_.expect_only({"kind", "place", "positions", "from", "from_positions"});
+    fields_.expect_only({"kind", "point", "positions", "from", "from_positions"});
     const StoredTrace& other = from();
     const bool whole = !fields_.has("positions");
     require(!whole || !fields_.has("from_positions"), ErrorCode::invalid_argument,
-            "\"from_positions\" needs \"positions\" to go to");
-    for (InterventionPoint& place : places()) {
-      Tensor<float> values = values_of(other, place.site);
-      if (whole || is_plane(place.site)) require_same_length(other);
-      if (!whole && !is_plane(place.site)) values = moved(values, place.where, other);
-      add(std::move(place), ReplaceWith(std::move(values)));
+            "\"from_positions\" needs \"positions\"");
+    for (InterventionPoint& selected : selected_points()) {
+      Tensor<float> values = values_of(other, selected.point);
+      if (whole || is_plane(selected.point)) require_same_length(other);
+      if (!whole && !is_plane(selected.point)) values = moved(values, selected.where, other);
+      add(std::move(selected), ReplaceWith(std::move(values)));
     }
   }
 
-  static bool is_plane(const Site& site) {
-    return site.point == Point::scores || site.point == Point::pattern;
+  static bool is_plane(const Point& point) {
+    return point.kind == PointKind::scores || point.kind == PointKind::pattern;
   }
 
-  // The rows at from_positions, put where `where` will look for them.
+  // The rows at from_positions, moved to the positions of `where`.
   Tensor<float> moved(const Tensor<float>& values, const Selection& where,
                       const StoredTrace& other) const {
     const std::int64_t first = where.first_position;
@@ -162,9 +164,11 @@ class Reader {
         ErrorCode::invalid_argument, "trace {} has positions 0 to {}, not {}", other.id,
         other.positions() - 1,
         theirs.first_position < other.positions() ? theirs.last_position : theirs.first_position);
-    require(their_last - theirs.first_position == last - first, ErrorCode::invalid_argument,
-            "{} positions cannot take the values of {}: give as many \"from_positions\"",
-            last - first + 1, their_last - theirs.first_position + 1);
+    require(
+        their_last - theirs.first_position == last - first, ErrorCode::invalid_argument,
+        "{} positions cannot be replaced by {}: \"positions\" and \"from_positions\" must have the "
+        "same length",
+        last - first + 1, their_last - theirs.first_position + 1);
     std::array<std::int64_t, Shape::max_rank> extents{};
     std::ranges::copy(values.shape().begin(), values.shape().begin() + values.shape().rank(),
                       extents.begin());
@@ -179,30 +183,30 @@ class Reader {
   }
 
   void freeze() {
-    fields_.expect_only({"kind", "place", "positions", "from"});
+    fields_.expect_only({"kind", "point", "positions", "from"});
     const StoredTrace& other = from();
     const bool whole = !fields_.has("positions");
     if (whole) require_same_length(other);
-    for (const InterventionPoint& place : pattern_places()) {
-      require(whole || place.where.last_position < other.positions(), ErrorCode::invalid_argument,
-              "trace {} has positions 0 to {}, not {}", other.id, other.positions() - 1,
-              place.where.last_position);
-      add(place, ReplaceWith(values_of(other, place.site)));
+    for (const InterventionPoint& selected : selected_patterns()) {
+      require(whole || selected.where.last_position < other.positions(),
+              ErrorCode::invalid_argument, "trace {} has positions 0 to {}, not {}", other.id,
+              other.positions() - 1, selected.where.last_position);
+      add(selected, ReplaceWith(values_of(other, selected.point)));
     }
   }
 
-  // Of a head (its pattern), a block or a point of one, or of every block.
-  std::vector<InterventionPoint> pattern_places() const {
-    if (!fields_.has("place")) {
+  // The patterns of a head, of a block or a point of one, or of every block.
+  std::vector<InterventionPoint> selected_patterns() const {
+    if (!fields_.has("point")) {
       require(!fields_.has("positions"), ErrorCode::invalid_argument,
-              "\"positions\" needs a \"place\": a head or a block");
+              "\"positions\" needs a \"point\": a head or a block");
       std::vector<InterventionPoint> all;
       for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-        all.push_back({.site = {Point::pattern, layer}, .where = {}});
+        all.push_back({.point = {PointKind::pattern, layer}, .where = {}});
       }
       return all;
     }
-    return pattern_points(places(), fields_.required_string("place"));
+    return pattern_points(selected_points(), fields_.required_string("point"));
   }
 
   void cut() {
@@ -223,7 +227,7 @@ class Reader {
               "there is no position {}: the text has 0 to {}", cut.edges.back().query,
               source_.last_position);
     }
-    add({.site = {Point::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
+    add({.point = {PointKind::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
   }
 
   const Fields& fields_;

@@ -1,4 +1,4 @@
-// Interventions as requests describe them.
+// Parses interventions in requests.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ struct InterventionSource {
   const Gpt& gpt;
   std::span<const std::int32_t> tokens;  // the text that is to be changed
   TraceStore& traces;                    // that others are taken from
-  std::int64_t last_position;            // the largest that a place may name
+  std::int64_t last_position;            // the largest that may be selected
 };
 
-// `list` is null or a list of objects {"kind", "place", …}; null or empty gives null. Throws
-// Error{invalid_argument} for whatever cannot be, with the number of the intervention.
+// `list` is null or a list of objects {"kind", "point", …}; null or empty gives null. Throws
+// Error{invalid_argument} with the index of the invalid intervention.
 std::shared_ptr<Interventions> read_interventions(const Json& list,
                                                   const InterventionSource& source);
 

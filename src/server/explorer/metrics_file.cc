@@ -25,8 +25,8 @@ std::optional<RegularFile> open_if_present(const std::filesystem::path& file) {
   }
 }
 
-// Calls visit(offset, line) for every whole line that begins in [begin, end). Lines longer than
-// `longest` are passed over. Returns where the first line begins that is not whole.
+// Calls visit(offset, line) for every complete line that begins in [begin, end). Lines longer than
+// `longest` are skipped. Returns the beginning of the first incomplete line.
 template <class Visit>
 std::int64_t for_each_line(const RegularFile& file, std::int64_t begin, std::int64_t end,
                            std::int64_t longest, Visit&& visit) {
@@ -71,7 +71,7 @@ std::int64_t next_line(const RegularFile& file, std::int64_t position, std::int6
          (newline == std::string::npos ? std::ssize(text) : static_cast<std::int64_t>(newline) + 1);
 }
 
-// A row, or nothing: by the limits that every JSON document has.
+// Parses a row, with the limits of all JSON documents; nothing if it is invalid.
 std::optional<Json> parse_row(std::string_view line) {
   try {
     Json row = parse_json(line, "metrics");
@@ -86,8 +86,8 @@ std::optional<Json> parse_row(std::string_view line) {
 
 std::int64_t step_of(const Json& row) { return row["step"].get<std::int64_t>(); }
 
-// What a line is about, seen without parsing it: {"step":12,"KEY":… is of series KEY. Lines that do
-// not begin so are one series.
+// The series of a line, without parsing it: {"step":12,"KEY":… belongs to series KEY. All lines
+// with another beginning are one series.
 struct Heading {
   std::optional<std::int64_t> step;
   std::string_view series;
@@ -245,7 +245,7 @@ std::vector<Json> MetricsReader::read_new() {
           if (auto row = parse_row(line)) rows.push_back(std::move(*row));
         });
     if (next == position_ && end < position_ + block_bytes) break;  // a line that is being written
-    // A line that fills a block is passed over; what follows of it is no JSON.
+    // A line that fills a block is skipped; its rest is not valid JSON.
     position_ = next == position_ ? end : next;
   }
   return rows;

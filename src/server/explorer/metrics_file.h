@@ -1,5 +1,4 @@
-// The metrics that a run writes, one JSON document a line, read from a file that nobody vouches
-// for.
+// The metrics that a run writes, one JSON document a line, read from an untrusted file.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 
 namespace heed::server {
 
-// What one request may read. The defaults hold a run of millions of steps below a second and some
-// tens of MiB.
+// Limits of one request. With the defaults, a run of millions of steps takes less than a second and
+// some tens of MiB.
 struct MetricsLimits {
   std::int64_t most_bytes = std::int64_t{256} << 20;  // of the file, from its end
   std::int64_t most_rows = 4000;                      // of each series
@@ -27,20 +26,20 @@ struct MetricsRows {
 
 // The lines of steps from `from` on. Lines of one kind (a step's loss, an evaluation, a sample) are
 // a series; one that is too long is thinned evenly, and its first and last line always stay. Lines
-// that are not whole, not valid JSON or without a step are passed over. A missing file has no rows.
+// that are incomplete, not valid JSON or without a step are skipped. A missing file has no rows.
 // Throws Error{invalid_argument} for what is not a regular file.
 MetricsRows read_metrics(const std::filesystem::path& file, std::int64_t from,
                          const MetricsLimits& limits = {});
 
-// The last step that a line of the file's end names; 0 if none does.
+// The last step in the lines at the end of the file; 0 if there is none.
 std::int64_t last_step(const std::filesystem::path& file);
 
-// Lines as they are appended. A line that is still being written is left for the next call.
+// Reads lines as they are appended. An incomplete last line is left for the next call.
 class MetricsReader {
  public:
   explicit MetricsReader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // Passes over all whole lines that are there.
+  // Skips all complete lines.
   void skip_to_end();
 
   // The lines appended since the last call, as many as one read of 1 MiB holds: call again until

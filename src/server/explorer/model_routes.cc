@@ -110,7 +110,7 @@ OrderedJson parts_json(const ParameterCount& count) {
   add("feed_forward", count.feed_forward_total);
   add("biases", count.biases);
   add("norms", count.norms);
-  add("head", count.unembedding);
+  add("unembedding", count.unembedding);
   return parts;
 }
 

@@ -1,4 +1,4 @@
-// What `heed explore` can be told, beside what it serves with.
+// Options of `heed explore` in addition to those of the server.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ std::string inflated(std::string_view compressed) {
   return text;
 }
 
-// "gzip, deflate;q=0.5": whether gzip is among what is accepted.
+// Whether Accept-Encoding, such as "gzip, deflate;q=0.5", accepts gzip.
 bool accepts_gzip(const std::string& accepted) {
   for (std::size_t begin = 0; begin < accepted.size();) {
     const std::size_t end = std::min(accepted.find(',', begin), accepted.size());

@@ -71,20 +71,20 @@ Reply next(State& state, const Request& request) {
 // Tokens in descending order of probability, and the rank of each.
 struct Prediction {
   std::vector<Candidate> ranked;
-  std::vector<std::size_t> place;  // by token
+  std::vector<std::size_t> rank_of;  // by token
 
   Prediction(const StoredTrace& trace, std::int64_t position) {
     const Tensor<float> logits = trace.pass->logits(position, position + 1);
     ranked =
         trace_candidates(logits.span(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, {});
-    place.resize(ranked.size());
+    rank_of.resize(ranked.size());
     for (std::size_t i = 0; i < ranked.size(); ++i) {
-      place[static_cast<std::size_t>(ranked[i].token)] = i;
+      rank_of[static_cast<std::size_t>(ranked[i].token)] = i;
     }
   }
 
   const Candidate& of(std::int32_t token) const {
-    return ranked[place[static_cast<std::size_t>(token)]];
+    return ranked[rank_of[static_cast<std::size_t>(token)]];
   }
   OrderedJson json(std::int32_t token) const {
     const Candidate& candidate = of(token);
@@ -129,8 +129,8 @@ Reply compare(State& state, const Request& request) {
   return json_reply({{"kl", json_number(divergence)}, {"rows", std::move(rows)}});
 }
 
-std::string row_name(const Site& site) {
-  return site.point == Point::residual_post ? "final_post" : fmt::format("{}_pre", site.layer);
+std::string row_name(const Point& point) {
+  return point.kind == PointKind::residual_post ? "final_post" : fmt::format("{}_pre", point.layer);
 }
 
 OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
@@ -165,11 +165,11 @@ Reply lens(State& state, const Request& request) {
                     .positions = positions});
   OrderedJson rows = OrderedJson::array();
   OrderedJson cells = OrderedJson::array();
-  for (std::int64_t site = 0; site < std::ssize(seen.sites); ++site) {
-    rows.push_back(row_name(seen.sites[static_cast<std::size_t>(site)]));
+  for (std::int64_t point = 0; point < std::ssize(seen.points); ++point) {
+    rows.push_back(row_name(seen.points[static_cast<std::size_t>(point)]));
     OrderedJson row = OrderedJson::array();
     for (std::int64_t i = 0; i < seen.positions; ++i) {
-      row.push_back(lens_cell(trace.model(), seen.at(site, i)));
+      row.push_back(lens_cell(trace.model(), seen.at(point, i)));
     }
     cells.push_back(std::move(row));
   }

@@ -69,7 +69,7 @@ Reply events(const std::shared_ptr<State>& state, const Request& request) {
 
 }  // namespace
 
-// They read files and compute nothing, so they do not queue for the model.
+// These handlers only read files, so they do not wait for the computing thread.
 void add_run_routes(StateRoutes& routes) {
   const auto state = routes.state();
   Router& router = routes.router();

@@ -13,15 +13,16 @@ namespace heed::server {
 class Runs {
  public:
   // Throws Error{not_found} for a directory that holds no run. Runs are named by their last folder,
-  // with a number where two are equal.
+  // with a number if two are equal.
   explicit Runs(const std::vector<std::filesystem::path>& directories);
 
   std::vector<std::string> names() const;
 
-  // The document of all runs as they are now; for one that cannot be read, its name and why.
+  // The document of all runs in their current state; for a run that cannot be read, its name and
+  // the error.
   OrderedJson describe() const;
 
-  // The model directory of a checkpoint. Throws Error{not_found} with what there is.
+  // The model directory of a checkpoint. Throws Error{not_found} with the checkpoints that exist.
   std::filesystem::path checkpoint(const std::string& run, std::int64_t step) const;
 
   // RunDirectory::is_finished() of a run.

@@ -1,4 +1,4 @@
-// Files in errors as clients see them: by name, without their directory.
+// Removes directories from error messages, so that clients see only file names.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,13 @@
 
 namespace heed::server {
 
-// `message` with paths in `directory` made relative to it, and `directory` by its last part.
+// Returns `message` with paths in `directory` made relative to it, and `directory` replaced by its
+// last component.
 std::string without_directory(std::string message, const std::filesystem::path& directory);
 
-// The result of `read`; the errors that it throws go through without_directory, and those of the
-// file system become an Error without the path. A file of the wrong kind is damaged data, not a
-// fault of the request.
+// Returns the result of `read`. Its errors pass through without_directory, and errors of the file
+// system become an Error without the path. A file of the wrong type is corrupt data, not an invalid
+// request.
 template <class Read>
 auto naming_files_from(const std::filesystem::path& directory, Read&& read) {
   try {

@@ -37,7 +37,7 @@ Reply make_trace(State& state, const Request& request) {
     wanted.tokens = model.encode(fields.required_string("text"));
   } else {
     require(base != nullptr, ErrorCode::invalid_argument,
-            "the request has no \"text\", no \"tokens\" and no \"base\" to take them from");
+            "the request has none of \"text\", \"tokens\" and \"base\"");
     wanted.tokens.assign(base->pass->tokens().begin(), base->pass->tokens().end());
   }
   if (base != nullptr) wanted.base = base->id;

@@ -14,53 +14,53 @@ namespace heed::server {
 namespace {
 
 // The embedding, the residual stream before each block and after the last one.
-std::vector<Site> stream_sites(const GptConfig& config) {
-  std::vector<Site> sites{{Point::embedding, -1}};
+std::vector<Point> stream_points(const GptConfig& config) {
+  std::vector<Point> points{{PointKind::embedding, -1}};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    sites.push_back({Point::residual_pre, layer});
+    points.push_back({PointKind::residual_pre, layer});
   }
-  sites.push_back({Point::residual_post, config.layers - 1});
-  return sites;
+  points.push_back({PointKind::residual_post, config.layers - 1});
+  return points;
 }
 
 // "t4:7" or "t4:-1".
-struct VectorPlace {
+struct TracePosition {
   StoredTrace& trace;
   std::int64_t position;
 };
 
-VectorPlace vector_place(State& state, const Request& request, const std::string& name) {
+TracePosition trace_position(State& state, const Request& request, const std::string& name) {
   const std::string text = request.parameter(name).value_or("");
   const std::size_t colon = text.rfind(':');
   std::int64_t position = 0;
   const char* const end = text.data() + text.size();
-  const bool is_place = colon != std::string::npos && colon > 0 &&
+  const bool is_valid = colon != std::string::npos && colon > 0 &&
                         std::from_chars(text.data() + colon + 1, end, position).ptr == end &&
                         colon + 1 < text.size();
-  require(is_place, ErrorCode::invalid_argument,
+  require(is_valid, ErrorCode::invalid_argument,
           "{} must be a trace and a position such as t1:4, not '{}'", name, text.substr(0, 40));
   StoredTrace& trace = state.traces.use(text.substr(0, colon));
   return {trace, checked_position(position, trace)};
 }
 
 Reply compare_streams(State& state, const Request& request) {
-  const VectorPlace first = vector_place(state, request, "first");
-  const VectorPlace second = vector_place(state, request, "second");
+  const TracePosition first = trace_position(state, request, "first");
+  const TracePosition second = trace_position(state, request, "second");
   const GptConfig& config = first.trace.config();
   require(second.trace.config().channels == config.channels &&
               second.trace.config().layers == config.layers,
           ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
           first.trace.id, second.trace.id);
-  const std::vector<Site> sites = stream_sites(config);
-  Capture of_first(sites), of_second(sites);
+  const std::vector<Point> points = stream_points(config);
+  Capture of_first(points), of_second(points);
   first.trace.pass->replay(of_first);
   second.trace.pass->replay(of_second);
   OrderedJson layers = OrderedJson::array();
-  for (const Site& site : sites) {
-    const std::span<const float> a = of_first.at(site).view()[0][first.position].span();
-    const std::span<const float> b = of_second.at(site).view()[0][second.position].span();
+  for (const Point& point : points) {
+    const std::span<const float> a = of_first.at(point).view()[0][first.position].span();
+    const std::span<const float> b = of_second.at(point).view()[0][second.position].span();
     const VectorComparison difference = compare_vectors(a, b);
-    layers.push_back({{"point", site_name(site)},
+    layers.push_back({{"point", point_name(point)},
                       {"cosine", json_number(difference.cosine)},
                       {"distance", json_number(difference.distance)},
                       {"first_norm", json_number(difference.first_length)},
@@ -69,37 +69,37 @@ Reply compare_streams(State& state, const Request& request) {
   return json_reply({{"layers", std::move(layers)}});
 }
 
-Site stream_site(const Request& request, const GptConfig& config) {
+Point stream_point(const Request& request, const GptConfig& config) {
   const std::string name = request.parameter("point").value_or(
       fmt::format("blocks.{}.hook_resid_post", config.layers - 1));
-  const std::vector<Site> sites = sites_named(name, config.layers);
-  require(sites.size() == 1, ErrorCode::invalid_argument,
-          "'{}' is a point of {} layers: name one, such as {}", name.substr(0, 80), sites.size(),
-          site_name(sites.front()));
-  const PointShape shape = point_shape(config, sites.front().point);
+  const std::vector<Point> points = points_named(name, config.layers);
+  require(points.size() == 1, ErrorCode::invalid_argument,
+          "'{}' is a point of {} layers: name one, such as {}", name.substr(0, 80), points.size(),
+          point_name(points.front()));
+  const PointShape shape = point_shape(config, points.front().kind);
   require(!shape.is_plane && !shape.has_heads && shape.width > 1, ErrorCode::invalid_argument,
-          "{} does not have one vector per position to project", site_name(sites.front()));
-  return sites.front();
+          "{} does not have one vector per position to project", point_name(points.front()));
+  return points.front();
 }
 
 Reply projection(State& state, const Request& request) {
   std::vector<StoredTrace*> traces{&trace_of(state, request)};
   const auto other = request.parameter("other");
   if (other) traces.push_back(&state.traces.use(*other));
-  const Site site = stream_site(request, traces.front()->config());
+  const Point point = stream_point(request, traces.front()->config());
   std::int64_t rows = 0;
   for (const StoredTrace* trace : traces) rows += trace->positions();
-  const std::int64_t width = point_shape(traces.front()->config(), site.point).width;
+  const std::int64_t width = point_shape(traces.front()->config(), point.kind).width;
   Tensor<float> vectors(Shape{rows, width});
   float* to = vectors.data();
   for (const StoredTrace* trace : traces) {
-    require(point_shape(trace->config(), site.point).width == width &&
-                site.layer < trace->config().layers,
+    require(point_shape(trace->config(), point.kind).width == width &&
+                point.layer < trace->config().layers,
             ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
             traces.front()->id, trace->id);
-    Capture capture(std::vector<Site>{site});
+    Capture capture(std::vector<Point>{point});
     trace->pass->replay(capture);
-    to = std::ranges::copy(capture.at(site).span(), to).out;
+    to = std::ranges::copy(capture.at(point).span(), to).out;
   }
   const PrincipalPlane plane = principal_plane(vectors);
   OrderedJson points = OrderedJson::array();
@@ -112,7 +112,7 @@ Reply projection(State& state, const Request& request) {
                         {"y", json_number(plane.points[row][1])}});
     }
   }
-  return json_reply({{"point", site_name(site)},
+  return json_reply({{"point", point_name(point)},
                      {"points", std::move(points)},
                      {"explained", {plane.explained[0], plane.explained[1]}}});
 }

@@ -58,7 +58,7 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
   const auto positions = std::ssize(tokens);
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      const View<const float> pattern = capture.at({Point::pattern, layer}).view()[0][head];
+      const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
       const HeadStatistics expected = head_statistics(pattern);
       const HeadStatistics actual = scan.statistics(layer, head);
       EXPECT_NEAR(actual.entropy, expected.entropy, tolerance);
@@ -128,7 +128,7 @@ TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
       const HeadStatistics expected =
-          head_statistics(capture.at({Point::pattern, layer}).view()[0][head]);
+          head_statistics(capture.at({PointKind::pattern, layer}).view()[0][head]);
       const HeadStatistics actual = scan.statistics(layer, head);
       EXPECT_NEAR(actual.entropy, expected.entropy, tolerance);
       EXPECT_NEAR(actual.self, expected.self, tolerance);
@@ -167,7 +167,7 @@ void expect_detections(const HeadScan& scan, const Capture& capture,
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
       for (std::size_t i = 0; i < detectors.size(); ++i) {
-        const View<const float> pattern = capture.at({Point::pattern, layer}).view()[0][head];
+        const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
         EXPECT_NEAR(scan.detection(layer, head, i), detected(pattern, detectors[i], tokens),
                     tolerance)
             << "detector " << i;
@@ -187,12 +187,12 @@ TEST(HeadScan, DetectsAsWholeMatricesDo) {
 TEST(HeadScan, SeesInterventions) {
   const Gpt gpt = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(70);
-  Interventions editor(gpt.config(),
-                       {{{Point::pattern, 0}, {.heads = {1}}, ScaleBy{0.5F}},
-                        {{Point::pattern, 1}, {.heads = {0}}, CutEdges{{{9, 9}, {9, 3}, {60, 2}}}},
-                        {{Point::scores, 1}, {.heads = {2}}, ScaleBy{-1.0F}},
-                        {{Point::residual_mid, 0}, {}, ScaleBy{0.25F}}});
-  Capture capture({Site{Point::pattern, 0}, Site{Point::pattern, 1}});
+  Interventions editor(
+      gpt.config(), {{{PointKind::pattern, 0}, {.heads = {1}}, ScaleBy{0.5F}},
+                     {{PointKind::pattern, 1}, {.heads = {0}}, CutEdges{{{9, 9}, {9, 3}, {60, 2}}}},
+                     {{PointKind::scores, 1}, {.heads = {2}}, ScaleBy{-1.0F}},
+                     {{PointKind::residual_mid, 0}, {}, ScaleBy{0.25F}}});
+  Capture capture({Point{PointKind::pattern, 0}, Point{PointKind::pattern, 1}});
   const GptActivations activations(gpt.config(), 1, 70, Keep::one_block);
   gpt.forward({tokens.data(), {1, 70}}, {.positions = 70, .probe = &capture, .editor = &editor},
               activations);

@@ -53,7 +53,7 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
     pattern.view()(0, 2, t, std::max<std::int64_t>(t - 1, 0)) = 1;
   }
   std::vector<Intervention> frozen;
-  frozen.push_back({{Point::pattern, 1}, {.heads = {1, 2}}, ReplaceWith{std::move(pattern)}});
+  frozen.push_back({{PointKind::pattern, 1}, {.heads = {1, 2}}, ReplaceWith{std::move(pattern)}});
   Interventions editor(gpt.config(), std::move(frozen));
   const InductionMeasure measure =
       measure_induction(gpt, {.sequences = 3, .length = 10, .editor = &editor});
@@ -75,15 +75,16 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
 // second pass, as those before it are the shuffled control.
 class AttendsBehindTheFirst final : public Editor {
  public:
-  bool edits(const Site& site) const override {
-    return (site.point == Point::pattern && site.layer == 1) || site.point == Point::embedding;
+  bool edits(const Point& point) const override {
+    return (point.kind == PointKind::pattern && point.layer == 1) ||
+           point.kind == PointKind::embedding;
   }
-  bool edits_head(const Site& site, std::int64_t head) const override {
-    return edits(site) && head == 1;
+  bool edits_head(const Point& point, std::int64_t head) const override {
+    return edits(point) && head == 1;
   }
-  void edit(const EditPlace& place, View<float> values) override {
-    if (place.site.point == Point::embedding) ++passes_;  // where every pass begins
-    if (place.site.point != Point::pattern || passes_ % 2 == 1) return;
+  void edit(const EditedPoint& edited, View<float> values) override {
+    if (edited.point.kind == PointKind::embedding) ++passes_;  // where every pass begins
+    if (edited.point.kind != PointKind::pattern || passes_ % 2 == 1) return;
     const View<float> pattern = values[0][0];
     const std::int64_t length = pattern.extent(0) / 2;
     for (std::int64_t t = length; t < 2 * length; ++t) {

@@ -91,7 +91,7 @@ TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
   KeyValueCache cache(gpt.config(), 1, 64);
   read(gpt, tokens, cache, attention);
   for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
-    const View<const float> patterns = materialised.at({Point::pattern, layer}).view()[0];
+    const View<const float> patterns = materialised.at({PointKind::pattern, layer}).view()[0];
     for (std::int64_t head = 0; head < gpt.config().heads; ++head) {
       const Tensor<float> tile = attention.region({.layer = layer,
                                                    .head = head,

@@ -15,10 +15,10 @@ const std::vector<std::int32_t> tokens{3, 14, 15, 9, 2, 6, 5, 3, 5, 8};
 
 // All points that a walk is compared with, of one pass.
 Capture traced(const Gpt& gpt, std::int64_t layer) {
-  std::vector<Site> sites = word_walk_sites(layer);
-  sites.push_back({Point::scores, layer});
-  sites.push_back({Point::pattern, layer});
-  return trace(gpt, tokens, std::move(sites));
+  std::vector<Point> points = word_walk_points(layer);
+  points.push_back({PointKind::scores, layer});
+  points.push_back({PointKind::pattern, layer});
+  return trace(gpt, tokens, std::move(points));
 }
 
 class WordWalkTest : public ::testing::Test {
@@ -41,7 +41,7 @@ class WordWalkTest : public ::testing::Test {
 
 TEST_F(WordWalkTest, OutputIsWhatTheModelComputed) {
   for_every_walk([&](const WordWalk& walk, const Capture& capture) {
-    const View<const float> z = capture.at({Point::mixed_values, walk.layer}).view();
+    const View<const float> z = capture.at({PointKind::mixed_values, walk.layer}).view();
     for (std::int64_t i = 0; i < walk.head_size; ++i) {
       const float expected = z(0, walk.position, walk.head, i);
       // Ten values of size one, summed in f32: a few units in the last place.
@@ -53,8 +53,8 @@ TEST_F(WordWalkTest, OutputIsWhatTheModelComputed) {
 
 TEST_F(WordWalkTest, ScoresAndSharesAreThoseOfTheModel) {
   for_every_walk([&](const WordWalk& walk, const Capture& capture) {
-    const View<const float> scores = capture.at({Point::scores, walk.layer}).view();
-    const View<const float> pattern = capture.at({Point::pattern, walk.layer}).view();
+    const View<const float> scores = capture.at({PointKind::scores, walk.layer}).view();
+    const View<const float> pattern = capture.at({PointKind::pattern, walk.layer}).view();
     double sum = 0;
     for (const KeyAnswer& answer : walk.answers) {
       EXPECT_EQ(answer.masked, answer.position > walk.position);

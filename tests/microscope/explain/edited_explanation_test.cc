@@ -21,10 +21,10 @@ constexpr AttributionUnit units[] = {AttributionUnit::component, AttributionUnit
                                      AttributionUnit::neuron, AttributionUnit::source};
 
 // Every point but the logits.
-std::vector<Site> editable_sites(const GptConfig& config) {
-  std::vector<Site> sites = all_sites(config.layers);
-  std::erase(sites, Site{Point::logits});
-  return sites;
+std::vector<Point> editable_points(const GptConfig& config) {
+  std::vector<Point> points = all_points(config.layers);
+  std::erase(points, Point{PointKind::logits});
+  return points;
 }
 
 class EditedExplanation : public ::testing::Test {
@@ -55,13 +55,13 @@ void expect_sum(const Attribution& attribution, double logit, const std::string&
 }
 
 TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
-  for (const Site& site : editable_sites(gpt.config())) {
-    const KeptPass pass = pass_with({{site, {}, ScaleBy{0.5F}}});
+  for (const Point& point : editable_points(gpt.config())) {
+    const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const std::int64_t position : {8, 16}) {
       const Tensor<float> logits = pass.logits(position, position + 1);
       for (const AttributionUnit unit : units) {
         expect_sum(attribute_logit(pass, question, unit, position),
-                   double{logits[question.token]} - logits[*question.against], site_name(site));
+                   double{logits[question.token]} - logits[*question.against], point_name(point));
       }
     }
   }
@@ -70,12 +70,12 @@ TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
 TEST_F(EditedExplanation, SeveralChangesStillSum) {
   const std::vector<float> vector(32, 0.25F);
   const KeptPass pass =
-      pass_with({{{Point::pattern, 1}, {.heads = {2}}, CutEdges{{{16, 3}, {8, 1}}}},
-                 {{Point::residual_post, 0}, {}, AddVector{vector}},
-                 {{Point::residual_pre, 1}, {.first_position = 4}, AddVector{vector}},
-                 {{Point::mixed_values, 2}, {.heads = {1}}, SetZero{}},
-                 {{Point::feed_forward_out, 2}, {}, ScaleBy{2.0F}},
-                 {{Point::residual_post, 2}, {}, ScaleBy{-1.0F}}});
+      pass_with({{{PointKind::pattern, 1}, {.heads = {2}}, CutEdges{{{16, 3}, {8, 1}}}},
+                 {{PointKind::residual_post, 0}, {}, AddVector{vector}},
+                 {{PointKind::residual_pre, 1}, {.first_position = 4}, AddVector{vector}},
+                 {{PointKind::mixed_values, 2}, {.heads = {1}}, SetZero{}},
+                 {{PointKind::feed_forward_out, 2}, {}, ScaleBy{2.0F}},
+                 {{PointKind::residual_post, 2}, {}, ScaleBy{-1.0F}}});
   const Tensor<float> logits = pass.logits(16, 17);
   for (const AttributionUnit unit : units) {
     const Attribution found = attribute_logit(pass, question, unit);
@@ -91,10 +91,10 @@ TEST_F(EditedExplanation, SeveralChangesStillSum) {
 TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
   std::vector<float> vector(32);
   for (std::size_t c = 0; c < vector.size(); ++c) vector[c] = 0.1F * static_cast<float>(c % 7);
-  const KeptPass pass = pass_with({{{Point::residual_mid, 1}, {}, AddVector{vector}}});
-  Capture capture({Site{Point::final_scale}});
+  const KeptPass pass = pass_with({{{PointKind::residual_mid, 1}, {}, AddVector{vector}}});
+  Capture capture({Point{PointKind::final_scale}});
   pass.replay(capture);
-  const double scale = capture.at({Point::final_scale}).view()(0, 16, 0);
+  const double scale = capture.at({PointKind::final_scale}).view()(0, 16, 0);
   const double expected = logit_direction(gpt, question).project(vector) / scale;
   ASSERT_GT(std::abs(expected), 1e-3);
   const Attribution found = attribute_logit(pass, question, AttributionUnit::component);
@@ -102,7 +102,7 @@ TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
 }
 
 TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
-  const KeptPass pass = pass_with({{{Point::mixed_values, 1}, {.heads = {2}}, SetZero{}}});
+  const KeptPass pass = pass_with({{{PointKind::mixed_values, 1}, {.heads = {2}}, SetZero{}}});
   const Attribution found = attribute_logit(pass, question, AttributionUnit::source);
   EXPECT_EQ(value_of(found, "L1H2"), 0);
   for (const AttributionTerm& term : found.terms) {
@@ -112,29 +112,29 @@ TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
 }
 
 TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
-  for (const Site& site : editable_sites(gpt.config())) {
-    const KeptPass pass = pass_with({{site, {}, ScaleBy{0.5F}}});
+  for (const Point& point : editable_points(gpt.config())) {
+    const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-      const ResidualParts parts = take_residual_apart(pass, unit, 8);
+      const ResidualParts parts = decompose_residual(pass, unit, 8);
       std::vector<float> sum(parts.stream.size());
       for (std::size_t i = 0; i < parts.parts.size(); ++i) {
         for (std::size_t c = 0; c < sum.size(); ++c) {
           sum[c] += parts.vectors.view()(static_cast<std::int64_t>(i), c);
         }
       }
-      EXPECT_LT(testing::relative_error(sum, parts.stream), 1e-6) << site_name(site);
+      EXPECT_LT(testing::relative_error(sum, parts.stream), 1e-6) << point_name(point);
     }
   }
 }
 
 // Backward implements the derivative of additions only.
 TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
-  const Site before{Point::residual_pre, 1}, at{Point::mixed_values, 1},
-      after{Point::residual_mid, 1};
-  const auto ask = [&](const Site& site, Change change) {
+  const Point before{PointKind::residual_pre, 1}, at{PointKind::mixed_values, 1},
+      after{PointKind::residual_mid, 1};
+  const auto ask = [&](const Point& point, Change change) {
     Interventions editor(gpt.config(), {{at, {}, std::move(change)}});
-    differentiate_logit(gpt, tokens, {question}, {site}, &editor);
-    trace_prompt(gpt, tokens, {.points = {site_name(site) + "_grad"}}, {}, &editor);
+    differentiate_logit(gpt, tokens, {question}, {point}, &editor);
+    trace_prompt(gpt, tokens, {.points = {point_name(point) + "_grad"}}, {}, &editor);
   };
   const AddVector vector{std::vector<float>(8, 0.5F)};
   EXPECT_NO_THROW(ask(before, vector));
@@ -152,16 +152,16 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
 // Heads whose input is edited read another stream than the one that backward normalises.
 TEST_F(EditedExplanation, GradientsStopAtEditedInputsOfHeads) {
   const AddVector vector{std::vector<float>(32, 0.5F)};
-  const Site at{Point::key_input, 1};
+  const Point at{PointKind::key_input, 1};
   Interventions editor(gpt.config(), {{at, {.heads = {2}}, vector}});
   EXPECT_NO_THROW(differentiate_logit(gpt, tokens, {question}, {at}, &editor));
-  EXPECT_THROW(differentiate_logit(gpt, tokens, {question}, {{Point::residual_pre, 1}}, &editor),
-               Error);
+  EXPECT_THROW(
+      differentiate_logit(gpt, tokens, {question}, {{PointKind::residual_pre, 1}}, &editor), Error);
 }
 
 // An edited result of a head is a part of its own, and what the head itself wrote stays.
 TEST_F(EditedExplanation, AnEditedResultIsAPartOfItsOwn) {
-  const KeptPass pass = pass_with({{{Point::head_results, 1}, {.heads = {2}}, SetZero{}}});
+  const KeptPass pass = pass_with({{{PointKind::head_results, 1}, {.heads = {2}}, SetZero{}}});
   const Attribution found = attribute_logit(pass, question, AttributionUnit::head);
   EXPECT_NEAR(value_of(found, "1_result_edit"), -value_of(found, "L1H2"), 1e-5);
 }

@@ -123,8 +123,8 @@ TEST_P(Explanation, RefusesWhatIsNotThere) {
 
 TEST_P(Explanation, TheLastRowOfTheLensIsTheModel) {
   const LogitLens lens = look_through_layers(gpt, tokens, {.top = 61, .followed = {9}});
-  ASSERT_EQ(lens.sites.size(), 4U);
-  EXPECT_EQ(site_name(lens.sites.back()), "blocks.2.hook_resid_post");
+  ASSERT_EQ(lens.points.size(), 4U);
+  EXPECT_EQ(point_name(lens.points.back()), "blocks.2.hook_resid_post");
   for (std::int64_t t = 0; t < lens.positions; ++t) {
     const LensCell& cell = lens.at(3, t);
     const std::vector<double> expected = softmax(logits.view()[t].span());
@@ -145,8 +145,8 @@ TEST_P(Explanation, TheLastRowOfTheLensIsTheModel) {
 // Against plain loops, for a middle layer and without the norm.
 TEST_P(Explanation, TheLensReadsTheStream) {
   const LogitLens lens = look_through_layers(gpt, tokens, {.top = 1, .norm = LensNorm::none});
-  const Capture capture = trace(gpt, tokens, {{Point::residual_pre, 1}});
-  const View<const float> stream = capture.at({Point::residual_pre, 1}).view()[0];
+  const Capture capture = trace(gpt, tokens, {{PointKind::residual_pre, 1}});
+  const View<const float> stream = capture.at({PointKind::residual_pre, 1}).view()[0];
   Tensor<float> expected(Shape{17, 61});
   gpt.project(stream, expected);
   for (std::int64_t t = 0; t < 17; ++t) {
@@ -159,7 +159,7 @@ TEST_P(Explanation, TheLensReadsTheStream) {
 
 TEST_P(Explanation, PartsOfTheStreamSumToIt) {
   for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-    const ResidualParts parts = take_residual_apart(gpt, tokens, unit, 8);
+    const ResidualParts parts = decompose_residual(gpt, tokens, unit, 8);
     std::vector<float> sum(parts.stream.size());
     double share = 0;
     for (std::size_t i = 0; i < parts.parts.size(); ++i) {
@@ -212,8 +212,8 @@ TEST_P(Explanation, ProcessingLeavesWhatItSays) {
     }
   }
   // The stream of a processed model has no mean, and no head adds a value's bias.
-  const Capture capture = trace(processed, tokens, {{Point::residual_post, 2}});
-  const auto stream = capture.at({Point::residual_post, 2}).view()[0][5].span();
+  const Capture capture = trace(processed, tokens, {{PointKind::residual_post, 2}});
+  const auto stream = capture.at({PointKind::residual_post, 2}).view()[0][5].span();
   EXPECT_NEAR(std::accumulate(stream.begin(), stream.end(), 0.0), 0, 1e-3);
   const View<const float> head = parameters.unembedding().weight;
   for (std::int64_t c = 0; c < head.extent(1); ++c) {

@@ -11,19 +11,19 @@
 namespace heed {
 namespace {
 
-// Adds a number to one element of one site; of head 2, where it has heads.
+// Adds a number to one element of one point; of head 2, where it has heads.
 class Nudge final : public Editor {
  public:
-  Nudge(Site site, std::int64_t position, std::int64_t channel, float by)
-      : site_(site), position_(position), channel_(channel), by_(by) {}
+  Nudge(Point point, std::int64_t position, std::int64_t channel, float by)
+      : point_(point), position_(position), channel_(channel), by_(by) {}
 
-  bool edits(const Site& site) const override { return site == site_; }
-  void edit(const EditPlace&, View<float> values) override {
+  bool edits(const Point& point) const override { return point == point_; }
+  void edit(const EditedPoint&, View<float> values) override {
     (values.rank() == 4 ? values[0][position_][2] : values[0][position_])(channel_) += by_;
   }
 
  private:
-  Site site_;
+  Point point_;
   std::int64_t position_;
   std::int64_t channel_;
   float by_;
@@ -45,30 +45,31 @@ TEST_F(LogitGradient, MetricIsTheModels) {
 // Central differences of a float pass: a step of 2e-3 loses about 1e-6/4e-3 to rounding, and to the
 // curvature of a norm over embeddings of length about one somewhat more.
 TEST_F(LogitGradient, AgreesWithFiniteDifferences) {
-  const std::vector<Site> sites{
-      {Point::embedding},           {Point::residual_mid, 1},    {Point::attention_in, 1},
-      {Point::query_input, 1},      {Point::key_input, 0},       {Point::value_input, 2},
-      {Point::head_results, 1},     {Point::feed_forward_in, 1}, {Point::neurons_post, 0},
-      {Point::feed_forward_out, 2}, {Point::unembedding_in}};
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, sites);
+  const std::vector<Point> points{{PointKind::embedding},       {PointKind::residual_mid, 1},
+                                  {PointKind::attention_in, 1}, {PointKind::query_input, 1},
+                                  {PointKind::key_input, 0},    {PointKind::value_input, 2},
+                                  {PointKind::head_results, 1}, {PointKind::feed_forward_in, 1},
+                                  {PointKind::neurons_post, 0}, {PointKind::feed_forward_out, 2},
+                                  {PointKind::unembedding_in}};
+  const LogitGradients found = differentiate_logit(gpt, tokens, metric, points);
   constexpr float step = 2e-3F;
-  for (std::size_t i = 0; i < sites.size(); ++i) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
     for (const auto& [position, channel] : {std::pair{0, 3}, std::pair{8, 11}}) {
-      Nudge up(sites[i], position, channel, step);
-      Nudge down(sites[i], position, channel, -step);
+      Nudge up(points[i], position, channel, step);
+      Nudge down(points[i], position, channel, -step);
       const double difference = (differentiate_logit(gpt, tokens, metric, {}, &up).metric -
                                  differentiate_logit(gpt, tokens, metric, {}, &down).metric) /
                                 (2 * step);
       const View<const float> row = found.gradients[i].view()[0][position];
       const double gradient = (row.rank() == 2 ? row[2] : row)(channel);
       EXPECT_NEAR(gradient, difference, 2e-3 * std::max(1.0, std::abs(difference)))
-          << site_name(sites[i]);
+          << point_name(points[i]);
     }
   }
 }
 
 TEST_F(LogitGradient, OfTheLogitsIsTheMetric) {
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {{Point::logits}});
+  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {{PointKind::logits}});
   const View<const float> values = found.values[0].view()[0],
                           gradients = found.gradients[0].view()[0];
   EXPECT_NEAR(values(8, 7) - values(8, 23), found.metric, 1e-5);
@@ -105,9 +106,9 @@ TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
   for (std::int64_t c = 0; c < 32; ++c) {
     table(other[4], c) = table(tokens[4], c) + 1e-3F * static_cast<float>(std::sin(c));
   }
-  const std::vector<Site> sites{
-      {Point::embedding}, {Point::residual_pre, 0}, {Point::mixed_values, 1}};
-  const AttributionPatching found = estimate_patching(linear, tokens, other, metric, sites);
+  const std::vector<Point> points{
+      {PointKind::embedding}, {PointKind::residual_pre, 0}, {PointKind::mixed_values, 1}};
+  const AttributionPatching found = estimate_patching(linear, tokens, other, metric, points);
   const double change = found.clean_metric - found.corrupted_metric;
   ASSERT_GT(std::abs(change), 1e-4);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -125,10 +126,10 @@ TEST_F(LogitGradient, RefusesWhatIsNotThere) {
   EXPECT_THROW(differentiate_logit(gpt, tokens, {{1}, 9}, {}), Error);
   EXPECT_THROW(differentiate_logit(gpt, {}, {{1}}, {}), Error);
   EXPECT_THROW(integrate_gradients(gpt, tokens, metric, 0), Error);
-  EXPECT_THROW(
-      estimate_patching(gpt, tokens, std::vector<std::int32_t>{1, 2}, metric, {{Point::embedding}}),
-      Error);
-  EXPECT_THROW(estimate_patching(gpt, tokens, tokens, metric, {{Point::scores, 0}}), Error);
+  EXPECT_THROW(estimate_patching(gpt, tokens, std::vector<std::int32_t>{1, 2}, metric,
+                                 {{PointKind::embedding}}),
+               Error);
+  EXPECT_THROW(estimate_patching(gpt, tokens, tokens, metric, {{PointKind::scores, 0}}), Error);
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
     double sum = 0;
     for (std::int64_t first = 0; first < std::ssize(corpus); first += 16) {
       const auto count = std::min<std::int64_t>(16, std::ssize(corpus) - first);
-      const Site site{Point::neurons_post, memory.id.layer};
-      const Capture capture = trace(gpt, std::span(corpus).subspan(first, count), {site});
+      const Point point{PointKind::neurons_post, memory.id.layer};
+      const Capture capture = trace(gpt, std::span(corpus).subspan(first, count), {point});
       std::pair<float, std::int64_t> best{-1e9F, 0};
       for (std::int64_t t = 0; t < count; ++t) {
-        const float value = capture.at(site).view()(0, t, memory.id.neuron);
+        const float value = capture.at(point).view()(0, t, memory.id.neuron);
         best = std::max(best, {value, first + t});
         sum += value;
       }

@@ -18,7 +18,7 @@ using kernels::WeightFormat;
 
 GptConfig untied_config() {
   GptConfig config = testing::small_config();
-  config.tied_unembedding = false;  // so that the embedding is not shortened with the head
+  config.tied_unembedding = false;  // so that the embedding is not quantised with the unembedding
   config.context = 96;
   return config;
 }
@@ -51,8 +51,8 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
     Gpt other = calm_gpt();
     for (const std::string& name : matrix_names(untied_config())) {
       const View<float> weight = other.parameters().tensor(name);
-      const Tensor<float> shortened = kernels::PreparedWeight(weight, GetParam()).restored();
-      std::ranges::copy(shortened.span(), weight.data());
+      const Tensor<float> quantised = kernels::PreparedWeight(weight, GetParam()).restored();
+      std::ranges::copy(quantised.span(), weight.data());
     }
     return other;
   }
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, QuantisedWeights,
 // products have an error of about √32 · 2⁻²⁴.
 TEST_P(QuantisedWeights, GradientsUseTheDequantisedMatrices) {
   const auto tokens = testing::random_tokens(9, 61, 3);
-  const Site out{Point::attention_out, 1}, mixed{Point::mixed_values, 1};
+  const Point out{PointKind::attention_out, 1}, mixed{PointKind::mixed_values, 1};
   const LogitGradients found = differentiate_logit(gpt, tokens, metric, {out, mixed});
   const Tensor<float> weight = gpt.parameters().block(1).projection.prepared->restored();  // (C, A)
   const View<const float> d_out = found.gradients[0].view()[0];                            // (T, C)
@@ -94,18 +94,20 @@ TEST_P(QuantisedWeights, GradientsUseTheDequantisedMatrices) {
 // in attention from 64 tokens on. About twenty independent errors give √20 · 2⁻⁸ ≈ 2 %.
 TEST_P(QuantisedWeights, GradientsAreThoseOfTheQuantisedModel) {
   const Gpt reference = restored();
-  const std::vector<Site> sites{
-      {Point::embedding}, {Point::residual_mid, 1}, {Point::query, 0}, {Point::neurons_pre, 2}};
+  const std::vector<Point> points{{PointKind::embedding},
+                                  {PointKind::residual_mid, 1},
+                                  {PointKind::query, 0},
+                                  {PointKind::neurons_pre, 2}};
   for (const std::int64_t positions : {9, 80}) {
     const auto tokens = testing::random_tokens(positions, 61, 3);
-    const LogitGradients found = differentiate_logit(gpt, tokens, metric, sites);
-    const LogitGradients expected = differentiate_logit(reference, tokens, metric, sites);
+    const LogitGradients found = differentiate_logit(gpt, tokens, metric, points);
+    const LogitGradients expected = differentiate_logit(reference, tokens, metric, points);
     EXPECT_NEAR(found.metric, expected.metric, 0.02 * std::max(1.0, std::abs(expected.metric)));
-    for (std::size_t i = 0; i < sites.size(); ++i) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
       const double error =
           testing::relative_error(found.gradients[i].span(), expected.gradients[i].span());
-      EXPECT_LT(error, 0.02) << site_name(sites[i]) << ", " << positions << " tokens";
-      RecordProperty(fmt::format("{}_{}", site_name(sites[i]), positions),
+      EXPECT_LT(error, 0.02) << point_name(points[i]) << ", " << positions << " tokens";
+      RecordProperty(fmt::format("{}_{}", point_name(points[i]), positions),
                      fmt::format("{}", error));
     }
   }
@@ -140,7 +142,7 @@ TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
       EXPECT_NEAR(found.logit, expected, 0.01);
     }
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-      const ResidualParts parts = take_residual_apart(gpt, tokens, unit);
+      const ResidualParts parts = decompose_residual(gpt, tokens, unit);
       double share = 0;
       for (const ResidualPart& part : parts.parts) share += part.share;
       EXPECT_NEAR(share, 1, 1e-6);

@@ -38,8 +38,8 @@ struct Example {
     KeyValueCache cache(config(), 1, 10);
     return read(cache, 10, editor);
   }
-  Capture captured(const std::vector<Site>& sites, Editor* editor = nullptr) const {
-    Capture capture(sites);
+  Capture captured(const std::vector<Point>& points, Editor* editor = nullptr) const {
+    Capture capture(points);
     const GptActivations activations(config(), 1, 10, Keep::one_block);
     gpt.forward({tokens.data(), {1, 10}}, {.positions = 10, .probe = &capture, .editor = editor},
                 activations);
@@ -47,8 +47,8 @@ struct Example {
   }
 };
 
-Intervention at(Point point, std::int64_t layer, Change change, Selection where = {}) {
-  return {{point, layer}, std::move(where), std::move(change)};
+Intervention at(PointKind kind, std::int64_t layer, Change change, Selection where = {}) {
+  return {{kind, layer}, std::move(where), std::move(change)};
 }
 
 TEST(Interventions, OfNothingChangeNoBit) {
@@ -61,9 +61,10 @@ TEST(Interventions, OfNothingChangeNoBit) {
 // output lacks exactly that. f32 sums of 32 products: 1e-5.
 TEST(Interventions, AHeadThatIsAblatedAddsNothing) {
   const Example example;
-  Interventions ablated(example.config(), {at(Point::mixed_values, 1, SetZero{}, {.heads = {2}})});
-  const Site out{Point::attention_out, 1};
-  const auto with = example.captured({out, {Point::mixed_values, 1}});
+  Interventions ablated(example.config(),
+                        {at(PointKind::mixed_values, 1, SetZero{}, {.heads = {2}})});
+  const Point out{PointKind::attention_out, 1};
+  const auto with = example.captured({out, {PointKind::mixed_values, 1}});
   const auto without = example.captured({out}, &ablated);
   const View<const float> projection = example.gpt.parameters().block(1).projection.weight;
   std::vector<float> expected;
@@ -71,7 +72,7 @@ TEST(Interventions, AHeadThatIsAblatedAddsNothing) {
     for (std::int64_t c = 0; c < 32; ++c) {
       double own = 0;
       for (std::int64_t d = 0; d < 8; ++d) {
-        own += static_cast<double>(with.at({Point::mixed_values, 1}).view()(0, t, 2, d)) *
+        own += static_cast<double>(with.at({PointKind::mixed_values, 1}).view()(0, t, 2, d)) *
                projection(c, 2 * 8 + d);
       }
       expected.push_back(static_cast<float>(with.at(out).view()(0, t, c) - own));
@@ -86,25 +87,27 @@ TEST(Interventions, AReplacedStreamCarriesAllOfAnotherRun) {
   corrupted.tokens = testing::random_tokens(10, 61, 4);
   const auto plain = clean.logits(nullptr);
   ASSERT_GT(relative_error(corrupted.logits(nullptr).span(), plain.span()), 0.1);
-  for (const Site site : {Site{Point::residual_pre, 1}, Site{Point::residual_post, 2}}) {
-    Capture capture = clean.captured({site});
-    Tensor<float> values(capture.at(site).shape());
-    std::ranges::copy(capture.at(site).span(), values.data());
-    Interventions patched(clean.config(), {{site, {}, ReplaceWith{std::move(values)}}});
+  for (const Point point :
+       {Point{PointKind::residual_pre, 1}, Point{PointKind::residual_post, 2}}) {
+    Capture capture = clean.captured({point});
+    Tensor<float> values(capture.at(point).shape());
+    std::ranges::copy(capture.at(point).span(), values.data());
+    Interventions patched(clean.config(), {{point, {}, ReplaceWith{std::move(values)}}});
     EXPECT_TRUE(std::ranges::equal(corrupted.logits(&patched).span(), plain.span()));
   }
 }
 
 TEST(Interventions, AreRestrictedToPositionsHeadsAndNeurons) {
   const Example example;
-  const Site query{Point::query, 0};
-  const Site neurons{Point::neurons_post, 2};
+  const Point query{PointKind::query, 0};
+  const Point neurons{PointKind::neurons_post, 2};
   Interventions some(
       example.config(),
-      {at(Point::query, 0, ScaleBy{3}, {.heads = {1, 3}, .first_position = 4, .last_position = 6}),
-       at(Point::query, 0, AddVector{{1, 2, 3, 4, 5, 6, 7, 8}},
+      {at(PointKind::query, 0, ScaleBy{3},
+          {.heads = {1, 3}, .first_position = 4, .last_position = 6}),
+       at(PointKind::query, 0, AddVector{{1, 2, 3, 4, 5, 6, 7, 8}},
           {.heads = {1}, .first_position = 6}),
-       at(Point::neurons_post, 2, SetZero{}, {.neurons = {5, 100}, .last_position = 0})});
+       at(PointKind::neurons_post, 2, SetZero{}, {.neurons = {5, 100}, .last_position = 0})});
   const auto before = example.captured({query});
   const auto after = example.captured({query, neurons}, &some);
   for (std::int64_t t = 0; t < 10; ++t) {
@@ -125,32 +128,33 @@ TEST(Interventions, AreRestrictedToPositionsHeadsAndNeurons) {
 
 TEST(Interventions, SetAPointToItsMean) {
   const Example example;
-  const Site site{Point::mixed_values, 1};
+  const Point point{PointKind::mixed_values, 1};
   const std::vector<std::vector<std::int32_t>> set{example.tokens,
                                                    testing::random_tokens(4, 61, 8)};
-  const std::vector<float> mean = mean_row(example.gpt, site, set);
+  const std::vector<float> mean = mean_row(example.gpt, point, set);
   ASSERT_EQ(mean.size(), 32U);
   double sum = 0;
   for (const auto& tokens : set) {
-    const Capture capture = trace(example.gpt, tokens, {site});
+    const Capture capture = trace(example.gpt, tokens, {point});
     for (std::int64_t t = 0; t < std::ssize(tokens); ++t) {
-      sum += capture.at(site).view()(0, t, 2, 5);
+      sum += capture.at(point).view()(0, t, 2, 5);
     }
   }
   EXPECT_NEAR(mean[2 * 8 + 5], sum / 14, 1e-6);
-  Interventions meant(example.config(), {{site, {.heads = {2}}, SetRow{mean}}});
-  const auto after = example.captured({site}, &meant);
-  EXPECT_EQ(after.at(site).view()(0, 7, 2, 5), mean[2 * 8 + 5]);
-  EXPECT_NE(after.at(site).view()(0, 7, 1, 5), mean[1 * 8 + 5]);
+  Interventions meant(example.config(), {{point, {.heads = {2}}, SetRow{mean}}});
+  const auto after = example.captured({point}, &meant);
+  EXPECT_EQ(after.at(point).view()(0, 7, 2, 5), mean[2 * 8 + 5]);
+  EXPECT_NE(after.at(point).view()(0, 7, 1, 5), mean[1 * 8 + 5]);
 }
 
 // z of the cut rows by hand: Σ pattern·value without the edge, or scaled by what is left.
 void expect_cut(CutEdges::Rest rest) {
   const Example example;
-  const Site pattern{Point::pattern, 2}, value{Point::value, 2}, mixed{Point::mixed_values, 2};
+  const Point pattern{PointKind::pattern, 2}, value{PointKind::value, 2},
+      mixed{PointKind::mixed_values, 2};
   Interventions cut(
       example.config(),
-      {at(Point::pattern, 2, CutEdges{{{6, 2}, {6, 6}, {3, 0}}, rest}, {.heads = {1}})});
+      {at(PointKind::pattern, 2, CutEdges{{{6, 2}, {6, 6}, {3, 0}}, rest}, {.heads = {1}})});
   const auto before = example.captured({pattern, value, mixed});
   const auto after = example.captured({pattern, mixed}, &cut);
   for (std::int64_t t = 0; t < 10; ++t) {
@@ -181,8 +185,8 @@ TEST(Interventions, CutEdgesAndRenormaliseAsByHand) { expect_cut(CutEdges::Rest:
 TEST(Interventions, ARowOfWhichNothingIsLeftIsZero) {
   const Example example;
   Interventions cut(example.config(),
-                    {at(Point::pattern, 0, CutEdges{{{0, 0}}, CutEdges::Rest::renormalised})});
-  const Site mixed{Point::mixed_values, 0};
+                    {at(PointKind::pattern, 0, CutEdges{{{0, 0}}, CutEdges::Rest::renormalised})});
+  const Point mixed{PointKind::mixed_values, 0};
   EXPECT_EQ(example.captured({mixed}, &cut).at(mixed).view()(0, 0, 1, 1), 0);
 }
 
@@ -190,7 +194,7 @@ TEST(Interventions, FreezeAPattern) {
   const Example example;
   Example other;
   other.tokens = testing::random_tokens(10, 61, 9);
-  const Site pattern{Point::pattern, 1};
+  const Point pattern{PointKind::pattern, 1};
   const auto traced = other.captured({pattern});
   Tensor<float> values(Shape{1, 4, 10, 10});
   std::ranges::copy(traced.at(pattern).span(), values.data());
@@ -207,9 +211,10 @@ TEST(Interventions, FreezeAPattern) {
 // From a step on: the prompt of 6 and the first two steps are as without.
 TEST(Interventions, BeginAtAStepOfCachedGeneration) {
   const Example example;
-  Interventions late(example.config(),
-                     {at(Point::mixed_values, 0, SetZero{}, {.heads = {1}, .first_position = 8}),
-                      at(Point::pattern, 1, CutEdges{{{9, 1}}}, {.heads = {2}})});
+  Interventions late(
+      example.config(),
+      {at(PointKind::mixed_values, 0, SetZero{}, {.heads = {1}, .first_position = 8}),
+       at(PointKind::pattern, 1, CutEdges{{{9, 1}}}, {.heads = {2}})});
   const auto plain = example.logits(nullptr);
   const auto whole = example.logits(&late);
   KeyValueCache cache(example.config(), 1, 10);
@@ -242,20 +247,21 @@ TEST(Interventions, RefuseWhatDoesNotFit) {
       Interventions(example.config(), std::move(list));
     });
   };
-  EXPECT_THAT(message(at(Point::query, 3, SetZero{})), HasSubstr("layers 0 to 2"));
-  EXPECT_THAT(message(at(Point::query, 0, SetZero{}, {.heads = {4}})), HasSubstr("heads 0 to 3"));
-  EXPECT_THAT(message(at(Point::neurons_post, 0, SetZero{}, {.neurons = {128}})),
+  EXPECT_THAT(message(at(PointKind::query, 3, SetZero{})), HasSubstr("layers 0 to 2"));
+  EXPECT_THAT(message(at(PointKind::query, 0, SetZero{}, {.heads = {4}})),
+              HasSubstr("heads 0 to 3"));
+  EXPECT_THAT(message(at(PointKind::neurons_post, 0, SetZero{}, {.neurons = {128}})),
               HasSubstr("neurons 0 to 127"));
-  EXPECT_THAT(message(at(Point::residual_mid, 0, SetZero{}, {.heads = {0}})),
+  EXPECT_THAT(message(at(PointKind::residual_mid, 0, SetZero{}, {.heads = {0}})),
               HasSubstr("no heads"));
-  EXPECT_THAT(message(at(Point::residual_mid, 0, AddVector{{1, 2}})),
+  EXPECT_THAT(message(at(PointKind::residual_mid, 0, AddVector{{1, 2}})),
               HasSubstr("2 numbers at blocks.0.hook_resid_mid, expected 32"));
-  EXPECT_THAT(message(at(Point::pattern, 0, AddVector{{1}})), HasSubstr("takes no vector"));
-  EXPECT_THAT(message(at(Point::query, 0, CutEdges{{{1, 0}}})), HasSubstr("hook_pattern"));
-  EXPECT_THAT(message(at(Point::pattern, 0, CutEdges{{{1, 2}}})), HasSubstr("from 1 to 2"));
-  EXPECT_THAT(message({{Point::logits}, {}, SetZero{}}), HasSubstr("change unembed.hook_in"));
-  EXPECT_THAT(message(at(Point::query_input, 0, AddVector{{1, 2}})), HasSubstr("expected 32"));
-  EXPECT_THAT(message(at(Point::key, 0, ReplaceWith{Tensor<float>(Shape{1, 5, 4, 7})})),
+  EXPECT_THAT(message(at(PointKind::pattern, 0, AddVector{{1}})), HasSubstr("takes no vector"));
+  EXPECT_THAT(message(at(PointKind::query, 0, CutEdges{{{1, 0}}})), HasSubstr("hook_pattern"));
+  EXPECT_THAT(message(at(PointKind::pattern, 0, CutEdges{{{1, 2}}})), HasSubstr("from 1 to 2"));
+  EXPECT_THAT(message({{PointKind::logits}, {}, SetZero{}}), HasSubstr("change unembed.hook_in"));
+  EXPECT_THAT(message(at(PointKind::query_input, 0, AddVector{{1, 2}})), HasSubstr("expected 32"));
+  EXPECT_THAT(message(at(PointKind::key, 0, ReplaceWith{Tensor<float>(Shape{1, 5, 4, 7})})),
               HasSubstr("shape (1, 5, 4, 7), expected (1, T, 4, 8)"));
 }
 
@@ -263,21 +269,21 @@ TEST(InterventionText, NamesPlaces) {
   const GptConfig config = testing::small_config();
   const auto head = parse_points(config, "L2H3@4-");
   ASSERT_EQ(head.size(), 1U);
-  EXPECT_EQ(head[0].site, (Site{Point::mixed_values, 2}));
+  EXPECT_EQ(head[0].point, (Point{PointKind::mixed_values, 2}));
   EXPECT_EQ(head[0].where.heads, std::vector<std::int64_t>{3});
   EXPECT_EQ(head[0].where.first_position, 4);
-  EXPECT_EQ(parse_points(config, "L1")[1].site, (Site{Point::feed_forward_out, 1}));
+  EXPECT_EQ(parse_points(config, "L1")[1].point, (Point{PointKind::feed_forward_out, 1}));
   EXPECT_EQ(parse_points(config, "L1.attn").size(), 1U);
   EXPECT_EQ(parse_points(config, "L0N127")[0].where.neurons, std::vector<std::int64_t>{127});
   EXPECT_EQ(parse_points(config, "blocks.*.hook_mlp_out@2-3").size(), 3U);
-  EXPECT_EQ(parse_points(config, "L2H3.pattern@2-")[0].site, (Site{Point::pattern, 2}));
+  EXPECT_EQ(parse_points(config, "L2H3.pattern@2-")[0].point, (Point{PointKind::pattern, 2}));
   EXPECT_EQ(parse_points(config, "L2H3.k")[0].where.heads, std::vector<std::int64_t>{3});
-  EXPECT_EQ(parse_points(config, "L2H3.k")[0].site, (Site{Point::key, 2}));
-  EXPECT_EQ(parse_points(config, "L2H3.k_input")[0].site, (Site{Point::key_input, 2}));
-  EXPECT_EQ(parse_points(config, "L2H3.result")[0].site, (Site{Point::head_results, 2}));
-  EXPECT_EQ(parse_points(config, "q_input1@3")[0].site, (Site{Point::query_input, 1}));
+  EXPECT_EQ(parse_points(config, "L2H3.k")[0].point, (Point{PointKind::key, 2}));
+  EXPECT_EQ(parse_points(config, "L2H3.k_input")[0].point, (Point{PointKind::key_input, 2}));
+  EXPECT_EQ(parse_points(config, "L2H3.result")[0].point, (Point{PointKind::head_results, 2}));
+  EXPECT_EQ(parse_points(config, "q_input1@3")[0].point, (Point{PointKind::query_input, 1}));
   EXPECT_EQ(parse_points(config, "hook_result").size(), 3U);
-  EXPECT_EQ(parse_points(config, "hook_result")[1].site, (Site{Point::head_results, 1}));
+  EXPECT_EQ(parse_points(config, "hook_result")[1].point, (Point{PointKind::head_results, 1}));
   EXPECT_EQ(parse_assignment("blocks.*.hook_z=0.5", "").point, "blocks.*.hook_z");
   EXPECT_EQ(parse_factor("-0.5"), -0.5F);
   const HeadEdges cut = parse_edges("L1H0:7>3,7>4");

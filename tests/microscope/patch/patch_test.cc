@@ -40,19 +40,19 @@ struct Example {
     return patch_metric(request.metric, values, logits(request.clean, nullptr));
   }
   // The corrupted prompt with a point of the clean one, by one whole forward.
-  double patched(const Site& site, Selection where) const {
-    Capture capture(std::vector<Site>{site});
+  double patched(const Point& point, Selection where) const {
+    Capture capture(std::vector<Point>{point});
     logits(request.clean, nullptr, &capture);
-    Tensor<float> values(capture.at(site).shape());
-    std::ranges::copy(capture.at(site).span(), values.data());
-    Interventions editor(gpt.config(), {{site, std::move(where), ReplaceWith{std::move(values)}}});
+    Tensor<float> values(capture.at(point).shape());
+    std::ranges::copy(capture.at(point).span(), values.data());
+    Interventions editor(gpt.config(), {{point, std::move(where), ReplaceWith{std::move(values)}}});
     return metric(logits(request.corrupted, &editor));
   }
 };
 
 struct GridCase {
   PatchGrid grid;
-  Point point;
+  PointKind point;
 };
 
 class Grids : public ::testing::TestWithParam<GridCase> {};
@@ -91,28 +91,28 @@ TEST_P(Grids, EqualOneForwardPerCell) {
 
 INSTANTIATE_TEST_SUITE_P(
     Patch, Grids,
-    ::testing::Values(GridCase{PatchGrid::residual_pre, Point::residual_pre},
-                      GridCase{PatchGrid::residual_mid, Point::residual_mid},
-                      GridCase{PatchGrid::attention_out, Point::attention_out},
-                      GridCase{PatchGrid::feed_forward_out, Point::feed_forward_out},
-                      GridCase{PatchGrid::head_out, Point::mixed_values},
-                      GridCase{PatchGrid::head_query, Point::query},
-                      GridCase{PatchGrid::head_key, Point::key},
-                      GridCase{PatchGrid::head_value, Point::value},
-                      GridCase{PatchGrid::head_pattern, Point::pattern},
-                      GridCase{PatchGrid::head_out_by_position, Point::mixed_values},
-                      GridCase{PatchGrid::head_query_by_position, Point::query},
-                      GridCase{PatchGrid::head_key_by_position, Point::key},
-                      GridCase{PatchGrid::head_value_by_position, Point::value},
-                      GridCase{PatchGrid::head_pattern_by_position, Point::pattern}),
+    ::testing::Values(GridCase{PatchGrid::residual_pre, PointKind::residual_pre},
+                      GridCase{PatchGrid::residual_mid, PointKind::residual_mid},
+                      GridCase{PatchGrid::attention_out, PointKind::attention_out},
+                      GridCase{PatchGrid::feed_forward_out, PointKind::feed_forward_out},
+                      GridCase{PatchGrid::head_out, PointKind::mixed_values},
+                      GridCase{PatchGrid::head_query, PointKind::query},
+                      GridCase{PatchGrid::head_key, PointKind::key},
+                      GridCase{PatchGrid::head_value, PointKind::value},
+                      GridCase{PatchGrid::head_pattern, PointKind::pattern},
+                      GridCase{PatchGrid::head_out_by_position, PointKind::mixed_values},
+                      GridCase{PatchGrid::head_query_by_position, PointKind::query},
+                      GridCase{PatchGrid::head_key_by_position, PointKind::key},
+                      GridCase{PatchGrid::head_value_by_position, PointKind::value},
+                      GridCase{PatchGrid::head_pattern_by_position, PointKind::pattern}),
     [](const auto& tested) { return std::string(patch_grid_name(tested.param.grid)); });
 
 TEST(PatchSweep, CutsAndReplacesEdges) {
   Example example;
   example.request.layer = 1;
   example.request.head = 2;
-  Capture clean(std::vector<Site>{{Point::pattern, 1}});
-  Capture corrupted(std::vector<Site>{{Point::pattern, 1}});
+  Capture clean(std::vector<Point>{{PointKind::pattern, 1}});
+  Capture corrupted(std::vector<Point>{{PointKind::pattern, 1}});
   example.logits(example.request.clean, nullptr, &clean);
   example.logits(example.request.corrupted, nullptr, &corrupted);
   for (const auto grid : {PatchGrid::edge, PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
@@ -126,12 +126,12 @@ TEST(PatchSweep, CutsAndReplacesEdges) {
           grid == PatchGrid::edge_cut ? CutEdges::Rest::kept : CutEdges::Rest::renormalised};
       if (grid == PatchGrid::edge) {
         Tensor<float> values(Shape{1, heads, positions, positions});
-        std::ranges::copy(corrupted.at({Point::pattern, 1}).span(), values.data());
-        values.view()(0, 2, t, s) = clean.at({Point::pattern, 1}).view()(0, 2, t, s);
+        std::ranges::copy(corrupted.at({PointKind::pattern, 1}).span(), values.data());
+        values.view()(0, 2, t, s) = clean.at({PointKind::pattern, 1}).view()(0, 2, t, s);
         change = ReplaceWith{std::move(values)};
       }
       std::vector<Intervention> one;
-      one.push_back({{Point::pattern, 1}, {.heads = {2}}, std::move(change)});
+      one.push_back({{PointKind::pattern, 1}, {.heads = {2}}, std::move(change)});
       Interventions editor(example.gpt.config(), std::move(one));
       EXPECT_NEAR(result.value(t, s),
                   example.metric(example.logits(example.request.corrupted, &editor)),

@@ -37,22 +37,22 @@ TEST(Glob, ManyStarsTakeNoTime) {
 TEST(Capture, KeepsWhatWasAskedForAndNothingElse) {
   const Gpt gpt = testing::small_gpt(20);
   const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, 2);
-  EXPECT_EQ(wanted.sites().size(), 3U);
-  const Capture capture = trace(gpt, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.sites());
-  EXPECT_EQ(capture.at({Point::pattern, 1}).shape(), (Shape{1, 3, 4, 4}));
-  EXPECT_EQ(capture.at({Point::final_scale}).shape(), (Shape{1, 4, 1}));
-  EXPECT_THROW(capture.at({Point::query, 0}), Error);
+  EXPECT_EQ(wanted.points().size(), 3U);
+  const Capture capture = trace(gpt, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.points());
+  EXPECT_EQ(capture.at({PointKind::pattern, 1}).shape(), (Shape{1, 3, 4, 4}));
+  EXPECT_EQ(capture.at({PointKind::final_scale}).shape(), (Shape{1, 4, 1}));
+  EXPECT_THROW(capture.at({PointKind::query, 0}), Error);
 }
 
 TEST(Capture, CopiesStridedViews) {
   const std::vector<float> numbers{0, 1, 2, 3, 4, 5, 6, 7};
   const View<const float> matrix(numbers.data(), {2, 4});
-  Capture capture({Site{Point::embedding}});
-  capture.observe({Point::embedding}, matrix.slice(1, 1, 3));
-  EXPECT_THAT(capture.at({Point::embedding}).span(), ::testing::ElementsAre(1, 2, 5, 6));
+  Capture capture({Point{PointKind::embedding}});
+  capture.observe({PointKind::embedding}, matrix.slice(1, 1, 3));
+  EXPECT_THAT(capture.at({PointKind::embedding}).span(), ::testing::ElementsAre(1, 2, 5, 6));
 }
 
-TEST(Capture, RefusesNamesThatNoSiteHas) {
+TEST(Capture, RefusesNamesThatNoPointHas) {
   EXPECT_THROW(Capture({"blocks.2.attn.hook_q"}, 2), Error);
   EXPECT_THROW(Capture({"blocks.*.hook_nothing"}, 2), Error);
 }
@@ -64,7 +64,7 @@ TEST(Trace, VisitsThePatternsThatItWouldKeep) {
   std::int64_t layers = 0;
   visit_patterns(gpt, tokens, [&](std::int64_t layer, View<const float> pattern) {
     EXPECT_EQ(layer, layers++);
-    const View<const float> kept = capture.at({Point::pattern, layer}).view()[0];
+    const View<const float> kept = capture.at({PointKind::pattern, layer}).view()[0];
     EXPECT_EQ(pattern.shape(), kept.shape());
     for (std::int64_t head = 0; head < pattern.extent(0); ++head) {
       for (std::int64_t t = 0; t < pattern.extent(1); ++t) {

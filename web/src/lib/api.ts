@@ -139,8 +139,8 @@ export const api = {
   neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, { trace: id }),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
     json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, { top }),
-  derivation: (id: string, place: Types.NumberPlace, signal?: AbortSignal) =>
-    json<Types.Derivation>(`${trace(id)}/derivation`, { ...place }, signal),
+  derivation: (id: string, element: Types.PointElement, signal?: AbortSignal) =>
+    json<Types.Derivation>(`${trace(id)}/derivation`, { ...element }, signal),
   compare: (id: string, other: string, position = -1, top = 12) =>
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),

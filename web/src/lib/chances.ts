@@ -21,7 +21,7 @@ export function probabilityOf(candidate: Candidate, { candidates, vocabulary }: 
   return shareOfAll('probability', one(candidate), others.map(one), vocabulary, 'p = exp(ℓ) / Σ exp(ℓ)', 'p=\\frac{e^{\\ell}}{\\sum_w e^{\\ell_w}}');
 }
 
-/** A prediction of the logit lens: only the likeliest tokens are known, without logits. */
+/** A prediction of the logit lens: only the most likely tokens are known, without logits. */
 export function guessOf(tokens: Token[], probabilities: number[], index: number, vocabulary: number): Derivation {
   const all = tokens.map(({ text }, at) => term(tokenText(text), probabilities[at]));
   return shareOfAll('guess', all[index], all.filter((_, at) => at !== index), vocabulary, 'p = softmax(W_U · norm(x))', 'p=\\operatorname{softmax}(W_U\\operatorname{norm}(x))');

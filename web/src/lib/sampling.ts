@@ -1,4 +1,4 @@
-// How the next token is drawn. Defaults are the server's; a view holds only what differs from them.
+// How the next token is sampled. Defaults are the server's; a view holds only what differs from them.
 
 import type { Sampling } from './types';
 

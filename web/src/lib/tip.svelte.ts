@@ -2,13 +2,13 @@
 
 import { api } from './api';
 import { current, messageOf } from './state.svelte';
-import type { Derivation, NumberPlace } from './types';
+import type { Derivation, PointElement } from './types';
 
 const restMilliseconds = 120;
 
 class Tip {
   anchor: DOMRect | null = $state.raw(null);
-  /** The number's present place: pages scroll. */
+  /** The number's current position: pages scroll. */
   #locate: () => DOMRect = () => new DOMRect();
   title = $state('');
   derivation: Derivation | null = $state.raw(null);
@@ -18,18 +18,18 @@ class Tip {
   #abort: AbortController | null = null;
   #timer = 0;
 
-  show(locate: () => DOMRect, title: string, place: NumberPlace): void {
+  show(locate: () => DOMRect, title: string, element: PointElement): void {
     this.hide();
     this.#locate = locate;
-    this.#timer = window.setTimeout(() => void this.#open(locate, title, place), restMilliseconds);
+    this.#timer = window.setTimeout(() => void this.#open(locate, title, element), restMilliseconds);
   }
 
-  async #open(locate: () => DOMRect, title: string, place: NumberPlace): Promise<void> {
+  async #open(locate: () => DOMRect, title: string, element: PointElement): Promise<void> {
     const abort = (this.#abort = new AbortController());
     this.#locate = locate;
     Object.assign(this, { anchor: locate(), title, derivation: null, failure: null, asked: true });
     try {
-      const derivation = await current.keep(`derivation ${JSON.stringify(place)}`, (id) => api.derivation(id, place));
+      const derivation = await current.keep(`derivation ${JSON.stringify(element)}`, (id) => api.derivation(id, element));
       if (!abort.signal.aborted) this.derivation = derivation;
     } catch (error) {
       if (!abort.signal.aborted) this.failure = messageOf(error);
@@ -59,10 +59,10 @@ class Tip {
 
 export const tip = new Tip();
 
-/** A number to explain: by the server (`place`) or by the page itself (`derive`). */
+/** A number to explain: by the server (`element`) or by the page itself (`derive`). */
 export interface Explained {
   title: string;
-  place?: NumberPlace;
+  element?: PointElement;
   derive?: () => Derivation;
 }
 
@@ -72,7 +72,7 @@ export function explain(element: HTMLElement | SVGElement, given: Explained | nu
   const locate = () => element.getBoundingClientRect();
   const show = () => {
     if (source?.derive) tip.tell(locate, source.title, source.derive());
-    else if (source?.place) tip.show(locate, source.title, source.place);
+    else if (source?.element) tip.show(locate, source.title, source.element);
   };
   const hide = () => tip.hide(locate);
   const onKey = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide();

@@ -44,7 +44,7 @@ export type InterventionKind = 'ablate' | 'mean' | 'scale' | 'add' | 'swap' | 'f
 
 export interface Intervention {
   kind: InterventionKind;
-  place?: string;
+  point?: string;
   positions?: string;
   factor?: number;
   vector?: number[];
@@ -242,7 +242,7 @@ export interface Derivation {
 }
 
 /** One number of a trace: `point` is a TransformerLens name, `index` counts within its last dimension. */
-export interface NumberPlace {
+export interface PointElement {
   point: string;
   layer?: number;
   head?: number;
@@ -283,7 +283,7 @@ export interface ParameterCount {
   feed_forward_total: number;
   biases: number;
   norms: number;
-  head: number;
+  unembedding: number;
   run_bytes: number;
   train_bytes: number;
   key_value_bytes_per_token: number;

@@ -1,23 +1,23 @@
 // Changes as text in a link.
 
-import type { Change, FreezeChange, PlaceChange, SteerChange, TextPlace } from './changes';
+import type { Change, FreezeChange, PointChange, SteerChange, TextPosition } from './changes';
 
 const at = (positions: string) => (positions ? `@${positions}` : '');
 
-function formatPlace({ place, method, factor, positions }: PlaceChange): string {
+function formatPoint({ point, method, factor, positions }: PointChange): string {
   const how = method === 'zero' ? '' : method === 'mean' ? '~' : `*${factor}`;
-  return `${place}${at(positions)}${how}`;
+  return `${point}${at(positions)}${how}`;
 }
 
 function formatSteer({ point, positions, factor, towards, away }: SteerChange): string {
-  const texts = [towards, away].flatMap((place) => (place ? [place.position, encodeURIComponent(place.text)] : []));
+  const texts = [towards, away].flatMap((end) => (end ? [end.position, encodeURIComponent(end.text)] : []));
   return `${point}${at(positions)}+${[factor, ...texts].join(':')}`;
 }
 
 export function formatChange(change: Change): string {
   switch (change.kind) {
-    case 'place':
-      return formatPlace(change);
+    case 'point':
+      return formatPoint(change);
     case 'cut':
       return `L${change.layer}H${change.head}:${change.query}>${change.key}`;
     case 'token':
@@ -25,7 +25,7 @@ export function formatChange(change: Change): string {
     case 'swap':
       return `${change.point}:${change.positions}<${change.fromPositions}:${encodeURIComponent(change.text)}`;
     case 'freeze':
-      return `${change.place || '*'}!${change.text ? `:${encodeURIComponent(change.text)}` : ''}`;
+      return `${change.point || '*'}!${change.text ? `:${encodeURIComponent(change.text)}` : ''}`;
     case 'steer':
       return formatSteer(change);
   }
@@ -39,19 +39,19 @@ const where = String.raw`(?:@(\d+(?:-\d*)?))?`;
 const number = String.raw`-?\d+(?:\.\d+)?`;
 
 function readFreeze(name: string, text?: string): FreezeChange {
-  return { kind: 'freeze', place: name === '*' ? '' : name, text: decodeURIComponent(text ?? '') };
+  return { kind: 'freeze', point: name === '*' ? '' : name, text: decodeURIComponent(text ?? '') };
 }
 
 function readSteer(point: string, at: string | undefined, factor: string, ...texts: (string | undefined)[]): SteerChange {
-  const textPlace = (position: string | undefined, text: string | undefined): TextPlace | null =>
+  const textPosition = (position: string | undefined, text: string | undefined): TextPosition | null =>
     position === undefined || text === undefined ? null : { text: decodeURIComponent(text), position: Number(position) };
-  return { kind: 'steer', point, positions: at ?? '', factor: Number(factor), towards: textPlace(texts[0], texts[1])!, away: textPlace(texts[2], texts[3]) };
+  return { kind: 'steer', point, positions: at ?? '', factor: Number(factor), towards: textPosition(texts[0], texts[1])!, away: textPosition(texts[2], texts[3]) };
 }
 
 const readers: [RegExp, (found: string[]) => Change][] = [
-  [new RegExp(`^(${name})${where}\\*(${number})$`), ([name, at, factor]) => ({ kind: 'place', place: name, method: 'scale', factor: Number(factor), positions: at ?? '' })],
-  [new RegExp(`^(${name})${where}$`), ([name, at]) => ({ kind: 'place', place: name, method: 'zero', factor: 0, positions: at ?? '' })],
-  [new RegExp(`^(${name})${where}~$`), ([name, at]) => ({ kind: 'place', place: name, method: 'mean', factor: 1, positions: at ?? '' })],
+  [new RegExp(`^(${name})${where}\\*(${number})$`), ([name, at, factor]) => ({ kind: 'point', point: name, method: 'scale', factor: Number(factor), positions: at ?? '' })],
+  [new RegExp(`^(${name})${where}$`), ([name, at]) => ({ kind: 'point', point: name, method: 'zero', factor: 0, positions: at ?? '' })],
+  [new RegExp(`^(${name})${where}~$`), ([name, at]) => ({ kind: 'point', point: name, method: 'mean', factor: 1, positions: at ?? '' })],
   [/^L(\d+)H(\d+):(\d+)>(\d+)$/, (found) => {
     const [layer, head, query, key] = found.map(Number);
     return { kind: 'cut', layer, head, query, key };

@@ -2,10 +2,10 @@
 
 import type { Token } from '../../lib/types';
 import { tokenText } from '../../lib/numbers';
-import type { Change, FreezeChange, PlaceChange, SteerChange } from './changes';
+import type { Change, FreezeChange, PointChange, SteerChange } from './changes';
 
 /** L2H3 → block 2 · head 3. */
-export function placeName(name: string): string {
+export function pointLabel(name: string): string {
   const found = /^L(\d+)(?:H(\d+)|N(\d+)|\.(attn|mlp))?$/.exec(name);
   if (!found) return name;
   const [, layer, head, neuron, half] = found;
@@ -27,13 +27,13 @@ function whereInWords(positions: string, tokens: Token[]): string {
   return last ? ` at ${first} to ${last}` : ` from ${word} on`;
 }
 
-function placeInWords({ place, method, factor, positions }: PlaceChange, tokens: Token[]): string {
+function pointInWords({ point, method, factor, positions }: PointChange, tokens: Token[]): string {
   const how = method === 'zero' ? 'off' : method === 'mean' ? 'mean' : `× ${factor}`;
-  return `${placeName(place)}: ${how}${whereInWords(positions, tokens)}`;
+  return `${pointLabel(point)}: ${how}${whereInWords(positions, tokens)}`;
 }
 
-function freezeInWords({ place, text }: FreezeChange): string {
-  const whose = place === '' ? 'every head' : place.includes('H') ? placeName(place) : `all heads of ${placeName(place)}`;
+function freezeInWords({ point, text }: FreezeChange): string {
+  const whose = point === '' ? 'every head' : point.includes('H') ? pointLabel(point) : `all heads of ${pointLabel(point)}`;
   return `${whose}: attention frozen${text ? ` to that in “${text}”` : ''}`;
 }
 
@@ -53,8 +53,8 @@ function steerInWords({ point, factor, towards, away, positions }: SteerChange, 
 export function describeChange(change: Change, tokens: Token[], vocabulary: string[]): string {
   const word = (position: number) => wordAt(tokens, position);
   switch (change.kind) {
-    case 'place':
-      return placeInWords(change, tokens);
+    case 'point':
+      return pointInWords(change, tokens);
     case 'cut':
       return `block ${change.layer} · head ${change.head}: ${word(change.query)} no longer attends to ${word(change.key)}`;
     case 'token':

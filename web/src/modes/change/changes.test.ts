@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { formatChange, formatChanges, parseChanges } from './change_link';
 import { describeChange } from './change_words';
-import { findPlace, isCut, withChange, withoutChange, type Change } from './changes';
+import { findPoint, isCut, withChange, withoutChange, type Change } from './changes';
 import { lastPositionOf, withinText } from './reach';
-import { editedTokens, steerPlace, textsOf, toInterventions, type Sources } from './interventions';
+import { editedTokens, steerKey, textsOf, toInterventions, type Sources } from './interventions';
 
 const swapText = 'a; b: 50 % <c> é';
 const all: Change[] = [
-  { kind: 'place', place: 'L2H3', method: 'zero', factor: 0, positions: '' },
-  { kind: 'place', place: 'L2N17', method: 'mean', factor: 1, positions: '4-' },
-  { kind: 'place', place: 'L1.attn', method: 'scale', factor: -0.5, positions: '5' },
-  { kind: 'place', place: 'L0', method: 'zero', factor: 0, positions: '3-7' },
+  { kind: 'point', point: 'L2H3', method: 'zero', factor: 0, positions: '' },
+  { kind: 'point', point: 'L2N17', method: 'mean', factor: 1, positions: '4-' },
+  { kind: 'point', point: 'L1.attn', method: 'scale', factor: -0.5, positions: '5' },
+  { kind: 'point', point: 'L0', method: 'zero', factor: 0, positions: '3-7' },
   { kind: 'cut', layer: 1, head: 4, query: 7, key: 2 },
   { kind: 'token', position: 5, id: 823 },
-  { kind: 'freeze', place: '', text: '' },
-  { kind: 'freeze', place: 'L2H3', text: 'x: y; 100 %!' },
+  { kind: 'freeze', point: '', text: '' },
+  { kind: 'freeze', point: 'L2H3', text: 'x: y; 100 %!' },
   { kind: 'swap', point: 'blocks.2.hook_resid_post', positions: '3-4,6', fromPositions: '1-2,4', text: swapText },
   { kind: 'steer', point: 'blocks.1.hook_resid_post', factor: -1.5, towards: { text: 'a: b; c', position: 3 }, away: { text: '+1!', position: 0 }, positions: '2-' },
   { kind: 'steer', point: 'blocks.0.hook_resid_post', factor: 4, towards: { text: 'joy', position: 0 }, away: null, positions: '' },
-  { kind: 'place', place: 'blocks.*.hook_resid_mid', method: 'scale', factor: 0.5, positions: '3-' },
-  { kind: 'place', place: 'L2H3.q', method: 'zero', factor: 0, positions: '' },
+  { kind: 'point', point: 'blocks.*.hook_resid_mid', method: 'scale', factor: 0.5, positions: '3-' },
+  { kind: 'point', point: 'L2H3.q', method: 'zero', factor: 0, positions: '' },
   { kind: 'swap', point: 'hook_embed', positions: '', fromPositions: '', text: 'a' },
   { kind: 'steer', point: 'blocks.1.attn.hook_q', factor: 2, towards: { text: 'fox', position: 0 }, away: null, positions: '4' },
 ];
@@ -31,12 +31,12 @@ describe('the link', () => {
 });
 
 describe('the list', () => {
-  it('replaces a change of the same place where it stands', () => {
-    const scaled: Change = { kind: 'place', place: 'L2H3', method: 'scale', factor: 2, positions: '1' };
+  it('replaces a change of the same point and keeps its position', () => {
+    const scaled: Change = { kind: 'point', point: 'L2H3', method: 'scale', factor: 2, positions: '1' };
     expect(withChange(all, scaled).map((change) => change.kind)).toEqual(all.map((change) => change.kind));
     expect(withChange(all, scaled)[0]).toBe(scaled);
   });
-  it('holds a frozen head beside the same head scaled', () => expect(findPlace(withoutChange(all, all[7]), 'L2H3')).toBe(all[0]));
+  it('holds a frozen head beside the same head scaled', () => expect(findPoint(withoutChange(all, all[7]), 'L2H3')).toBe(all[0]));
   it('holds several cuts of one head', () => {
     const cuts = withChange(all, { ...all[4], key: 3 } as Change);
     expect(cuts).toHaveLength(all.length + 1);
@@ -50,9 +50,9 @@ const sources: Sources = {
   base: 't1', tokens: 9, layers: 3, renormalise: 'keep',
   traces: new Map([[swapText, 't9'], ['x: y; 100 %!', 't8']]),
   vectors: new Map([
-    [steerPlace('blocks.1.hook_resid_post', { text: 'a: b; c', position: 3 }), Float32Array.of(1, 2)],
-    [steerPlace('blocks.1.hook_resid_post', { text: '+1!', position: 0 }), Float32Array.of(0, 4)],
-    [steerPlace('blocks.0.hook_resid_post', { text: 'joy', position: 0 }), Float32Array.of(0.5, 1)],
+    [steerKey('blocks.1.hook_resid_post', { text: 'a: b; c', position: 3 }), Float32Array.of(1, 2)],
+    [steerKey('blocks.1.hook_resid_post', { text: '+1!', position: 0 }), Float32Array.of(0, 4)],
+    [steerKey('blocks.0.hook_resid_post', { text: 'joy', position: 0 }), Float32Array.of(0.5, 1)],
   ]),
 };
 
@@ -74,26 +74,26 @@ describe('the interventions sent to the server', () => {
       { kind: 'cut', layer: 0, head: 0, edges: [[3, 1]], renormalise: true },
     ]);
   });
-  it('names places, positions and traces', () => {
+  it('names points, positions and traces', () => {
     const asked = toInterventions(all.slice(0, 9), sources);
-    expect(asked[0]).toEqual({ kind: 'ablate', place: 'L2H3' });
-    expect(asked[1]).toEqual({ kind: 'mean', place: 'L2N17', positions: '4-', from: 't1' });
-    expect(asked[2]).toEqual({ kind: 'scale', place: 'L1.attn', positions: '5', factor: -0.5 });
-    expect(asked.slice(5, 8)).toEqual([0, 1, 2].map((layer) => ({ kind: 'freeze', place: `L${layer}`, positions: '0-8', from: 't1' })));
-    expect(asked[8]).toEqual({ kind: 'freeze', place: 'L2H3', positions: '0-8', from: 't8' });
-    expect(asked[9]).toEqual({ kind: 'swap', place: 'blocks.2.hook_resid_post', positions: '3-4,6', from: 't9', from_positions: '1-2,4' });
+    expect(asked[0]).toEqual({ kind: 'ablate', point: 'L2H3' });
+    expect(asked[1]).toEqual({ kind: 'mean', point: 'L2N17', positions: '4-', from: 't1' });
+    expect(asked[2]).toEqual({ kind: 'scale', point: 'L1.attn', positions: '5', factor: -0.5 });
+    expect(asked.slice(5, 8)).toEqual([0, 1, 2].map((layer) => ({ kind: 'freeze', point: `L${layer}`, positions: '0-8', from: 't1' })));
+    expect(asked[8]).toEqual({ kind: 'freeze', point: 'L2H3', positions: '0-8', from: 't8' });
+    expect(asked[9]).toEqual({ kind: 'swap', point: 'blocks.2.hook_resid_post', positions: '3-4,6', from: 't9', from_positions: '1-2,4' });
     expect(asked).toHaveLength(10);
   });
   it('adds a direction: one word minus another', () => expect(toInterventions(all.slice(9, 11), sources)).toEqual([
-    { kind: 'add', place: 'blocks.1.hook_resid_post', positions: '2-', vector: [-1.5, 3] },
-    { kind: 'add', place: 'blocks.0.hook_resid_post', vector: [2, 4] },
+    { kind: 'add', point: 'blocks.1.hook_resid_post', positions: '2-', vector: [-1.5, 3] },
+    { kind: 'add', point: 'blocks.0.hook_resid_post', vector: [2, 4] },
   ]));
   it('names points of any kind', () => {
     const traces = new Map([['a', 't5']]);
     expect(toInterventions(all.slice(11, 14), { ...sources, traces })).toEqual([
-      { kind: 'scale', place: 'blocks.*.hook_resid_mid', positions: '3-', factor: 0.5 },
-      { kind: 'ablate', place: 'L2H3.q' },
-      { kind: 'swap', place: 'hook_embed', from: 't5' },
+      { kind: 'scale', point: 'blocks.*.hook_resid_mid', positions: '3-', factor: 0.5 },
+      { kind: 'ablate', point: 'L2H3.q' },
+      { kind: 'swap', point: 'hook_embed', from: 't5' },
     ]);
   });
   it('edits tokens', () => expect(editedTokens([1, 2, 3], parseChanges('@1=9;@7=4'))).toEqual([1, 9, 3]));

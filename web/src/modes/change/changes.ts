@@ -6,9 +6,9 @@ import { isPart } from './points';
 export type Method = 'zero' | 'mean' | 'scale';
 
 /** A part (L2H3, L2N17, L2, L2.attn, L2.mlp), or a point by its name, set to zero, to its mean, or scaled. */
-export interface PlaceChange {
-  kind: 'place';
-  place: string;
+export interface PointChange {
+  kind: 'point';
+  point: string;
   method: Method;
   factor: number; // for scale
   /** Such as 5, 3-7 or 4-; empty: all positions. */
@@ -44,7 +44,7 @@ export interface SwapChange {
 export interface FreezeChange {
   kind: 'freeze';
   /** L2H3, L2, or empty: every head. */
-  place: string;
+  point: string;
   /** Empty: this text. */
   text: string;
 }
@@ -56,7 +56,7 @@ export interface ReadText {
 }
 
 /** A word of a text, whose vector is a direction. */
-export interface TextPlace {
+export interface TextPosition {
   text: string;
   position: number;
 }
@@ -66,18 +66,18 @@ export interface SteerChange {
   kind: 'steer';
   point: string;
   factor: number;
-  towards: TextPlace;
-  away: TextPlace | null;
+  towards: TextPosition;
+  away: TextPosition | null;
   positions: string;
 }
 
-export type Change = PlaceChange | CutChange | TokenChange | SwapChange | FreezeChange | SteerChange;
+export type Change = PointChange | CutChange | TokenChange | SwapChange | FreezeChange | SteerChange;
 
 /** The subject of a change: a later change with the same subject replaces an earlier one. */
 function subject(change: Change): string {
   switch (change.kind) {
-    case 'place':
-      return isPart(change.place) ? change.place : `${change.place}@${change.positions}`;
+    case 'point':
+      return isPart(change.point) ? change.point : `${change.point}@${change.positions}`;
     case 'cut':
       return `L${change.layer}H${change.head}:${change.query}>${change.key}`;
     case 'token':
@@ -85,7 +85,7 @@ function subject(change: Change): string {
     case 'swap':
       return `${change.point}:${change.positions}`;
     case 'freeze':
-      return `${change.place}!`;
+      return `${change.point}!`;
     case 'steer':
       return JSON.stringify([change.point, change.towards, change.away]);
   }
@@ -100,15 +100,15 @@ export function withoutChange(changes: Change[], change: Change): Change[] {
   return changes.filter((other) => subject(other) !== subject(change));
 }
 
-export function findPlace(changes: Change[], name: string): PlaceChange | undefined {
-  return changes.find((change): change is PlaceChange => change.kind === 'place' && change.place === name);
+export function findPoint(changes: Change[], name: string): PointChange | undefined {
+  return changes.find((change): change is PointChange => change.kind === 'point' && change.point === name);
 }
 
 /** Switches a part off, or removes its change. */
-export function toggledPlace(changes: Change[], place: string, edit: { put: (change: Change) => void; remove: (change: Change) => void }): void {
-  const change = findPlace(changes, place);
+export function toggledPoint(changes: Change[], point: string, edit: { put: (change: Change) => void; remove: (change: Change) => void }): void {
+  const change = findPoint(changes, point);
   if (change) edit.remove(change);
-  else edit.put({ kind: 'place', place, method: 'zero', factor: 0, positions: '' });
+  else edit.put({ kind: 'point', point, method: 'zero', factor: 0, positions: '' });
 }
 
 export const isCut = (changes: Change[], layer: number, head: number, query: number, key: number): boolean =>

@@ -3,7 +3,7 @@
 import { api } from '../../lib/api';
 import type { Intervention, NumberArray, TraceMeta } from '../../lib/types';
 import type { Change } from './changes';
-import { editedTokens, endsOf, steerPlace, textsOf, toInterventions } from './interventions';
+import { editedTokens, endsOf, steerKey, textsOf, toInterventions } from './interventions';
 import { movedWeight } from './slope';
 
 export interface Prepared {
@@ -21,9 +21,9 @@ export async function prepare(base: TraceMeta, changes: Change[], renormalise: '
   const vectors = new Map<string, Float32Array>();
   for (const change of changes) {
     if (change.kind !== 'steer') continue;
-    for (const place of endsOf(change)) {
-      const { data } = await api.array(traces.get(place.text)!, change.point, { positions: String(place.position) }, signal);
-      vectors.set(steerPlace(change.point, place), data);
+    for (const end of endsOf(change)) {
+      const { data } = await api.array(traces.get(end.text)!, change.point, { positions: String(end.position) }, signal);
+      vectors.set(steerKey(change.point, end), data);
     }
   }
   const ids = base.tokens.map((token) => token.id);

@@ -1,7 +1,7 @@
 // Changes as the server's interventions.
 
 import type { Intervention } from '../../lib/types';
-import type { Change, CutChange, FreezeChange, PlaceChange, SteerChange, SwapChange, TextPlace } from './changes';
+import type { Change, CutChange, FreezeChange, PointChange, SteerChange, SwapChange, TextPosition } from './changes';
 
 export interface Sources {
   /** The trace of this text without changes, and its number of tokens and of blocks. */
@@ -10,12 +10,12 @@ export interface Sources {
   layers: number;
   /** Traces of the other texts, by text. */
   traces: Map<string, string>;
-  /** The vectors of steering changes, by `steerPlace`. */
+  /** The vectors of steering changes, by `steerKey`. */
   vectors: Map<string, Float32Array>;
   renormalise: 'keep' | 'renormalise';
 }
 
-/** The prompt's ids with the edited tokens in their places. */
+/** The prompt's ids with the edited tokens replaced. */
 export function editedTokens(ids: number[], changes: Change[]): number[] {
   const edited = [...ids];
   for (const change of changes) if (change.kind === 'token' && change.position < ids.length) edited[change.position] = change.id;
@@ -31,30 +31,30 @@ export function textsOf(changes: Change[]): string[] {
   return [...new Set(texts)].filter((text) => text !== '');
 }
 
-export const endsOf = ({ towards, away }: SteerChange): TextPlace[] => (away ? [towards, away] : [towards]);
-export const steerPlace = (point: string, { text, position }: TextPlace): string => `${point} ${position} ${text}`;
+export const endsOf = ({ towards, away }: SteerChange): TextPosition[] => (away ? [towards, away] : [towards]);
+export const steerKey = (point: string, { text, position }: TextPosition): string => `${point} ${position} ${text}`;
 
-function placeIntervention({ place, method, factor, positions }: PlaceChange, { base }: Sources): Intervention {
-  const where = { place, ...(positions ? { positions } : {}) };
+function pointIntervention({ point, method, factor, positions }: PointChange, { base }: Sources): Intervention {
+  const where = { point, ...(positions ? { positions } : {}) };
   if (method === 'zero') return { kind: 'ablate', ...where };
   return method === 'scale' ? { kind: 'scale', ...where, factor } : { kind: 'mean', ...where, from: base };
 }
 
 /** With positions, so that the text can be continued. */
-function freezeInterventions({ place, text }: FreezeChange, { base, tokens, layers, traces }: Sources): Intervention[] {
-  const places = place ? [place] : Array.from({ length: layers }, (_, layer) => `L${layer}`);
-  return places.map((one) => ({ kind: 'freeze', place: one, positions: `0-${tokens - 1}`, from: text ? traces.get(text) : base }));
+function freezeInterventions({ point, text }: FreezeChange, { base, tokens, layers, traces }: Sources): Intervention[] {
+  const points = point ? [point] : Array.from({ length: layers }, (_, layer) => `L${layer}`);
+  return points.map((one) => ({ kind: 'freeze', point: one, positions: `0-${tokens - 1}`, from: text ? traces.get(text) : base }));
 }
 
 function steerIntervention(change: SteerChange, { vectors }: Sources): Intervention {
-  const [towards, away] = endsOf(change).map((place) => vectors.get(steerPlace(change.point, place))!);
+  const [towards, away] = endsOf(change).map((end) => vectors.get(steerKey(change.point, end))!);
   const vector = Array.from(towards, (number, index) => change.factor * (number - (away?.[index] ?? 0)));
-  return { kind: 'add', place: change.point, ...(change.positions ? { positions: change.positions } : {}), vector };
+  return { kind: 'add', point: change.point, ...(change.positions ? { positions: change.positions } : {}), vector };
 }
 
 function swapIntervention({ point, positions, fromPositions, text }: SwapChange, { traces }: Sources): Intervention {
   const where = positions ? { positions, from_positions: fromPositions } : {};
-  return { kind: 'swap', place: point, from: traces.get(text), ...where };
+  return { kind: 'swap', point, from: traces.get(text), ...where };
 }
 
 /** All changes in order; cuts of one head are joined at the first of them. */
@@ -70,7 +70,7 @@ export function toInterventions(changes: Change[], sources: Sources): Interventi
     cuts.get(name)!.push([query, key]);
   };
   for (const change of changes) {
-    if (change.kind === 'place') list.push(placeIntervention(change, sources));
+    if (change.kind === 'point') list.push(pointIntervention(change, sources));
     if (change.kind === 'cut') cut(change);
     if (change.kind === 'swap') list.push(swapIntervention(change, sources));
     if (change.kind === 'freeze') list.push(...freezeInterventions(change, sources));

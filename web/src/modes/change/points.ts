@@ -11,7 +11,7 @@ export function pointNames(layers: number): string[] {
   return ['hook_embed', 'hook_pos_embed', ...blocks.flat(), 'ln_final.hook_scale', 'ln_final.hook_normalized', 'unembed.hook_in'];
 }
 
-/** Head, neuron, block or half of one: what has a switch. */
+/** Head, neuron, block or a branch of one: what has a switch. */
 export const isPart = (name: string): boolean => /^L\d+(?:H\d+|N\d+|\.attn|\.mlp)?$/.test(name);
 
 /** As many positions from `first` on as "5" or "3-7" names; the same text where it names none or has no end. */

@@ -6,7 +6,7 @@ const config = { n_layer: 96, n_head: 96, n_embd: 12288, n_inner: 49152, vocab_s
 const count = {
   total: 174604259328, embedding: 617558016, position: 25165824,
   per_head: { query: 1572864, key: 1572864, value_down: 1572864, value_up: 1572864, total: 6291456 },
-  attention_total: 57982058496, feed_forward_total: 115964116992, biases: 10616832, norms: 4743168, head: 0, flops_per_token: 353959305216,
+  attention_total: 57982058496, feed_forward_total: 115964116992, biases: 10616832, norms: 4743168, unembedding: 0, flops_per_token: 353959305216,
 } as ParameterCount;
 
 describe('the parts of a shape', () => {
@@ -23,7 +23,7 @@ describe('the parts of a shape', () => {
 
   it('contain all operations of a token', () => {
     expect(partsOf(count, shape).reduce((sum, { work }) => sum + work, 0)).toBe(count.flops_per_token);
-    const untied = { ...count, head: count.embedding } as ParameterCount;
+    const untied = { ...count, unembedding: count.embedding } as ParameterCount;
     expect(partsOf(untied, { ...shape, tied: false }).reduce((sum, { work }) => sum + work, 0)).toBe(count.flops_per_token);
   });
 

@@ -68,7 +68,7 @@ export function partsOf(count: ParameterCount, shape: Shape): Part[] {
   const ofHeads: [number, string][] = [[heads, 'heads'], [layers, 'blocks']];
   const half = count.feed_forward_total / 2;
   // Each element of a matrix is multiplied and added once for each token; embedding rows are only looked up.
-  const matrices = new Set(['query', 'key', 'value', 'output', 'up', 'down', 'head']);
+  const matrices = new Set(['query', 'key', 'value', 'output', 'up', 'down', 'unembedding']);
   const parts: Omit<Part, 'work'>[] = [
     { id: 'embedding', name: 'Token embedding', group: 'words', factors: [[vocabulary, 'tokens'], [width, 'channels']], parameters: count.embedding, what: 'one row for each token' },
     { id: 'position', name: 'Position embedding', group: 'words', factors: [[context, 'positions'], [width, 'channels']], parameters: count.position, what: 'one row for each position' },
@@ -80,10 +80,10 @@ export function partsOf(count: ParameterCount, shape: Shape): Part[] {
     { id: 'down', name: 'Feed-forward, out', group: 'feed-forward', factors: [[feed_forward, 'neurons'], [width, 'channels'], [layers, 'blocks']], parameters: half, what: 'output weights of the neurons' },
     { id: 'biases', name: 'Biases', group: 'rest', factors: [], parameters: count.biases, what: 'one number added to each output' },
     { id: 'norms', name: 'Norms', group: 'rest', factors: [], parameters: count.norms, what: 'a gain and a bias for each channel' },
-    { id: 'head', name: 'Unembedding', group: 'words', factors: [[width, 'channels'], [vocabulary, 'tokens']], parameters: count.head, what: 'from the residual stream to a logit for each token' },
+    { id: 'unembedding', name: 'Unembedding', group: 'words', factors: [[width, 'channels'], [vocabulary, 'tokens']], parameters: count.unembedding, what: 'from the residual stream to a logit for each token' },
   ];
   const worked: Part[] = parts.map((part) => ({ ...part, work: matrices.has(part.id) ? 2 * part.parameters : 0 }));
   const between: Part = { id: 'between', name: 'Attention products', group: 'attention', factors: [], parameters: 0, work: 2 * layers * width * context, what: 'scores and weighted sums over earlier positions; half the context on average' };
-  const again: Part = { id: 'again', name: 'Unembedding (tied)', group: 'words', factors: [], parameters: 0, work: count.head > 0 ? 0 : 2 * vocabulary * width, what: 'from the residual stream to a logit for each token' };
+  const again: Part = { id: 'again', name: 'Unembedding (tied)', group: 'words', factors: [], parameters: 0, work: count.unembedding > 0 ? 0 : 2 * vocabulary * width, what: 'from the residual stream to a logit for each token' };
   return [...worked, between, again].filter(({ parameters, work }) => parameters > 0 || work > 0);
 }

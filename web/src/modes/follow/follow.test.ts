@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Candidate, WalkAnswer } from '../../lib/types';
 import { draw } from './draw';
-import { concatenated, dotProduct, share, shareInRow, sharesOf } from './places';
+import { concatenated, dotProduct, share, shareInRow, sharesOf } from './elements';
 import { rowsToShow } from './rows';
 
 function answers(shares: number[], seen = shares.length): WalkAnswer[] {

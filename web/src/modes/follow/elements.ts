@@ -1,9 +1,9 @@
-// The place in the model of each number on the page, for which the server derives its computation.
+// The element of a point that each number on the page shows, for which the server derives its computation.
 
 import { tokenText } from '../../lib/numbers';
-import type { Derivation, NumberPlace, WalkAnswer } from '../../lib/types';
+import type { Derivation, PointElement, WalkAnswer } from '../../lib/types';
 
-export type At = (index: number) => NumberPlace;
+export type At = (index: number) => PointElement;
 
 export function stream(layer: number, part: 'pre' | 'mid' | 'post', position: number): At {
   return (index) => ({ point: `blocks.${layer}.hook_resid_${part}`, layer, position, index });
@@ -22,11 +22,11 @@ export function normalized(layer: number, part: 'ln1' | 'ln2', position: number)
 }
 
 /** The standard deviation that a layer norm divides by. */
-export function spread(layer: number, part: 'ln1' | 'ln2', position: number): NumberPlace {
+export function spread(layer: number, part: 'ln1' | 'ln2', position: number): PointElement {
   return { point: `blocks.${layer}.${part}.hook_scale`, layer, position, index: 0 };
 }
 
-export function finalSpread(position: number): NumberPlace {
+export function finalSpread(position: number): PointElement {
   return { point: 'ln_final.hook_scale', position, index: 0 };
 }
 
@@ -43,7 +43,7 @@ export function concatenated(layer: number, headSize: number, position: number):
   return (index) => ofHead(layer, Math.floor(index / headSize), 'z', position)(index % headSize);
 }
 
-export function pair(layer: number, head: number, part: 'attn_scores', position: number, key: number): NumberPlace {
+export function pair(layer: number, head: number, part: 'attn_scores', position: number, key: number): PointElement {
   return { point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, key };
 }
 
@@ -51,7 +51,7 @@ export function neuron(layer: number, part: 'pre' | 'post', position: number): A
   return (index) => ({ point: `blocks.${layer}.mlp.hook_${part}`, layer, position, index });
 }
 
-export function logit(position: number, token: number): NumberPlace {
+export function logit(position: number, token: number): PointElement {
   return { point: 'logits', position, index: token };
 }
 
