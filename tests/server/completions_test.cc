@@ -147,7 +147,7 @@ TEST(Completions, StopStringsEndTheTextAndAreNoPartOfIt) {
   EXPECT_TRUE(joined.starts_with(choice["text"].get<std::string>())) << joined;
   EXPECT_LT(choice["logprobs"]["text_offset"].back().get<std::size_t>(),
             choice["text"].get<std::string>().size());
-  EXPECT_EQ(streamed_text(stream(body)), choice["text"]);
+  EXPECT_EQ(choice["text"], streamed_text(stream(body)));
 }
 
 TEST(Completions, StreamsCarryLogprobsAndUsage) {
