@@ -84,9 +84,9 @@ TEST(TensorSource, IndexMustAgreeWithItsShards) {
   write_index(directory, R"({"a":"one","b":"one","d":"one"})");
   expect_error(corrupt_data, open, "'d'", "one", "does not contain it");
   write_index(directory, R"({"a":"one"})");
-  expect_error(corrupt_data, open, "'one' holds tensor 'b'");
+  expect_error(corrupt_data, open, "'one' contains tensor 'b'");
   write_index(directory, R"({"a":"one","b":"one","c":"two"})");
-  expect_error(corrupt_data, open, "'two' holds tensor 'b'");
+  expect_error(corrupt_data, open, "'two' contains tensor 'b'");
 }
 
 TEST(TensorSource, IndexCannotLeadOutOfItsDirectory) {
