@@ -89,15 +89,15 @@ OrderedJson check_json(const MicroworldCheck& check) {
 void print_check(const MicroworldCheck& check) {
   const Ink ink(standard_output());
   Table table({{"measured", Align::left}, {"", Align::right}, {"", Align::left}});
-  table.add({"loss per story", ink.bold(fmt::format("{:.2f}", check.loss_nats_per_story)),
-             ink.quiet(fmt::format("nats; no model can do better than {:.2f} on average",
-                                   check.entropy_nats_per_story))});
+  table.add(
+      {"loss per story", ink.bold(fmt::format("{:.2f}", check.loss_nats_per_story)),
+       ink.quiet(fmt::format("nats; at best {:.2f}, the entropy", check.entropy_nats_per_story))});
   table.add(
       {"senses distinguished", ink.bold(percent(check.sense_accuracy)),
-       ink.quiet(fmt::format("of {} ambiguous words; from embeddings alone {}",
-                             grouped(check.sense_marks), percent(check.static_sense_accuracy)))});
+       ink.quiet(fmt::format("of {} words; from embeddings alone {}", grouped(check.sense_marks),
+                             percent(check.static_sense_accuracy)))});
   table.add({"senses recalled", ink.bold(percent(check.recalled_sense_accuracy)),
-             ink.quiet(fmt::format("of {} words repeated where the sense does not matter",
+             ink.quiet(fmt::format("of {} words in a neutral context",
                                    grouped(check.recalled_sense_marks)))});
   table.add({"murderers named", ink.bold(percent(check.culprit_accuracy)),
              ink.quiet(fmt::format("of {} mysteries; the clue is ≥ {} tokens back",

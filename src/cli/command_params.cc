@@ -101,9 +101,9 @@ void print_cost(const GptConfig& config, const Ink& ink) {
   Table table({{"in f32", Align::left}, {"", Align::right}, {"", Align::left}});
   const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
   table.add({"memory, inference", ink.bold(bytes(cost.run_bytes)),
-             ink.quiet("weights; keys and values of a full context")});
+             ink.quiet("weights, full key-value cache")});
   table.add({"memory, training", ink.bold(bytes(cost.train_bytes)),
-             ink.quiet("weights, gradients, moments; no activations")});
+             ink.quiet("weights, gradients, moments")});
   table.add(
       {"key-value cache, per token", bytes(cost.key_value_bytes_per_token), ink.quiet("in f32")});
   table.add({"  cached as bf16", bytes(cache_bytes(config, CacheType::bf16, 1)), ""});

@@ -107,6 +107,16 @@ class TrainReporter : public TrainObserver {
     line_.log(indented);
   }
 
+  void saving(const CheckpointWrite& write) override {
+    std::string what = "saving " + short_bytes(static_cast<double>(write.bytes));
+    if (write.expected_seconds) what += ", about " + duration(*write.expected_seconds);
+    if (write.stopping) {
+      line_.log(fmt::format("stopping: {} for step {}", what, grouped(write.step)));
+    } else {
+      line_.update({.what = what, .done = write.step, .total = steps_});
+    }
+  }
+
   void clear() { line_.clear(); }
 
  private:
@@ -238,7 +248,8 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     }
     json["tokens_per_s"] = json_number(summary.tokens_per_second);
     json["seconds"] = json_number(summary.seconds);
-    json["checkpoint"] = summary.checkpoint.string();
+    json["checkpoint"] =
+        summary.checkpoint.empty() ? OrderedJson() : OrderedJson(summary.checkpoint.string());
     json["interrupted"] = summary.interrupted;
     print_json(json);
     return;
@@ -258,7 +269,9 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
                       with_error(validation.nats_per_token, validation.standard_error, 4),
                       counted(validation.tokens, "token")));
   }
-  print(fmt::format("saved in {}\n", summary.checkpoint.string()));
+  if (!summary.checkpoint.empty()) {
+    print(fmt::format("saved in {}\n", summary.checkpoint.string()));
+  }
 }
 
 void run_train(const TrainOptions& options) {

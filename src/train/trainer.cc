@@ -119,6 +119,7 @@ class Run {
   Tensor<std::int32_t> targets_;  // (B, T)
   RunPosition position_;
   std::int64_t saved_step_ = -1;
+  std::optional<double> save_seconds_;  // what the last checkpoint took
   double flops_per_token_ = 0;
   Average loss_{0.05};
   Average step_seconds_{0.05};
@@ -436,15 +437,26 @@ void Run::sample() {
   observer_.sampled(position_.step, text);
 }
 
+// A run that is stopped before its first checkpoint has nothing to lose.
 void Run::save() {
+  const bool is_untrained = saved_step_ < 0 && position_.step == 0;
+  if (is_untrained && stop_requested(request_.stop)) return;
   if (saved_step_ != position_.step) write_checkpoint();
 }
 
 void Run::write_checkpoint() {
+  constexpr std::int64_t copies = 4;  // the model; in the state, parameters and both moments
+  observer_.saving({.step = position_.step,
+                    .bytes = copies * std::ssize(gpt_->parameters().all()) *
+                             static_cast<std::int64_t>(sizeof(float)),
+                    .expected_seconds = save_seconds_,
+                    .stopping = stop_requested(request_.stop)});
+  const Clock::time_point start = Clock::now();
   directory_.save_model(directory_.last(), *gpt_, *tokenizer_);
   // The state comes last, and is what --resume trusts: it holds the parameters too.
   save_training_state(directory_.state_file(), position_, gpt_->parameters(), *optimizer_);
   saved_step_ = position_.step;
+  save_seconds_ = seconds_since(start);
   observer_.saved(position_.step, directory_.last());
 }
 
@@ -463,7 +475,7 @@ TrainSummary Run::train() {
                      .settings = settings_});
   const std::int64_t first_step = position_.step;
   double stepping = 0;
-  if (position_.step == 0) keep();
+  if (position_.step == 0 && !stop_requested(request_.stop)) keep();
   if (!position_.evaluated && finish_step()) write_checkpoint();
   while (position_.evaluated && position_.step < settings_.steps &&
          !stop_requested(request_.stop)) {
@@ -481,7 +493,7 @@ TrainSummary Run::train() {
   TrainSummary summary{.steps = position_.step,
                        .train_loss = loss_.value(),
                        .seconds = position_.seconds,
-                       .checkpoint = directory_.last(),
+                       .checkpoint = saved_step_ < 0 ? "" : directory_.last(),
                        .interrupted = position_.step < settings_.steps || !position_.evaluated};
   const auto trained =
       static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());

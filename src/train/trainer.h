@@ -38,6 +38,13 @@ struct RunDescription {
   TrainSettings settings;
 };
 
+struct CheckpointWrite {
+  std::int64_t step = 0;
+  std::int64_t bytes = 0;
+  std::optional<double> expected_seconds;  // what the one before took, if there was one
+  bool stopping = false;                   // the run ends after it, on request
+};
+
 // Receives what happens during training; override what is of interest.
 class TrainObserver {
  public:
@@ -49,6 +56,8 @@ class TrainObserver {
   virtual void evaluated(std::int64_t /*step*/, const Evaluation&, bool /*is_best*/) {}
   virtual void measured(std::int64_t /*step*/, const OrderedJson&) {}
   virtual void sampled(std::int64_t /*step*/, const std::string& /*text*/) {}
+  // Writing a checkpoint is not interrupted, also not by a request to stop.
+  virtual void saving(const CheckpointWrite&) {}
   virtual void saved(std::int64_t /*step*/, const std::filesystem::path&) {}
 };
 
@@ -80,9 +89,9 @@ struct TrainSummary {
   double train_loss = 0;                 // mean of the last steps; not a number without steps
   std::optional<Evaluation> validation;  // over the whole validation data, at the end
   double tokens_per_second = 0;
-  double seconds = 0;  // spent training, over all sessions of the run
-  std::filesystem::path checkpoint;
-  bool interrupted = false;  // stopped on request: everything is saved
+  double seconds = 0;                // spent training, over all sessions of the run
+  std::filesystem::path checkpoint;  // empty: stopped before the first one
+  bool interrupted = false;          // stopped on request: everything is saved
 };
 
 // Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect within

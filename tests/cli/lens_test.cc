@@ -50,7 +50,7 @@ TEST(Lens, TakesTheStreamApart) {
     double shares = 0;
     for (const Json& part : residual["parts"]) shares += part["share"].get<double>();
     EXPECT_NEAR(shares, 1, 1e-5);
-    EXPECT_THAT(run_heed(call).out, HasSubstr("are 100 %"));
+    EXPECT_THAT(run_heed(call).out, HasSubstr("sum to 100 %"));
   }
   EXPECT_EQ(run_heed("lens --residual --by neuron --tokens 5 " + with_model()).status, 2);
   EXPECT_EQ(run_heed("lens --residual --token '#9' --tokens 5 " + with_model()).status, 2);

@@ -156,9 +156,9 @@ TEST(Values, ThatAreOptionsAreRefused) {
 }
 
 TEST(Options, ThatWereRenamedSayTheirNewName) {
-  expect_refused("generate --file x " + with_model(), "called --text now");
-  expect_refused("bench tokenizer --file x", "called --text now");
-  expect_refused("explain head --layer 0 --head 0 --top 3 " + with_model(), "called --words now");
+  expect_refused("generate --file x " + with_model(), "renamed to --text");
+  expect_refused("bench tokenizer --file x", "renamed to --text");
+  expect_refused("explain head --layer 0 --head 0 --top 3 " + with_model(), "renamed to --words");
   expect_refused("lens x --top 3 " + with_model(), "--per-cell");
 }
 
