@@ -1,15 +1,15 @@
 // Requests that are none, or that never end: each gets its status, and the server goes on.
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "base/random.h"
 #include "server/test_server.h"
+#include "support/process.h"
 
 namespace heed::server {
 namespace {
 
+using heed::testing::resident_megabytes;
+using testing::host_field;
 using testing::Socket;
 using testing::TestServer;
 
@@ -32,34 +32,35 @@ std::string repeated(const std::string& text, int count) {
 
 const std::vector<Malformed>& malformed() {
   using namespace std::string_literals;
-  static const std::string host = "Host: localhost\r\n";
   static const std::vector<Malformed> cases{
       {"garbage\r\n\r\n", 400},
       {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"s, 400},  // TLS
       {"GET\r\n\r\n", 400},
-      {"GET / HTTP/9.9\r\n" + host + "\r\n", 505},
-      {"BREW / HTTP/1.1\r\n" + host + "\r\n", 400},
+      {"GET / HTTP/9.9\r\n" + host_field + "\r\n", 505},
+      {"BREW / HTTP/1.1\r\n" + host_field + "\r\n", 400},
       {"GET / HTTP/1.1\r\n\r\n", 400},
-      {"GET /../../etc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /assets/..%2f..%2fetc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /etc/passwd HTTP/1.1\r\n" + host + "\r\n", 404},
-      {"GET /%00 HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /" + std::string(3000, 'a') + " HTTP/1.1\r\n" + host + "\r\n", 414},
+      {"GET /../../etc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /assets/..%2f..%2fetc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /etc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 404},
+      {"GET /%00 HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /" + std::string(3000, 'a') + " HTTP/1.1\r\n" + host_field + "\r\n", 414},
       {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421},
-      {"GET /health HTTP/1.1\r\n" + host + "Origin: http://evil.example\r\n\r\n", 403},
-      {"GET /health HTTP/1.1\r\n" + host + repeated("A: b\r\n", 12000) + "\r\n", 431},
-      {"GET /health HTTP/1.1\r\n" + host + "Content-Length : 2\r\n\r\n{}", 400},
-      {"GET /health HTTP/1.1\r\n" + host + "A B: c\r\n\r\n", 400},
-      {"PUT /health HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 405},
-      {"POST /v1/completions HTTP/1.1\r\n" + host + "Content-Length: 99999999999\r\n\r\n", 413},
-      {"POST /v1/completions HTTP/1.1\r\n" + host + "Content-Length: -1\r\n\r\n", 400},
-      {"POST /v1/completions HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+      {"GET /health HTTP/1.1\r\n" + host_field + "Origin: http://evil.example\r\n\r\n", 403},
+      {"GET /health HTTP/1.1\r\n" + host_field + repeated("A: b\r\n", 12000) + "\r\n", 431},
+      {"GET /health HTTP/1.1\r\n" + host_field + "Content-Length : 2\r\n\r\n{}", 400},
+      {"GET /health HTTP/1.1\r\n" + host_field + "A B: c\r\n\r\n", 400},
+      {"PUT /health HTTP/1.1\r\n" + host_field + "Content-Length: 0\r\n\r\n", 405},
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field + "Content-Length: 99999999999\r\n\r\n",
+       413},
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field + "Content-Length: -1\r\n\r\n", 400},
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field +
+           "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
        400},
-      {"POST /v1/completions HTTP/1.1\r\n" + host +
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field +
            "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
        400},
-      {"POST /v1/completions HTTP/1.1\r\n" + host +
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field +
            "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
        415},
       {post("{"), 400},
@@ -160,14 +161,6 @@ TEST(Http, ConnectionsAreKept) {
   }
   client.send("GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(status_of(client.receive_all()), 200);
-}
-
-double resident_megabytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t all = 0;
-  std::int64_t resident = 0;
-  file >> all >> resident;
-  return static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
