@@ -208,10 +208,10 @@ void write_circuits(const ExplainOptions& options, const LoadedModel& model,
     result.arrays.push_back({name + ".right", circuit.vectors.right.view()});
   }
   result.draw = [&](const FigureText& text) {
-    constexpr std::size_t most_bars = 16;
+    constexpr std::size_t bars_per_circuit = 16;
     BarFigure bars{.value_name = "singular value"};
     for (const ReadCircuit& circuit : circuits) {
-      for (std::size_t i = 0; i < std::min(most_bars, circuit.vectors.values.size()); ++i) {
+      for (std::size_t i = 0; i < std::min(bars_per_circuit, circuit.vectors.values.size()); ++i) {
         bars.labels.push_back(fmt::format("{} {}", circuit.name, i));
         bars.values.push_back(circuit.vectors.values[i]);
       }

@@ -167,9 +167,9 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
                       const GenerationResult& result) {
   OrderedJson next = OrderedJson::array();
   for (const Candidate& candidate : candidates) {
-    OrderedJson row = token_json(text.model, candidate.token);
-    row["probability"] = json_number(candidate.probability(SamplingStage::model));
-    next.push_back(std::move(row));
+    OrderedJson token = token_json(text.model, candidate.token);
+    token["probability"] = json_number(candidate.probability(SamplingStage::model));
+    next.push_back(std::move(token));
   }
   OrderedJson telling = OrderedJson::array();
   for (const RankedHead& head : std::span(heads).first(std::min(heads_shown, heads.size()))) {

@@ -199,11 +199,17 @@ void Run::prepare_text(bool has_checkpoint) {
 }
 
 void Run::prepare_model(bool has_checkpoint) {
+  // Between stages that take a second each with a large model.
+  const auto require_not_stopped = [&] {
+    require(has_checkpoint || !stop_requested(request_.stop), ErrorCode::interrupted,
+            "stopped before the first step");
+  };
   if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
     settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
   }
   require_training_memory(settings_, available_memory());
+  require_not_stopped();
   if (has_checkpoint) {
     gpt_.emplace(settings_.model);
   } else if (request_.from.empty()) {
@@ -225,6 +231,7 @@ void Run::prepare_model(bool has_checkpoint) {
             ErrorCode::corrupt_data, "'{}': its tokenizer has {} tokens, its model only {}",
             request_.from.string(), tokenizer_->vocabulary_size(), settings_.model.vocabulary_size);
   }
+  require_not_stopped();
   gpt_->parameters().set_precision(settings_.precision);
   const std::int64_t length = settings_.sequence();
   order_.emplace(*training_, static_cast<std::int32_t>(settings_.model.end_of_text), settings_);
@@ -232,6 +239,7 @@ void Run::prepare_model(bool has_checkpoint) {
   gradients_.emplace(settings_.model);
   buffers_.emplace(settings_.model, settings_.batch_size, length,
                    settings_.recompute ? Keep::residuals : Keep::every_block);
+  require_not_stopped();
   buffers_->loss.set_stop(request_.stop);
   tokens_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
   targets_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});

@@ -18,7 +18,7 @@ std::string small(const std::string& option) {
   return option + " " + testing::model_directory().string() + " -r 2 -t 1 ";
 }
 
-Json json_of(const std::string& arguments) {
+Json bench_json(const std::string& arguments) {
   const Outcome outcome = run_heed("bench " + arguments + " --json");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.err, Not(HasSubstr("heed:")));  // progress alone, where it takes long
@@ -47,7 +47,7 @@ void expect_rows(const Json& document, const std::string& suite) {
 }
 
 TEST(Bench, MeasuresTheMachine) {
-  const Json document = json_of("peak -r 2 -t 1");
+  const Json document = bench_json("peak -r 2 -t 1");
   expect_rows(document, "peak");
   EXPECT_EQ(document["rows"][0]["name"], "f32_multiply_add");
   EXPECT_EQ(document["rows"].back()["name"], "read");
@@ -55,11 +55,12 @@ TEST(Bench, MeasuresTheMachine) {
 }
 
 TEST(Bench, MeasuresModels) {
-  const Json train = json_of("train --dtype bf16 --batch 2 --context 8 -n 2 " + small("--config"));
+  const Json train =
+      bench_json("train --dtype bf16 --batch 2 --context 8 -n 2 " + small("--config"));
   expect_rows(train, "train");
   EXPECT_EQ(train["rows"][0]["dtype"], "bf16");
   EXPECT_GT(train["rows"][0]["tokens_per_s"], 0);
-  const Json decode = json_of("decode --context 5 -n 4 " + small("-m"));
+  const Json decode = bench_json("decode --context 5 -n 4 " + small("-m"));
   expect_rows(decode, "decode");
   EXPECT_EQ(decode["context"], 5);
   EXPECT_EQ(decode["count"], 4);
@@ -69,8 +70,8 @@ TEST(Bench, MeasuresModels) {
 
 TEST(Bench, MeasuresSeveralContextsAndConfigs) {
   const std::string directory = testing::model_directory().string();
-  const Json document = json_of("decode -c 3,200 -n 2 -r 2 -t 1 --cache-type int8 --config " +
-                                directory + "," + directory);
+  const Json document = bench_json("decode -c 3,200 -n 2 -r 2 -t 1 --cache-type int8 --config " +
+                                   directory + "," + directory);
   expect_rows(document, "decode");
   ASSERT_EQ(document["rows"].size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -82,7 +83,7 @@ TEST(Bench, MeasuresSeveralContextsAndConfigs) {
 
 TEST(Bench, MeasuresOtherInstructions) {
   const std::string oldest = kernels::available_instruction_sets().back();
-  const Json document = json_of("peak -r 2 -t 1 --instructions " + oldest);
+  const Json document = bench_json("peak -r 2 -t 1 --instructions " + oldest);
   EXPECT_EQ(document["instruction_set"], oldest);
   const Outcome refused = run_heed("bench peak --instructions MMX");
   EXPECT_EQ(refused.status, 2);

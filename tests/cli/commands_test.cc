@@ -16,19 +16,11 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::ids_of;
+using testing::json_of;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_heed;
 using testing::with_model;
-
-// Runs a command that is to succeed and print one document and nothing else.
-Json json_of(const std::string& arguments, const std::string& before = "") {
-  const Outcome outcome = run_heed(arguments, before);
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 1);
-  return parse_json(outcome.out, arguments);
-}
 
 TEST(Help, IsThereForEveryCommand) {
   EXPECT_THAT(run_heed("--version").out, HasSubstr("heed 0."));

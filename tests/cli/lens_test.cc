@@ -14,16 +14,10 @@ namespace heed {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::json_of;
 using testing::Outcome;
 using testing::run_heed;
 using testing::with_model;
-
-Json json_of(const std::string& arguments) {
-  const Outcome outcome = run_heed(arguments);
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(outcome.err, "");
-  return parse_json(outcome.out, arguments);
-}
 
 TEST(Lens, EndsAtThePrediction) {
   const Json lens = json_of("lens --json --token '#9' --tokens 5,17,4 " + with_model());

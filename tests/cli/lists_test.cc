@@ -11,15 +11,10 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::ids_of;
+using testing::json_of;
 using testing::Outcome;
 using testing::run_heed;
 using testing::with_model;
-
-Json json_of(const std::string& arguments) {
-  const Outcome outcome = run_heed(arguments);
-  EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.err;
-  return parse_json(outcome.out, arguments);
-}
 
 void expect_refused(const std::string& arguments, const std::string& message,
                     const std::string& before = "") {

@@ -17,13 +17,13 @@ using testing::Outcome;
 using testing::run_heed;
 using testing::with_model;
 
-const std::string prompts = " --clean-tokens 5,17,4,9 --corrupted-tokens 5,18,4,9 ";
+const std::string prompt_pair = " --clean-tokens 5,17,4,9 --corrupted-tokens 5,18,4,9 ";
 
 TEST(PatchCommand, PrintsAGridAndWritesIt) {
   const testing::ScratchDirectory scratch;
   const auto file = scratch.path() / "grid.json";
   const std::string call =
-      "patch " + with_model() + prompts + "--answer '#7' --wrong '#8' -o " + file.string();
+      "patch " + with_model() + prompt_pair + "--answer '#7' --wrong '#8' -o " + file.string();
   const Outcome outcome = run_heed(call + " --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Json grid = parse_json(outcome.out, "output");
@@ -39,7 +39,7 @@ TEST(PatchCommand, PrintsAGridAndWritesIt) {
 
 TEST(PatchCommand, EstimatesAndDraws) {
   const testing::ScratchDirectory scratch;
-  const std::string call = "patch " + with_model() + prompts +
+  const std::string call = "patch " + with_model() + prompt_pair +
                            "--answer '#7' --wrong '#8' --grid attn_head_out --method attribution";
   const Json grid = parse_json(run_heed(call + " --json").out, "output");
   EXPECT_EQ(grid["method"], "attribution");
@@ -58,7 +58,7 @@ TEST(PatchCommand, EstimatesAndDraws) {
 
 TEST(PatchCommand, ReadsQuantisedWeights) {
   const std::string call =
-      "patch " + with_model() + prompts + "--answer '#7' --wrong '#8' --json --dtype ";
+      "patch " + with_model() + prompt_pair + "--answer '#7' --wrong '#8' --json --dtype ";
   const Json full = parse_json(run_heed(call + "f32").out, "output");
   const Json rounded = parse_json(run_heed(call + "bf16").out, "output");
   EXPECT_NE(full["clean"], rounded["clean"]);
@@ -73,12 +73,12 @@ TEST(PatchCommand, SaysWhatIsWrongBeforeItWorks) {
     EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
   };
   expect(call + " --clean-tokens 5,6 --corrupted-tokens 5 --metric kl", "the same number");
-  expect(call + prompts + "--answer Xylophonist --wrong '#8'", "tokens, not one");
-  expect(call + prompts + "--wrong '#8'", "needs --answer");
-  expect(call + prompts + "--metric kl --grid resid_per", "'resid_pre'");
-  expect(call + prompts + "--metric likelihood", "logit-difference");
-  expect(call + prompts + "--metric kl --grid edge", "needs a --head");
-  expect(call + prompts + "--metric kl --grid edge --head L1H7", "heads 0 to 2");
+  expect(call + prompt_pair + "--answer Xylophonist --wrong '#8'", "tokens, not one");
+  expect(call + prompt_pair + "--wrong '#8'", "needs --answer");
+  expect(call + prompt_pair + "--metric kl --grid resid_per", "'resid_pre'");
+  expect(call + prompt_pair + "--metric likelihood", "logit-difference");
+  expect(call + prompt_pair + "--metric kl --grid edge", "needs a --head");
+  expect(call + prompt_pair + "--metric kl --grid edge --head L1H7", "heads 0 to 2");
   expect(call + " --corrupted-tokens 5 --metric kl", "clean prompt");
 }
 

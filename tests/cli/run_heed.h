@@ -17,6 +17,9 @@ struct Outcome {
 // `heed ARGUMENTS`, through the shell; `before` comes first, such as "echo text |" or "NO_COLOR=1".
 Outcome run_heed(const std::string& arguments, const std::string& before = "");
 
+// The document of a command that is to succeed and print that and nothing else.
+Json json_of(const std::string& arguments, const std::string& before = "");
+
 // A small random model with a tokenizer, made once for the program's life.
 const std::filesystem::path& model_directory();
 

@@ -1,7 +1,9 @@
 #include "cli/run_heed.h"
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/files.h"
@@ -22,6 +24,14 @@ Outcome run_heed(const std::string& arguments, const std::string& before) {
                   .out = read_text_file(out),
                   .err = read_text_file(err)};
   return outcome;
+}
+
+Json json_of(const std::string& arguments, const std::string& before) {
+  const Outcome outcome = run_heed(arguments, before);
+  EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.err;
+  EXPECT_EQ(outcome.err, "") << arguments;
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 1) << arguments;
+  return parse_json(outcome.out, arguments);
 }
 
 const std::filesystem::path& model_directory() {

@@ -8,8 +8,8 @@ namespace heed::kernels {
 namespace {
 
 // The operands of one case, and tokens few enough that copies are frequent.
-struct Problem {
-  explicit Problem(const cases::Attention& wanted) : shape(wanted) {
+struct SummaryProblem {
+  explicit SummaryProblem(const cases::Attention& wanted) : shape(wanted) {
     query = random_twin(Shape{shape.batch, shape.queries, shape.heads, shape.head_size}, 1);
     key = random_twin(Shape{shape.batch, shape.memory, shape.heads, shape.head_size}, 2);
     value = random_twin(key.single.shape(), 3);
@@ -60,7 +60,7 @@ TEST(AttentionRowStatistics, MatchTheReference) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use) || shape.mask != Mask::causal) continue;
     SCOPED_TRACE(shape.name());
-    Problem problem(shape);
+    SummaryProblem problem(shape);
     for (const auto& tokens : std::vector<View<const std::int32_t>>{problem.tokens.view(), {}}) {
       Rows<double> expected(problem.log_sum_exp.exact.shape());
       reference::attention_row_statistics<double>(problem.exact_input(), problem.log_sum_exp.exact,
@@ -125,7 +125,7 @@ TEST(AttentionPooledTile, MatchesTheReference) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use) || shape.operations() > 2e7) continue;
     SCOPED_TRACE(shape.name());
-    Problem problem(shape);
+    SummaryProblem problem(shape);
     const AttentionTile tile{.batch = shape.batch - 1,
                              .head = shape.heads - 1,
                              .query_begin = shape.queries / 3,
@@ -165,7 +165,7 @@ TEST(AttentionPooledTile, MatchesTheReference) {
 }
 
 TEST(AttentionSummaries, WrongOperandsAreNamed) {
-  Problem problem(cases::Attention{1, 6, 6, 2, 8});
+  SummaryProblem problem(cases::Attention{1, 6, 6, 2, 8});
   Rows<float> rows(problem.log_sum_exp.single.shape());
   AttentionInput<float> full = problem.input();
   full.mask = Mask::full;

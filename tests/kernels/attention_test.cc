@@ -14,8 +14,8 @@ namespace {
 
 // All operands and results of one case. Heads are read where a joint projection would have written
 // them, (B, T, 3, H, D) with T = S, or else from tensors of their own.
-struct Problem {
-  explicit Problem(const cases::Attention& wanted) : shape(wanted) {
+struct AttentionProblem {
+  explicit AttentionProblem(const cases::Attention& wanted) : shape(wanted) {
     const Shape query_shape{shape.batch, shape.queries, shape.heads, shape.head_size};
     const Shape memory_shape{shape.batch, shape.memory, shape.heads, shape.head_size};
     query = random_twin(query_shape, 1);
@@ -85,7 +85,7 @@ TEST(Attention, ForwardAndBackwardMatchTheReference) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use)) continue;
     SCOPED_TRACE(shape.name());
-    Problem problem(shape);
+    AttentionProblem problem(shape);
     problem.exact_forward();
     problem.exact_backward();
     on_every_instruction_set([&] {
@@ -111,7 +111,7 @@ TEST(Attention, Bf16DiffersFromTheReferenceByTheRoundingOfWeights) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use)) continue;
     SCOPED_TRACE(shape.name());
-    Problem problem(shape);
+    AttentionProblem problem(shape);
     problem.use_bf16();
     problem.exact_forward();
     problem.exact_backward();
@@ -137,7 +137,7 @@ TEST(Attention, Bf16RoundsItsOperands) {
   for (const cases::Attention& shape :
        {cases::Attention{2, 70, 90, 2, 24}, cases::Attention{2, 600, 700, 1, 64}}) {
     SCOPED_TRACE(shape.name());
-    Problem rough(shape), rounded(shape);
+    AttentionProblem rough(shape), rounded(shape);
     rough.precision = Precision::bf16;
     rounded.use_bf16();
     on_every_instruction_set([&] {
@@ -157,7 +157,7 @@ TEST(Attention, GradientsMatchFiniteDifferences) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use) || shape.operations() > 3e5) continue;
     SCOPED_TRACE(shape.name());
-    Problem problem(shape);
+    AttentionProblem problem(shape);
     problem.exact_forward();
     problem.exact_backward();
     const auto loss = [&] {
@@ -213,7 +213,7 @@ TEST(Attention, EveryTileIsThePatternAndRowsSumToOne) {
     for (const Precision precision : {Precision::f32, Precision::bf16}) {
       if (!cases::checked(shape.use) || shape.operations() > 2e7) continue;
       SCOPED_TRACE(shape.name() + (precision == Precision::bf16 ? " bf16" : ""));
-      Problem problem(shape);
+      AttentionProblem problem(shape);
       if (precision == Precision::bf16) problem.use_bf16();
       problem.exact_forward();
       Tensor<double> exact_scores(Shape{shape.queries, shape.memory});
@@ -286,11 +286,11 @@ TEST(Attention, RepeatedRunsAgreeToTheBit) {
        {cases::Attention{3, 130, 150, 1, 32}, cases::Attention{1, 1, 3000, 1, 64},
         cases::Attention{2, 96, 96, 5, 40, Mask::causal, 0.1F}}) {
     SCOPED_TRACE(shape.name());
-    Problem first(shape);
+    AttentionProblem first(shape);
     first.forward();
     first.backward();
     for (int run = 0; run < 5; ++run) {
-      Problem again(shape);
+      AttentionProblem again(shape);
       again.forward();
       again.backward();
       const auto same = [](const Tensor<float>& a, const Tensor<float>& b) {
@@ -312,13 +312,13 @@ TEST(Attention, ThreadsDoNotChangeResults) {
     ~Restore() { set_thread_count(before); }
   } restore;
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    Problem one(cases::Attention{1, 700, 900, 3, 64, Mask::causal, 0.1F});
+    AttentionProblem one(cases::Attention{1, 700, 900, 3, 64, Mask::causal, 0.1F});
     one.precision = precision;
     set_thread_count(1);
     one.forward();
     one.backward();
     for (const int threads : {2, 3, 8}) {
-      Problem several(one.shape);
+      AttentionProblem several(one.shape);
       several.precision = precision;
       set_thread_count(threads);
       several.forward();
@@ -334,7 +334,7 @@ TEST(Attention, ThreadsDoNotChangeResults) {
 }
 
 TEST(Attention, NoQueriesMeanNoGradients) {
-  Problem problem(cases::Attention{1, 0, 5, 2, 8});
+  AttentionProblem problem(cases::Attention{1, 0, 5, 2, 8});
   problem.d_key.single.fill(NAN);
   problem.d_value.single.fill(NAN);
   problem.forward();
@@ -346,7 +346,7 @@ TEST(Attention, NoQueriesMeanNoGradients) {
 // Scores hundreds apart: exponentials vanish and nothing overflows.
 TEST(Attention, SharpPatternsStayFinite) {
   const Shape shape{1, 80, 2, 16};
-  Problem problem(cases::Attention{1, 80, 80, 2, 16});
+  AttentionProblem problem(cases::Attention{1, 80, 80, 2, 16});
   problem.query.randomise(8, 40.0);
   problem.key.randomise(9, 40.0);
   problem.exact_forward();
@@ -363,7 +363,7 @@ TEST(Attention, SharpPatternsStayFinite) {
 
 // What is seen late outweighs everything before it by far more than exponents can hold.
 TEST(Attention, MaximaMayComeLate) {
-  Problem problem(cases::Attention{1, 530, 330, 1, 32, Mask::full});
+  AttentionProblem problem(cases::Attention{1, 530, 330, 1, 32, Mask::full});
   for (const std::int64_t s : {50, 200, 300}) {
     for (std::int64_t d = 0; d < 32; ++d) {
       problem.key.single[s * 32 + d] *= static_cast<float>(s);
@@ -380,7 +380,7 @@ TEST(Attention, MaximaMayComeLate) {
 }
 
 TEST(Attention, TheLargestNumbersStayFinite) {
-  Problem problem(cases::Attention{1, 513, 513, 1, 32});
+  AttentionProblem problem(cases::Attention{1, 513, 513, 1, 32});
   problem.value.single.fill(0.0F);
   problem.value.exact.fill(0.0);
   for (std::int64_t d = 0; d < 32; ++d) {
@@ -397,7 +397,7 @@ TEST(Attention, TheLargestNumbersStayFinite) {
 
 // A NaN must not be swallowed by a maximum: it is how a run that diverged is found out.
 TEST(Attention, NotANumberComesThrough) {
-  Problem problem(cases::Attention{1, 40, 40, 1, 16});
+  AttentionProblem problem(cases::Attention{1, 40, 40, 1, 16});
   problem.query.single[5 * 16 + 3] = NAN;
   on_every_instruction_set([&] {
     problem.forward();
@@ -407,7 +407,7 @@ TEST(Attention, NotANumberComesThrough) {
 }
 
 TEST(Attention, WrongOperandsAreNamed) {
-  Problem problem(cases::Attention{2, 6, 6, 2, 8});
+  AttentionProblem problem(cases::Attention{2, 6, 6, 2, 8});
   const auto message = [&](auto change) {
     AttentionInput<float> input = problem.input();
     change(input);

@@ -27,16 +27,17 @@ double tolerance(std::int64_t terms) {
   return 4.0 * std::sqrt(static_cast<double>(terms) + 1.0) * unit_roundoff;
 }
 
-struct Case {
+struct ProductShape {
   std::int64_t rows, inputs, outputs;
 };
 
-const Case cases[] = {{1, 1, 1},     {3, 5, 7},     {14, 32, 32},   {16, 33, 65},   {33, 31, 70},
-                      {40, 130, 17}, {100, 64, 40}, {129, 300, 97}, {17, 1100, 34}, {520, 40, 33}};
+const ProductShape product_shapes[] = {{1, 1, 1},      {3, 5, 7},     {14, 32, 32},  {16, 33, 65},
+                                       {33, 31, 70},   {40, 130, 17}, {100, 64, 40}, {129, 300, 97},
+                                       {17, 1100, 34}, {520, 40, 33}};
 
 TEST(Bf16Products, MatchTheReferenceOnRoundedOperands) {
   on_every_instruction_set([&] {
-    for (const Case& shape : cases) {
+    for (const ProductShape& shape : product_shapes) {
       SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
       const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
       const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
@@ -85,7 +86,7 @@ TEST(Bf16Products, LetInfinityAndNaNThrough) {
 // is off by at most a rounding of each partial sum, and Σ |a·b| bounds all of those.
 TEST(F32Products, ErrNoMoreThanARoundingForEachTerm) {
   on_every_instruction_set([&] {
-    for (const Case& shape : cases) {
+    for (const ProductShape& shape : product_shapes) {
       SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
       Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
       Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
@@ -149,7 +150,7 @@ TEST(F32Products, LetWhatIsNotFiniteShow) {
 }
 
 TEST(PreparedBf16, HoldsTheRoundedWeights) {
-  for (const Case& shape : cases) {
+  for (const ProductShape& shape : product_shapes) {
     const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
     const PreparedWeight prepared(weight.single, WeightFormat::bf16);
     const Tensor<double> expected = rounded(weight.single);
@@ -164,7 +165,7 @@ TEST(PreparedBf16, HoldsTheRoundedWeights) {
 TEST(PreparedBf16, MultipliesAsTheReferenceDoes) {
   on_every_instruction_set([&] {
     const bool rounds_x = current_instruction_set().ends_with("BF16");
-    for (const Case& shape : cases) {
+    for (const ProductShape& shape : product_shapes) {
       SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
       const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
       const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);
@@ -204,7 +205,7 @@ TEST(PreparedBf16, RowsDoNotDependOnEachOther) {
 
 TEST(PackedWeights, ChangeNoBit) {
   on_every_instruction_set([&] {
-    for (const Case& shape : cases) {
+    for (const ProductShape& shape : product_shapes) {
       SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
       const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
       const Twin weight = random_twin(Shape{shape.outputs, shape.inputs}, 2);

@@ -37,8 +37,8 @@ std::int64_t padded(std::int64_t inputs) { return (inputs + group - 1) / group *
 
 // A panel of random weights, and x for any number of rows. Groups of weights and of x are random in
 // size too, some zero.
-struct Case {
-  Case(const Format& kind, const Size& size, std::int64_t most_rows)
+struct QuantisedPanel {
+  QuantisedPanel(const Format& kind, const Size& size, std::int64_t most_rows)
       : format(kind),
         functions(kind.functions()),
         shape{.inputs = size.inputs, .padded_inputs = padded(size.inputs)},
@@ -119,7 +119,7 @@ void for_every_case(std::int64_t rows, Body&& body) {
   for (const Format& format : formats) {
     for (const Size& size : sizes) {
       SCOPED_TRACE(fmt::format("{} {}x{}", format.name, size.outputs, size.inputs));
-      Case one(format, size, rows);
+      QuantisedPanel one(format, size, rows);
       body(one);
     }
   }
@@ -143,7 +143,7 @@ struct RoundedGroup {
 };
 
 TEST(Quantised, PanelsHoldTheWeightsAsLaidOut) {
-  for_every_case(1, [](const Case& one) {
+  for_every_case(1, [](const QuantisedPanel& one) {
     const std::int64_t padded_inputs = one.shape.padded_inputs;
     EXPECT_EQ(one.panel.size(), padded_inputs * width * one.format.bits / 8 + padded_inputs * 2);
     on_every_instruction_set([&] {
@@ -164,7 +164,7 @@ TEST(Quantised, PanelsHoldTheWeightsAsLaidOut) {
 
 TEST(Quantised, PartsOfPanelsReadAsInTheWhole) {
   for (const Format& format : formats) {
-    const Case one(format, {768, 32}, 1);
+    const QuantisedPanel one(format, {768, 32}, 1);
     on_every_instruction_set([&] {
       const Tensor<float> whole = one.restored();
       std::vector<float> part(64 * width);
@@ -176,7 +176,7 @@ TEST(Quantised, PartsOfPanelsReadAsInTheWhole) {
 }
 
 TEST(Quantised, WeightsMoveByHalfAScaleAtMost) {
-  for_every_case(1, [](const Case& one) {
+  for_every_case(1, [](const QuantisedPanel& one) {
     const Tensor<float> values = one.restored();
     for (std::int64_t o = 0; o < one.outputs; ++o) {
       for (std::int64_t first = 0; first < one.shape.inputs; first += group) {
@@ -203,7 +203,7 @@ TEST(Quantised, WeightsMoveByHalfAScaleAtMost) {
 TEST(Quantised, TinyAndHugeGroupsKeepTheBound) {
   for (const Format& format : formats) {
     for (const float size : {1e-45F, 1e-41F, 1e-38F, 1e-36F, 1e38F, 3e38F}) {
-      Case one(format, {32, 2}, 1);
+      QuantisedPanel one(format, {32, 2}, 1);
       for (std::int64_t i = 0; i < one.weight.size(); ++i) {
         one.weight[i] = size * (static_cast<float>(i % 32 - 16) / 16.0F);
       }
@@ -225,7 +225,7 @@ TEST(Quantised, TinyAndHugeGroupsKeepTheBound) {
 // 2)·2^-24 of the sum of the terms' magnitudes.
 TEST(Quantised, ProductsAreThoseOfTheIntegers) {
   constexpr std::int64_t rows = 7;
-  for_every_case(rows, [&](const Case& one) {
+  for_every_case(rows, [&](const QuantisedPanel& one) {
     const std::int64_t inputs = one.shape.inputs;
     const double bound = static_cast<double>(one.shape.padded_inputs / group + 2) * unit_roundoff;
     on_every_instruction_set([&] {
@@ -261,7 +261,7 @@ TEST(Quantised, ProductsAreThoseOfTheIntegers) {
 TEST(Quantised, LargestIntegersDoNotSaturate) {
   for (const Format& format : formats) {
     for (const float sign : {1.0F, -1.0F}) {
-      Case one(format, {64, 32}, 1);
+      QuantisedPanel one(format, {64, 32}, 1);
       one.weight.fill(sign);
       one.x.fill(1.0F);
       one.write();
@@ -275,7 +275,7 @@ TEST(Quantised, LargestIntegersDoNotSaturate) {
 
 TEST(Quantised, RowsDoNotDependOnTheirNumber) {
   constexpr std::int64_t rows = 21;
-  for_every_case(rows, [&](const Case& one) {
+  for_every_case(rows, [&](const QuantisedPanel& one) {
     on_every_instruction_set([&] {
       const std::vector<float> together = one.product(0, rows);
       for (const std::int64_t count : {1, 2, 3, 4, 5, 16}) {
@@ -292,7 +292,7 @@ TEST(Quantised, RowsDoNotDependOnTheirNumber) {
 
 TEST(Quantised, WhatIsNotFiniteInARowStaysInItAndShows) {
   for (const float poison : {NAN, -NAN, INFINITY, -INFINITY}) {
-    for_every_case(3, [&](Case& one) {
+    for_every_case(3, [&](QuantisedPanel& one) {
       one.x.fill(1.0F);
       one.x[one.shape.inputs + one.shape.inputs / 2] = poison;
       on_every_instruction_set([&] {
@@ -309,7 +309,7 @@ TEST(Quantised, WhatIsNotFiniteInARowStaysInItAndShows) {
 
 TEST(Quantised, NothingTimesNothingIsZero) {
   for (const Format& format : formats) {
-    Case one(format, {40, 3}, 2);
+    QuantisedPanel one(format, {40, 3}, 2);
     one.weight.fill(0.0F);
     one.write();
     for (std::int64_t o = 0; o < width; ++o) EXPECT_EQ(one.scale(0, o), 0.0F);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
@@ -26,6 +27,10 @@ inline double relative_error(std::span<const float> actual, std::span<const floa
     norm += std::pow(static_cast<double>(expected[i]), 2);
   }
   return difference == 0 ? 0 : std::sqrt(difference / norm);
+}
+
+inline bool same_bits(const Tensor<float>& a, const Tensor<float>& b) {
+  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.span().size_bytes()) == 0;
 }
 
 // The elements of a view of any strides, in the order of its indices.

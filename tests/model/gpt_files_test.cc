@@ -30,20 +30,20 @@ struct StoredTensor {
   std::vector<float> values;
 };
 
-GptConfig small_config() { return make_gpt_config(2, 2, 12, 8, 11); }
+GptConfig file_config() { return make_gpt_config(2, 2, 12, 8, 11); }
 
 GptConfig bias_free_config() {
-  GptConfig config = small_config();
+  GptConfig config = file_config();
   config.has_bias = false;
   config.tied_unembedding = false;
   config.head_size = 5;
   return config;
 }
 
-Gpt random_gpt(const GptConfig& config, std::uint64_t seed = 3) {
+// Gains and biases differ too, so that mixing them up shows.
+Gpt distinct_gpt(const GptConfig& config, std::uint64_t seed = 3) {
   Gpt gpt(config);
   gpt.parameters().initialize(seed);
-  // Gains and biases too, so that mixing them up shows.
   for (const auto& entry : gpt.parameters().layout().entries()) {
     float value = 0.5F;
     for (float& element : gpt.parameters().tensor(entry.name).span()) {
@@ -130,15 +130,15 @@ void expect_same(const Gpt& actual, const Gpt& expected) {
 }
 
 TEST_F(GptFiles, AreReadAsTheyWereWritten) {
-  for (const GptConfig& config : {small_config(), bias_free_config()}) {
-    const Gpt gpt = random_gpt(config);
+  for (const GptConfig& config : {file_config(), bias_free_config()}) {
+    const Gpt gpt = distinct_gpt(config);
     save(gpt);
     expect_same(load(), gpt);
   }
 }
 
 TEST_F(GptFiles, HoldWhatHuggingFaceExpects) {
-  const Gpt gpt = random_gpt(small_config());
+  const Gpt gpt = distinct_gpt(file_config());
   save(gpt);
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors_) names.push_back(tensor.name);
@@ -153,7 +153,7 @@ TEST_F(GptFiles, HoldWhatHuggingFaceExpects) {
 }
 
 TEST_F(GptFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
-  const Gpt gpt = random_gpt(small_config());
+  const Gpt gpt = distinct_gpt(file_config());
   save(gpt);
   for (StoredTensor& tensor : tensors_) tensor.name = "transformer." + tensor.name;
   tensors_.push_back({"transformer.h.0.attn.bias", {1, 1, 8, 8}, std::vector<float>(64, 1.0F)});
@@ -165,11 +165,11 @@ TEST_F(GptFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
 }
 
 TEST_F(GptFiles, AreReadInHalfPrecision) {
-  const Gpt gpt = random_gpt(small_config());
+  const Gpt gpt = distinct_gpt(file_config());
   for (const DType dtype : {DType::f16, DType::bf16}) {
     save(gpt);
     rewrite(dtype);
-    Gpt expected = random_gpt(small_config());
+    Gpt expected = distinct_gpt(file_config());
     for (float& value : expected.parameters().all()) {
       value = dtype == DType::f16 ? f16_to_f32(truncated_to_f16(value))
                                   : bf16_to_f32(f32_to_bf16(value));
@@ -179,7 +179,7 @@ TEST_F(GptFiles, AreReadInHalfPrecision) {
 }
 
 TEST_F(GptFiles, AreReadInShards) {
-  const Gpt gpt = random_gpt(small_config());
+  const Gpt gpt = distinct_gpt(file_config());
   save(gpt);
   std::filesystem::remove(directory_ / weights_file_name);
   const auto middle = tensors_.begin() + 9;
@@ -195,21 +195,21 @@ TEST_F(GptFiles, AreReadInShards) {
 }
 
 TEST_F(GptFiles, MustHoldEveryTensorOfTheConfig) {
-  save(random_gpt(small_config()));
+  save(distinct_gpt(file_config()));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "h.1.ln_2.bias"; });
   rewrite();
   expect_refused("'h.1.ln_2.bias' is missing", weights_file_name);
 }
 
 TEST_F(GptFiles, MustHoldNoOther) {
-  save(random_gpt(small_config()));
+  save(distinct_gpt(file_config()));
   tensors_.push_back({"h.2.ln_1.weight", {12}, std::vector<float>(12)});
   rewrite();
   expect_refused("'h.2.ln_1.weight'", "2 layers");
 }
 
 TEST_F(GptFiles, MustHaveTheShapesOfTheConfig) {
-  save(random_gpt(small_config()));
+  save(distinct_gpt(file_config()));
   stored("h.0.mlp.c_fc.weight").shape = {48, 12};  // as nn.Linear would have it
   rewrite();
   expect_refused("'h.0.mlp.c_fc.weight' has shape (48, 12)", "(12, 48)");
@@ -222,8 +222,8 @@ TEST_F(GptFiles, MustHaveTheShapesOfTheConfig) {
 
 // A small file whose config asks for a terabyte must not make heed ask for it too.
 TEST_F(GptFiles, AreRefusedBeforeMemoryIsTakenForThem) {
-  save(random_gpt(small_config()));
-  GptConfig huge = small_config();
+  save(distinct_gpt(file_config()));
+  GptConfig huge = file_config();
   huge.vocabulary_size = huge.channels = 1 << 20;
   huge.head_size = 1 << 15;
   write_text_file(directory_ / config_file_name, gpt_config_to_json(huge).dump());
@@ -231,7 +231,7 @@ TEST_F(GptFiles, AreRefusedBeforeMemoryIsTakenForThem) {
 }
 
 TEST_F(GptFiles, MayNotContradictATiedHead) {
-  save(random_gpt(small_config()));
+  save(distinct_gpt(file_config()));
   tensors_.push_back({"lm_head.weight", {11, 12}, stored("wte.weight").values});
   tensors_.back().values[5] += 1;
   rewrite();
@@ -242,16 +242,16 @@ TEST_F(GptFiles, MayNotContradictATiedHead) {
 }
 
 TEST_F(GptFiles, NeedAHeadThatIsNotTied) {
-  GptConfig config = small_config();
+  GptConfig config = file_config();
   config.tied_unembedding = false;
-  save(random_gpt(config));
+  save(distinct_gpt(config));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   rewrite();
   expect_refused("'lm_head.weight' is missing");
 }
 
 TEST_F(GptFiles, HoldZerosForBiasesThatAModelLacks) {
-  save(random_gpt(bias_free_config()));
+  save(distinct_gpt(bias_free_config()));
   const auto is_zero = [](float value) { return value == 0.0F; };
   EXPECT_TRUE(std::ranges::all_of(stored("h.1.mlp.c_fc.bias").values, is_zero));
   EXPECT_EQ(stored("h.0.attn.c_attn.bias").shape, (Shape{30}));
@@ -260,7 +260,7 @@ TEST_F(GptFiles, HoldZerosForBiasesThatAModelLacks) {
   expect_refused("'ln_f.bias' is not zero", "no biases");
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name.ends_with(".bias"); });
   rewrite();
-  expect_same(load(), random_gpt(bias_free_config()));
+  expect_same(load(), distinct_gpt(bias_free_config()));
 }
 
 TEST_F(GptFiles, AreNamedWhenTheyAreNotThere) {
@@ -268,14 +268,14 @@ TEST_F(GptFiles, AreNamedWhenTheyAreNotThere) {
       ErrorCode::not_found, [&] { load_gpt(directory_ / "none"); }, (directory_ / "none").string());
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
-  save(random_gpt(small_config()));
+  save(distinct_gpt(file_config()));
   std::filesystem::remove(directory_ / weights_file_name);
   expect_error(
       ErrorCode::not_found, [&] { load(); }, weights_file_name);
 }
 
 TEST_F(GptFiles, MayBeNamedByTheWeights) {
-  const Gpt gpt = random_gpt(small_config());
+  const Gpt gpt = distinct_gpt(file_config());
   save(gpt);
   expect_same(load_gpt(directory_ / weights_file_name), gpt);
   std::filesystem::rename(directory_ / weights_file_name, directory_ / "other.safetensors");
@@ -311,7 +311,7 @@ class FileSizeLimit {
 };
 
 TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
-  const Gpt old_gpt = random_gpt(small_config());
+  const Gpt old_gpt = distinct_gpt(file_config());
   save(old_gpt);
   const auto size = std::filesystem::file_size(directory_ / weights_file_name);
   const auto entries = directory_.entries();
@@ -319,7 +319,7 @@ TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
     const FileSizeLimit limit(size / 2);
     expect_error(
         ErrorCode::input_output,
-        [&] { save_gpt(random_gpt(small_config(), 99), directory_.path()); }, weights_file_name);
+        [&] { save_gpt(distinct_gpt(file_config(), 99), directory_.path()); }, weights_file_name);
   }
   EXPECT_EQ(directory_.entries(), entries);
   expect_same(load(), old_gpt);
@@ -330,14 +330,14 @@ TEST_F(GptFiles, LeaveNoDirectoryWhenSavingFails) {
     const FileSizeLimit limit(1000);
     expect_error(
         ErrorCode::input_output,
-        [&] { save_gpt(random_gpt(small_config()), directory_.path() / "new" / "model"); },
+        [&] { save_gpt(distinct_gpt(file_config()), directory_.path() / "new" / "model"); },
         weights_file_name);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
 }
 
 TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
-  const Gpt old_gpt = random_gpt(small_config());
+  const Gpt old_gpt = distinct_gpt(file_config());
   save(old_gpt);
   const auto size = std::filesystem::file_size(directory_ / weights_file_name);
   const auto entries = directory_.entries();
@@ -346,7 +346,7 @@ TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
     expect_error(
         ErrorCode::input_output,
         [&] {
-          save_gpt(random_gpt(small_config(), 99), directory_.path(),
+          save_gpt(distinct_gpt(file_config(), 99), directory_.path(),
                    {{"tokenizer.json", std::string(2 * size, ' ')}});
         },
         "tokenizer.json");
@@ -357,24 +357,24 @@ TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
 
 // A directory that cannot be replaced stands in for the end of the process between two renamings.
 TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
-  save_gpt(random_gpt(small_config()), directory_.path(), {{"companion", "old"}});
+  save_gpt(distinct_gpt(file_config()), directory_.path(), {{"companion", "old"}});
   EXPECT_EQ(read_text_file(directory_ / "companion"), "old");
   std::filesystem::remove(directory_ / "companion");
   make_directory(directory_.path() / "companion" / "full");
-  GptConfig other = small_config();
+  GptConfig other = file_config();
   other.heads = 4;  // of the same shapes, so that nothing else tells them apart
   other.head_size = 3;
   expect_error(
       ErrorCode::input_output,
       [&] {
-        save_gpt(random_gpt(other), directory_.path(), {{"companion", "new"}});
+        save_gpt(distinct_gpt(other), directory_.path(), {{"companion", "new"}});
       },
       "companion");
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
   std::filesystem::remove_all(directory_ / "companion");
-  save_gpt(random_gpt(other), directory_.path(), {{"companion", "new"}});
-  expect_same(load(), random_gpt(other));
+  save_gpt(distinct_gpt(other), directory_.path(), {{"companion", "new"}});
+  expect_same(load(), distinct_gpt(other));
   EXPECT_EQ(directory_.entries(), 3U);
 }
 

@@ -17,8 +17,6 @@ namespace {
 
 using testing::RecordingProbe;
 
-constexpr std::int64_t positions = 9, heads = 4, size = 8, channels = 32;
-
 // Changes one head of one point by a function of (channel, value).
 class HeadEditor final : public Editor {
  public:
@@ -50,6 +48,8 @@ class HeadEditor final : public Editor {
 
 class HeadPoints : public ::testing::Test {
  protected:
+  static constexpr std::int64_t positions = 9, heads = 4, size = 8, channels = 32;
+
   RecordingProbe run(Editor* editor = nullptr) const {
     RecordingProbe probe;
     const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);

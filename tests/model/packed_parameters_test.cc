@@ -1,42 +1,38 @@
 // Weights kept in the order of products: the same results, to the bit.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <vector>
 
+#include "generate/random_gpt.h"
+#include "model/comparison.h"
 #include "model/gpt.h"
 
 namespace heed {
 namespace {
 
-constexpr std::int64_t positions = 64;  // more than are read without a matrix product
+using testing::same_bits;
+
+constexpr std::int64_t packed_positions = 64;  // more than are read without a matrix product
 
 GptConfig config_of(bool tied) {
-  GptConfig config = make_gpt_config(2, 4, 36, positions, 70);
+  GptConfig config = make_gpt_config(2, 4, 36, packed_positions, 70);
   config.tied_unembedding = tied;
   return config;
 }
 
-Tensor<float> logits_of(const Gpt& gpt) {
-  Tensor<std::int32_t> tokens(Shape{1, positions});
-  for (std::int64_t t = 0; t < positions; ++t) tokens[t] = static_cast<std::int32_t>(t * 37 % 70);
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
-  gpt.forward(tokens, {.positions = positions}, activations);
-  Tensor<float> logits(Shape{positions, gpt.config().vocabulary_size});
-  gpt.project(activations.final_norm(), logits);
-  return logits;
-}
-
-bool same_bits(const Tensor<float>& a, const Tensor<float>& b) {
-  return std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
+Tensor<float> packed_logits(const Gpt& gpt) {
+  std::vector<std::int32_t> tokens;
+  for (std::int32_t t = 0; t < packed_positions; ++t) tokens.push_back(t * 37 % 70);
+  return testing::full_logits(gpt, tokens);
 }
 
 TEST(PackedParameters, ChangeNoBit) {
   for (const bool tied : {true, false}) {
     Gpt gpt(config_of(tied));
     gpt.parameters().initialize(3);
-    const Tensor<float> plain = logits_of(gpt);
+    const Tensor<float> plain = packed_logits(gpt);
     gpt.parameters().pack();
-    EXPECT_TRUE(same_bits(logits_of(gpt), plain));
+    EXPECT_TRUE(same_bits(packed_logits(gpt), plain));
   }
 }
 
@@ -48,12 +44,12 @@ TEST(PackedParameters, GiveWayToQuantisedFormats) {
   gpt.parameters().pack();
   gpt.parameters().prepare(kernels::WeightFormat::int8);
   gpt.parameters().pack();  // does nothing now
-  EXPECT_TRUE(same_bits(logits_of(gpt), logits_of(quantised)));
+  EXPECT_TRUE(same_bits(packed_logits(gpt), packed_logits(quantised)));
 }
 
 TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
   const std::int64_t bytes =
-      GptParameters::packed_bytes(make_gpt_config(2, 4, 256, positions, 512));
+      GptParameters::packed_bytes(make_gpt_config(2, 4, 256, packed_positions, 512));
   const std::int64_t weights = 512 * 256 + 2 * (4 * 256 * 256 + 2 * 256 * 1024);
   EXPECT_GE(bytes, weights * 4);
   EXPECT_LE(bytes, weights * 6);

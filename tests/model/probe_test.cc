@@ -18,7 +18,7 @@ using testing::RecordingProbe;
 constexpr std::int64_t batch = 2, positions = 6, layers = 2, heads = 3, head_size = 4;
 constexpr std::int64_t channels = 12, feed_forward = 48, vocabulary = 11;
 
-GptConfig small_config() {
+GptConfig probed_config() {
   GptConfig config = make_gpt_config(layers, heads, channels, 8, vocabulary);
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
   return config;
@@ -65,7 +65,7 @@ void expect_all_points(const RecordingProbe& probe, std::int64_t t, std::int64_t
 }
 
 TEST(Probe, ChangesNothingInTraining) {
-  Gpt gpt(small_config());
+  Gpt gpt(probed_config());
   gpt.parameters().initialize(4);
   const auto tokens = some_tokens(7);
   const auto targets = some_tokens(5);
@@ -91,7 +91,7 @@ TEST(Probe, ChangesNothingInTraining) {
 
 // With dropout: what the gradients of points imply must be the gradients that backward computed.
 TEST(Probe, SeesGradientsBehindDropout) {
-  Gpt gpt(small_config());
+  Gpt gpt(probed_config());
   gpt.parameters().initialize(4);
   RecordingProbe probe;
   probe.gradients_wanted = true;
@@ -149,7 +149,7 @@ std::vector<float> pass(const Gpt& gpt, KeyValueCache& cache, std::int64_t begin
 }
 
 TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
-  Gpt gpt(small_config());
+  Gpt gpt(probed_config());
   gpt.parameters().initialize(4);
   KeyValueCache plain(gpt.config(), batch, 8);
   KeyValueCache probed(gpt.config(), batch, 8);
@@ -164,7 +164,7 @@ TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
 }
 
 TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
-  Gpt gpt(small_config());
+  Gpt gpt(probed_config());
   gpt.parameters().initialize(4);
   KeyValueCache whole_cache(gpt.config(), batch, 8);
   KeyValueCache cache(gpt.config(), batch, 8);
@@ -194,7 +194,7 @@ TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
    public:
     bool wants(const Point&) const override { return false; }
   };
-  Gpt gpt(small_config());
+  Gpt gpt(probed_config());
   gpt.parameters().initialize(4);
   KeyValueCache cache(gpt.config(), batch, 8);
   Modest probe;

@@ -10,6 +10,8 @@
 #include "base/json.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
+#include "generate/random_gpt.h"
+#include "model/comparison.h"
 #include "model/gpt_files.h"
 #include "model/integer_weights.h"
 #include "tensor/dtype.h"
@@ -19,6 +21,8 @@ namespace {
 
 using kernels::WeightFormat;
 using testing::expect_error;
+using testing::random_gpt;
+using testing::same_bits;
 using testing::TemporaryDirectory;
 
 constexpr WeightFormat formats[] = {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4};
@@ -31,26 +35,10 @@ GptConfig odd_config() {
   return config;
 }
 
-Gpt random_gpt(const GptConfig& config) {
-  Gpt gpt(config);
-  gpt.parameters().initialize(3);
-  for (float& value : gpt.parameters().all()) value *= 4.0F;
-  return gpt;
-}
-
 // Logits (T, V) of some tokens.
-Tensor<float> logits_of(const Gpt& gpt) {
+Tensor<float> quantised_logits(const Gpt& gpt) {
   constexpr std::int32_t tokens[] = {3, 1, 39, 12, 7};
-  const GptActivations activations(gpt.config(), 1, 5, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens, {1, 5}), {.positions = 5}, activations);
-  Tensor<float> logits(Shape{5, gpt.config().vocabulary_size});
-  gpt.project(activations.final_norm(), logits);
-  return logits;
-}
-
-bool same_bits(const Tensor<float>& a, const Tensor<float>& b) {
-  return a.shape() == b.shape() &&
-         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 4) == 0;
+  return testing::full_logits(gpt, tokens);
 }
 
 TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
@@ -62,22 +50,22 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
         const TemporaryDirectory directory;
-        Gpt gpt = random_gpt(config);
+        Gpt gpt = random_gpt(config, 3);
         save_gpt(gpt, directory.path(), {}, format);
         const Gpt loaded = load_gpt(directory.path());
         EXPECT_EQ(loaded.config(), config);
         EXPECT_EQ(loaded.parameters().prepared_format(), format);
-        const Tensor<float> whole = logits_of(gpt);
+        const Tensor<float> whole = quantised_logits(gpt);
         gpt.parameters().prepare(format);
-        EXPECT_TRUE(same_bits(logits_of(loaded), logits_of(gpt)));
-        EXPECT_FALSE(same_bits(logits_of(loaded), whole)) << "nothing was quantised";
+        EXPECT_TRUE(same_bits(quantised_logits(loaded), quantised_logits(gpt)));
+        EXPECT_FALSE(same_bits(quantised_logits(loaded), whole)) << "nothing was quantised";
       }
     }
   }
 }
 
 TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
-  const Gpt gpt = random_gpt(odd_config());
+  const Gpt gpt = random_gpt(odd_config(), 3);
   const TemporaryDirectory directory, again;
   save_gpt(gpt, directory.path(), {}, WeightFormat::int8);
   Gpt loaded = load_gpt(directory.path());
@@ -94,7 +82,7 @@ TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
 }
 
 TEST(QuantisedFiles, FollowTheDocumentedLayout) {
-  Gpt gpt = random_gpt(odd_config());
+  Gpt gpt = random_gpt(odd_config(), 3);
   // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
   const View<float> matrix = gpt.parameters().tensor("h.1.mlp.c_fc.weight");
   for (std::int64_t i = 0; i < 35; ++i) matrix(0, i) = 0.0F;
@@ -135,7 +123,7 @@ class DamagedFiles : public ::testing::Test {
   };
 
   void save(WeightFormat format) {
-    save_gpt(random_gpt(odd_config()), directory_.path(), {}, format);
+    save_gpt(random_gpt(odd_config(), 3), directory_.path(), {}, format);
     const auto file = SafetensorsFile::open(directory_.path() / weights_file_name);
     tensors_.clear();
     for (const TensorEntry& entry : file.tensors()) {

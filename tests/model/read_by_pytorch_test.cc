@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "generate/random_gpt.h"
 #include "model/gpt_files.h"
 
 namespace heed {
@@ -36,14 +37,9 @@ Outcome run(const std::string& command) {
 
 // What `heed predict --json --full --all-positions` writes, as far as the script reads it.
 std::string logits_document(const Gpt& gpt, const std::vector<std::int32_t>& tokens) {
-  const auto count = static_cast<std::int64_t>(tokens.size());
-  const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.positions = count},
-              activations);
-  Tensor<float> logits(Shape{count, gpt.config().vocabulary_size});
-  gpt.project(activations.final_norm(), logits);
+  const Tensor<float> logits = testing::full_logits(gpt, tokens);
   Json rows = Json::array();
-  for (std::int64_t t = 0; t < count; ++t) {
+  for (std::int64_t t = 0; t < logits.shape()[0]; ++t) {
     const auto row = logits.view()[t].span();
     rows.push_back(std::vector<float>(row.begin(), row.end()));
   }
@@ -79,16 +75,9 @@ class ReadByPyTorch : public ::testing::Test {
   testing::TemporaryDirectory directory_;
 };
 
-Gpt random_gpt(const GptConfig& config) {
-  Gpt gpt(config);
-  gpt.parameters().initialize(8);
-  for (float& value : gpt.parameters().all()) value *= 5;
-  return gpt;
-}
-
 TEST_F(ReadByPyTorch, GivesTheSameLogits) {
   GptConfig config = make_gpt_config(3, 4, 32, 24, 61);
-  Outcome outcome = compare(random_gpt(config));
+  Outcome outcome = compare(testing::random_gpt(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   RecordProperty("like_gpt2", outcome.output);
 
@@ -97,13 +86,13 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
   config.feed_forward = 56;
   config.has_bias = false;
   config.tied_unembedding = false;
-  outcome = compare(random_gpt(config));
+  outcome = compare(testing::random_gpt(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   RecordProperty("unlike_gpt2", outcome.output);
 }
 
 TEST_F(ReadByPyTorch, NoticesADifference) {
-  Gpt gpt = random_gpt(make_gpt_config(2, 4, 32, 24, 61));
+  Gpt gpt = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
   ASSERT_EQ(compare(gpt).status, 0);
   gpt.parameters().tensor("h.1.attn.c_proj.weight")(3, 4) += 0.1F;
   save_gpt(gpt, directory_.path());

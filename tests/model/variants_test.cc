@@ -11,9 +11,8 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t positions = 9;
-
 struct Base {
+  static constexpr std::int64_t positions = 9;
   Gpt gpt = testing::random_gpt(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 
@@ -33,13 +32,14 @@ TEST(Variants, ThatDifferInNothingEndAsTheirBase) {
     base.gpt.parameters().prepare(format);
     const GptActivations activations = base.activations();
     Tensor<float> expected(Shape{1, 61});
-    base.gpt.project(activations.final_norm().slice(0, positions - 1, positions), expected);
+    base.gpt.project(activations.final_norm().slice(0, Base::positions - 1, Base::positions),
+                     expected);
     for (const std::int64_t layer : {0, 1, 2, 3}) {
       Variants variants(base.gpt, activations, {0, 3, 8});
       const View<const float> stream =
           layer < 3 ? activations.block(layer).residual_pre : activations.last_residual();
       for (std::int64_t variant = 0; variant < variants.count(); ++variant) {
-        const auto rows = stream.slice(0, variants.first(variant), positions).span();
+        const auto rows = stream.slice(0, variants.first(variant), Base::positions).span();
         std::ranges::copy(rows, variants.stream(variant).data());
       }
       const Tensor<float> logits = variants.run(layer);

@@ -8,6 +8,7 @@
 #include "base/temporary_directory.h"
 #include "engine/loaded_model.h"
 #include "server/field_error.h"
+#include "server/test_server.h"
 
 namespace heed::server {
 namespace {
@@ -15,12 +16,9 @@ namespace {
 using heed::testing::expect_error;
 using heed::testing::TemporaryDirectory;
 
-const Tokenizer& tokenizer() {
-  static const LoadedModel model = load_model("starter");
-  return *model.tokenizer;
-}
+const Tokenizer& tokenizer() { return *testing::starter_model().tokenizer; }
 
-const std::vector<ChatMessage>& chat() {
+const std::vector<ChatMessage>& chat_messages() {
   static const std::vector<ChatMessage> messages{{ChatRole::system, "Be brief."},
                                                  {ChatRole::user, "Who came?"},
                                                  {ChatRole::assistant, "A mole."},
@@ -31,7 +29,7 @@ const std::vector<ChatMessage>& chat() {
 
 TEST(ChatTemplate, PlainIsADialogue) {
   const ChatTemplate plain = ChatTemplate::built_in("plain");
-  EXPECT_EQ(tokenizer().decode(plain.encode(chat(), tokenizer())),
+  EXPECT_EQ(tokenizer().decode(plain.encode(chat_messages(), tokenizer())),
             "Be brief.\n\nUser: Who came?\nAssistant: A mole.\nUser: 12\nUser: And then?\n"
             "Assistant:");
   EXPECT_EQ(plain.stop_strings(), (std::vector<std::string>{"\nUser:", "\nAssistant:"}));
@@ -39,9 +37,10 @@ TEST(ChatTemplate, PlainIsADialogue) {
 
 TEST(ChatTemplate, ChatmlHasMarkers) {
   const ChatTemplate chatml = ChatTemplate::built_in("chatml");
-  EXPECT_EQ(tokenizer().decode(chatml.encode({chat()[0], chat()[1]}, tokenizer())),
-            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho came?<|im_end|>\n"
-            "<|im_start|>assistant\n");
+  EXPECT_EQ(
+      tokenizer().decode(chatml.encode({chat_messages()[0], chat_messages()[1]}, tokenizer())),
+      "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho came?<|im_end|>\n"
+      "<|im_start|>assistant\n");
   EXPECT_EQ(chatml.stop_strings().front(), "<|im_end|>");
 }
 

@@ -9,12 +9,8 @@ namespace heed::server {
 namespace {
 
 using testing::events;
+using testing::starter_server;
 using testing::TestServer;
-
-const TestServer& server() {
-  static const TestServer server;
-  return server;
-}
 
 const Json& messages() {
   static const Json messages{{{"role", "system"}, {"content", "A story."}},
@@ -26,19 +22,12 @@ constexpr const char* dialogue = "A story.\n\nUser: Tell me of the mole.\nAssist
 
 Json chat(Json body, int status = 200) {
   if (!body.contains("messages")) body["messages"] = messages();
-  return server().post("/v1/chat/completions", body, status);
+  return starter_server().post("/v1/chat/completions", body, status);
 }
 
-std::vector<Json> stream(Json body) {
-  body["stream"] = true;
+std::vector<Json> streamed_chat(Json body) {
   if (!body.contains("messages")) body["messages"] = messages();
-  const auto reply =
-      server().client().Post("/v1/chat/completions", body.dump(), "application/json");
-  EXPECT_TRUE(reply);
-  if (!reply) return {};
-  EXPECT_EQ(reply->status, 200) << reply->body;
-  EXPECT_EQ(reply->get_header_value("Content-Type"), "text/event-stream");
-  return events(reply->body);
+  return events(starter_server().stream("/v1/chat/completions", std::move(body)));
 }
 
 std::string without_leading_space(const std::string& text) {
@@ -57,7 +46,7 @@ TEST(Chat, ContinuesTheTemplate) {
   Json continued = options;
   continued["prompt"] = dialogue;
   continued["stop"] = {"zebra", "\nUser:", "\nAssistant:"};
-  const Json expected = server().post("/v1/completions", continued);
+  const Json expected = starter_server().post("/v1/completions", continued);
   EXPECT_EQ(choice["message"]["content"],
             without_leading_space(expected["choices"][0]["text"].get<std::string>()));
   EXPECT_EQ(choice["finish_reason"], expected["choices"][0]["finish_reason"]);
@@ -82,7 +71,7 @@ TEST(Chat, StreamsTheSameReply) {
             {"top_logprobs", 2}};
   const Json whole = chat(body);
   body["stream_options"] = {{"include_usage", true}};
-  const std::vector<Json> chunks = stream(body);
+  const std::vector<Json> chunks = streamed_chat(body);
   std::vector<std::string> texts(2);
   std::vector<Json> scores{Json::array(), Json::array()};
   std::vector<Json> ends(2);
@@ -116,7 +105,9 @@ TEST(Chat, StreamsTheSameReply) {
   }
   EXPECT_TRUE(chunks.back()["choices"].empty());
   EXPECT_EQ(chunks.back()["usage"], whole["usage"]);
-  for (const Json& chunk : stream({{"max_tokens", 2}})) EXPECT_FALSE(chunk.contains("usage"));
+  for (const Json& chunk : streamed_chat({{"max_tokens", 2}})) {
+    EXPECT_FALSE(chunk.contains("usage"));
+  }
 }
 
 TEST(Chat, ScoresEveryToken) {
@@ -139,7 +130,8 @@ TEST(Chat, ScoresEveryToken) {
 
 TEST(Chat, FillsTheContextWithoutALimit) {
   // One token again and again never spells the user's turn.
-  const std::int32_t token = server().post("/tokenize", {{"content", " moon"}})["tokens"][0];
+  const std::int32_t token =
+      starter_server().post("/tokenize", {{"content", " moon"}})["tokens"][0];
   const Json reply = chat({{"ignore_eos", true}, {"logit_bias", {{std::to_string(token), 100}}}});
   const std::int64_t prompt = reply["usage"]["prompt_tokens"];
   EXPECT_EQ(reply["choices"][0]["finish_reason"], "length");

@@ -11,38 +11,23 @@ namespace heed::server {
 namespace {
 
 using testing::events;
+using testing::starter_model;
+using testing::starter_prompt;
+using testing::starter_server;
 using testing::streamed_text;
-using testing::TestServer;
-
-const TestServer& server() {
-  static const TestServer server;
-  return server;
-}
-
-const LoadedModel& starter() {
-  static const LoadedModel model = load_model("starter");
-  return model;
-}
 
 Json complete(const Json& body, int status = 200) {
-  return server().post("/v1/completions", body, status);
+  return starter_server().post("/v1/completions", body, status);
 }
 
 std::string text(const Json& body) { return complete(body)["choices"][0]["text"]; }
 
-std::string stream(Json body) {
-  body["stream"] = true;
-  const auto reply = server().client().Post("/v1/completions", body.dump(), "application/json");
-  EXPECT_TRUE(reply);
-  if (!reply) return "data: [DONE]\n\n";
-  EXPECT_EQ(reply->get_header_value("Content-Type"), "text/event-stream");
-  return reply->body;
+std::string streamed_completion(const Json& body) {
+  return starter_server().stream("/v1/completions", body);
 }
 
-const char* const prompt = "One day the fluffy blue";
-
 TEST(Completions, ContinueAsGenerateDoes) {
-  const auto ids = starter().encode(prompt);
+  const auto ids = starter_model().encode(starter_prompt);
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     GenerateOptions options{.max_new_tokens = 40};
     options.sampling = {.temperature = 0.9,
@@ -53,8 +38,9 @@ TEST(Completions, ContinueAsGenerateDoes) {
                         .presence_penalty = 0.5,
                         .frequency_penalty = 0.25,
                         .seed = seed};
-    const auto expected = generate(starter().gpt, starter().tokenizer.get(), ids, options);
-    const Json body{{"prompt", prompt},
+    const auto expected =
+        generate(starter_model().gpt, starter_model().tokenizer.get(), ids, options);
+    const Json body{{"prompt", starter_prompt},
                     {"max_tokens", 40},
                     {"temperature", 0.9},
                     {"top_k", 30},
@@ -64,38 +50,38 @@ TEST(Completions, ContinueAsGenerateDoes) {
                     {"presence_penalty", 0.5},
                     {"frequency_penalty", 0.25}};
     EXPECT_EQ(text(body), expected.text);
-    EXPECT_EQ(streamed_text(stream(body)), expected.text);
+    EXPECT_EQ(streamed_text(streamed_completion(body)), expected.text);
   }
 }
 
 TEST(Completions, TakePromptsInEveryForm) {
-  const auto ids = starter().encode(prompt);
+  const auto ids = starter_model().encode(starter_prompt);
   const Json options{{"max_tokens", 5}, {"temperature", 0}};
   const auto with = [&](const Json& given) {
     Json body = options;
     body["prompt"] = given;
     return complete(body);
   };
-  const std::string expected = with(prompt)["choices"][0]["text"];
+  const std::string expected = with(starter_prompt)["choices"][0]["text"];
   EXPECT_EQ(with(ids)["choices"][0]["text"], expected);
-  const Json two = with(Json::array({prompt, "Two moles"}));
+  const Json two = with(Json::array({starter_prompt, "Two moles"}));
   ASSERT_EQ(two["choices"].size(), 2U);
   EXPECT_EQ(two["choices"][0]["text"], expected);
   EXPECT_EQ(two["choices"][1]["index"], 1);
-  EXPECT_EQ(with(Json::array({ids, starter().encode("Two moles")}))["choices"][1]["text"],
+  EXPECT_EQ(with(Json::array({ids, starter_model().encode("Two moles")}))["choices"][1]["text"],
             two["choices"][1]["text"]);
   EXPECT_EQ(with(nullptr)["usage"]["prompt_tokens"], 1);
   EXPECT_EQ(two["usage"]["completion_tokens"], 10);
 }
 
 TEST(Completions, ChoicesAreThoseOfTheNextSeeds) {
-  const Json body{{"prompt", prompt}, {"max_tokens", 8}, {"seed", 40}, {"n", 3}};
+  const Json body{{"prompt", starter_prompt}, {"max_tokens", 8}, {"seed", 40}, {"n", 3}};
   const Json choices = complete(body)["choices"];
   ASSERT_EQ(choices.size(), 3U);
-  const std::string streamed = stream(body);
+  const std::string streamed = streamed_completion(body);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(choices[i]["index"], i);
-    const Json alone{{"prompt", prompt}, {"max_tokens", 8}, {"seed", 40 + i}};
+    const Json alone{{"prompt", starter_prompt}, {"max_tokens", 8}, {"seed", 40 + i}};
     EXPECT_EQ(choices[i]["text"], text(alone));
     EXPECT_EQ(choices[i]["text"], streamed_text(streamed, i));
   }
@@ -107,12 +93,12 @@ double mean(const Json& choice) {
 }
 
 TEST(Completions, BestOfReturnsTheLikeliest) {
-  const Json all =
-      complete({{"prompt", prompt}, {"max_tokens", 8}, {"seed", 1}, {"n", 6}, {"logprobs", 0}});
+  const Json all = complete(
+      {{"prompt", starter_prompt}, {"max_tokens", 8}, {"seed", 1}, {"n", 6}, {"logprobs", 0}});
   std::vector<double> means;
   for (const Json& choice : all["choices"]) means.push_back(mean(choice));
   std::sort(means.rbegin(), means.rend());
-  const Json best = complete({{"prompt", prompt},
+  const Json best = complete({{"prompt", starter_prompt},
                               {"max_tokens", 8},
                               {"seed", 1},
                               {"n", 2},
@@ -126,19 +112,23 @@ TEST(Completions, BestOfReturnsTheLikeliest) {
 }
 
 TEST(Completions, BiasesForbidAndForce) {
-  const std::int32_t forced = starter().encode(" moon").front();
-  const Json body{{"prompt", prompt},
+  const std::int32_t forced = starter_model().encode(" moon").front();
+  const Json body{{"prompt", starter_prompt},
                   {"max_tokens", 3},
                   {"seed", 1},
                   {"logit_bias", {{std::to_string(forced), 100}}}};
-  EXPECT_EQ(text(body), starter().tokenizer->decode(std::vector<std::int32_t>(3, forced)));
+  EXPECT_EQ(text(body), starter_model().tokenizer->decode(std::vector<std::int32_t>(3, forced)));
 }
 
 TEST(Completions, StopStringsEndTheTextAndAreNoPartOfIt) {
-  const std::string whole = text({{"prompt", prompt}, {"max_tokens", 30}, {"temperature", 0}});
+  const std::string whole =
+      text({{"prompt", starter_prompt}, {"max_tokens", 30}, {"temperature", 0}});
   const std::string stop = whole.substr(12, 5);
-  const Json body{
-      {"prompt", prompt}, {"max_tokens", 30}, {"temperature", 0}, {"stop", stop}, {"logprobs", 1}};
+  const Json body{{"prompt", starter_prompt},
+                  {"max_tokens", 30},
+                  {"temperature", 0},
+                  {"stop", stop},
+                  {"logprobs", 1}};
   const Json choice = complete(body)["choices"][0];
   EXPECT_EQ(choice["text"], whole.substr(0, whole.find(stop)));
   EXPECT_EQ(choice["finish_reason"], "stop");
@@ -147,18 +137,19 @@ TEST(Completions, StopStringsEndTheTextAndAreNoPartOfIt) {
   EXPECT_TRUE(joined.starts_with(choice["text"].get<std::string>())) << joined;
   EXPECT_LT(choice["logprobs"]["text_offset"].back().get<std::size_t>(),
             choice["text"].get<std::string>().size());
-  EXPECT_EQ(choice["text"], streamed_text(stream(body)));
+  EXPECT_EQ(choice["text"], streamed_text(streamed_completion(body)));
 }
 
 TEST(Completions, StreamsCarryLogprobsAndUsage) {
-  Json body{{"prompt", prompt}, {"max_tokens", 12}, {"seed", 5}, {"logprobs", 3}, {"echo", true}};
+  Json body{
+      {"prompt", starter_prompt}, {"max_tokens", 12}, {"seed", 5}, {"logprobs", 3}, {"echo", true}};
   const Json whole = complete(body);
   body["stream_options"] = {{"include_usage", true}};
   Json joined{{"tokens", Json::array()},
               {"token_logprobs", Json::array()},
               {"top_logprobs", Json::array()},
               {"text_offset", Json::array()}};
-  const auto sent = events(stream(body));
+  const auto sent = events(streamed_completion(body));
   for (const Json& event : sent) {
     for (const Json& choice : event["choices"]) {
       for (auto& [name, list] : joined.items()) {
@@ -178,7 +169,7 @@ std::vector<float> evaluated(const std::vector<std::int32_t>& tokens) {
   options.scored = [&](std::int64_t first, std::span<const float> scored) {
     std::copy(scored.begin(), scored.end(), losses.begin() + first);
   };
-  Evaluator(starter().gpt.config(), options).evaluate(starter().gpt, TokenList(tokens));
+  Evaluator(starter_model().gpt.config(), options).evaluate(starter_model().gpt, TokenList(tokens));
   return losses;
 }
 
@@ -208,16 +199,16 @@ TEST(Completions, EchoedLogprobsAreThoseOfEval) {
 
 // What lm-eval's loglikelihood reads from a reply.
 TEST(Completions, EchoTellsLikelihoodAndGreediness) {
-  const auto context = starter().encode(prompt);
+  const auto context = starter_model().encode(starter_prompt);
   const std::string continuation =
-      text({{"prompt", prompt}, {"max_tokens", 6}, {"temperature", 0}});
-  const Json choice = complete({{"prompt", prompt + continuation},
+      text({{"prompt", starter_prompt}, {"max_tokens", 6}, {"temperature", 0}});
+  const Json choice = complete({{"prompt", starter_prompt + continuation},
                                 {"max_tokens", 1},
                                 {"temperature", 0},
                                 {"logprobs", 1},
                                 {"echo", true}})["choices"][0];
   const Json& logprobs = choice["logprobs"];
-  EXPECT_TRUE(choice["text"].get<std::string>().starts_with(prompt + continuation));
+  EXPECT_TRUE(choice["text"].get<std::string>().starts_with(starter_prompt + continuation));
   for (std::size_t i = context.size(); i + 1 < logprobs["tokens"].size(); ++i) {
     const std::string token = logprobs["tokens"][i];
     const Json& top = logprobs["top_logprobs"][i];
@@ -233,7 +224,7 @@ TEST(Completions, OffsetsCountCharacters) {
                                   {"max_tokens", 0},
                                   {"logprobs", 0},
                                   {"echo", true}})["choices"][0]["logprobs"];
-  const auto ids = starter().encode(given);
+  const auto ids = starter_model().encode(given);
   ASSERT_EQ(logprobs["tokens"].size(), ids.size());
   std::string bytes;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -245,7 +236,7 @@ TEST(Completions, OffsetsCountCharacters) {
       at += character.length;
     }
     EXPECT_EQ(logprobs["text_offset"][i], characters) << i;
-    bytes += starter().token_bytes(ids[i]);
+    bytes += starter_model().token_bytes(ids[i]);
   }
   EXPECT_EQ(logprobs["tokens"][0], "bytes:\\xc3");
 }
@@ -275,10 +266,11 @@ TEST(Completions, MaxTokensIsClampedToWhatFits) {
 TEST(Completions, SampleAsTheCommandLineDoes) {
   GenerateOptions options{.max_new_tokens = 60};
   options.sampling.seed = 11;
-  const auto ids = starter().encode(prompt);
-  const auto expected = generate(starter().gpt, starter().tokenizer.get(), ids, options);
-  EXPECT_EQ(text({{"prompt", prompt}, {"max_tokens", 60}, {"seed", 11}}), expected.text);
-  const Json defaults = server().get("/props")["default_generation_settings"]["params"];
+  const auto ids = starter_model().encode(starter_prompt);
+  const auto expected =
+      generate(starter_model().gpt, starter_model().tokenizer.get(), ids, options);
+  EXPECT_EQ(text({{"prompt", starter_prompt}, {"max_tokens", 60}, {"seed", 11}}), expected.text);
+  const Json defaults = starter_server().get("/props")["default_generation_settings"]["params"];
   const SamplingOptions sampling;
   EXPECT_EQ(defaults["temperature"], sampling.temperature);
   EXPECT_EQ(defaults["top_k"], sampling.top_k);
@@ -305,15 +297,15 @@ TEST(Completions, ErrorsNameTheirFieldAndCode) {
   };
   for (const Case& refused : cases) {
     Json body = refused.fields;
-    if (!body.contains("prompt")) body["prompt"] = prompt;
+    if (!body.contains("prompt")) body["prompt"] = starter_prompt;
     const Json error = complete(body, 400)["error"];
     EXPECT_EQ(error["param"], refused.param) << error;
     EXPECT_EQ(error["code"], refused.code) << error;
   }
-  const Json missing = server().post("/v1/embeddings", Json::object(), 400)["error"];
+  const Json missing = starter_server().post("/v1/embeddings", Json::object(), 400)["error"];
   EXPECT_EQ(missing["param"], "input");
   EXPECT_EQ(missing["code"], "missing_required_parameter");
-  const Json nowhere = server().get("/v1/nothing", 404)["error"];
+  const Json nowhere = starter_server().get("/v1/nothing", 404)["error"];
   EXPECT_EQ(nowhere, (Json{{"message", nowhere["message"]},
                            {"type", "not_found_error"},
                            {"param", nullptr},
@@ -321,7 +313,7 @@ TEST(Completions, ErrorsNameTheirFieldAndCode) {
 }
 
 std::string warning_of(const std::string& path, const Json& body) {
-  const auto reply = server().client().Post(path, body.dump(), "application/json");
+  const auto reply = starter_server().client().Post(path, body.dump(), "application/json");
   EXPECT_TRUE(reply);
   if (!reply) return "";
   EXPECT_EQ(reply->status, 200) << reply->body;
@@ -330,7 +322,7 @@ std::string warning_of(const std::string& path, const Json& body) {
 
 TEST(Completions, WarnOfFieldsThatAreIgnored) {
   const auto warning = [](Json fields) {
-    fields.update({{"prompt", prompt}, {"max_tokens", 1}});
+    fields.update({{"prompt", starter_prompt}, {"max_tokens", 1}});
     return warning_of("/v1/completions", fields);
   };
   EXPECT_EQ(warning({{"user", "a"}, {"metadata", {{"b", "c"}}}, {"store", true}}), "");
@@ -401,7 +393,7 @@ TEST(Completions, RefuseWhatCannotBe) {
   };
   for (const Case& refused : cases) {
     Json body = refused.fields;
-    if (!body.contains("prompt")) body["prompt"] = prompt;
+    if (!body.contains("prompt")) body["prompt"] = starter_prompt;
     const Json reply = complete(body, refused.status);
     EXPECT_EQ(reply["error"]["type"], "invalid_request_error");
     EXPECT_TRUE(reply["error"]["code"].is_string()) << reply;

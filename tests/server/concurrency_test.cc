@@ -18,7 +18,7 @@ using testing::streamed_text;
 using testing::TestHttpServer;
 using testing::TestServer;
 
-Json body_of(int i) {
+Json body_of_stream(int i) {
   const std::vector<std::string> prompts{"One day", "Two moles met", "The queen of Sussex said",
                                          "On a rainy morning the old wizard"};
   return {{"prompt", prompts[static_cast<std::size_t>(i) % prompts.size()]},
@@ -43,12 +43,13 @@ double metric(const TestServer& server, const std::string& name) {
 TEST(Concurrency, SixtyFourStreamsAreEachAsTheyWouldBeAlone) {
   const TestServer server;
   std::vector<std::string> alone;
-  for (int i = 0; i < 64; ++i) alone.push_back(post_for_text(server, body_of(i)));
+  for (int i = 0; i < 64; ++i) alone.push_back(post_for_text(server, body_of_stream(i)));
   std::vector<std::string> together(64);
   std::vector<std::thread> clients;
   for (int i = 0; i < 64; ++i) {
-    clients.emplace_back(
-        [&, i] { together[static_cast<std::size_t>(i)] = post_for_text(server, body_of(i)); });
+    clients.emplace_back([&, i] {
+      together[static_cast<std::size_t>(i)] = post_for_text(server, body_of_stream(i));
+    });
   }
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(together, alone);
@@ -116,7 +117,7 @@ TEST(Concurrency, SlowReadersHoldUpNobody) {
     }
   });
   EXPECT_TRUE(eventually([&] { return metric(server, "heed:requests_open") >= 1; }));
-  for (int i = 0; i < 8; ++i) EXPECT_NE(post_for_text(server, body_of(i)), "failed");
+  for (int i = 0; i < 8; ++i) EXPECT_NE(post_for_text(server, body_of_stream(i)), "failed");
   done = true;
   reader.join();
 }

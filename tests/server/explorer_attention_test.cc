@@ -14,12 +14,12 @@ namespace {
 using testing::starter_explorer;
 using testing::TestExplorer;
 
-constexpr const char* sentence =
-    "In the morning she and the painter walked through a garden full of little hills of earth. "
-    "Worms hid under the leaves. What she remembered best was the mole";
-
 class ExplorerAttention : public ::testing::Test {
  protected:
+  static constexpr const char* sentence =
+      "In the morning she and the painter walked through a garden full of little hills of earth. "
+      "Worms hid under the leaves. What she remembered best was the mole";
+
   TestExplorer& explorer_ = starter_explorer();
   std::string id_ = explorer_.trace(sentence);
   std::vector<std::int32_t> tokens_ = explorer_.model().encode(sentence);

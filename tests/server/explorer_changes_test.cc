@@ -15,16 +15,16 @@ using testing::KeepingWriter;
 using testing::starter_explorer;
 using testing::TestExplorer;
 
-constexpr const char* sentence = "Late one evening, a fluffy blue hare";
-constexpr std::int64_t last = 8;  // position of " hare"
+constexpr const char* hare_sentence = "Late one evening, a fluffy blue hare";
+constexpr std::int64_t hare_position = 8;  // of " hare"
 
 class ExplorerChanges : public ::testing::Test {
  protected:
   TestExplorer& explorer_ = starter_explorer();
-  std::string plain_ = explorer_.trace(sentence);
+  std::string plain_ = explorer_.trace(hare_sentence);
 
   std::string changed(const char* interventions) {
-    return explorer_.trace(sentence, Json::parse(interventions));
+    return explorer_.trace(hare_sentence, Json::parse(interventions));
   }
   TestExplorer::Array array(const std::string& id, const std::string& rest) {
     return explorer_.array("/api/traces/" + id + rest);
@@ -51,12 +51,12 @@ TEST_F(ExplorerChanges, EdgesAreCut) {
   const std::string id = changed(
       R"([{"kind":"cut","layer":2,"head":4,"edges":[[8,6],[8,7]]},
           {"kind":"cut","layer":3,"head":0,"edges":[[8,6]],"renormalise":true}])");
-  const auto row = array(id, fmt::format("/attention/2/4/rows/{}", last));
-  const auto was = array(plain_, fmt::format("/attention/2/4/rows/{}", last));
+  const auto row = array(id, fmt::format("/attention/2/4/rows/{}", hare_position));
+  const auto was = array(plain_, fmt::format("/attention/2/4/rows/{}", hare_position));
   EXPECT_EQ(row.values[6], 0.0F);
   EXPECT_EQ(row.values[7], 0.0F);
   EXPECT_EQ(row.values[0], was.values[0]);
-  const auto whole = array(id, fmt::format("/attention/3/0/rows/{}", last));
+  const auto whole = array(id, fmt::format("/attention/3/0/rows/{}", hare_position));
   double sum = 0;
   for (const float value : whole.values) sum += value;
   EXPECT_NEAR(sum, 1.0, 1e-5);
@@ -80,7 +80,7 @@ TEST_F(ExplorerChanges, ScalingAddingAndMeans) {
   EXPECT_NEAR(half[7], before[7] / 2, 1e-6);
   Json add = Json::parse(R"([{"kind":"add","point":"L1.mlp","positions":"3"}])");
   add[0]["vector"] = std::vector<float>(192, 2.0F);
-  const auto added = array(explorer_.trace(sentence, add), "/arrays/mlp_out1").values;
+  const auto added = array(explorer_.trace(hare_sentence, add), "/arrays/mlp_out1").values;
   EXPECT_NEAR(added[3 * 192], before[3 * 192] + 2, 1e-5);
   EXPECT_EQ(added[2 * 192], before[2 * 192]);
   const auto mean = array(changed(R"([{"kind":"mean","point":"L1.mlp"}])"), "/arrays/mlp_out1");
@@ -92,18 +92,19 @@ TEST_F(ExplorerChanges, SwapsAnotherTextIn) {
   ASSERT_EQ(explorer_.get("/api/traces/" + other)["tokens"].size(),
             explorer_.get("/api/traces/" + plain_)["tokens"].size());
   const std::string whole = explorer_.trace(
-      sentence, Json::array({{{"kind", "swap"}, {"point", "hook_resid_pre"}, {"from", other}}}));
+      hare_sentence,
+      Json::array({{{"kind", "swap"}, {"point", "hook_resid_pre"}, {"from", other}}}));
   EXPECT_EQ(array(whole, "/arrays/resid_post3").values, array(other, "/arrays/resid_post3").values);
   const std::string part =
-      explorer_.trace(sentence, Json::array({{{"kind", "swap"},
-                                              {"point", "blocks.1.hook_resid_pre"},
-                                              {"positions", "8"},
-                                              {"from", other},
-                                              {"from_positions", "7"}}}));
+      explorer_.trace(hare_sentence, Json::array({{{"kind", "swap"},
+                                                   {"point", "blocks.1.hook_resid_pre"},
+                                                   {"positions", "8"},
+                                                   {"from", other},
+                                                   {"from_positions", "7"}}}));
   EXPECT_EQ(array(part, "/arrays/blocks.1.hook_resid_pre?positions=8").values,
             array(other, "/arrays/blocks.1.hook_resid_pre?positions=7").values);
   const std::string frozen = explorer_.trace(
-      sentence, Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}}}));
+      hare_sentence, Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}}}));
   EXPECT_EQ(array(frozen, "/attention/2/4").values,
             array(other, "/arrays/pattern2?heads=4").values);
 }
@@ -275,12 +276,12 @@ TEST(ExplorerTraces, TheOneUsedLongestAgoGoesFirst) {
 
 TEST(ExplorerGeneration, WritesWhatHeedGenerateWrites) {
   TestExplorer& explorer = starter_explorer();
-  const std::vector<std::int32_t> prompt = explorer.model().encode(sentence);
+  const std::vector<std::int32_t> prompt = explorer.model().encode(hare_sentence);
   const GenerationResult expected =
       generate(explorer.model().gpt, explorer.model().tokenizer.get(), prompt,
                {.max_new_tokens = 12, .sampling = {.seed = 7}});
   const auto events = explorer.events(
-      "/api/generate", {{"text", sentence}, {"max_new_tokens", 12}, {"seed", 7}, {"top", 3}});
+      "/api/generate", {{"text", hare_sentence}, {"max_new_tokens", 12}, {"seed", 7}, {"top", 3}});
   ASSERT_EQ(events.size(), expected.tokens.size() + 1);
   std::string text;
   for (std::size_t i = 0; i + 1 < events.size(); ++i) {
@@ -300,21 +301,23 @@ TEST(ExplorerGeneration, WritesWhatHeedGenerateWrites) {
 TEST(ExplorerGeneration, IsChangedByInterventionsAndEndsWithItsReader) {
   TestExplorer& explorer = starter_explorer();
   const Json ablated = Json::array({{{"kind", "ablate"}, {"point", "L3.attn"}}});
-  const auto events = explorer.events(
-      "/api/generate",
-      {{"text", sentence}, {"max_new_tokens", 3}, {"interventions", ablated}, {"temperature", 0}});
+  const auto events = explorer.events("/api/generate", {{"text", hare_sentence},
+                                                        {"max_new_tokens", 3},
+                                                        {"interventions", ablated},
+                                                        {"temperature", 0}});
   const std::string id = events.back().data["trace"]["id"];
   for (const float value : explorer.array("/api/traces/" + id + "/arrays/attn_out3").values) {
     EXPECT_EQ(value, 0.0F);
   }
   // Step by step with a cache, or all at once: the same numbers.
-  const Json next = explorer.get(fmt::format("/api/traces/{}/next?position={}&limit=1", id, last));
+  const Json next =
+      explorer.get(fmt::format("/api/traces/{}/next?position={}&limit=1", id, hare_position));
   EXPECT_EQ(next["candidates"][0]["id"], events[0].data["token"]["id"]);
   EXPECT_NEAR(next["candidates"][0]["probability"].get<double>(),
               events[0].data["probability"].get<double>(), 1e-5);
 
   const Reply reply = explorer.send("POST", "/api/generate",
-                                    Json{{"text", sentence}, {"max_new_tokens", 200}}.dump());
+                                    Json{{"text", hare_sentence}, {"max_new_tokens", 200}}.dump());
   KeepingWriter writer(2);
   reply.stream(writer);
   EXPECT_EQ(writer.writes, 2);

@@ -15,12 +15,12 @@ namespace {
 using testing::starter_explorer;
 using testing::TestExplorer;
 
-constexpr const char* sentence =
-    "Later that day she and the lawyer sat in a chemistry lesson and counted molecules. What she "
-    "remembered best was the mole";
-
 class ExplorerNumbers : public ::testing::Test {
  protected:
+  static constexpr const char* sentence =
+      "Later that day she and the lawyer sat in a chemistry lesson and counted molecules. What she "
+      "remembered best was the mole";
+
   TestExplorer& explorer_ = starter_explorer();
   std::string id_ = explorer_.trace(sentence);
   std::vector<std::int32_t> tokens_ = explorer_.model().encode(sentence);

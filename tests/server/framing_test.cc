@@ -7,14 +7,14 @@
 namespace heed::server {
 namespace {
 
+using testing::host_field;
 using testing::Socket;
 using testing::TestHttpServer;
 using namespace std::string_literals;
 
-const std::string host = "Host: localhost\r\n";
-const std::string next = "GET /next HTTP/1.1\r\n" + host + "\r\n";
+const std::string next_request = "GET /next HTTP/1.1\r\n" + host_field + "\r\n";
 
-Router small_router() {
+Router framing_router() {
   Router router;
   router.add("GET", "/", [](const Request&) { return json_reply({{"is", "root"}}); });
   router.add("GET", "/next", [](const Request&) { return json_reply({{"is", "next"}}); });
@@ -38,7 +38,7 @@ class Framing : public ::testing::Test {
 
   // Refused with the status in the one reply that there is.
   void expect_refused(const std::string& bytes, int status = 400) const {
-    const std::string reply = exchange(bytes + next);
+    const std::string reply = exchange(bytes + next_request);
     EXPECT_TRUE(reply.starts_with("HTTP/1.1 " + std::to_string(status) + " ")) << bytes << "\n"
                                                                                << reply;
     EXPECT_EQ(reply.find("HTTP/1.1 ", 1), std::string::npos) << bytes << "\n" << reply;
@@ -55,21 +55,21 @@ class Framing : public ::testing::Test {
     return "GET " + target + " HTTP/1.1\r\n" + fields + "\r\n";
   }
   static std::string post(const std::string& fields, const std::string& body) {
-    return "POST /echo HTTP/1.1\r\n" + host + fields + "\r\n" + body;
+    return "POST /echo HTTP/1.1\r\n" + host_field + fields + "\r\n" + body;
   }
   static std::string post_chunks(const std::string& chunks) {
     return post("Connection: close\r\nTransfer-Encoding: chunked\r\n", chunks);
   }
 
-  const Router router_ = small_router();
+  const Router router_ = framing_router();
   const TestHttpServer server_{router_, {}, {.max_body_bytes = 1 << 16}};
 };
 
 TEST_F(Framing, FoldedLinesAreRefused) {
-  expect_refused(get(host + "X: a\r\n b\r\n"));
-  expect_refused(get(host + "X: a\r\n\tb\r\n"));
-  expect_refused(get(host + "X:\r\n a\r\n"));
-  expect_refused(get(" X: a\r\n" + host));
+  expect_refused(get(host_field + "X: a\r\n b\r\n"));
+  expect_refused(get(host_field + "X: a\r\n\tb\r\n"));
+  expect_refused(get(host_field + "X:\r\n a\r\n"));
+  expect_refused(get(" X: a\r\n" + host_field));
 }
 
 TEST_F(Framing, AContentLengthIsOneNumber) {
@@ -94,23 +94,24 @@ TEST_F(Framing, ATransferEncodingIsChunkedAndAlone) {
   expect_refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunks));
   expect_refused(post("Transfer-Encoding: chunked\r\nContent-Length: 2\r\n", chunks));
   expect_refused(post("Content-Length: 12\r\nTransfer-Encoding: chunked\r\n", chunks));
-  expect_refused("POST /echo HTTP/1.0\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n" + chunks);
+  expect_refused("POST /echo HTTP/1.0\r\n" + host_field + "Transfer-Encoding: chunked\r\n\r\n" +
+                 chunks);
   expect_body(post("Connection: close\r\nTransfer-Encoding: Chunked\r\n", chunks), "{}");
 }
 
 TEST_F(Framing, AHeaderLineIsANameAColonAndAValue) {
-  expect_refused(get(host + "no colon\r\n"));
-  expect_refused(get(host + ": no name\r\n"));
-  expect_refused(get(host + "X : a\r\n"));
-  expect_refused(get(host + "X\t: a\r\n"));
-  expect_refused(get(host + "A B: c\r\n"));
-  expect_refused(get(host + "X(y): c\r\n"));
+  expect_refused(get(host_field + "no colon\r\n"));
+  expect_refused(get(host_field + ": no name\r\n"));
+  expect_refused(get(host_field + "X : a\r\n"));
+  expect_refused(get(host_field + "X\t: a\r\n"));
+  expect_refused(get(host_field + "A B: c\r\n"));
+  expect_refused(get(host_field + "X(y): c\r\n"));
   expect_refused(post("Content-Length : 2\r\n", "{}"));
   for (const char* value : {"a\rb", "a\x01", "a\x7F", "\x1B[31m"}) {
-    expect_refused(get(host + "X: " + value + "\r\n"));
+    expect_refused(get(host_field + "X: " + value + "\r\n"));
   }
-  expect_refused(get(host + "X: a\0b\r\n"s));
-  expect_refused(get(host + "X: a\nY: b\r\n"));
+  expect_refused(get(host_field + "X: a\0b\r\n"s));
+  expect_refused(get(host_field + "X: a\nY: b\r\n"));
   expect_refused("GET / HTTP/1.1\nHost: localhost\n\n");
   const std::string length = "Connection: close\r\nContent-Length: 1\r\n";
   expect_body(post(length + "X:\t b \xC3\xA9 \t\r\n", "1"), "b \u00e9");
@@ -128,11 +129,11 @@ TEST_F(Framing, TheRequestLineIsMethodTargetAndVersion) {
         "GET\t/\tHTTP/1.1", "GET / http/1.1", "GET / HTTP/1", "GET / HTTP/1.10", "GET / HTTP/11",
         "GET / b HTTP/1.1", "GET HTTP/1.1", "get / HTTP/1.1", "BREW / HTTP/1.1",
         "GET /\x01 HTTP/1.1", "GET localhost HTTP/1.1", "CONNECT localhost:80 HTTP/1.1"}) {
-    const std::string reply = exchange(line + "\r\n"s + host + "Connection: close\r\n\r\n");
+    const std::string reply = exchange(line + "\r\n"s + host_field + "Connection: close\r\n\r\n");
     EXPECT_TRUE(reply.starts_with("HTTP/1.1 400 ")) << line << "\n" << reply;
   }
   for (const char* version : {"HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/3.0", "HTTP/9.9"}) {
-    expect_refused("GET / "s + version + "\r\n" + host + "\r\n", 505);
+    expect_refused("GET / "s + version + "\r\n" + host_field + "\r\n", 505);
   }
   expect_refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
 }
@@ -145,20 +146,20 @@ TEST_F(Framing, WhatIsNoRequestIsRefusedAtOnce) {
 }
 
 TEST_F(Framing, HeadersBeyondTheLimitsAreToldSo) {
-  std::string many = host;
+  std::string many = host_field;
   for (int i = 0; i < 101; ++i) many += "X" + std::to_string(i) + ": a\r\n";
   expect_refused(get(many), 431);
-  expect_refused(get(host + "X: " + std::string(70000, 'a') + "\r\n"), 431);
+  expect_refused(get(host_field + "X: " + std::string(70000, 'a') + "\r\n"), 431);
   Socket endless(server_.port());
   endless.send("GET / HTTP/1.1\r\nX: " + std::string(70000, 'a'));
   EXPECT_TRUE(endless.receive_all().starts_with("HTTP/1.1 431 "));
-  expect_refused(get(host, "/" + std::string(2048, 'a')), 414);
+  expect_refused(get(host_field, "/" + std::string(2048, 'a')), 414);
 }
 
 TEST_F(Framing, ARequestNamesOneHost) {
   expect_refused(get(""));
-  expect_refused(get(host + host));
-  expect_refused(get(host + "Host: evil.example\r\n"));
+  expect_refused(get(host_field + host_field));
+  expect_refused(get(host_field + "Host: evil.example\r\n"));
   for (const char* name : {"",
                            "localhost, evil.example",
                            "[evil.com]",
@@ -229,7 +230,7 @@ TEST_F(Framing, ValidChunksAreRead) {
 }
 
 TEST_F(Framing, AbsoluteTargetsAndTheServerAsAWhole) {
-  const std::string close = host + "Connection: close\r\n";
+  const std::string close = host_field + "Connection: close\r\n";
   expect_body(get(close, "http://localhost/next"), "next");
   expect_body(get(close, "HTTP://LOCALHOST:80/query?q=a"), "a");
   expect_body(get(close, "http://[::1]"), "root");

@@ -9,12 +9,11 @@
 namespace heed::server {
 namespace {
 
+using testing::host_field;
 using testing::Socket;
 using testing::TestHttpServer;
 
-const std::string host = "Host: localhost\r\n";
-
-Router small_router() {
+Router reply_router() {
   Router router;
   router.add("GET", "/", [](const Request&) { return json_reply({{"is", "root"}}); });
   router.add("GET", "/large", [](const Request&) {
@@ -56,7 +55,7 @@ class HttpReplies : public ::testing::Test {
 
   static std::string get(const std::string& target, const std::string& fields = "",
                          const std::string& version = "1.1") {
-    return "GET " + target + " HTTP/" + version + "\r\n" + host + fields + "\r\n";
+    return "GET " + target + " HTTP/" + version + "\r\n" + host_field + fields + "\r\n";
   }
 
   // Reads until what was received ends like this.
@@ -70,7 +69,7 @@ class HttpReplies : public ::testing::Test {
     return received;
   }
 
-  const Router router_ = small_router();
+  const Router router_ = reply_router();
   const TestHttpServer server_{router_, {}, {.api_key = "pa%41ss", .max_body_bytes = 64}};
   const std::string key_ = "Authorization: Bearer pa%41ss\r\n";
 };
@@ -111,8 +110,9 @@ TEST_F(HttpReplies, AStreamThatFailsHasNoEnd) {
 
 TEST_F(HttpReplies, HeadersAloneForHead) {
   for (const char* target : {"/", "/stream", "/large"}) {
-    const std::string reply = exchange("HEAD " + std::string(target) + " HTTP/1.1\r\n" + host +
-                                       key_ + "\r\n" + get("/", key_ + "Connection: close\r\n"));
+    const std::string reply =
+        exchange("HEAD " + std::string(target) + " HTTP/1.1\r\n" + host_field + key_ + "\r\n" +
+                 get("/", key_ + "Connection: close\r\n"));
     const std::size_t end = reply.find("\r\n\r\n");
     EXPECT_TRUE(reply.starts_with("HTTP/1.1 200 ")) << reply;
     EXPECT_TRUE(reply.substr(end + 4).starts_with("HTTP/1.1 200 ")) << reply;
@@ -121,7 +121,7 @@ TEST_F(HttpReplies, HeadersAloneForHead) {
 }
 
 TEST_F(HttpReplies, RequestsSentAheadAreAnsweredInOrder) {
-  const std::string body = "POST /echo HTTP/1.1\r\n" + host + key_;
+  const std::string body = "POST /echo HTTP/1.1\r\n" + host_field + key_;
   std::string bytes;
   for (int i = 0; i < 10; ++i) {
     bytes += body + "Content-Length: 2\r\n\r\nb" + std::to_string(i);
@@ -140,7 +140,7 @@ TEST_F(HttpReplies, RequestsSentAheadAreAnsweredInOrder) {
 }
 
 TEST_F(HttpReplies, ABodyIsAskedForOnceItIsKnownToBeAccepted) {
-  const std::string start = "POST /echo HTTP/1.1\r\n" + host + "Connection: close\r\n";
+  const std::string start = "POST /echo HTTP/1.1\r\n" + host_field + "Connection: close\r\n";
   const std::string expects = "Expect: 100-Continue\r\n";
   Socket client(server_.port());
   client.send(start + key_ + expects + "Content-Length: 2\r\n\r\n");
@@ -156,9 +156,9 @@ TEST_F(HttpReplies, ABodyIsAskedForOnceItIsKnownToBeAccepted) {
   // Nothing to ask for, and a version that does not know of it.
   EXPECT_TRUE(
       exchange(start + key_ + expects + "Content-Length: 0\r\n\r\n").starts_with("HTTP/1.1 200 "));
-  EXPECT_TRUE(
-      exchange("POST /echo HTTP/1.0\r\n" + host + key_ + expects + "Content-Length: 2\r\n\r\n{}")
-          .starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(exchange("POST /echo HTTP/1.0\r\n" + host_field + key_ + expects +
+                       "Content-Length: 2\r\n\r\n{}")
+                  .starts_with("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpReplies, HeadersOfAReplyCannotBeSplit) {

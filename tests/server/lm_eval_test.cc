@@ -13,17 +13,8 @@
 namespace heed::server {
 namespace {
 
-using testing::TestServer;
-
-const TestServer& server() {
-  static const TestServer server;
-  return server;
-}
-
-const LoadedModel& starter() {
-  static const LoadedModel model = load_model("starter");
-  return model;
-}
+using testing::starter_model;
+using testing::starter_server;
 
 const std::vector<Json>& calls(const std::string& kind) {
   static const std::map<std::string, std::vector<Json>> by_kind = [] {
@@ -43,7 +34,8 @@ Json answer(const Json& call) {
   httplib::Headers headers;
   for (const auto& [name, value] : call["headers"].items()) headers.emplace(name, value);
   const std::string body = call["body"].dump();
-  const auto reply = server().client().Post(call["path"], headers, body, "application/json");
+  const auto reply =
+      starter_server().client().Post(call["path"], headers, body, "application/json");
   EXPECT_TRUE(reply);
   if (!reply) return {};
   EXPECT_EQ(reply->status, 200) << reply->body;
@@ -82,13 +74,13 @@ Likelihood parse_likelihood(const Json& choice, std::size_t context_length) {
 }
 
 std::vector<std::int32_t> tokens_of(const Json& prompt) {
-  if (prompt.is_string()) return starter().encode(prompt.get<std::string>());
+  if (prompt.is_string()) return starter_model().encode(prompt.get<std::string>());
   return prompt.get<std::vector<std::int32_t>>();
 }
 
 // The same from the model itself.
 Likelihood likelihood(const std::vector<std::int32_t>& tokens, std::size_t context_length) {
-  const ScoredText scored = score_text(starter().gpt, tokens, 1);
+  const ScoredText scored = score_text(starter_model().gpt, tokens, 1);
   Likelihood expected;
   for (std::size_t i = context_length; i < tokens.size(); ++i) {
     const TokenScore& score = scored.scores[i - 1];
@@ -107,7 +99,7 @@ std::vector<Json> prompts_of(const Json& call) {
 
 TEST(LmEval, FindsNoRemoteTokenizer) {
   for (const Json& call : calls("probe")) {
-    const auto reply = server().client().Get(call["path"].get<std::string>());
+    const auto reply = starter_server().client().Get(call["path"].get<std::string>());
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->status, 404);  // so that it takes the tokenizer of its arguments
   }
@@ -163,8 +155,8 @@ TEST(LmEval, GenerationsAreGreedyUntilAStop) {
       GenerateOptions options{.max_new_tokens = call["body"]["max_tokens"]};
       options.sampling.temperature = 0;
       options.stop_strings = call["body"]["stop"].get<std::vector<std::string>>();
-      const auto expected =
-          generate(starter().gpt, starter().tokenizer.get(), tokens_of(prompts[i]), options);
+      const auto expected = generate(starter_model().gpt, starter_model().tokenizer.get(),
+                                     tokens_of(prompts[i]), options);
       EXPECT_EQ(choices[i]["text"], expected.text);
       stopped += choices[i]["finish_reason"] == "stop" ? 1 : 0;
     }

@@ -1,15 +1,23 @@
 // Requests that are none, or that never end: each gets its status, and the server goes on.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <fstream>
+#include <functional>
+#include <thread>
+#include <vector>
 
 #include "base/random.h"
+#include "server/connection_threads.h"
 #include "server/test_server.h"
+#include "support/process.h"
 
 namespace heed::server {
 namespace {
 
+using heed::testing::open_descriptors;
+using heed::testing::resident_megabytes;
+using heed::testing::running_threads;
+using testing::eventually;
+using testing::host_field;
 using testing::Socket;
 using testing::TestServer;
 
@@ -32,34 +40,35 @@ std::string repeated(const std::string& text, int count) {
 
 const std::vector<Malformed>& malformed() {
   using namespace std::string_literals;
-  static const std::string host = "Host: localhost\r\n";
   static const std::vector<Malformed> cases{
       {"garbage\r\n\r\n", 400},
       {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"s, 400},  // TLS
       {"GET\r\n\r\n", 400},
-      {"GET / HTTP/9.9\r\n" + host + "\r\n", 505},
-      {"BREW / HTTP/1.1\r\n" + host + "\r\n", 400},
+      {"GET / HTTP/9.9\r\n" + host_field + "\r\n", 505},
+      {"BREW / HTTP/1.1\r\n" + host_field + "\r\n", 400},
       {"GET / HTTP/1.1\r\n\r\n", 400},
-      {"GET /../../etc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /assets/..%2f..%2fetc/passwd HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /etc/passwd HTTP/1.1\r\n" + host + "\r\n", 404},
-      {"GET /%00 HTTP/1.1\r\n" + host + "\r\n", 400},
-      {"GET /" + std::string(3000, 'a') + " HTTP/1.1\r\n" + host + "\r\n", 414},
+      {"GET /../../etc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /assets/..%2f..%2fetc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /etc/passwd HTTP/1.1\r\n" + host_field + "\r\n", 404},
+      {"GET /%00 HTTP/1.1\r\n" + host_field + "\r\n", 400},
+      {"GET /" + std::string(3000, 'a') + " HTTP/1.1\r\n" + host_field + "\r\n", 414},
       {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421},
-      {"GET /health HTTP/1.1\r\n" + host + "Origin: http://evil.example\r\n\r\n", 403},
-      {"GET /health HTTP/1.1\r\n" + host + repeated("A: b\r\n", 12000) + "\r\n", 431},
-      {"GET /health HTTP/1.1\r\n" + host + "Content-Length : 2\r\n\r\n{}", 400},
-      {"GET /health HTTP/1.1\r\n" + host + "A B: c\r\n\r\n", 400},
-      {"PUT /health HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 405},
-      {"POST /v1/completions HTTP/1.1\r\n" + host + "Content-Length: 99999999999\r\n\r\n", 413},
-      {"POST /v1/completions HTTP/1.1\r\n" + host + "Content-Length: -1\r\n\r\n", 400},
-      {"POST /v1/completions HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+      {"GET /health HTTP/1.1\r\n" + host_field + "Origin: http://evil.example\r\n\r\n", 403},
+      {"GET /health HTTP/1.1\r\n" + host_field + repeated("A: b\r\n", 12000) + "\r\n", 431},
+      {"GET /health HTTP/1.1\r\n" + host_field + "Content-Length : 2\r\n\r\n{}", 400},
+      {"GET /health HTTP/1.1\r\n" + host_field + "A B: c\r\n\r\n", 400},
+      {"PUT /health HTTP/1.1\r\n" + host_field + "Content-Length: 0\r\n\r\n", 405},
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field + "Content-Length: 99999999999\r\n\r\n",
+       413},
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field + "Content-Length: -1\r\n\r\n", 400},
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field +
+           "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
        400},
-      {"POST /v1/completions HTTP/1.1\r\n" + host +
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field +
            "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
        400},
-      {"POST /v1/completions HTTP/1.1\r\n" + host +
+      {"POST /v1/completions HTTP/1.1\r\n" + host_field +
            "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
        415},
       {post("{"), 400},
@@ -88,10 +97,16 @@ int status_of(const std::string& reply) {
   return reply.starts_with("HTTP/1.1 ") ? std::atoi(reply.c_str() + 9) : 0;
 }
 
-TEST(Malformed, EachGetsItsStatusAndOneMessage) {
+// Replies are read until the server closes the connection; where it could go on, that takes the
+// idle time.
+ServeOptions with_short_idle_time() {
   ServeOptions options;
-  options.http.idle_time = HttpOptions::Seconds(0.1);  // until it closes what it could go on with
-  const TestServer server(options);
+  options.http.idle_time = HttpOptions::Seconds(0.1);
+  return options;
+}
+
+TEST(Malformed, EachGetsItsStatusAndOneMessage) {
+  const TestServer server(with_short_idle_time());
   for (const Malformed& request : malformed()) {
     Socket client(server.port());
     client.send(request.bytes);
@@ -162,16 +177,8 @@ TEST(Http, ConnectionsAreKept) {
   EXPECT_EQ(status_of(client.receive_all()), 200);
 }
 
-double resident_megabytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t all = 0;
-  std::int64_t resident = 0;
-  file >> all >> resident;
-  return static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20);
-}
-
-void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
-  RandomStream random(seed, 0);
+// One after another, each on a connection of its own; some end before they are whole.
+void send_some_malformed(const TestServer& server, int count, RandomStream random) {
   for (int i = 0; i < count; ++i) {
     const std::string& whole =
         malformed()[static_cast<std::size_t>(random.below(malformed().size()))].bytes;
@@ -180,6 +187,16 @@ void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
     client.send(whole.substr(0, part));
     if (random.below(2) == 0 && part == whole.size()) client.receive(64);
   }
+}
+
+void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
+  constexpr int clients_at_once = 4;  // one alone mostly waits
+  std::vector<std::thread> clients;
+  for (std::uint64_t client = 0; client < clients_at_once; ++client) {
+    clients.emplace_back(send_some_malformed, std::cref(server), count / clients_at_once,
+                         RandomStream(seed, client));
+  }
+  for (std::thread& client : clients) client.join();
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // GCC's names
@@ -198,21 +215,30 @@ constexpr int requests = 10000;
 constexpr double most_growth = 4;
 #endif
 
-// Shortly after the last of them memory is back to where it was, and stays there.
+// Shortly after the last of them memory, threads and descriptors are back to what they were, and
+// stay there.
 TEST(Malformed, TenThousandLeaveNothingBehind) {
-  const TestServer server;
+  const TestServer server(with_short_idle_time());
   for (const Malformed& request : malformed()) {  // the first of a kind loads and sets up for all
     Socket client(server.port());
     client.send(request.bytes);
     client.receive_all();
   }
   EXPECT_EQ(server.get("/health")["status"], "ok");
+  // Until threads that have nothing to do are gone, and free memory with them.
+  std::this_thread::sleep_for(4 * ConnectionThreads::idle_time);
   const double before = resident_megabytes();
+  const std::int64_t threads = running_threads();
+  const std::int64_t descriptors = open_descriptors();
   for (std::uint64_t batch = 1; batch <= 3; ++batch) {
     send_malformed(server, requests, batch);
     EXPECT_EQ(server.get("/health")["status"], "ok");
     const double busy = resident_megabytes();
-    EXPECT_TRUE(testing::eventually([&] { return resident_megabytes() - before < most_growth; }));
+    EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < most_growth; }));
+    EXPECT_TRUE(eventually([&] { return open_descriptors() <= descriptors; }))
+        << open_descriptors() << " descriptors, before: " << descriptors;
+    EXPECT_TRUE(eventually([&] { return running_threads() <= threads; }))
+        << running_threads() << " threads, before: " << threads;
     std::printf(
         "resident: %.1f MB before, %.1f MB at the end of %d malformed requests, %.1f later\n",
         before, busy, requests, resident_megabytes());

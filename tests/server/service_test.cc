@@ -10,29 +10,20 @@
 namespace heed::server {
 namespace {
 
+using testing::starter_model;
+using testing::starter_prompt;
+using testing::starter_server;
 using testing::TestServer;
 
-const TestServer& server() {
-  static const TestServer server;
-  return server;
-}
-
-const LoadedModel& starter() {
-  static const LoadedModel model = load_model("starter");
-  return model;
-}
-
-const char* const prompt = "One day the fluffy blue";
-
 TEST(Service, TokenizesAndBack) {
-  const Json tokens = server().post("/tokenize", {{"content", prompt}})["tokens"];
-  EXPECT_EQ(tokens, Json(starter().encode(prompt)));
-  EXPECT_EQ(server().post("/detokenize", {{"tokens", tokens}})["content"], prompt);
+  const Json tokens = starter_server().post("/tokenize", {{"content", starter_prompt}})["tokens"];
+  EXPECT_EQ(tokens, Json(starter_model().encode(starter_prompt)));
+  EXPECT_EQ(starter_server().post("/detokenize", {{"tokens", tokens}})["content"], starter_prompt);
   const Json pieces =
-      server().post("/tokenize", {{"content", "é"}, {"with_pieces", true}})["tokens"];
+      starter_server().post("/tokenize", {{"content", "é"}, {"with_pieces", true}})["tokens"];
   EXPECT_EQ(pieces[0]["piece"], Json::array({0xC3}));
-  server().post("/detokenize", {{"tokens", {1536}}}, 400);
-  server().post("/tokenize", {{"content", 5}}, 400);
+  starter_server().post("/detokenize", {{"tokens", {1536}}}, 400);
+  starter_server().post("/tokenize", {{"content", 5}}, 400);
 }
 
 TEST(Service, CallsAModelByItsDirectoryAlone) {
@@ -59,8 +50,10 @@ TEST(Service, CallsAModelByItsDirectoryAlone) {
 }
 
 TEST(Service, Embeds) {
-  const auto embed = [](Json body) { return server().post("/v1/embeddings", body)["data"]; };
-  const Json both = embed({{"input", {prompt, "Two moles"}}});
+  const auto embed = [](Json body) {
+    return starter_server().post("/v1/embeddings", body)["data"];
+  };
+  const Json both = embed({{"input", {starter_prompt, "Two moles"}}});
   ASSERT_EQ(both.size(), 2U);
   for (const Json& one : both) {
     double squares = 0;
@@ -68,14 +61,16 @@ TEST(Service, Embeds) {
     EXPECT_EQ(one["embedding"].size(), 192U);
     EXPECT_NEAR(squares, 1, 1e-5);
   }
-  EXPECT_EQ(embed({{"input", starter().encode(prompt)}})[0]["embedding"], both[0]["embedding"]);
-  EXPECT_NE(embed({{"input", prompt}, {"pooling", "last"}})[0]["embedding"], both[0]["embedding"]);
-  EXPECT_EQ(embed({{"input", prompt}, {"encoding_format", "base64"}})[0]["embedding"]
+  EXPECT_EQ(embed({{"input", starter_model().encode(starter_prompt)}})[0]["embedding"],
+            both[0]["embedding"]);
+  EXPECT_NE(embed({{"input", starter_prompt}, {"pooling", "last"}})[0]["embedding"],
+            both[0]["embedding"]);
+  EXPECT_EQ(embed({{"input", starter_prompt}, {"encoding_format", "base64"}})[0]["embedding"]
                 .get<std::string>()
                 .size(),
             1024U);  // 4 · ⌈768 / 3⌉
-  server().post("/v1/embeddings", Json::object(), 400);
-  server().post("/v1/embeddings", {{"input", prompt}, {"dimensions", 7}}, 400);
+  starter_server().post("/v1/embeddings", Json::object(), 400);
+  starter_server().post("/v1/embeddings", {{"input", starter_prompt}, {"dimensions", 7}}, 400);
 }
 
 TEST(Service, AnswersToItsAliasesAndToAnyName) {
@@ -98,12 +93,12 @@ TEST(Service, AnswersToItsAliasesAndToAnyName) {
 }
 
 TEST(Service, TellsOfItself) {
-  EXPECT_EQ(server().get("/health")["status"], "ok");
-  EXPECT_EQ(server().get("/v1/models")["data"][0]["id"], "starter");
-  EXPECT_EQ(server().get("/v1/models/starter")["object"], "model");
-  server().get("/v1/models/other", 404);
-  EXPECT_EQ(server().get("/props")["default_generation_settings"]["n_ctx"], 256);
-  const std::string metrics = server().client().Get("/metrics")->body;
+  EXPECT_EQ(starter_server().get("/health")["status"], "ok");
+  EXPECT_EQ(starter_server().get("/v1/models")["data"][0]["id"], "starter");
+  EXPECT_EQ(starter_server().get("/v1/models/starter")["object"], "model");
+  starter_server().get("/v1/models/other", 404);
+  EXPECT_EQ(starter_server().get("/props")["default_generation_settings"]["n_ctx"], 256);
+  const std::string metrics = starter_server().client().Get("/metrics")->body;
   for (const char* line : {"# TYPE heed:prompt_tokens_total counter\n", "\nheed:requests_open 0\n",
                            "\nllamacpp:tokens_predicted_total "}) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line;

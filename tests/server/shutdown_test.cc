@@ -10,10 +10,9 @@ namespace heed::server {
 namespace {
 
 using testing::eventually;
+using testing::host_field;
 using testing::Socket;
 using testing::TestHttpServer;
-
-const std::string host = "Host: localhost\r\n";
 
 // Far below the time that a request may take to arrive and a reply to be written, and far above
 // what a slow machine needs.
@@ -59,8 +58,9 @@ TEST_F(Shutdown, RequestsThatAreStillArrivingDoNotDelayIt) {
   Socket in_body(server.port());
   Socket in_chunk(server.port());
   in_header.send("POST /echo HTTP/1.1\r\nHo");
-  in_body.send("POST /echo HTTP/1.1\r\n" + host + "Content-Length: 100\r\n\r\n{");
-  in_chunk.send("POST /echo HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n64\r\n{");
+  in_body.send("POST /echo HTTP/1.1\r\n" + host_field + "Content-Length: 100\r\n\r\n{");
+  in_chunk.send("POST /echo HTTP/1.1\r\n" + host_field +
+                "Transfer-Encoding: chunked\r\n\r\n64\r\n{");
   ASSERT_TRUE(eventually([&] {
     return server.server().connections() == 4 && server.server().requests_processing() == 2;
   }));
@@ -75,13 +75,13 @@ TEST_F(Shutdown, StreamsEndWithTheGraceTime) {
   std::vector<std::unique_ptr<Socket>> silent;
   for (int i = 0; i < 4; ++i) {
     silent.push_back(std::make_unique<Socket>(server.port(), 2048));
-    silent.back()->send("GET /endless HTTP/1.1\r\n" + host + "\r\n");
+    silent.back()->send("GET /endless HTTP/1.1\r\n" + host_field + "\r\n");
   }
   std::vector<std::thread> readers;
   for (int i = 0; i < 4; ++i) {
     readers.emplace_back([&] {
       Socket reader(server.port());
-      reader.send("GET /endless HTTP/1.1\r\n" + host + "\r\n");
+      reader.send("GET /endless HTTP/1.1\r\n" + host_field + "\r\n");
       while (!reader.receive(1 << 16).empty()) {
       }
     });
@@ -124,7 +124,7 @@ TEST(ShutdownOfCompletions, StreamsEndWithTheGraceTime) {
   std::vector<std::unique_ptr<Socket>> clients;
   for (int i = 0; i < 8; ++i) {
     clients.push_back(std::make_unique<Socket>(server.port(), 2048));
-    clients.back()->send("POST /v1/completions HTTP/1.1\r\n" + host +
+    clients.back()->send("POST /v1/completions HTTP/1.1\r\n" + host_field +
                          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
   }
   for (const auto& client : clients) EXPECT_FALSE(client->receive(1).empty());

@@ -1,17 +1,16 @@
 // Two hundred clients that stream, in the middle of others that misbehave in every way: the former
 // get what they asked for or are told that there are too many, and nothing is left behind.
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "base/random.h"
 #include "server/test_server.h"
+#include "support/process.h"
 
 namespace heed::server {
 namespace {
 
+using heed::testing::open_descriptors;
+using heed::testing::resident_megabytes;
 using testing::eventually;
 using testing::Socket;
 using testing::streamed_text;
@@ -21,7 +20,7 @@ constexpr int streaming_clients = 200;
 constexpr int hostile_clients = 16;
 constexpr int texts = 8;  // different ones
 
-Json body_of(int i) {
+Json body_of_client(int i) {
   return {{"prompt", i % 2 == 0 ? "One day" : "Two moles met"},
           {"max_tokens", 8 + i % texts},
           {"seed", i % texts},
@@ -36,7 +35,7 @@ std::string request_of(const Json& body) {
 
 // One connection that is opened, misused and left.
 void misbehave(int port, std::uint64_t kind, const std::atomic<bool>& done) {
-  const std::string request = request_of(body_of(0));
+  const std::string request = request_of(body_of_client(0));
   Socket client(port, 2048);
   switch (kind % 9) {
     case 0:  // a header a byte at a time
@@ -94,8 +93,9 @@ struct Outcome {
   std::atomic<int> wrong{0};
 };
 
-void stream(const TestServer& server, int i, const std::string& expected, Outcome& outcome) {
-  const std::string body = body_of(i).dump();
+void stream_until_answered(const TestServer& server, int i, const std::string& expected,
+                           Outcome& outcome) {
+  const std::string body = body_of_client(i).dump();
   while (true) {
     const auto reply = server.client().Post("/v1/completions", body, "application/json");
     // Of many refusals at once some connections are closed before the request is sent.
@@ -123,28 +123,13 @@ void crowd(const TestServer& server, const std::vector<std::string>& expected, s
   }
   std::vector<std::thread> streaming;
   for (int i = 0; i < streaming_clients; ++i) {
-    streaming.emplace_back(
-        [&, i] { stream(server, i, expected[static_cast<std::size_t>(i % texts)], outcome); });
+    streaming.emplace_back([&, i] {
+      stream_until_answered(server, i, expected[static_cast<std::size_t>(i % texts)], outcome);
+    });
   }
   for (std::thread& client : streaming) client.join();
   done = true;
   for (std::thread& client : hostile) client.join();
-}
-
-std::int64_t open_descriptors() {
-  std::int64_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    ++count;
-  }
-  return count;
-}
-
-double resident_megabytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t all = 0;
-  std::int64_t resident = 0;
-  file >> all >> resident;
-  return static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 TEST(Soak, StreamsAreCompleteAmongHostileClients) {
@@ -156,7 +141,7 @@ TEST(Soak, StreamsAreCompleteAmongHostileClients) {
   std::vector<std::string> expected;
   for (int i = 0; i < texts; ++i) {
     const auto reply =
-        server.client().Post("/v1/completions", body_of(i).dump(), "application/json");
+        server.client().Post("/v1/completions", body_of_client(i).dump(), "application/json");
     ASSERT_TRUE(reply && reply->status == 200);
     expected.push_back(streamed_text(reply->body));
   }

@@ -29,6 +29,8 @@ class TestServer {
   // The reply's JSON; fails the test where the status is another.
   Json post(const std::string& path, const Json& body, int status = 200) const;
   Json get(const std::string& path, int status = 200) const;
+  // The events that are streamed in reply; fails the test where they are not.
+  std::string stream(const std::string& path, Json body) const;
 
  private:
   std::atomic<bool> stop_{false};
@@ -36,7 +38,13 @@ class TestServer {
   std::thread thread_;
 };
 
-// Any router's HTTP server, likewise.
+// The starter model and a server of it, each one for the whole program, and a prompt that the model
+// goes on with.
+const LoadedModel& starter_model();
+const TestServer& starter_server();
+inline constexpr const char* starter_prompt = "One day the fluffy blue";
+
+// Any router's HTTP server, from construction to stop() or destruction.
 class TestHttpServer {
  public:
   TestHttpServer(const Router& router, HttpOptions options, GateOptions gate = {});
@@ -54,6 +62,9 @@ class TestHttpServer {
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
+
+// What every request needs.
+inline const std::string host_field = "Host: localhost\r\n";
 
 // A bare connection. Reading ends after ten seconds at the latest.
 class Socket {

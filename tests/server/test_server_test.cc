@@ -53,6 +53,28 @@ Json TestServer::get(const std::string& path, int status) const {
   return parse_json(reply->body, path);
 }
 
+std::string TestServer::stream(const std::string& path, Json body) const {
+  body["stream"] = true;
+  const auto reply = client().Post(path, body.dump(), "application/json");
+  if (!reply) {
+    ADD_FAILURE() << path << ": no reply to " << body.dump();
+    return "";
+  }
+  EXPECT_EQ(reply->status, 200) << reply->body;
+  EXPECT_EQ(reply->get_header_value("Content-Type"), "text/event-stream");
+  return reply->body;
+}
+
+const LoadedModel& starter_model() {
+  static const LoadedModel model = load_model("starter");
+  return model;
+}
+
+const TestServer& starter_server() {
+  static const TestServer server;
+  return server;
+}
+
 TestHttpServer::TestHttpServer(const Router& router, HttpOptions options, GateOptions gate)
     : gate_(std::move(gate)) {
   options.port = 0;

@@ -17,24 +17,15 @@
 #include "tokenizer/train_byte_pair.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/stop_after.h"
 #include "train/trainer.h"
 
 namespace heed {
 namespace {
 
 using testing::expect_error;
+using testing::StopAfter;
 using testing::TemporaryDirectory;
-
-// Asks to stop once so many steps are done.
-class StopAfter : public TrainObserver {
- public:
-  explicit StopAfter(std::int64_t step) : step_(step) {}
-  void stepped(const StepReport& report) override { flag = report.step >= step_; }
-  std::atomic<bool> flag = false;
-
- private:
-  std::int64_t step_;
-};
 
 class Notices : public TrainObserver {
  public:

@@ -17,11 +17,13 @@
 #include "base/temporary_directory.h"
 #include "model/gpt_files.h"
 #include "train/run_directory.h"
+#include "train/stop_after.h"
 
 namespace heed {
 namespace {
 
 using testing::expect_error;
+using testing::StopAfter;
 using testing::TemporaryDirectory;
 
 // Dropout on, two micro-batches a step, and epochs of a few steps.
@@ -62,17 +64,6 @@ class Training : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
-};
-
-// Asks to stop once so many steps are done.
-class StopAfter : public TrainObserver {
- public:
-  explicit StopAfter(std::int64_t step) : step_(step) {}
-  void stepped(const StepReport& report) override { flag = report.step >= step_; }
-  std::atomic<bool> flag = false;
-
- private:
-  std::int64_t step_;
 };
 
 TEST_F(Training, LearnsAndRecords) {

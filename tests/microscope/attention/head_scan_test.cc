@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 // Tolerance between statistics computed by tiles and from the whole pattern: f32 rounding.
-constexpr double tolerance = 2e-5;
+constexpr double statistics_tolerance = 2e-5;
 
 std::vector<std::int32_t> some_tokens(std::int64_t count) {
   std::vector<std::int32_t> tokens;
@@ -61,13 +61,13 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
       const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
       const HeadStatistics expected = head_statistics(pattern);
       const HeadStatistics actual = scan.statistics(layer, head);
-      EXPECT_NEAR(actual.entropy, expected.entropy, tolerance);
-      EXPECT_NEAR(actual.evenness, expected.evenness, tolerance);
-      EXPECT_NEAR(actual.first, expected.first, tolerance);
-      EXPECT_NEAR(actual.self, expected.self, tolerance);
-      EXPECT_NEAR(actual.previous, expected.previous, tolerance);
-      EXPECT_NEAR(actual.distance, expected.distance, positions * tolerance);
-      EXPECT_NEAR(actual.telling, expected.telling, tolerance);
+      EXPECT_NEAR(actual.entropy, expected.entropy, statistics_tolerance);
+      EXPECT_NEAR(actual.evenness, expected.evenness, statistics_tolerance);
+      EXPECT_NEAR(actual.first, expected.first, statistics_tolerance);
+      EXPECT_NEAR(actual.self, expected.self, statistics_tolerance);
+      EXPECT_NEAR(actual.previous, expected.previous, statistics_tolerance);
+      EXPECT_NEAR(actual.distance, expected.distance, positions * statistics_tolerance);
+      EXPECT_NEAR(actual.telling, expected.telling, statistics_tolerance);
       double duplicate = 0, induction = 0;
       std::int64_t repeated = 0;
       for (std::int64_t t = 1; t < positions; ++t) {
@@ -82,8 +82,10 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
         repeated += came_before ? 1 : 0;
       }
       EXPECT_EQ(scan.repeated_queries(), repeated);
-      EXPECT_NEAR(actual.duplicate, duplicate / static_cast<double>(repeated), tolerance);
-      EXPECT_NEAR(actual.induction, induction / static_cast<double>(repeated), tolerance);
+      EXPECT_NEAR(actual.duplicate, duplicate / static_cast<double>(repeated),
+                  statistics_tolerance);
+      EXPECT_NEAR(actual.induction, induction / static_cast<double>(repeated),
+                  statistics_tolerance);
     }
   }
 }
@@ -114,8 +116,8 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   scan.expect({tokens.data(), {1, positions}});
   scan.observe_attention(0, input, log_sum_exp);
   EXPECT_EQ(scan.repeated_queries(), half);
-  EXPECT_NEAR(scan.statistics(0, 0).induction, 1, tolerance);
-  EXPECT_NEAR(scan.statistics(0, 0).duplicate, 0, tolerance);
+  EXPECT_NEAR(scan.statistics(0, 0).induction, 1, statistics_tolerance);
+  EXPECT_NEAR(scan.statistics(0, 0).duplicate, 0, statistics_tolerance);
 }
 
 TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
@@ -130,9 +132,9 @@ TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
       const HeadStatistics expected =
           head_statistics(capture.at({PointKind::pattern, layer}).view()[0][head]);
       const HeadStatistics actual = scan.statistics(layer, head);
-      EXPECT_NEAR(actual.entropy, expected.entropy, tolerance);
-      EXPECT_NEAR(actual.self, expected.self, tolerance);
-      EXPECT_NEAR(actual.telling, expected.telling, tolerance);
+      EXPECT_NEAR(actual.entropy, expected.entropy, statistics_tolerance);
+      EXPECT_NEAR(actual.self, expected.self, statistics_tolerance);
+      EXPECT_NEAR(actual.telling, expected.telling, statistics_tolerance);
     }
   }
 }
@@ -169,7 +171,7 @@ void expect_detections(const HeadScan& scan, const Capture& capture,
       for (std::size_t i = 0; i < detectors.size(); ++i) {
         const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
         EXPECT_NEAR(scan.detection(layer, head, i), detected(pattern, detectors[i], tokens),
-                    tolerance)
+                    statistics_tolerance)
             << "detector " << i;
       }
     }
@@ -262,7 +264,9 @@ TEST(SampleWindows, AreWholeDistinctAndOfTheSeed) {
   ASSERT_EQ(sample.tokens.size(), 200U);
   for (std::size_t i = 0; i < 20; ++i) {
     EXPECT_EQ(sample.begins[i] % 10, 0);
-    if (i > 0) EXPECT_GT(sample.begins[i], sample.begins[i - 1]);
+    if (i > 0) {
+      EXPECT_GT(sample.begins[i], sample.begins[i - 1]);
+    }
     EXPECT_EQ(sample.tokens[10 * i], sample.begins[i]);
     EXPECT_EQ(sample.tokens[10 * i + 9], sample.begins[i] + 9);
   }

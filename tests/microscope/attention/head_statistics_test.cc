@@ -9,12 +9,12 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t size = 6;
+constexpr std::int64_t pattern_size = 6;
 
 template <class Weight>
 Tensor<float> pattern_of(Weight&& weight) {
-  Tensor<float> pattern(Shape{size, size});
-  for (std::int64_t t = 0; t < size; ++t) {
+  Tensor<float> pattern(Shape{pattern_size, pattern_size});
+  for (std::int64_t t = 0; t < pattern_size; ++t) {
     for (std::int64_t s = 0; s <= t; ++s) pattern.view()(t, s) = weight(t, s);
   }
   return pattern;
@@ -45,8 +45,8 @@ TEST(HeadStatistics, AnEvenHeadHasTheLargestEntropy) {
 }
 
 TEST(RankHeads, PrefersSelectiveHeads) {
-  Tensor<float> heads(Shape{2, size, size});
-  for (std::int64_t t = 0; t < size; ++t) {
+  Tensor<float> heads(Shape{2, pattern_size, pattern_size});
+  for (std::int64_t t = 0; t < pattern_size; ++t) {
     heads.view()(0, t, t) = 1;
     heads.view()(1, t, t < 3 ? 0 : 1) = 1;  // all later tokens attend to token 1
   }

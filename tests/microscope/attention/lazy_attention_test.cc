@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "generate/random_gpt.h"
 #include "kernels/kernels.h"
 #include "microscope/attention/attention_pyramid.h"
 #include "microscope/traces/trace.h"
@@ -17,15 +18,7 @@ namespace heed {
 namespace {
 
 // Tolerance between two computations of a weight of at most one: a few roundings.
-constexpr double tolerance = 1e-6;
-
-std::vector<std::int32_t> some_tokens(std::int64_t count) {
-  std::vector<std::int32_t> tokens;
-  for (std::int64_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<std::int32_t>((i * i + 3 * i) % 17));
-  }
-  return tokens;
-}
+constexpr double weight_tolerance = 1e-6;
 
 void read(const Gpt& gpt, std::span<const std::int32_t> tokens, KeyValueCache& cache,
           Probe& probe) {
@@ -85,7 +78,7 @@ struct RandomHead {
 
 TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
   const Gpt gpt = testing::small_gpt(20, 64);
-  const auto tokens = some_tokens(50);
+  const auto tokens = testing::random_tokens(50, 20, 3);
   const Capture materialised = trace_patterns(gpt, tokens);
   LazyAttention attention(gpt.config(), {}, 50);
   KeyValueCache cache(gpt.config(), 1, 64);
@@ -102,17 +95,17 @@ TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
       ASSERT_EQ(tile.shape(), (Shape{43, 28}));
       for (std::int64_t t = 0; t < 43; ++t) {
         for (std::int64_t s = 0; s < 28; ++s) {
-          EXPECT_NEAR(tile.view()(t, s), patterns[head](7 + t, 3 + s), tolerance);
+          EXPECT_NEAR(tile.view()(t, s), patterns[head](7 + t, 3 + s), weight_tolerance);
         }
       }
       const auto row = attention.row(layer, head, 20);
       ASSERT_EQ(row.size(), 21U);
       const auto column = attention.column(layer, head, 20);
       for (std::int64_t i = 0; i <= 20; ++i) {
-        EXPECT_NEAR(row[i], patterns[head](20, i), tolerance);
+        EXPECT_NEAR(row[i], patterns[head](20, i), weight_tolerance);
       }
       for (std::int64_t t = 0; t < 50; ++t) {
-        EXPECT_NEAR(column[t], t < 20 ? 0.0F : patterns[head](t, 20), tolerance);
+        EXPECT_NEAR(column[t], t < 20 ? 0.0F : patterns[head](t, 20), weight_tolerance);
       }
     }
   }
@@ -120,7 +113,7 @@ TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
 
 TEST(LazyAttention, GrowsStepByStep) {
   const Gpt gpt = testing::small_gpt(20, 64);
-  const auto tokens = some_tokens(30);
+  const auto tokens = testing::random_tokens(30, 20, 3);
   LazyAttention whole(gpt.config(), {1}, 30);
   LazyAttention grown(gpt.config(), {1}, 40);
   KeyValueCache whole_cache(gpt.config(), 1, 64);
@@ -132,7 +125,7 @@ TEST(LazyAttention, GrowsStepByStep) {
   for (const std::int64_t query : {10, 25, 26, 29}) {
     const auto expected = whole.row(1, 2, query);
     const auto row = grown.row(1, 2, query);
-    for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], tolerance);
+    for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], weight_tolerance);
   }
   // A pass that was not observed leaves a gap.
   KeyValueCache late(gpt.config(), 1, 64);
@@ -162,8 +155,9 @@ TEST(LazyAttention, PoolsAtEveryLevel) {
               ASSERT_EQ(cells.view()(i, j), static_cast<float>(expected));
             } else {
               // scores reach 30, with roundings as many times as large
-              ASSERT_NEAR(cells.view()(i, j), expected,
-                          values == AttentionValues::pattern ? tolerance : 30 * tolerance)
+              ASSERT_NEAR(
+                  cells.view()(i, j), expected,
+                  values == AttentionValues::pattern ? weight_tolerance : 30 * weight_tolerance)
                   << pool << ": " << i << ", " << j;
             }
           }
@@ -189,7 +183,8 @@ TEST(LazyAttention, FindsTheMostAttended) {
   EXPECT_EQ(attending.size(), 20U);  // the positions from 100 on
   for (std::size_t i = 0; i < attending.size(); ++i) {
     EXPECT_GE(attending[i].position, 100);
-    EXPECT_NEAR(attending[i].weight, head.pattern.view()(attending[i].position, 100), tolerance);
+    EXPECT_NEAR(attending[i].weight, head.pattern.view()(attending[i].position, 100),
+                weight_tolerance);
     EXPECT_LE(attending[i].weight, attending[i == 0 ? 0 : i - 1].weight);
   }
 }
@@ -200,14 +195,14 @@ TEST(LazyAttention, RefusesWhatIsNotThere) {
   LazyAttention attention(gpt.config(), {0}, 10);
   EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4}), Error);  // no pass yet
   KeyValueCache cache(gpt.config(), 1, 64);
-  read(gpt, some_tokens(10), cache, attention);
+  read(gpt, testing::random_tokens(10, 20, 3), cache, attention);
   EXPECT_THROW(attention.region({.layer = 1, .query_end = 4, .key_end = 4}), Error);
   EXPECT_THROW(attention.region({.head = 3, .query_end = 4, .key_end = 4}), Error);
   EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4, .pool = 3}), Error);
   EXPECT_THROW(attention.row(0, 0, 10), Error);
   KeyValueCache long_cache(gpt.config(), 1, 64);
   LazyAttention small(gpt.config(), {0}, 5);
-  EXPECT_THROW(read(gpt, some_tokens(10), long_cache, small), Error);
+  EXPECT_THROW(read(gpt, testing::random_tokens(10, 20, 3), long_cache, small), Error);
 }
 
 // A prompt in bf16, then single tokens in f32, as in a generation with bf16 weights.
@@ -299,7 +294,8 @@ TEST(AttentionPyramid, EveryTileOfEveryLevelIsThePooledPattern) {
                                                          .pooling = pooling});
         ASSERT_EQ(tile.shape(), expected.shape());
         for (std::int64_t i = 0; i < tile.size(); ++i) {
-          ASSERT_NEAR(tile[i], expected[i], tolerance) << "level " << level << ", cell " << i;
+          ASSERT_NEAR(tile[i], expected[i], weight_tolerance)
+              << "level " << level << ", cell " << i;
         }
       }
     }

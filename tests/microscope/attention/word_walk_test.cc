@@ -11,14 +11,14 @@
 namespace heed {
 namespace {
 
-const std::vector<std::int32_t> tokens{3, 14, 15, 9, 2, 6, 5, 3, 5, 8};
+const std::vector<std::int32_t> walked_tokens{3, 14, 15, 9, 2, 6, 5, 3, 5, 8};
 
 // All points that a walk is compared with, of one pass.
 Capture traced(const Gpt& gpt, std::int64_t layer) {
   std::vector<Point> points = word_walk_points(layer);
   points.push_back({PointKind::scores, layer});
   points.push_back({PointKind::pattern, layer});
-  return trace(gpt, tokens, std::move(points));
+  return trace(gpt, walked_tokens, std::move(points));
 }
 
 class WordWalkTest : public ::testing::Test {
@@ -29,7 +29,7 @@ class WordWalkTest : public ::testing::Test {
     for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
       const Capture capture = traced(gpt, layer);
       for (std::int64_t head = 0; head < gpt.config().heads; ++head) {
-        for (std::int64_t t = 0; t < std::ssize(tokens); ++t) {
+        for (std::int64_t t = 0; t < std::ssize(walked_tokens); ++t) {
           inspect(walk_word(gpt, capture, layer, head, t), capture);
         }
       }
@@ -91,7 +91,7 @@ TEST_F(WordWalkTest, RefusesWhatDoesNotExist) {
   const Capture capture = traced(gpt, 0);
   EXPECT_THROW(walk_word(gpt, capture, 2, 0, 0), Error);
   EXPECT_THROW(walk_word(gpt, capture, 0, 3, 0), Error);
-  EXPECT_THROW(walk_word(gpt, capture, 0, 0, std::ssize(tokens)), Error);
+  EXPECT_THROW(walk_word(gpt, capture, 0, 0, std::ssize(walked_tokens)), Error);
 }
 
 }  // namespace

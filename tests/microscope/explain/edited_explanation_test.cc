@@ -106,7 +106,9 @@ TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
   const Attribution found = attribute_logit(pass, question, AttributionUnit::source);
   EXPECT_EQ(value_of(found, "L1H2"), 0);
   for (const AttributionTerm& term : found.terms) {
-    if (term.layer == 1 && term.index == 2) EXPECT_EQ(term.source, -1) << term.name();
+    if (term.layer == 1 && term.index == 2) {
+      EXPECT_EQ(term.source, -1) << term.name();
+    }
   }
   value_of(found, "L1H1<4");
 }

@@ -64,8 +64,8 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
 INSTANTIATE_TEST_SUITE_P(Formats, QuantisedWeights,
                          ::testing::Values(WeightFormat::bf16, WeightFormat::int8,
                                            WeightFormat::int4),
-                         [](const auto& info) {
-                           return std::string(kernels::weight_format_name(info.param));
+                         [](const auto& tested) {
+                           return std::string(kernels::weight_format_name(tested.param));
                          });
 
 // Backward uses the dequantised weights of forward: d_z = d_attn_out · W_O in f32. Sums of 32

@@ -16,10 +16,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::vector<float> numbers{0.5F, -1, NAN, 0.25F, 2, 0};
+const std::vector<float> map_numbers{0.5F, -1, NAN, 0.25F, 2, 0};
 
 HeatMapFigure small_map(FigureScale scale) {
-  return {.values = View<const float>(numbers.data(), {2, 3}),
+  return {.values = View<const float>(map_numbers.data(), {2, 3}),
           .row_labels = {"L0", "L1"},
           .column_labels = {"<|endoftext|>", "&\"'", "\xff\x01"},
           .row_axis = "layer",
@@ -28,7 +28,8 @@ HeatMapFigure small_map(FigureScale scale) {
           .scale = scale};
 }
 
-const FigureText text{.title = "A <title> & more", .caption = "Model m. Text: \"a\x02\xfe\"."};
+const FigureText figure_text{.title = "A <title> & more",
+                             .caption = "Model m. Text: \"a\x02\xfe\"."};
 
 std::size_t count(const std::string& page, const std::string& piece) {
   std::size_t found = 0;
@@ -39,7 +40,7 @@ std::size_t count(const std::string& page, const std::string& piece) {
 }
 
 TEST(Figure, HeatMapHasCellsLabelsAndAScale) {
-  const Figure figure = draw_heat_map(small_map(FigureScale::diverging), text);
+  const Figure figure = draw_heat_map(small_map(FigureScale::diverging), figure_text);
   const std::string svg = svg_text(figure);
   for (const char* label : {">L0<", ">L1<", "layer", "token", "logits", ">0<", ">2<", ">-2<"}) {
     EXPECT_THAT(svg, HasSubstr(label));
@@ -50,8 +51,8 @@ TEST(Figure, HeatMapHasCellsLabelsAndAScale) {
 
 TEST(Figure, TextIsEscapedWhateverItsBytes) {
   for (const std::string& page :
-       {svg_text(draw_heat_map(small_map(FigureScale::sequential), text)),
-        html_text(draw_bars({{"<b>", "\xff"}, {1, -2}, "logits"}, text))}) {
+       {svg_text(draw_heat_map(small_map(FigureScale::sequential), figure_text)),
+        html_text(draw_bars({{"<b>", "\xff"}, {1, -2}, "logits"}, figure_text))}) {
     EXPECT_THAT(page, Not(HasSubstr("<|")));
     EXPECT_THAT(page, Not(HasSubstr("<b>")));
     EXPECT_THAT(page, HasSubstr("A &lt;title&gt; &amp; more"));
@@ -64,7 +65,7 @@ TEST(Figure, TextIsEscapedWhateverItsBytes) {
 }
 
 TEST(Figure, HtmlStandsAlone) {
-  const std::string page = html_text(draw_bars({{"a"}, {1}, "logits"}, text));
+  const std::string page = html_text(draw_bars({{"a"}, {1}, "logits"}, figure_text));
   for (const char* reference : {"src=", "href=", "@import", "url("}) {
     EXPECT_THAT(page, Not(HasSubstr(reference)));
   }
@@ -81,7 +82,7 @@ TEST(Figure, LargeMapsAreReducedAndSaySo) {
                     .column_axis = "key",
                     .value_name = "score",
                     .scale = FigureScale::diverging};
-  const Figure figure = draw_heat_map(map, text);
+  const Figure figure = draw_heat_map(map, figure_text);
   EXPECT_LT(figure.drawing.rectangles.size(), 256U * 256U + 100);
   EXPECT_THAT(figure.text.caption, HasSubstr("Reduced"));
   EXPECT_LT(figure.drawing.width, 1500);
@@ -101,7 +102,7 @@ TEST(Figure, ColoursArePerceptuallyOrdered) {
 
 TEST(Figure, IsWrittenByItsExtension) {
   const testing::TemporaryDirectory directory;
-  const Figure figure = draw_heat_map(small_map(FigureScale::share), text);
+  const Figure figure = draw_heat_map(small_map(FigureScale::share), figure_text);
   for (const char* name : {"map.svg", "map.png", "map.html"}) {
     write_figure(directory / name, figure);
   }
@@ -114,13 +115,14 @@ TEST(Figure, IsWrittenByItsExtension) {
 TEST(Figure, RefusesWhatDoesNotFit) {
   HeatMapFigure map = small_map(FigureScale::sequential);
   map.row_labels.pop_back();
-  EXPECT_THROW(draw_heat_map(map, text), Error);
+  EXPECT_THROW(draw_heat_map(map, figure_text), Error);
   map = small_map(FigureScale::sequential);
   map.cell_texts = {"one"};
-  EXPECT_THROW(draw_heat_map(map, text), Error);
-  EXPECT_THROW(draw_bars({{"a"}, {1, 2}, ""}, text), Error);
-  EXPECT_THROW(draw_bars({{"a"}, {std::numeric_limits<double>::infinity()}, ""}, text), Error);
-  EXPECT_THROW(draw_bars({}, text), Error);
+  EXPECT_THROW(draw_heat_map(map, figure_text), Error);
+  EXPECT_THROW(draw_bars({{"a"}, {1, 2}, ""}, figure_text), Error);
+  EXPECT_THROW(draw_bars({{"a"}, {std::numeric_limits<double>::infinity()}, ""}, figure_text),
+               Error);
+  EXPECT_THROW(draw_bars({}, figure_text), Error);
 }
 
 }  // namespace

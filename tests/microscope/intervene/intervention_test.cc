@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::relative_error;
 
-struct Example {
+struct InterventionExample {
   Gpt gpt = testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
   std::vector<std::int32_t> tokens = testing::random_tokens(10, 61, 3);
   const GptConfig& config() const { return gpt.config(); }
@@ -52,7 +52,7 @@ Intervention at(PointKind kind, std::int64_t layer, Change change, Selection whe
 }
 
 TEST(Interventions, OfNothingChangeNoBit) {
-  const Example example;
+  const InterventionExample example;
   Interventions none(example.config(), {});
   EXPECT_TRUE(std::ranges::equal(example.logits(nullptr).span(), example.logits(&none).span()));
 }
@@ -60,7 +60,7 @@ TEST(Interventions, OfNothingChangeNoBit) {
 // hook_result, what a head adds to the stream, is z · W_O of that head: without it attention's
 // output lacks exactly that. f32 sums of 32 products: 1e-5.
 TEST(Interventions, AHeadThatIsAblatedAddsNothing) {
-  const Example example;
+  const InterventionExample example;
   Interventions ablated(example.config(),
                         {at(PointKind::mixed_values, 1, SetZero{}, {.heads = {2}})});
   const Point out{PointKind::attention_out, 1};
@@ -82,8 +82,8 @@ TEST(Interventions, AHeadThatIsAblatedAddsNothing) {
 }
 
 TEST(Interventions, AReplacedStreamCarriesAllOfAnotherRun) {
-  const Example clean;
-  Example corrupted;
+  const InterventionExample clean;
+  InterventionExample corrupted;
   corrupted.tokens = testing::random_tokens(10, 61, 4);
   const auto plain = clean.logits(nullptr);
   ASSERT_GT(relative_error(corrupted.logits(nullptr).span(), plain.span()), 0.1);
@@ -98,7 +98,7 @@ TEST(Interventions, AReplacedStreamCarriesAllOfAnotherRun) {
 }
 
 TEST(Interventions, AreRestrictedToPositionsHeadsAndNeurons) {
-  const Example example;
+  const InterventionExample example;
   const Point query{PointKind::query, 0};
   const Point neurons{PointKind::neurons_post, 2};
   Interventions some(
@@ -127,7 +127,7 @@ TEST(Interventions, AreRestrictedToPositionsHeadsAndNeurons) {
 }
 
 TEST(Interventions, SetAPointToItsMean) {
-  const Example example;
+  const InterventionExample example;
   const Point point{PointKind::mixed_values, 1};
   const std::vector<std::vector<std::int32_t>> set{example.tokens,
                                                    testing::random_tokens(4, 61, 8)};
@@ -149,7 +149,7 @@ TEST(Interventions, SetAPointToItsMean) {
 
 // z of the cut rows by hand: Σ pattern·value without the edge, or scaled by what is left.
 void expect_cut(CutEdges::Rest rest) {
-  const Example example;
+  const InterventionExample example;
   const Point pattern{PointKind::pattern, 2}, value{PointKind::value, 2},
       mixed{PointKind::mixed_values, 2};
   Interventions cut(
@@ -183,7 +183,7 @@ TEST(Interventions, CutEdgesAsByHand) { expect_cut(CutEdges::Rest::kept); }
 TEST(Interventions, CutEdgesAndRenormaliseAsByHand) { expect_cut(CutEdges::Rest::renormalised); }
 
 TEST(Interventions, ARowOfWhichNothingIsLeftIsZero) {
-  const Example example;
+  const InterventionExample example;
   Interventions cut(example.config(),
                     {at(PointKind::pattern, 0, CutEdges{{{0, 0}}, CutEdges::Rest::renormalised})});
   const Point mixed{PointKind::mixed_values, 0};
@@ -191,8 +191,8 @@ TEST(Interventions, ARowOfWhichNothingIsLeftIsZero) {
 }
 
 TEST(Interventions, FreezeAPattern) {
-  const Example example;
-  Example other;
+  const InterventionExample example;
+  InterventionExample other;
   other.tokens = testing::random_tokens(10, 61, 9);
   const Point pattern{PointKind::pattern, 1};
   const auto traced = other.captured({pattern});
@@ -210,7 +210,7 @@ TEST(Interventions, FreezeAPattern) {
 
 // From a step on: the prompt of 6 and the first two steps are as without.
 TEST(Interventions, BeginAtAStepOfCachedGeneration) {
-  const Example example;
+  const InterventionExample example;
   Interventions late(
       example.config(),
       {at(PointKind::mixed_values, 0, SetZero{}, {.heads = {1}, .first_position = 8}),
@@ -239,7 +239,7 @@ std::string message_of(const std::function<void()>& call) {
 }
 
 TEST(Interventions, RefuseWhatDoesNotFit) {
-  const Example example;
+  const InterventionExample example;
   const auto message = [&](Intervention intervention) {
     return message_of([&] {
       std::vector<Intervention> list;

@@ -17,22 +17,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::int64_t positions = 7, layers = 3, heads = 4;
+constexpr std::int64_t prompt_positions = 7, model_layers = 3, model_heads = 4;
 
-struct Example {
+struct PatchExample {
   Gpt gpt = testing::random_gpt(testing::small_config());
-  PatchRequest request{.clean = testing::random_tokens(positions, 61, 3),
-                       .corrupted = testing::random_tokens(positions, 61, 4),
+  PatchRequest request{.clean = testing::random_tokens(prompt_positions, 61, 3),
+                       .corrupted = testing::random_tokens(prompt_positions, 61, 4),
                        .metric = {.answer = 7, .wrong = 11}};
 
   // Final logits of a prompt, and the points of the pass.
   std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor,
                             Capture* capture = nullptr) const {
-    const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
-    gpt.forward({tokens.data(), {1, positions}},
-                {.positions = positions, .probe = capture, .editor = editor}, activations);
+    const GptActivations activations(gpt.config(), 1, prompt_positions, Keep::one_block);
+    gpt.forward({tokens.data(), {1, prompt_positions}},
+                {.positions = prompt_positions, .probe = capture, .editor = editor}, activations);
     std::vector<float> values(61);
-    gpt.project(activations.final_norm().slice(0, positions - 1, positions),
+    gpt.project(activations.final_norm().slice(0, prompt_positions - 1, prompt_positions),
                 View<float>(values.data(), {1, 61}));
     return values;
   }
@@ -58,10 +58,10 @@ struct GridCase {
 class Grids : public ::testing::TestWithParam<GridCase> {};
 
 // Sums in another order than in a whole pass, in f32: 1e-5 of logits of size one.
-constexpr double tolerance = 1e-5;
+constexpr double patch_tolerance = 1e-5;
 
 TEST_P(Grids, EqualOneForwardPerCell) {
-  Example example;
+  PatchExample example;
   const auto [grid, point] = GetParam();
   const bool every_metric = grid == PatchGrid::residual_pre;
   for (const auto kind : {PatchMetric::Kind::logit_difference, PatchMetric::Kind::probability,
@@ -70,19 +70,19 @@ TEST_P(Grids, EqualOneForwardPerCell) {
     example.request.grid = grid;
     example.request.metric.kind = kind;
     const PatchResult result = patch_sweep(example.gpt, example.request);
-    ASSERT_EQ(result.rows, layers);
+    ASSERT_EQ(result.rows, model_layers);
     const double scale = std::abs(result.clean) + std::abs(result.corrupted);
-    for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (std::int64_t layer = 0; layer < model_layers; ++layer) {
       for (std::int64_t column = 0; column < result.columns; ++column) {
         Selection where;
-        if (result.columns == heads) {
+        if (result.columns == model_heads) {
           where.heads = {column};
         } else {
-          where.first_position = where.last_position = column % positions;
-          if (result.columns > positions) where.heads = {column / positions};
+          where.first_position = where.last_position = column % prompt_positions;
+          if (result.columns > prompt_positions) where.heads = {column / prompt_positions};
         }
         EXPECT_NEAR(result.value(layer, column), example.patched({point, layer}, where),
-                    tolerance * scale)
+                    patch_tolerance * scale)
             << patch_grid_name(grid) << " " << layer << " " << column;
       }
     }
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return std::string(patch_grid_name(tested.param.grid)); });
 
 TEST(PatchSweep, CutsAndReplacesEdges) {
-  Example example;
+  PatchExample example;
   example.request.layer = 1;
   example.request.head = 2;
   Capture clean(std::vector<Point>{{PointKind::pattern, 1}});
@@ -118,14 +118,14 @@ TEST(PatchSweep, CutsAndReplacesEdges) {
   for (const auto grid : {PatchGrid::edge, PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
     example.request.grid = grid;
     const PatchResult result = patch_sweep(example.gpt, example.request);
-    EXPECT_EQ(result.cells, positions * (positions + 1) / 2);
+    EXPECT_EQ(result.cells, prompt_positions * (prompt_positions + 1) / 2);
     EXPECT_TRUE(std::isnan(result.value(2, 3)));
     for (const auto& [t, s] : {std::pair{3, 1}, {6, 0}, {6, 5}, {5, 5}}) {
       Change change = CutEdges{
           {{t, s}},
           grid == PatchGrid::edge_cut ? CutEdges::Rest::kept : CutEdges::Rest::renormalised};
       if (grid == PatchGrid::edge) {
-        Tensor<float> values(Shape{1, heads, positions, positions});
+        Tensor<float> values(Shape{1, model_heads, prompt_positions, prompt_positions});
         std::ranges::copy(corrupted.at({PointKind::pattern, 1}).span(), values.data());
         values.view()(0, 2, t, s) = clean.at({PointKind::pattern, 1}).view()(0, 2, t, s);
         change = ReplaceWith{std::move(values)};
@@ -135,40 +135,41 @@ TEST(PatchSweep, CutsAndReplacesEdges) {
       Interventions editor(example.gpt.config(), std::move(one));
       EXPECT_NEAR(result.value(t, s),
                   example.metric(example.logits(example.request.corrupted, &editor)),
-                  tolerance * (std::abs(result.clean) + std::abs(result.corrupted)));
+                  patch_tolerance * (std::abs(result.clean) + std::abs(result.corrupted)));
     }
   }
 }
 
 TEST(PatchSweep, DoesNotDependOnTheMemoryItMayTake) {
-  Example example;
+  PatchExample example;
   const auto wide = patch_sweep(example.gpt, example.request);
   example.request.memory = 1;
   const auto narrow = patch_sweep(example.gpt, example.request);
   for (std::size_t i = 0; i < wide.values.size(); ++i) {
-    EXPECT_NEAR(wide.values[i], narrow.values[i], tolerance);
+    EXPECT_NEAR(wide.values[i], narrow.values[i], patch_tolerance);
   }
 }
 
 TEST(PatchSweep, GoesOnWhereItWasInterrupted) {
-  Example example;
+  PatchExample example;
   const auto whole = patch_sweep(example.gpt, example.request);
   const testing::ScratchDirectory scratch;
   example.request.results = scratch.path() / "cells.json";
   example.request.progress = [&](std::int64_t done, std::int64_t cells) {
-    EXPECT_EQ(cells, layers * positions);
-    return done < positions;
+    EXPECT_EQ(cells, model_layers * prompt_positions);
+    return done < prompt_positions;
   };
   EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
   example.request.progress = {};
   const auto resumed = patch_sweep(example.gpt, example.request);
-  EXPECT_EQ(resumed.resumed_cells, positions);  // one layer of three
+  EXPECT_EQ(resumed.resumed_cells, prompt_positions);  // one layer of three
   EXPECT_EQ(resumed.values, whole.values);
-  EXPECT_EQ(patch_sweep(example.gpt, example.request).resumed_cells, layers * positions);
+  EXPECT_EQ(patch_sweep(example.gpt, example.request).resumed_cells,
+            model_layers * prompt_positions);
 }
 
 TEST(PatchSweep, RefusesResultsThatAreNotItsOwn) {
-  Example example;
+  PatchExample example;
   const testing::ScratchDirectory scratch;
   example.request.results = scratch.path() / "cells.json";
   patch_sweep(example.gpt, example.request);
@@ -185,7 +186,7 @@ TEST(PatchSweep, RefusesResultsThatAreNotItsOwn) {
 
 TEST(PatchSweep, RefusesRequestsThatCannotBe) {
   const auto message = [](const std::function<void(PatchRequest&)>& change) -> std::string {
-    Example example;
+    PatchExample example;
     change(example.request);
     try {
       patch_sweep(example.gpt, example.request);
@@ -208,7 +209,7 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
 // Two prompts that hardly differ, by a fortieth of an embedding: then the first order is nearly all
 // that there is.
 TEST(PatchEstimate, IsTheSweepToFirstOrder) {
-  Example example;
+  PatchExample example;
   const View<float> embedding = example.gpt.parameters().tensor("wte.weight");
   example.request.clean = example.request.corrupted;
   example.request.clean[2] = 59;
@@ -224,23 +225,23 @@ TEST(PatchEstimate, IsTheSweepToFirstOrder) {
     const PatchResult exact = patch_sweep(example.gpt, example.request);
     example.request.method = PatchMethod::attribution;
     const PatchResult estimate = patch_sweep(example.gpt, example.request);
-    EXPECT_NEAR(estimate.clean, exact.clean, tolerance);
-    EXPECT_NEAR(estimate.corrupted, exact.corrupted, tolerance);
+    EXPECT_NEAR(estimate.clean, exact.clean, patch_tolerance);
+    EXPECT_NEAR(estimate.corrupted, exact.corrupted, patch_tolerance);
     ASSERT_EQ(estimate.values.size(), exact.values.size());
     double largest = 0, off = 0;
     for (std::size_t i = 0; i < exact.values.size(); ++i) {
       largest = std::max(largest, std::abs(exact.values[i] - exact.corrupted));
       off = std::max(off, std::abs(estimate.values[i] - exact.values[i]));
     }
-    EXPECT_GT(largest, 20 * tolerance) << name;
-    EXPECT_LT(off, 0.2 * largest + tolerance) << name;
+    EXPECT_GT(largest, 20 * patch_tolerance) << name;
+    EXPECT_LT(off, 0.2 * largest + patch_tolerance) << name;
     ++grids;
   }
   EXPECT_EQ(grids, 14U);
 }
 
 TEST(PatchEstimate, KnowsNeitherEdgesNorOtherMetrics) {
-  Example example;
+  PatchExample example;
   example.request.method = PatchMethod::attribution;
   example.request.metric.kind = PatchMetric::Kind::kl;
   EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);

@@ -1,0 +1,28 @@
+// What this process holds at the moment.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace heed::testing {
+
+inline double resident_megabytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0;
+  std::int64_t resident = 0;
+  file >> all >> resident;
+  return static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+inline std::int64_t entries_of(const std::filesystem::path& directory) {
+  return std::distance(std::filesystem::directory_iterator(directory), {});
+}
+
+inline std::int64_t open_descriptors() { return entries_of("/proc/self/fd"); }
+inline std::int64_t running_threads() { return entries_of("/proc/self/task"); }
+
+}  // namespace heed::testing
