@@ -81,18 +81,21 @@ def draw(text, title):
             if "background" in style:
                 body.append(f'<rect x="{x:.1f}" y="{y - 13.5:.1f}" width="{cells * CELL_WIDTH:.1f}" '
                             f'height="{CELL_HEIGHT}" fill="{style["background"]}"/>')
-            if part.strip():
-                weight = ' font-weight="bold"' if "bold" in style else ""
-                faint = ' opacity="0.65"' if "dim" in style else ""
-                body.append(f'<text x="{x:.1f}" y="{y:.1f}" textLength="{cells * CELL_WIDTH:.1f}" '
+            weight = ' font-weight="bold"' if "bold" in style else ""
+            faint = ' opacity="0.65"' if "dim" in style else ""
+            # Words apart: browsers differ in what they make of several spaces.
+            for word in re.finditer(r"\S+(?: \S+)*", part):
+                word_x = x + CELL_WIDTH * sum(map(width_of, part[:word.start()]))
+                length = CELL_WIDTH * sum(map(width_of, word.group()))
+                body.append(f'<text x="{word_x:.1f}" y="{y:.1f}" textLength="{length:.1f}" '
                             f'fill="{style.get("foreground", INK)}"{weight}{faint}>'
-                            f"{html.escape(part)}</text>")
+                            f"{html.escape(word.group())}</text>")
             column += cells
         columns = max(columns, column)
     width = 2 * MARGIN + columns * CELL_WIDTH
     height = 3 * MARGIN + len(lines) * CELL_HEIGHT
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-            f'width="{width:.0f}" role="img" aria-label="{html.escape(title)}" xml:space="preserve" '
+            f'width="{width:.0f}" role="img" aria-label="{html.escape(title)}" '
             f'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">'
             f'<title>{html.escape(title)}</title><rect width="100%" height="100%" rx="8" '
             f'fill="{PAPER}"/><text x="{MARGIN}" y="{MARGIN + 8}" fill="#8b949e">'
