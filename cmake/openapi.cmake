@@ -3,6 +3,7 @@ function(heed_embed_openapi target)
   set(HEED_OPENAPI ${PROJECT_SOURCE_DIR}/src/server/openapi.json)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/openapi.cc)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/openapi.cc.in ${source} @ONLY)
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${HEED_OPENAPI})
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${HEED_OPENAPI}
+    SKIP_UNITY_BUILD_INCLUSION ON)  # or the dependency is forgotten
   target_sources(${target} PRIVATE ${source})
 endfunction()

@@ -11,5 +11,6 @@ function(heed_embed_page target)
     COMMAND ${CMAKE_COMMAND} -DBUILT=${built} -DOUTPUT=${output} -P ${script}
     DEPENDS ${files} ${script}
     COMMENT "Embedding the page" VERBATIM)
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()

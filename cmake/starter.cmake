@@ -16,7 +16,9 @@ function(heed_embed_starter target)
   endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/starter_${template}.cc.in ${source} @ONLY)
   if(template STREQUAL "embedded")
-    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}")
+    # Compiled alone: CMake forgets what sources that are compiled together depend on.
+    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}"
+      SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   target_sources(${target} PRIVATE ${source})
 endfunction()

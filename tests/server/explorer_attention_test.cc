@@ -5,7 +5,6 @@
 
 #include "engine/documents.h"
 #include "microscope/traces/trace.h"
-#include "server/explorer/examples.h"
 #include "server/explorer_support.h"
 
 namespace heed::server {
@@ -137,29 +136,6 @@ TEST_F(ExplorerAttention, PointsAreThoseOfHeedTrace) {
   }
   const auto part = explorer_.array(at("/arrays/q2?positions=3,-1&heads=0,2"));
   EXPECT_EQ(part.shape, (std::vector<std::int64_t>{1, 2, 2, 32}));
-}
-
-TEST(ExplorerExamples, ShowWhatTheyClaim) {
-  TestExplorer& explorer = starter_explorer();
-  const Json listed = explorer.get("/api/model")["examples"];
-  ASSERT_EQ(listed.size(), starter_examples().size());
-  for (std::size_t i = 0; i < listed.size(); ++i) {
-    const Example& example = starter_examples()[i];
-    const std::string id = explorer.trace(std::string(example.text));
-    const auto row =
-        explorer.array(fmt::format("/api/traces/{}/attention/{}/{}/rows/{}", id, example.layer,
-                                   example.head, listed[i]["position"].get<std::int64_t>()));
-    const std::vector<std::string> bytes =
-        explorer.model().token_bytes(explorer.model().encode(example.text));
-    double weight = 0;
-    std::string wanted = " " + std::string(example.looks_at) + " ";
-    for (const TextWord& word : words_of(bytes)) {
-      if (wanted.find(" " + word.text + " ") == std::string::npos) continue;
-      for (std::int64_t t = word.begin; t < word.end; ++t) weight += row.values[t];
-    }
-    EXPECT_GE(weight, example.least_weight) << example.id;
-    EXPECT_LE(weight, 1.0 + 1e-5) << example.id;
-  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "server/explorer/examples.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "microscope/attention/text_words.h"
@@ -24,6 +26,27 @@ constexpr std::array<Example, 3> general{{
          "A repeated text: look for heads that attend to the token after the first occurrence."},
 }};
 
+// As the page's links write changes: a part that is switched off, or @position=id.
+std::string change_in_link(const Trial& trial, const LoadedModel& model,
+                           const std::vector<TextWord>& words) {
+  if (!trial.change.empty()) return std::string(trial.change);
+  const std::int64_t position = find_word(words, trial.replaced, trial.occurrence).begin;
+  return fmt::format("@{}={}", position, model.encode(trial.replacement).front());
+}
+
+OrderedJson trials_json(const Example& example, const LoadedModel& model,
+                        const std::vector<TextWord>& words) {
+  OrderedJson list = OrderedJson::array();
+  for (const Trial& trial : example.trials) {
+    list.push_back({{"label", trial.says},
+                    {"changes", change_in_link(trial, model, words)},
+                    {"token", trial.token},
+                    {"before", trial.before},
+                    {"after", trial.after}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::span<const Example> general_examples() { return general; }
@@ -38,6 +61,7 @@ OrderedJson examples_json(const LoadedModel& model) {
       row["layer"] = example.layer;
       row["head"] = example.head;
       row["position"] = find_word(words, example.word).last();
+      row["trials"] = trials_json(example, model, words);
     }
     row["note"] = example.note;
     list.push_back(std::move(row));

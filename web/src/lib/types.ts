@@ -17,6 +17,16 @@ export interface Dimensions {
   parameters: number;
 }
 
+/** An intervention, and what it does to the probability of a next token. */
+export interface Trial {
+  label: string;
+  /** As a link writes changes. */
+  changes: string;
+  token: string;
+  before: number;
+  after: number;
+}
+
 export interface Example {
   id: string;
   title: string;
@@ -25,6 +35,7 @@ export interface Example {
   head?: number;
   position?: number;
   note?: string;
+  trials?: Trial[];
 }
 
 export interface ModelCard {

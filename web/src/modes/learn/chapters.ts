@@ -44,7 +44,7 @@ export const chapters: Chapter[] = [
   {
     id: 'head',
     title: 'One head: how a word attends to others',
-    example: 'mole-chemistry',
+    example: 'mole-animal',
     plain: [
       'The word “mole” can be an animal, a mark on the skin or an amount of substance. Which one is meant depends on the other words. *Attention* brings their information to it.',
       'Each word gets a *query* (what it looks for) and a *key* (what it can be found by). Where a query and a key point in the same direction, their dot product is large. Softmax turns these products into weights that sum to 100 %.',
