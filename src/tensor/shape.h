@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <ranges>
 #include <string>
 
 namespace heed {
@@ -35,6 +36,10 @@ class Shape {
 };
 
 }  // namespace heed
+
+// As a range a shape has as many elements as dimensions; its size() is their product.
+template <>
+inline constexpr bool std::ranges::disable_sized_range<heed::Shape> = true;
 
 // Lets messages take shapes directly, formatted only if needed.
 template <>

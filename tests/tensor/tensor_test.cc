@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ranges>
+#include <vector>
+
 #include <numeric>
 
 #include "base/expect_error.h"
@@ -27,6 +31,12 @@ TEST(Shape, KnowsItsExtents) {
   EXPECT_NE(shape, (Shape{2, 3}));
   EXPECT_NE(shape, (Shape{2, 3, 5}));
   EXPECT_NE((Shape{2, 3}), (Shape{2, 3, 0}));
+}
+
+TEST(Shape, IsARangeOfItsExtents) {
+  const Shape shape{2, 3, 4};
+  EXPECT_EQ(std::ranges::size(shape), 3);
+  EXPECT_TRUE(std::ranges::equal(shape, std::vector<std::int64_t>{2, 3, 4}));
 }
 
 TEST(Shape, RefusesWhatCannotBe) {
