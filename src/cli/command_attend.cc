@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"
+#include "microscope/intervene/head_effects.h"
 
 namespace heed::cli {
 namespace {
@@ -49,12 +50,13 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
   }
 }
 
-// The chosen head, or the one with the largest weight of this word on another.
+// The chosen head, or the one that does most for the token after this word.
 HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
                          const TextWord& word) {
   if (options.layer) return {*options.layer, *options.head};
-  const auto ranked = rank_heads_for(text.patterns, word.last(), word.begin);
-  return {ranked.front().layer, ranked.front().head};
+  const HeadEffect shown =
+      head_to_show(text.model.gpt, text.tokens, text.patterns, word.last(), word.begin);
+  return {shown.layer, shown.head};
 }
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {

@@ -19,15 +19,13 @@
 #include "engine/documents.h"
 #include "engine/token_json.h"
 #include "generate/generator.h"
+#include "microscope/intervene/head_effects.h"
 #include "model/parameter_count.h"
 
 namespace heed::cli {
 namespace {
 
-constexpr const char* default_sentence =
-    "In the morning she and the painter sat in a chemistry lesson and counted molecules. A very "
-    "long "
-    "number stood on the wall. What she remembered best was the mole";
+constexpr const char* default_sentence = "Late one evening, a fluffy blue hare";
 constexpr std::size_t next_words = 5;
 constexpr std::size_t heads_shown = 4;
 constexpr std::size_t row_tokens = 6;
@@ -57,10 +55,10 @@ GenerationResult continue_text(const TourOptions& options, const LoadedModel& mo
                    .stop = interrupt_flag()});
 }
 
-// The attention of the last word in the head where its largest weight on another word is largest.
+// The attention of the last word in the head that does most for what follows it.
 struct WordRow {
   TextWord word;
-  RankedHead head;
+  HeadEffect head;
   std::vector<std::int64_t> positions;  // those with the largest weights, the largest first
 };
 
@@ -69,7 +67,8 @@ WordRow last_word_row(const AttendedText& text) {
   WordRow row{.word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
               .head = {},
               .positions = {}};
-  row.head = rank_heads_for(text.patterns, row.word.last(), row.word.begin).front();
+  row.head =
+      head_to_show(text.model.gpt, text.tokens, text.patterns, row.word.last(), row.word.begin);
   const View<const float> weights = text.pattern(row.head.layer, row.head.head)[row.word.last()];
   for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
   std::ranges::stable_sort(row.positions, std::greater{},
@@ -126,7 +125,7 @@ class Tour {
 
   void show_row(const WordRow& row) const {
     heading(fmt::format("Attention of “{}”", fit(row.word.text, 20)),
-            fmt::format("head L{}H{}; heed attend --word shows every number", row.head.layer,
+            fmt::format("L{}H{}; heed attend --word shows every number", row.head.layer,
                         row.head.head));
     const View<const float> weights = text_.pattern(row.head.layer, row.head.head)[row.word.last()];
     for (const std::int64_t position : row.positions) {
@@ -135,6 +134,10 @@ class Tour {
             pad_left(percent(weight), 6) + "  " +
             ink().paint(bar(weight, bar_room(42)), colour::orange) + "\n");
     }
+    const std::string token = fit(visible(text_.model.token_bytes(row.head.token)), 16);
+    print("  " +
+          ink().quiet(fmt::format("With this head switched off, {} falls from {} to {}.\n", token,
+                                  percent(row.head.before), percent(row.head.after))));
   }
 
   void show_continuation(const GenerationResult& result) const {
@@ -189,6 +192,10 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
             {"position", row.word.last()},
             {"layer", row.head.layer},
             {"head", row.head.head},
+            {"ablated",
+             {{"token", token_json(text.model, row.head.token)},
+              {"before", json_number(row.head.before)},
+              {"after", json_number(row.head.after)}}},
             {"weights", std::move(weights)}}},
           {"continuation", result.text}};
 }

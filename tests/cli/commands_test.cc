@@ -285,6 +285,18 @@ TEST(Seeds, AreNotNegative) {
   }
 }
 
+// The texture comes from one head: without it the word that it brings is gone.
+TEST(Tour, ShowsTheHeadThatMatters) {
+  const Json word = json_of("tour --json -n 1")["word"];
+  EXPECT_EQ(word["word"], "hare");
+  EXPECT_EQ(word["layer"], 3);
+  EXPECT_EQ(word["head"], 0);
+  EXPECT_GT(word["weights"][6], 0.9);  // fluffy
+  EXPECT_EQ(word["ablated"]["token"]["text"], " soft");
+  EXPECT_GT(word["ablated"]["before"], 0.5);
+  EXPECT_LT(word["ablated"]["after"], 0.01);
+}
+
 TEST(Tour, ShowsItsSteps) {
   const Json document = json_of("tour --json 'A mole dug' -n 5 " + with_model());
   for (const char* key : {"tokens", "next", "heads", "word", "continuation"}) {
