@@ -1,4 +1,4 @@
-// Switching a head off, against the logits of a model whose head does write nothing.
+// Switching a head off, against a model whose head writes nothing.
 #include "microscope/intervene/head_effects.h"
 
 #include <gtest/gtest.h>
@@ -35,15 +35,13 @@ std::vector<double> probabilities_after(const Gpt& gpt, const std::vector<std::i
   return result;
 }
 
-// A head that writes nothing: its rows of the projection are zero.
+// A head that writes nothing: its columns of the projection (out, in) are zero.
 Gpt without_head(Gpt gpt, std::int64_t layer, std::int64_t head) {
   const View<float> projection =
       gpt.parameters().tensor(fmt::format("h.{}.attn.c_proj.weight", layer));
   const std::int64_t size = gpt.config().head_size;
-  for (std::int64_t row = head * size; row < (head + 1) * size; ++row) {
-    for (std::int64_t column = 0; column < projection.extent(1); ++column) {
-      projection(row, column) = 0;
-    }
+  for (std::int64_t out = 0; out < projection.extent(0); ++out) {
+    for (std::int64_t in = head * size; in < (head + 1) * size; ++in) projection(out, in) = 0;
   }
   return gpt;
 }
