@@ -40,7 +40,9 @@ build-sanitized: install-check-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs)
 
+# The quarantine is small, since tests check that memory is given back.
 sanitize: build-sanitized
+	ASAN_OPTIONS=quarantine_size_mb=16 \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
 	  ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
 
