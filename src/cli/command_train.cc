@@ -290,10 +290,11 @@ void run_train(const TrainOptions& options) {
   print_summary(summary, options);
   if (summary.interrupted) {
     flush_output();
+    const bool is_saved = !summary.checkpoint.empty();
     fail(ErrorCode::interrupted,
-         "stopped after step {} of {}; everything is saved. Resume with: heed train --out '{}' "
-         "--resume",
-         summary.steps, request.settings.steps, options.out);
+         "stopped after step {} of {}; {}. Resume with: heed train --out '{}' --resume",
+         summary.steps, request.settings.steps,
+         is_saved ? "everything is saved" : "there was nothing to save", options.out);
   }
 }
 

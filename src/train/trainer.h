@@ -91,7 +91,7 @@ struct TrainSummary {
   double tokens_per_second = 0;
   double seconds = 0;                // spent training, over all sessions of the run
   std::filesystem::path checkpoint;  // empty: stopped before the first one
-  bool interrupted = false;          // stopped on request: everything is saved
+  bool interrupted = false;          // stopped on request: all finished steps are saved
 };
 
 // Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect within

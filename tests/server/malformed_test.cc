@@ -199,21 +199,8 @@ void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
   for (std::thread& client : clients) client.join();
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // GCC's names
-#define HEED_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)  // Clang's
-#define HEED_SANITIZED 1
-#endif
-#endif
-
-#ifdef HEED_SANITIZED
-constexpr int requests = 1000;
-constexpr double most_growth = 1e9;  // what was freed is kept to see whether it is used again
-#else
-constexpr int requests = 10000;
-constexpr double most_growth = 4;
-#endif
+constexpr int requests = heed::testing::is_sanitized ? 1000 : 10000;
+constexpr double most_growth = heed::testing::is_sanitized ? 1e9 : 4;  // megabytes
 
 // Shortly after the last of them memory, threads and descriptors are back to what they were, and
 // stay there.

@@ -9,17 +9,7 @@
 namespace heed::server {
 namespace {
 
-// What the second crowd may add. Sanitizers keep freed memory for a while.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HEED_IS_SANITIZED
-#endif
-#endif
-#ifdef HEED_IS_SANITIZED
-constexpr double most_megabytes = 256;
-#else
-constexpr double most_megabytes = 64;
-#endif
+constexpr double most_growth_of_soak = heed::testing::is_sanitized ? 256 : 64;  // megabytes
 
 using heed::testing::open_descriptors;
 using heed::testing::resident_megabytes;
@@ -166,7 +156,7 @@ TEST(Soak, StreamsAreCompleteAmongHostileClients) {
   EXPECT_EQ(outcome.complete, 2 * streaming_clients);
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= descriptors; }, 60))
       << open_descriptors() << " descriptors, before: " << descriptors;
-  EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < most_megabytes; }, 30))
+  EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < most_growth_of_soak; }, 30))
       << resident_megabytes() << " MB, before: " << before;
   EXPECT_EQ(server.get("/health")["status"], "ok");
   std::printf("%d complete, %d refused for now; %.1f MB before, %.1f MB after\n",

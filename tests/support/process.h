@@ -8,7 +8,22 @@
 #include <fstream>
 #include <iterator>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // GCC's names
+#define HEED_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)  // Clang's
+#define HEED_SANITIZED 1
+#endif
+#endif
+
 namespace heed::testing {
+
+// Sanitizers keep what was freed, to see whether it is used again.
+#ifdef HEED_SANITIZED
+inline constexpr bool is_sanitized = true;
+#else
+inline constexpr bool is_sanitized = false;
+#endif
 
 inline double resident_megabytes() {
   std::ifstream file("/proc/self/statm");

@@ -158,8 +158,7 @@ constexpr std::array<Example, 8> examples{{
              "and a flying broom. There were spells and dragons on every page. But the best part "
              "was about Harry",
      .note = "Two Harrys live in these stories. From this one, L3H0 attends most to “spells” (17 "
-             "%) and "
-             "“dragons” (16 %). Generate on: he raises his wand.",
+             "%) and “dragons” (16 %).",
      .layer = 3,
      .head = 0,
      .word = "Harry",
@@ -169,10 +168,8 @@ constexpr std::array<Example, 8> examples{{
      .text = "One rainy evening, Grandmother poured some tea and told her about a queen, her crown "
              "and the fields of Sussex. There were horses and trumpets at every gate. And in the "
              "middle of it all was Harry",
-     .note =
-         "The other Harry. L1H0 gives “Sussex”, a single token, 8.9 %, four times an even share; "
-         "the rest is spread over horses, crown and trumpets. The name is the same token in both "
-         "stories. Generate on: he rides beside the queen.",
+     .note = "The other Harry: the name is the same token. From it L1H0 gives “Sussex”, a single "
+             "token, 8.9 %, four times an even share.",
      .layer = 1,
      .head = 0,
      .word = "Harry",
