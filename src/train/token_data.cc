@@ -1,9 +1,9 @@
 #include "train/token_data.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
+#include "base/cache_directory.h"
 #include "base/error.h"
 
 namespace heed {
@@ -153,7 +153,7 @@ TokenData::Shards cached_shards(const std::filesystem::path& list) {
 // The directory, made and cleared of what killed processes left; empty where it cannot be made.
 std::filesystem::path open_cache(const std::filesystem::path& directory, std::string& problem) {
   if (directory.empty()) {
-    problem = "none of HEED_CACHE, XDG_CACHE_HOME and HOME names a directory";
+    problem = no_cache_directory;
     return {};
   }
   try {
@@ -164,13 +164,6 @@ std::filesystem::path open_cache(const std::filesystem::path& directory, std::st
   }
   remove_abandoned_files(directory);
   return directory;
-}
-
-// An absolute path from the environment; empty where it is not set or not absolute.
-std::filesystem::path absolute_path_from(const char* variable) {
-  const char* const value = std::getenv(variable);
-  std::filesystem::path path(value != nullptr ? value : "");
-  return path.is_absolute() ? path : std::filesystem::path();
 }
 
 }  // namespace
@@ -226,14 +219,7 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
   return {std::move(shards), hash.text()};
 }
 
-std::filesystem::path default_token_cache() {
-  if (const char* own = std::getenv("HEED_CACHE"); own != nullptr && *own != '\0')
-    return std::filesystem::path(own) / "tokens";
-  const std::filesystem::path cache = absolute_path_from("XDG_CACHE_HOME");
-  if (!cache.empty()) return cache / "heed" / "tokens";
-  const std::filesystem::path home = absolute_path_from("HOME");
-  return home.empty() ? home : home / ".cache" / "heed" / "tokens";
-}
+std::filesystem::path default_token_cache() { return cache_directory("tokens"); }
 
 SplitTexts split_texts(const Texts& texts, double fraction) {
   std::size_t total = 0;

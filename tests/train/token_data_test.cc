@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
-#include <optional>
 
+#include "base/environment_variable.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
@@ -14,6 +13,7 @@
 namespace heed {
 namespace {
 
+using testing::EnvironmentVariable;
 using testing::TemporaryDirectory;
 
 std::unique_ptr<BytePairTokenizer> small_tokenizer() {
@@ -129,41 +129,20 @@ TEST(TokenData, CacheIsClearedOfWhatKilledProcessesLeft) {
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "cache" / "0123-00000.bin.partial-1-0"));
 }
 
-// Sets a variable of the environment for a while; null: not set.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    set(value);
-  }
-  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
-
- private:
-  void set(const char* value) const {
-    if (value != nullptr) {
-      ::setenv(name_, value, 1);
-    } else {
-      ::unsetenv(name_);
-    }
-  }
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
 TEST(TokenCache, IsNeverRelativeToWhereHeedRuns) {
-  const Variable own("HEED_CACHE", nullptr);
-  const Variable home("HOME", "/home/someone");
+  const EnvironmentVariable own("HEED_CACHE", nullptr);
+  const EnvironmentVariable home("HOME", "/home/someone");
   {
-    const Variable cache("XDG_CACHE_HOME", "/cache");
+    const EnvironmentVariable cache("XDG_CACHE_HOME", "/cache");
     EXPECT_EQ(default_token_cache(), "/cache/heed/tokens");
   }
   for (const char* ignored : {"relative", "", "./here"}) {
-    const Variable cache("XDG_CACHE_HOME", ignored);
+    const EnvironmentVariable cache("XDG_CACHE_HOME", ignored);
     EXPECT_EQ(default_token_cache(), "/home/someone/.cache/heed/tokens");
-    const Variable nowhere("HOME", ignored);
+    const EnvironmentVariable nowhere("HOME", ignored);
     EXPECT_EQ(default_token_cache(), "");
   }
-  const Variable chosen("HEED_CACHE", "mine");
+  const EnvironmentVariable chosen("HEED_CACHE", "mine");
   EXPECT_EQ(default_token_cache(), "mine/tokens");
 }
 
