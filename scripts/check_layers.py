@@ -2,8 +2,8 @@
 """Checks that the folders of src/ include only what stands below them.
 
 A file includes its own folder, lower floors and heed/ (the installed headers). Folders on one floor
-never include each other. Highway stays inside src/kernels/cpu, Boost inside src/server; cpp-httplib
-is for tests. Installed headers include installed headers only. Prints file:line for every breach and
+never include each other. Highway stays inside src/kernels/cpu, Boost inside src/server, libcurl and
+OpenSSL inside src/download; cpp-httplib is for tests. Installed headers include installed headers only. Prints file:line for every breach and
 exits with 1 if there is one.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 FLOORS = [
     {"base"},
     {"tensor"},
-    {"kernels", "tokenizer", "checkpoint", "microworld"},
+    {"kernels", "tokenizer", "checkpoint", "microworld", "download"},
     {"model"},
     {"train", "generate", "microscope"},
     {"engine"},
@@ -23,7 +23,13 @@ FLOORS = [
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 
 # Libraries that one folder alone may include.
-CONFINED = {"hwy": "src/kernels/cpu", "boost": "src/server", "httplib.h": "tests"}
+CONFINED = {
+    "hwy": "src/kernels/cpu",
+    "boost": "src/server",
+    "curl": "src/download",
+    "openssl": "src/download",
+    "httplib.h": "tests",
+}
 
 # The one header by which a face starts another: `heed serve` is the command line's, serving is not.
 DOORS = {"server/serve.h": "cli"}

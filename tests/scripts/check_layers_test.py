@@ -71,6 +71,11 @@ class CheckLayers(unittest.TestCase):
         self.assert_breach("src/engine/a.cc", "#include <boost/asio.hpp>\n", "only in src/server")
         self.assert_breach("src/server/a.cc", "#include <httplib.h>\n", "only in tests")
 
+    def test_the_libraries_of_downloads(self):
+        for header in ("curl/curl.h", "openssl/evp.h"):
+            self.assert_clean("src/download/a.cc", f"#include <{header}>\n")
+            self.assert_breach("src/engine/a.cc", f"#include <{header}>\n", "only in src/download")
+
     def test_installed_headers(self):
         self.assert_clean("include/heed/a.h", '#include "heed/error.h"\n#include <string>\n')
         self.assert_breach("include/heed/a.h", '#include "base/error.h"\n', "installed headers")
