@@ -74,7 +74,7 @@ void add_shape_options(Command command, const Suite& suite, BenchOptions& option
                       ->type_name("NAME|FILE|DIR,…");
   command
       .add_option("-m,--model", options.benchmark.model,
-                  "Use a model's own weights: a directory or \"starter\"")
+                  "Use a model's own weights: a directory, pulled name or \"starter\"")
       ->type_name("DIR")
       ->excludes(config);
   command.add_option("--dtype", options.dtype, "Multiply in f32, bf16, int8 or int4")

@@ -68,7 +68,9 @@ void convert(const ConvertOptions& options) {
 void add_convert_command(Command app) {
   Command command = add_command(app, "convert", "Write a model's weights in another format");
   auto options = std::make_shared<ConvertOptions>();
-  command->add_option("model", options->model, "Convert this model directory, or \"starter\"")
+  command
+      ->add_option("model", options->model,
+                   "Convert this model directory, pulled model or \"starter\"")
       ->required()
       ->type_name("DIR");
   command

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "engine/loaded_model.h"
 #include "engine/starter.h"
 #include "generate/generator.h"
 #include "kernels/machine_peak.h"
@@ -183,15 +184,17 @@ void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
   if (!options.measure.empty()) set_setting(settings, "measure", options.measure);
 }
 
-// Fine-tuning reads files, so a built-in model's name is refused.
-void require_model_directory(const std::string& from) {
+// The directory of a model to fine-tune: files are read, so the built-in one's name is refused.
+std::filesystem::path fine_tuned_directory(const std::string& from) {
   if (from == starter_name) {
     fail_usage(
         "--from takes a model directory; write the built-in model to one with: heed convert "
         "starter --dtype f32 --out DIR");
   }
-  require(std::filesystem::is_directory(from), ErrorCode::not_found,
+  std::filesystem::path directory = model_path(from);
+  require(std::filesystem::is_directory(directory), ErrorCode::not_found,
           "there is no model directory '{}' to fine-tune", from);
+  return directory;
 }
 
 // Settings come from, the later over the earlier: a resumed run's own record, or a preset or file
@@ -224,9 +227,8 @@ TrainRequest make_request(const TrainOptions& options) {
     }
   }
   if (!options.from.empty() && !options.resume) {
-    require_model_directory(options.from);
-    request.settings.model =
-        read_gpt_config(std::filesystem::path(options.from) / config_file_name);
+    request.from = fine_tuned_directory(options.from);
+    request.settings.model = read_gpt_config(request.from / config_file_name);
     request.settings.model.embedding_dropout = request.settings.model.attention_dropout =
         request.settings.model.residual_dropout = 0;
   }

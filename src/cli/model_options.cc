@@ -27,9 +27,9 @@ constexpr int milliseconds_between_stops = 200;  // a signal is seen this late a
 void add_model_option(Command command, std::string& model) {
   command
       .add_option("-m,--model", model,
-                  "Load a model directory, run directory, .safetensors file or \"starter\"")
+                  "Load a model directory, run, .safetensors file, pulled name or \"starter\"")
       ->capture_default_str()
-      ->type_name("DIR|FILE");
+      ->type_name("MODEL");
 }
 
 void add_dtype_option(Command command, std::string& dtype) {

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-// Of a preset's name, a config.json, a model directory (or its weights) or a run. Throws
-// Error{not_found} with the names of the presets.
+// Of a preset's name, a config.json, a model directory (or its weights), a run or the name of a
+// model that was pulled. Throws Error{not_found} with the names of the presets.
 GptConfig find_gpt_config(const std::string& name_or_path);
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/pulled_models.h"
 #include "engine/starter.h"
 #include "model/gpt_files.h"
 #include "tokenizer/tokenizer_files.h"
@@ -85,13 +86,22 @@ std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path)
 std::filesystem::path model_path(const std::filesystem::path& path) {
   const RunDirectory run(path);
   const bool is_model = std::filesystem::exists(path / config_file_name);
-  return !is_model && run.holds_a_run() ? run.last() : path;
+  if (!is_model && run.holds_a_run()) return run.last();
+  if (std::filesystem::exists(path)) return path;
+  const std::string name = path.string();
+  if (auto pulled = find_pulled_model(name)) return *std::move(pulled);
+  require(
+      !may_be_pulled(name), ErrorCode::not_found,
+      "there is no model '{0}'; if it is published under this name, `heed pull {0}` downloads it",
+      name);
+  return path;
 }
 
 std::string model_name(const std::string& name_or_path) {
   if (name_or_path == starter_name) return name_or_path;
   const std::filesystem::path directory =
       std::filesystem::canonical(model_directory(model_path(name_or_path)));
+  if (std::string pulled = pulled_model_name(directory); !pulled.empty()) return pulled;
   std::string own = directory.filename().string();
   for (const std::filesystem::path& above :
        {directory.parent_path(), directory.parent_path().parent_path()}) {

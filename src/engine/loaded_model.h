@@ -31,19 +31,22 @@ struct LoadedModel {
 };
 
 // A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
-// run (its last checkpoint), or the built-in name "starter" (write ./starter for a directory of
-// that name). Throws what load_gpt and load_tokenizer throw.
+// run (its last checkpoint), the built-in name "starter" (write ./starter for a directory of that
+// name), or the name of a model that was pulled. Throws what model_path, load_gpt and
+// load_tokenizer throw.
 LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself.
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);
 
-// Resolves a path to a model: RUN/last if the path is a run, otherwise the path itself.
+// Resolves a path to a model: RUN/last if the path is a run, the path itself if it exists,
+// otherwise the directory of the model that was pulled by this name. Throws Error{not_found} where
+// there is none but the name may be pulled; other paths that do not exist are returned as they are.
 std::filesystem::path model_path(const std::filesystem::path& path);
 
 // The display name of a model: the name of its run or directory, and for a run's other checkpoints
 // their name after it: "shakespeare" is the last one, "shakespeare@best" and "shakespeare@00000250"
-// others.
+// others. Of a pulled model, it is the last part of its name on the hub.
 std::string model_name(const std::string& name_or_path);
 
 // Packs the weights (GptParameters::pack) for many prompts, if that takes at most a quarter of the

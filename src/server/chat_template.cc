@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "engine/loaded_model.h"
 #include "engine/starter.h"
 #include "model/gpt_files.h"
 #include "server/field_error.h"
@@ -124,7 +125,7 @@ ChosenTemplate template_of_model(const std::string& model) {
   ChosenTemplate chosen{ChatTemplate::built_in("plain"), ""};
   if (model == starter_name) return chosen;
   try {
-    const auto published = published_template(model_directory(model));
+    const auto published = published_template(model_directory(model_path(model)));
     if (!published) return chosen;
     if (is_chatml(*published)) return {ChatTemplate::built_in("chatml"), ""};
     chosen.warning =

@@ -1,0 +1,240 @@
+#include "engine/pull.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/cache_directory.h"
+#include "base/directory_lock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/tensor_source.h"
+#include "download/partial_file.h"
+#include "engine/pulled_models.h"
+#include "engine/starter.h"
+#include "model/gpt_files.h"
+#include "tokenizer/tokenizer.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* index_file_name = "model.safetensors.index.json";
+constexpr std::size_t largest_index = 100'000'000;  // bytes, as for open_tensor_source
+constexpr std::string_view weights_ending = ".safetensors";
+
+// Files beside the weights and the tokenizer.
+constexpr const char* optional_files[] = {"tokenizer_config.json", "generation_config.json",
+                                          "chat_template.jinja"};
+
+// One pull: the repository as the hub lists it, and the directory that it goes to.
+class Pull {
+ public:
+  Pull(HubName name, const PullOptions& options)
+      : options_(options), hub_(options.hub), name_(std::move(name)) {}
+
+  PulledModel run();
+
+ private:
+  const HubFile& require_file(const std::string& name) const;
+  void fetch(const HubFile& file);
+  void fetch_if_listed(const std::string& name);
+  void fetch_config();
+  void fetch_tokenizer();
+  void fetch_weights();
+  std::vector<const HubFile*> shards() const;
+  void require_space(const std::vector<const HubFile*>& files) const;
+  void replace_files();
+  void remove_others() const;
+
+  // Where a file is that was fetched: at its place or, if it is new, still partial.
+  fs::path fetched_path(const std::string& name) const;
+  bool is_whole(const HubFile& file) const;
+
+  const PullOptions& options_;
+  Hub hub_;
+  HubName name_;
+  HubRepository repository_;
+  fs::path directory_;
+  std::vector<PulledFile> files_;  // fetched so far
+};
+
+const HubFile& Pull::require_file(const std::string& name) const {
+  const HubFile* const file = repository_.find(name);
+  require(file != nullptr, ErrorCode::unsupported,
+          "'{}' has no {}: heed reads models in the Hugging Face layout with safetensors",
+          name_.repository, name);
+  return *file;
+}
+
+bool Pull::is_whole(const HubFile& file) const {
+  const fs::path path = directory_ / file.name;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  if (fs::file_size(path, error) != static_cast<std::uintmax_t>(file.size) || error) return false;
+  return hash_file(path, file.hash.kind,
+                   {.progress = options_.hub.progress,
+                    .what = "verifying " + file.name,
+                    .stop = options_.hub.stop}) == file.hash;
+}
+
+void Pull::fetch(const HubFile& file) {
+  require(file.is_verifiable(), ErrorCode::corrupt_data,
+          "{} gives no size and hash of {} in '{}', so it cannot be verified",
+          options_.hub.settings.endpoint, file.name, name_.repository);
+  const bool is_new = !is_whole(file);
+  if (is_new) hub_.download(name_, repository_.commit, file, directory_ / file.name);
+  files_.push_back({.file = file, .is_new = is_new});
+}
+
+void Pull::fetch_if_listed(const std::string& name) {
+  if (const HubFile* const file = repository_.find(name)) fetch(*file);
+}
+
+fs::path Pull::fetched_path(const std::string& name) const {
+  const auto found =
+      std::ranges::find_if(files_, [&](const PulledFile& file) { return file.file.name == name; });
+  check(found != files_.end(), "a file is fetched before it is read");
+  return found->is_new ? partial_path(directory_ / name) : directory_ / name;
+}
+
+// A model that heed cannot read is refused before its weights are downloaded.
+void Pull::fetch_config() {
+  fetch(require_file(config_file_name));
+  constexpr std::size_t largest_config = std::size_t{16} << 20;
+  const std::string source = name_.repository + ": " + config_file_name;
+  gpt_config_from_json(
+      parse_json(read_text_file(fetched_path(config_file_name), largest_config), source), source);
+}
+
+void Pull::fetch_tokenizer() {
+  if (repository_.find(tokenizer_file_name) != nullptr) return fetch_if_listed(tokenizer_file_name);
+  if (repository_.find("vocab.json") == nullptr || repository_.find("merges.txt") == nullptr) {
+    return;  // such a model takes token ids
+  }
+  fetch_if_listed("vocab.json");
+  fetch_if_listed("merges.txt");
+}
+
+// The files that the index names, which are at its side in the repository.
+std::vector<const HubFile*> Pull::shards() const {
+  const std::string source = name_.repository + ": " + index_file_name;
+  const auto weight_map =
+      parse_shard_index(read_text_file(fetched_path(index_file_name), largest_index), source);
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : weight_map) names.insert(file);
+  std::vector<const HubFile*> files;
+  for (const std::string& name : names) {
+    require(name.ends_with(weights_ending), ErrorCode::corrupt_data,
+            "{}: the shard '{}' is not a {} file", source, name, weights_ending);
+    const HubFile* const file = repository_.find(name);
+    require(file != nullptr, ErrorCode::corrupt_data, "{}: the shard '{}' is not in the repository",
+            source, name);
+    files.push_back(file);
+  }
+  return files;
+}
+
+void Pull::require_space(const std::vector<const HubFile*>& files) const {
+  std::int64_t missing = 0;
+  for (const HubFile* const file : files) {
+    const fs::path path = directory_ / file->name;
+    const auto size = static_cast<std::uintmax_t>(file->size);
+    std::error_code error;
+    // Without a file, file_size() is the largest number.
+    if (fs::file_size(path, error) == size) continue;
+    const std::uintmax_t partial = fs::file_size(partial_path(path), error);
+    missing += file->size - (partial <= size ? static_cast<std::int64_t>(partial) : 0);
+  }
+  require_free_space(directory_, missing);
+}
+
+void Pull::fetch_weights() {
+  std::vector<const HubFile*> files;
+  if (repository_.find(weights_file_name) == nullptr &&
+      repository_.find(index_file_name) != nullptr) {
+    fetch_if_listed(index_file_name);
+    files = shards();
+  } else {
+    files.push_back(&require_file(weights_file_name));
+  }
+  require_space(files);
+  for (const HubFile* const file : files) fetch(*file);
+}
+
+// Files of heed's kinds that are not of this commit, and downloads that nothing continues.
+void Pull::remove_others() const {
+  std::set<std::string> wanted;
+  for (const PulledFile& file : files_) wanted.insert(file.file.name);
+  std::vector<fs::path> others;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_partial = name.ends_with(".partial") || name.ends_with(".partial.json");
+    const bool is_finished_partial =
+        name.ends_with(".partial") && wanted.contains(name.substr(0, name.size() - 8));
+    if (is_partial && !is_finished_partial) others.push_back(entry->path());
+    const bool is_ours = name.ends_with(weights_ending) || name == index_file_name ||
+                         name == tokenizer_file_name || name == "vocab.json" ||
+                         name == "merges.txt" ||
+                         std::ranges::find(optional_files, name) != std::end(optional_files);
+    if (is_ours && !wanted.contains(name)) others.push_back(entry->path());
+  }
+  for (const fs::path& path : others) remove_file(path);
+}
+
+// The config is away while the others are replaced, and comes last.
+void Pull::replace_files() {
+  const fs::path config = directory_ / config_file_name;
+  const bool any_new =
+      std::ranges::any_of(files_, [](const PulledFile& file) { return file.is_new; });
+  if (!any_new) return remove_others();
+  if (fetched_path(config_file_name) == config) {
+    std::error_code error;
+    fs::rename(config, partial_path(config), error);
+    require(!error, ErrorCode::input_output, "cannot rename '{}': {}", config.string(),
+            error.message());
+  } else {
+    remove_file(config);
+  }
+  remove_others();
+  for (const PulledFile& file : files_) {
+    if (file.is_new && file.file.name != config_file_name) {
+      keep_partial_file(directory_ / file.file.name);
+    }
+  }
+  keep_partial_file(config);
+}
+
+PulledModel Pull::run() {
+  repository_ = hub_.find(name_);
+  directory_ = options_.cache / name_.directory_name();
+  OutputDirectory output(directory_);
+  const DirectoryLock lock(directory_);
+  fetch_config();
+  fetch_tokenizer();
+  for (const char* const name : optional_files) fetch_if_listed(name);
+  fetch_weights();
+  replace_files();
+  output.keep();
+  return {.name = name_,
+          .commit = repository_.commit,
+          .directory = directory_,
+          .files = std::move(files_)};
+}
+
+}  // namespace
+
+PulledModel pull_model(const std::string& name, const PullOptions& options) {
+  require(name != starter_name, ErrorCode::invalid_argument,
+          "'{}' is built into heed; there is nothing to download", name);
+  HubName hub_name = parse_hub_name(name);
+  require(!options.cache.empty(), ErrorCode::not_found, "there is no place for models: {}",
+          no_cache_directory);
+  return Pull(std::move(hub_name), options).run();
+}
+
+}  // namespace heed

@@ -1,0 +1,44 @@
+// Downloads published models into the cache, where load_model() finds them by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "download/hub.h"
+
+namespace heed {
+
+struct PullOptions {
+  std::filesystem::path cache;  // such as default_model_cache()
+  HubOptions hub;
+};
+
+struct PulledFile {
+  HubFile file;
+  bool is_new = false;  // downloaded now; otherwise it was there, and whole
+};
+
+struct PulledModel {
+  HubName name;
+  std::string commit;
+  std::filesystem::path directory;  // of the cache; what load_model() takes
+  std::vector<PulledFile> files;
+};
+
+// Downloads what heed reads of a repository in the Hugging Face layout: config.json;
+// model.safetensors, or the shards of its index; tokenizer.json, or else vocab.json and merges.txt;
+// tokenizer_config.json, generation_config.json and chat_template.jinja where there are any. All
+// are of one commit, and every size and hash is checked, also of files that were there already.
+//
+// Files are downloaded beside the old ones, *.partial, and renamed once all of them are verified,
+// config.json last: a model in the cache is whole and of one commit, or it has no config.json and
+// is not found. What an interrupted call leaves is continued by the next one.
+//
+// Throws what Hub throws; Error{invalid_argument} for a name that no model can have;
+// Error{unsupported} for a model that heed cannot read, before its weights are downloaded;
+// Error{conflict} where another process is pulling it; Error{input_output} where the disk is full.
+PulledModel pull_model(const std::string& name, const PullOptions& options);
+
+}  // namespace heed
