@@ -178,7 +178,8 @@ void HttpClient::Transfer::prepare(const HttpRequest& request) {
   set_curl_option(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   set_curl_option(handle, CURLOPT_NOSIGNAL, 1L);
   set_curl_option(handle, CURLOPT_USERAGENT, fmt::format("heed/{}", version).c_str());
-  set_curl_option(handle, CURLOPT_BUFFERSIZE, buffer_bytes);
+  // A hint, which a handle refuses as long as it has the buffer of a failed transfer.
+  curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, buffer_bytes);
   set_curl_option(handle, CURLOPT_ERRORBUFFER, message.data());
   set_curl_option(handle, CURLOPT_CONNECTTIMEOUT,
                   static_cast<long>(options.connect_timeout.count()));
