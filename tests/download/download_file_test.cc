@@ -156,6 +156,7 @@ TEST_F(DownloadFile, NoticesThatTheFileChangesBetweenTries) {
 
   // A server that ignores If-Range continues with the other version, and says so.
   std::filesystem::remove(partial_path(directory_ / name_));
+  pauses_.clear();
   server_.forget_requests();
   script([&](const HubRequest& request, int number) -> std::optional<HubAnswer> {
     if (number == 0) return HubServer::cut(whole(request), 100'000);
@@ -168,6 +169,7 @@ TEST_F(DownloadFile, NoticesThatTheFileChangesBetweenTries) {
   EXPECT_EQ(downloaded(), content_);
   ASSERT_EQ(requests().size(), 3U);
   EXPECT_EQ(requests()[2].header("range"), "");
+  EXPECT_EQ(pauses_.size(), 2U) << "noticed by the ETag, not by the hash of the whole";
 
   // A version that stays another is refused.
   std::filesystem::remove(partial_path(directory_ / name_));
