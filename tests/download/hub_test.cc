@@ -164,7 +164,8 @@ TEST_F(HubDownload, TriesAgainWhereNobodyListens) {
   // A name that no resolver asks the network for.
   pauses_.clear();
   nowhere.settings.endpoint = "http://" + std::string(64, 'a') + ".invalid";
-  expect_error(ErrorCode::input_output, [&] { download(nowhere); }, "3 tries", "resolve");
+  expect_error(
+      ErrorCode::input_output, [&] { download(nowhere); }, "3 tries", "resolve");
   EXPECT_EQ(pauses_.size(), 2U);
 }
 
