@@ -10,17 +10,21 @@ namespace {
 // Streams of the run's seed that no other use of it shares.
 constexpr std::uint64_t phase_stream = std::uint64_t{0x70686173} << 32;
 constexpr std::uint64_t order_stream = std::uint64_t{0x6f726465} << 32;
+constexpr std::uint64_t prompt_stream = std::uint64_t{0x70726f6d} << 32;
 
 }  // namespace
 
 BatchOrder::BatchOrder(const TokenSequence& tokens, std::int32_t end_of_text,
                        const TrainSettings& settings)
-    : tokens_(tokens.size()), sequence_length_(settings.sequence()), seed_(settings.seed) {
+    : tokens_(tokens.size()),
+      sequence_length_(settings.sequence()),
+      seed_(settings.seed),
+      kind_(settings.windows) {
   require(tokens_ > sequence_length_, ErrorCode::invalid_argument,
           "the training data holds {} tokens; sequences of {} need at least {}: give more text or "
           "set sequence_length lower",
           tokens_, sequence_length_, sequence_length_ + 1);
-  if (settings.windows == Windows::documents) {
+  if (kind_ != Windows::stream) {
     starts_ = document_starts(tokens, end_of_text, sequence_length_);
   }
 }
@@ -36,13 +40,24 @@ std::int64_t BatchOrder::windows(std::int64_t epoch) const {
   return (tokens_ - 1 - phase(epoch)) / sequence_length_;
 }
 
+// 1 for every second window of Windows::prompts, at random; a window keeps at least two tokens.
+std::int64_t BatchOrder::left_out(std::int64_t epoch, std::int64_t window) const {
+  if (kind_ != Windows::prompts) return 0;
+  if (starts_[static_cast<std::size_t>(window)] + 2 >= tokens_) return 0;
+  const Permutation order(static_cast<std::uint64_t>(std::ssize(starts_)), seed_,
+                          prompt_stream + static_cast<std::uint64_t>(epoch));
+  return static_cast<std::int64_t>(order(static_cast<std::uint64_t>(window)) % 2);
+}
+
 std::int64_t BatchOrder::next(DataPosition& position) const {
   if (position.index >= windows(position.epoch)) position = {position.epoch + 1, 0};
   const Permutation order(static_cast<std::uint64_t>(windows(position.epoch)), seed_,
                           order_stream + static_cast<std::uint64_t>(position.epoch));
   const auto window = static_cast<std::int64_t>(order(static_cast<std::uint64_t>(position.index)));
   ++position.index;
-  if (!starts_.empty()) return starts_[static_cast<std::size_t>(window)];
+  if (!starts_.empty()) {
+    return starts_[static_cast<std::size_t>(window)] + left_out(position.epoch, window);
+  }
   return phase(position.epoch) + window * sequence_length_;
 }
 

@@ -33,11 +33,13 @@ class BatchOrder {
 
  private:
   std::int64_t phase(std::int64_t epoch) const;
+  std::int64_t left_out(std::int64_t epoch, std::int64_t window) const;
 
   std::int64_t tokens_;
   std::int64_t sequence_length_;
   std::uint64_t seed_;
-  std::vector<std::int64_t> starts_;  // of Windows::documents; empty for Windows::stream
+  Windows kind_;
+  std::vector<std::int64_t> starts_;  // of documents; empty for Windows::stream
 };
 
 }  // namespace heed

@@ -84,7 +84,7 @@ std::vector<Evaluator::Window> Evaluator::plan_documents(const TokenSequence& da
 }
 
 std::vector<Evaluator::Window> Evaluator::plan(const TokenSequence& data) const {
-  if (options_.windows == Windows::documents) return plan_documents(data);
+  if (options_.windows != Windows::stream) return plan_documents(data);
   const std::int64_t targets = data.size() - 1;
   const std::int64_t overlap = options_.sequence_length - options_.stride;
   std::vector<Window> windows;

@@ -19,7 +19,7 @@ namespace heed {
 // processed once; a smaller stride gives every target more context, and costs more.
 //
 // Or each window is a document (or a part of sequence_length tokens of a long one), from its
-// beginning, as in Windows::documents.
+// beginning, as in Windows::documents and Windows::prompts.
 struct EvaluationOptions {
   std::int64_t batch_size = 8;
   std::int64_t sequence_length = 0;  // 0: the model's context

@@ -141,7 +141,8 @@ const std::vector<Setting>& all_settings() {
       integer("sequence_length", HEED_MEMBER(sequence_length)),
       choice("windows", HEED_MEMBER(windows),
              std::vector<std::pair<const char*, Windows>>{{"stream", Windows::stream},
-                                                          {"documents", Windows::documents}}),
+                                                          {"documents", Windows::documents},
+                                                          {"prompts", Windows::prompts}}),
       choice("precision", HEED_MEMBER(precision),
              std::vector<std::pair<const char*, kernels::Precision>>{
                  {"f32", kernels::Precision::f32}, {"bf16", kernels::Precision::bf16}}),

@@ -26,6 +26,9 @@ enum class Windows {
   // Each document begins one window, and a long one another every sequence_length tokens; what
   // follows in the text fills the window. No sequence begins without its context.
   documents,
+  // As documents, but half of the windows, chosen at random in every epoch, leave out their first
+  // token, which is the end of the text before: so do the prompts that users write.
+  prompts,
 };
 
 struct TrainSettings {

@@ -75,6 +75,31 @@ TEST(BatchOrder, BeginsAWindowWithEachDocument) {
   EXPECT_EQ(starts, (std::vector<std::int64_t>{0, 3, 5, 9, 13, 15}));
 }
 
+TEST(BatchOrder, LeavesTheMarkOutOfHalfTheWindowsOfPrompts) {
+  std::vector<std::int32_t> list;
+  for (int document = 0; document < 200; ++document) list.insert(list.end(), {1, 1, 1, 0});
+  const TokenList tokens(list);
+  TrainSettings settings;
+  settings.sequence_length = 4;
+  settings.windows = Windows::prompts;
+  const BatchOrder order(tokens, 0, settings);
+  std::vector<bool> before;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    auto starts = take_epoch(order, epoch);
+    std::sort(starts.begin(), starts.end());
+    ASSERT_EQ(starts.size(), 200u);
+    std::vector<bool> bare;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const std::int64_t mark = i == 0 ? 0 : 4 * static_cast<std::int64_t>(i) - 1;
+      bare.push_back(starts[i] == mark + 1);
+      ASSERT_TRUE(bare.back() || starts[i] == mark) << starts[i];
+    }
+    EXPECT_NEAR(std::count(bare.begin(), bare.end(), true), 100, 1);
+    EXPECT_NE(bare, before);
+    before = bare;
+  }
+}
+
 TEST(BatchOrder, NeedsOneWindow) {
   testing::expect_error(
       ErrorCode::invalid_argument, [] { stream_order(8, 8, 1); }, "8 tokens", "9");
