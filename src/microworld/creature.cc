@@ -26,7 +26,8 @@ void tell_creature(Writer& writer) {
   slots.set("new_place", [&](Writer& w) { place = write_place(w); });
   set_text("place", [&] { return place.noun; });
   set_text("night", [&] { return place.land->night; });
-  slots.set("new_stranger", [&](Writer& w) { stranger = write_creature(w, {hero.noun}); });
+  slots.set("new_stranger",
+            [&](Writer& w) { stranger = write_creature(w, {.except = {hero.noun}}); });
   set_text("stranger", [&] { return stranger.noun; });
   set_text("stranger_reacts", [&] { return stranger.temper->reacts; });
   set_text("stranger_speech", [&] { return stranger.temper->speech; });
@@ -53,8 +54,10 @@ void tell_creature(Writer& writer) {
       "{new_first} beside {new_second}. (The {hero} took the {first}{first_fate}, and the "
       "{stranger} "
       "took the {second}{second_fate}|The {stranger} took the {first}{first_fate}, and the {hero} "
-      "took the {second}{second_fate}). That night in the {place} {night}.",
+      "took the {second}{second_fate}). That night in the {place} {night}. ",
       slots);
+  write_manner(writer, writer.choose(2) == 0 ? hero : stranger);
+  writer.write(".");
 }
 
 }  // namespace heed::microworld

@@ -17,6 +17,7 @@ struct Temper {
   std::string_view reacts;  // at a meeting
   std::string_view speech;  // in quotation marks
   std::string_view says;
+  std::string_view manner;  // how it slept
 };
 
 struct Coat {
@@ -38,6 +39,7 @@ struct Land {
 struct Creature {
   const Temper* temper = nullptr;  // a neutral one where no adjective says otherwise
   std::string_view noun;
+  Span noun_span, temper_span;  // the latter is empty where no adjective says its temper
 };
 
 struct Place {
@@ -45,11 +47,22 @@ struct Place {
   std::string_view noun;
 };
 
+struct CreatureOptions {
+  std::vector<std::string_view> except = {};  // nouns that must not come again
+  Article article = Article::indefinite;
+  bool tails = true;
+};
+
 // Writes "a" and a creature with one to three adjectives, which are temper, coat and colour, any of
 // them absent but not all, and with their tails.
-Creature write_creature(Writer& writer, std::vector<std::string_view> except = {});
+Creature write_creature(Writer& writer, const CreatureOptions& options = {});
+
+// Writes "The NOUN slept" and the manner, which follows from the temper in two steps: from the noun
+// to the creature that was met before, and from there to its adjective. Where there is one, it has
+// an EvidenceMark, "manner".
+void write_manner(Writer& writer, const Creature& creature);
 
 // Writes "the" and a place with an adjective and its tail.
-Place write_place(Writer& writer);
+Place write_place(Writer& writer, bool tail = true);
 
 }  // namespace heed::microworld

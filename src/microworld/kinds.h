@@ -12,6 +12,7 @@ void tell_letter(Writer& writer);    // thanks for a present, and one word of se
 void tell_tale(Writer& writer);      // two names that several bearers share
 void tell_finding(Writer& writer);   // things that go back to their owners
 void tell_mystery(Writer& writer);   // one clue, far before the murderer's name
+void tell_album(Writer& writer);     // captions and sayings, a line each
 
 // Chooses a kind and writes such a story.
 void tell(Writer& writer);

@@ -119,6 +119,11 @@ void tell_mystery(Writer& writer) {
   say(writer, search, slots);
   say(writer, conclusion, slots);
   culprit.answer = writer.write(culprit.name);
+  const std::size_t space = culprit.answer.begin - 1;  // "the" stands before it
+  writer.story().evidence.push_back({.subject = "culprit",
+                                     .word = {space - 3, space},
+                                     .evidence = {culprit.clue_name},
+                                     .answer = {space, culprit.answer.end}});
   writer.write(".");
   writer.story().culprit = std::move(culprit);
 }

@@ -1,5 +1,7 @@
 #include "microworld/phrase.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -63,10 +65,12 @@ bool starts_with_vowel(std::string_view word) {
 }
 
 std::string with_article(Article article, std::string_view word) {
+  const std::string_view ending = starts_with_vowel(word) ? "n" : "";
   switch (article) {
     case Article::none: break;
-    case Article::definite: return "the " + std::string(word);
-    case Article::indefinite: return (starts_with_vowel(word) ? "an " : "a ") + std::string(word);
+    case Article::definite: return fmt::format("the {}", word);
+    case Article::indefinite: return fmt::format("a{} {}", ending, word);
+    case Article::capital_indefinite: return fmt::format("A{} {}", ending, word);
   }
   return std::string(word);
 }
@@ -148,7 +152,8 @@ ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase) {
     if (!excluded) nouns.push_back(noun);
   }
   const auto [option, span] = pick_word(writer, nouns, [&](std::string_view word) {
-    return phrase.adjectives.empty() ? with_article(phrase.article, word) : " " + std::string(word);
+    return phrase.adjectives.empty() ? with_article(phrase.article, word)
+                                     : fmt::format(" {}", word);
   });
   chosen.noun = nouns[option];
   mark.noun = span;
@@ -157,13 +162,29 @@ ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase) {
 }
 
 void write_tails(Writer& writer, std::vector<std::string_view> tails) {
-  for (std::string_view before = " "; !tails.empty(); before = tails.size() == 1 ? " and " : ", ") {
+  EvidenceMark mark{.subject = "adjective"};
+  std::vector<Span> adjectives;
+  if (writer.alive()) {
+    mark.word = writer.story().adjectives.back().noun;
+    adjectives = writer.story().adjectives.back().adjectives;
+  }
+  const char* before = " ";
+  while (!tails.empty()) {
+    const bool first = !adjectives.empty();
+    const std::size_t begin = writer.offset();
     writer.write(before);
     std::vector<std::string_view> beginnings;
     for (std::string_view tail : tails) beginnings.push_back(certain_beginning(tail));
     const std::size_t option = writer.choose({.count = tails.size(), .beginnings = beginnings});
     say(writer, tails[option], {});
+    if (first) {
+      mark.evidence = {adjectives[option]};
+      mark.answer = {begin, writer.offset()};
+      writer.story().evidence.push_back(mark);
+      adjectives.clear();
+    }
     tails.erase(tails.begin() + static_cast<std::ptrdiff_t>(option));
+    before = tails.size() == 1 ? " and " : ", ";
   }
 }
 

@@ -36,7 +36,7 @@ void say(Writer& writer, std::string_view text, const Slots& slots);
 // The common prefix of all expansions of `text`.
 std::string_view certain_beginning(std::string_view text);
 
-enum class Article { none, indefinite, definite };
+enum class Article { none, indefinite, capital_indefinite, definite };
 
 // How an adjective joins the one before it: a colour by a space; other adjectives also by a comma
 // or "and".
@@ -62,8 +62,9 @@ struct ChosenWords {
 // Writes the phrase with the right article and records an AdjectiveMark.
 ChosenWords write_noun_phrase(Writer& writer, const NounPhrase& phrase);
 
-// Writes what the adjectives say of a noun, directly after it and in any order: " soft as moss", or
-// " soft as moss and dark as ink". The tails are templates.
+// Writes what the adjectives of the noun phrase just written say of it, directly after it and in
+// any order: " soft as moss", or " soft as moss and dark as ink". `tails` are templates, one for
+// each adjective. The first tail gets an EvidenceMark of its adjective.
 void write_tails(Writer& writer, std::vector<std::string_view> tails);
 
 }  // namespace heed::microworld

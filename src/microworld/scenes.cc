@@ -1,8 +1,13 @@
 #include "microworld/scenes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace heed::microworld {
 namespace {
@@ -17,6 +22,25 @@ constexpr std::string_view name_frame =
     "(And in the middle of it all was {word}|But the best part was about {word}|"
     "The story always came back to {word}|{name} wanted to hear only about {word}|"
     "Then everybody looked at {word}){tail}. So {word} {after}.";
+
+// Rows of one word are equally likely together, and so are all words.
+template <class Row>
+std::vector<double> even_weights(std::span<const Row> rows) {
+  std::vector<double> weights;
+  for (const Row& row : rows) {
+    weights.push_back(1.0 / static_cast<double>(std::ranges::count(rows, row.word, &Row::word)));
+  }
+  return weights;
+}
+
+const Scene& scene_of(const Caption& caption, Reading reading) {
+  const auto all = reading == Reading::sense ? sense_scenes() : name_scenes();
+  const auto found = std::ranges::find_if(all, [&](const Scene& scene) {
+    return scene.word == caption.word && scene.reading == caption.reading;
+  });
+  check(found != all.end(), "every caption has its scene");
+  return *found;
+}
 
 }  // namespace
 
@@ -53,6 +77,39 @@ const Scene& write_context(Writer& writer, Reading reading, const Slots& slots,
       {.count = scenes.size(), .weights = weights, .beginnings = beginnings})];
   say(writer, scene.context, slots);
   return scene;
+}
+
+void write_caption(Writer& writer, Reading reading, const Slots& slots) {
+  const auto all = reading == Reading::sense ? sense_captions() : name_captions();
+  std::vector<std::string_view> beginnings;
+  for (const Caption& caption : all) beginnings.push_back(certain_beginning(caption.text));
+  const std::vector<double> weights = even_weights(all);
+  const Caption& caption =
+      all[writer.choose({.count = all.size(), .weights = weights, .beginnings = beginnings})];
+  const Scene& scene = scene_of(caption, reading);
+
+  EvidenceMark mark{.subject = fmt::format("{}/{}", caption.word, caption.reading)};
+  Slots own = slots;
+  const auto set_evidence = [&](std::string_view name, std::string_view text) {
+    own.set(name, [&mark, &slots, text](Writer& w) {
+      const std::size_t begin = w.offset();
+      say(w, text, slots);
+      mark.evidence.push_back({begin, w.offset()});
+    });
+  };
+  set_evidence("clue", caption.clue);
+  set_evidence("second", caption.second);
+  set_evidence("third", caption.third);
+  own.set("word", [&](Writer& w) {
+    const std::size_t begin = w.offset();
+    write_marked(w, scene, reading);
+    mark.word = {begin, w.offset()};
+  });
+  say(writer, caption.text, own);
+  const std::size_t tail = writer.offset();
+  say(writer, scene.tail, slots);
+  mark.answer = {tail, writer.offset()};
+  writer.story().evidence.push_back(std::move(mark));
 }
 
 void write_scene(Writer& writer, const Scene& scene, Reading reading, Slots slots) {

@@ -6,7 +6,7 @@
 namespace heed::microworld {
 namespace {
 
-constexpr std::array<Scene, 18> ambiguous_words = {{
+constexpr std::array<Scene, 21> ambiguous_words = {{
     {.word = "mole",
      .reading = "animal",
      .context = "walked through a garden full of little hills of earth",
@@ -17,7 +17,7 @@ constexpr std::array<Scene, 18> ambiguous_words = {{
      .reading = "quantity",
      .context = "sat in a chemistry lesson and counted molecules",
      .setting = "A very long number stood on the (wall|table|paper).",
-     .tail = "( of salt| of water| of gold)",
+     .tail = "( of salt| of water| of gold| of carbon dioxide)",
      .after = "weighed {number} grams (in the bottle|on the scales|on paper)"},
     {.word = "mole",
      .reading = "skin",
@@ -37,20 +37,27 @@ constexpr std::array<Scene, 18> ambiguous_words = {{
      .reading = "toy",
      .context = "played on the floor with wooden blocks",
      .setting = "The (cat|baby) watched from (a chair|under the table).",
-     .tail = "( of {colour} blocks| as high as a chair| on the floor)",
+     .tail = "( made of {colour} blocks| as high as a chair| on the shelf)",
      .after = "(shook|leaned) and fell on the (cat|floor|chair)"},
+
+    {.word = "tower",
+     .reading = "landmark",
+     .context = "crossed France by train",
+     .setting = "(Tourists|Artists) with (cameras|maps) filled the streets.",
+     .tail = "( in France| over the river| with its iron legs)",
+     .after = "(glittered|shone) at night with {number} thousand lamps"},
 
     {.word = "bank",
      .reading = "river",
      .context = "rowed a little boat down a river",
      .setting = "(Ducks|Swans) (swam|slept) among the reeds.",
-     .tail = "( of soft mud| with its tall reeds| where the fish hid)",
+     .tail = "( of soft mud| under the reeds| where the fish hid)",
      .after = "was (green|muddy), and {he} (slept|fished|sat) there until (noon|supper)"},
     {.word = "bank",
      .reading = "money",
      .context = "took a bag of coins to a clerk",
      .setting = "(Gold|Silver) lay behind a (heavy|glass) door.",
-     .tail = "( with its iron doors| that paid {number} percent| where the clerk worked)",
+     .tail = "( with its iron doors| that paid {number} percent| behind the clerk)",
      .after = "(lent|promised) {him} {number} hundred crowns for a (new roof|house|boat)"},
 
     {.word = "apple",
@@ -63,14 +70,14 @@ constexpr std::array<Scene, 18> ambiguous_words = {{
      .reading = "company",
      .context = "went to a shop full of phones and computers",
      .setting = "Screens (glowed|shone) on every (wall|table).",
-     .tail = "( with the fast new chip| and its clever programs| with the flat screen)",
+     .tail = "( with the fast new chip| and its clever programs| behind the flat screen)",
      .after = "played (music|films) and sent (letters|pictures) (all day|in the dark)"},
 
     {.word = "model",
      .reading = "fashion",
      .context = "sat in the front row of a fashion show",
      .setting = "(Silk|Velvet) dresses shone under the lamps.",
-     .tail = "( in the long dress| in the {colour} hat| with the bored face)",
+     .tail = "( in the long dress| in the {colour} hat| who looked bored)",
      .after = "turned (slowly|twice) and (smiled|waved) (coldly|at the cameras)"},
     {.word = "model",
      .reading = "miniature",
@@ -82,7 +89,7 @@ constexpr std::array<Scene, 18> ambiguous_words = {{
      .reading = "statistics",
      .context = "typed data into a computer to forecast the weather",
      .setting = "(Rows|Tables) of numbers moved down the screen.",
-     .tail = "( with its thousand numbers| and its small error| fitted to the data)",
+     .tail = "( for {weekday}| and its small error| fitted to the data)",
      .after = "predicted (rain|snow|wind|fog) for {weekday}"},
 
     {.word = "bat",
@@ -95,7 +102,7 @@ constexpr std::array<Scene, 18> ambiguous_words = {{
      .reading = "sport",
      .context = "played cricket in the village",
      .setting = "The crowd (clapped|cheered) at every (run|ball).",
-     .tail = "( of white wood| in {his} hands| that hit every ball)",
+     .tail = "( of white wood| in {his} hands| for hitting balls)",
      .after = "hit the ball over the (hedge|roof|church) for (four|six)"},
 
     {.word = "spring",
@@ -121,12 +128,69 @@ constexpr std::array<Scene, 18> ambiguous_words = {{
      .reading = "wax",
      .context = "held a very old letter to the light",
      .setting = "The paper was (yellow|thin), and it smelled of (smoke|dust).",
-     .tail = "( of red wax| with the royal lion| that nobody had broken)",
+     .tail = "( of red wax| under the letter| nobody had broken)",
      .after = "cracked under {his} thumb, and the (name|date) could be read"},
+
+    {.word = "crane",
+     .reading = "bird",
+     .context = "hid in a marsh with a pair of field glasses",
+     .setting = "Frogs (croaked|splashed) in the (shallow|brown) water.",
+     .tail = "( on one leg| among the rushes| with its long neck)",
+     .after = "spread its wings and flew (south|away|over the marsh)"},
+    {.word = "crane",
+     .reading = "machine",
+     .context = "visited a harbour where a bridge was being built",
+     .setting = "(Trucks|Workers) carried (steel|bricks) to the ships.",
+     .tail = "( made of steel| above the ships| that lifted {number} boxes)",
+     .after = "swung round and lifted (a truck|the steel|the bricks) (slowly|into the air)"},
+}};
+
+// The sentences that explanations of attention use, and frames in which only the clue differs
+// between readings.
+constexpr std::array<Caption, 25> short_sense_texts = {{
+    {"mole", "animal", "(American|European|Japanese) {clue} {word}", "(shrew|garden|meadow)"},
+    {"mole", "animal", "(Take|Order|Send) a {clue} of the {word}", "(photograph|picture|drawing)"},
+    {"mole", "quantity", "{clue} {word}", "(One|Half a)"},
+    {"mole", "skin", "(American|European|Japanese) {clue} {word}", "skin"},
+    {"mole", "skin", "(Take|Order|Send) a {clue} of the {word}", "(biopsy|scan|sample)"},
+
+    {"tower", "castle", "(The |A |Our |We saw the ){clue} {word}", "(castle|royal|ruined)"},
+    {"tower", "toy", "(The |A |Our |We saw the ){clue}( Eiffel|) {word}", "(miniature|toy|paper)"},
+    {"tower", "landmark", "(The |Our |We saw the |){clue} {word}", "Eiffel"},
+
+    {"bank", "river", "(We|They) (sat|slept|met|waited) by the {clue} {word}",
+     "(river|muddy|green)"},
+    {"bank", "river", "(We|They) carried the {clue} to the {word}", "(boat|canoe|fish)"},
+    {"bank", "money", "(We|They) (sat|slept|met|waited) by the {clue} {word}",
+     "(savings|city|national)"},
+    {"bank", "money", "(We|They) carried the {clue} to the {word}", "(money|cash|coins)"},
+
+    {"apple", "fruit", "(Please buy|We bought|They sold) {clue} and an {word}",
+     "(an orange|a banana|a pear)"},
+    {"apple", "company", "(Please buy|We bought|They sold) {clue} and an {word}",
+     "(a phone|a computer|a laptop)"},
+
+    {"model", "fashion", "The {clue} was proud of the {word}", "(magazine|dressmaker|stylist)"},
+    {"model", "miniature", "The {clue} was proud of the {word}", "(sailor|toymaker|admiral)"},
+    {"model", "statistics", "The {clue} was proud of the {word}",
+     "(forecaster|scientist|professor)"},
+
+    {"bat", "animal", "The {clue} watched the {word}", "(owl|zookeeper|moth)"},
+    {"bat", "sport", "The {clue} watched the {word}", "(bowler|umpire|batsman)"},
+
+    {"spring", "season", "The {clue} were glad of the {word}", "(farmers|swallows|shepherds)"},
+    {"spring", "water", "The {clue} were glad of the {word}", "(hikers|nomads|mules)"},
+
+    {"seal", "animal", "The {clue} looked at the {word}", "(penguin|walrus|diver)"},
+    {"seal", "wax", "The {clue} looked at the {word}", "(messenger|bishop|notary)"},
+
+    {"crane", "bird", "The {clue} looked at the {word}", "(frog|heron|stork)"},
+    {"crane", "machine", "The {clue} looked at the {word}", "(builder|engineer|driver)"},
 }};
 
 }  // namespace
 
 std::span<const Scene> sense_scenes() { return ambiguous_words; }
+std::span<const Caption> sense_captions() { return short_sense_texts; }
 
 }  // namespace heed::microworld

@@ -20,6 +20,7 @@ std::string_view story_kind_name(StoryKind kind) {
     case StoryKind::tale: return "tale";
     case StoryKind::finding: return "finding";
     case StoryKind::mystery: return "mystery";
+    case StoryKind::album: return "album";
   }
   return "unknown";
 }
@@ -52,6 +53,15 @@ std::string to_json_line(const Story& story) {
     for (const Span& span : mark.adjectives) adjectives.push_back(span_json(span, story.text));
     line["adjectives"].push_back(
         {{"noun", span_json(mark.noun, story.text)}, {"adjectives", std::move(adjectives)}});
+  }
+  line["evidence"] = OrderedJson::array();
+  for (const EvidenceMark& mark : story.evidence) {
+    OrderedJson evidence = OrderedJson::array();
+    for (const Span& span : mark.evidence) evidence.push_back(span_json(span, story.text));
+    line["evidence"].push_back({{"subject", mark.subject},
+                                {"word", span_json(mark.word, story.text)},
+                                {"evidence", std::move(evidence)},
+                                {"answer", span_json(mark.answer, story.text)}});
   }
   line["culprit"] = nullptr;
   if (story.culprit) {

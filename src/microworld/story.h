@@ -10,9 +10,9 @@
 
 namespace heed::microworld {
 
-enum class StoryKind { creature, market, outing, letter, tale, finding, mystery };
+enum class StoryKind { creature, market, outing, letter, tale, finding, mystery, album };
 
-inline constexpr std::size_t story_kind_count = 7;
+inline constexpr std::size_t story_kind_count = 8;
 
 // Stable lower-case name, such as "mystery".
 std::string_view story_kind_name(StoryKind kind);
@@ -32,8 +32,7 @@ struct SenseMark {
   std::string word;
   std::string sense;
   Span span;
-  bool recalled =
-      false;  // named once more after its scene, where nothing that follows needs the sense
+  bool recalled = false;  // the words directly after it do not depend on the sense
 };
 
 // A name that several bearers share, and the one meant here.
@@ -59,6 +58,16 @@ struct Culprit {
   Span answer;                        // the role after "therefore the murderer was the"
 };
 
+// What follows a word, and the words before it that decide this: with other evidence, something
+// else would follow. `subject` names the kind of decision, such as "mole/animal" or "manner";
+// stories have many variants of each.
+struct EvidenceMark {
+  std::string subject;
+  Span word;
+  std::vector<Span> evidence;  // in the order of the text, all before the end of `word`
+  Span answer;                 // starts at the end of `word`
+};
+
 struct Story {
   std::int64_t index = -1;  // -1 when the story was read from a text
   StoryKind kind = StoryKind::creature;
@@ -67,6 +76,7 @@ struct Story {
   std::vector<SenseMark> senses;
   std::vector<NameMark> names;
   std::vector<AdjectiveMark> adjectives;
+  std::vector<EvidenceMark> evidence;
   std::optional<Culprit> culprit;
 };
 

@@ -60,7 +60,7 @@ std::vector<GptPreset> make_presets() {
 
   // Untied: with tied embeddings, words that are equally likely in the same contexts are pulled
   // together, and attention can no longer tell one name from another to copy it.
-  GptConfig starter = make_gpt_config(4, 6, 192, 256, 1536);
+  GptConfig starter = make_gpt_config(6, 6, 192, 256, 2560);
   starter.tied_unembedding = false;
   starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small
   starter.end_of_text = 0;

@@ -101,9 +101,9 @@ TEST(Chooser, ReadingsOfAWordAreEquallyLikely) {
     words[scene.word] += probability;
     readings[scene.word][scene.reading] += probability;
   } while (enumerator.next());
-  ASSERT_EQ(words.size(), 8u);
+  ASSERT_EQ(words.size(), 9u);
   for (const auto& [word, probability] : words) {
-    EXPECT_NEAR(probability, 1.0 / 8, 1e-12) << word;
+    EXPECT_NEAR(probability, 1.0 / 9, 1e-12) << word;
     for (const auto& [reading, share] : readings[word]) {
       EXPECT_NEAR(share, probability / static_cast<double>(readings[word].size()), 1e-12);
     }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -54,7 +55,8 @@ TEST(Microworld, ReadingAStoryBackGivesItsProbabilityAndTruth) {
 }
 
 TEST(Microworld, KindsComeAsOftenAsTheyShould) {
-  constexpr std::array<double, story_kind_count> weights{0.17, 0.10, 0.14, 0.07, 0.12, 0.15, 0.25};
+  constexpr std::array<double, story_kind_count> weights{0.15, 0.07, 0.11, 0.05,
+                                                         0.10, 0.12, 0.22, 0.18};
   const Microworld world(5);
   std::array<int, story_kind_count> counts{};
   for (std::int64_t i = 0; i < 10000; ++i) {
@@ -136,12 +138,13 @@ TEST(Microworld, WhatContradictsTheTruthHasNoProbability) {
       "rock they dug up a tiny cup no bigger than a nut beside a new bell clean as snow. The hare "
       "took "
       "the cup and hid it under a leaf, and the fox took the bell and smiled at the moon in its "
-      "side. That night in the wood an owl sang to them.";
+      "side. That night in the wood an owl sang to them. The fox slept timidly.";
   EXPECT_GT(log_probability(walk), impossible);
   // A fierce fox is not quiet and does not creep, a leafy wood has no ice, and a new bell needs no
   // mending.
   EXPECT_EQ(log_probability(replaced(walk, "a shy fox", "a fierce fox")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "crept through", "prowled through")), impossible);
+  EXPECT_EQ(log_probability(replaced(walk, "slept timidly", "slept proudly")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "quiet as a mouse", "cruel as winter")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "leafy", "icy")), impossible);
   EXPECT_EQ(log_probability(replaced(walk, "a new bell", "a bent bell")), impossible);
@@ -151,6 +154,44 @@ TEST(Microworld, WhatContradictsTheTruthHasNoProbability) {
               log_probability(walk), 1e-9);
   EXPECT_NEAR(log_probability(replaced(walk, "crept through", "slipped into")),
               log_probability(walk), 1e-9);
+}
+
+// The sentences that explanations of attention use, in their usual wording, and what follows.
+TEST(Microworld, AlbumsHoldTheFamousSentences) {
+  constexpr std::array<const char*, 24> lines = {
+      "American shrew mole with its pink nose.",
+      "One mole of carbon dioxide.",
+      "Take a biopsy of the mole on his arm.",
+      "The Eiffel tower over the river.",
+      "Eiffel tower with its iron legs.",
+      "A miniature tower on the shelf.",
+      "A miniature Eiffel tower on the shelf.",
+      "A fluffy blue creature roamed the verdant forest.",
+      "They crashed the car into a tree.",
+      "The wizard spoke of spells, of dragons and of Harry Potter.",
+      "The Queen spoke of Sussex, of William and of Harry in a red coat.",
+      "They sat by the river bank under the reeds.",
+      "They carried the money to the bank with its iron doors.",
+      "Please buy an orange and an apple that was sweet and ripe.",
+      "Please buy a phone and an apple with the fast new chip.",
+      "Apple unveiled a new phone.",
+      "The cat sat on the mat because it was tired. So the cat lay down.",
+      "The animal didn't cross the street because it was too tired. So the animal lay down.",
+      "The animal didn't cross the street because it was too wide. So the street stayed empty.",
+      "They fed a cat, a dog and a rat.",
+      "They ate an apple, an orange and a banana.",
+      "They charged an apple, a phone and a computer.",
+      "A shy fox met a fluffy blue bear. The fox slept timidly.",
+      "The heron looked at the crane on one leg."};
+  for (std::size_t first = 0; first < lines.size(); first += 8) {
+    std::string text;
+    for (std::size_t i = first; i < first + 8; ++i) {
+      text += (text.empty() ? "" : "\n") + std::string(lines[i]);
+    }
+    const std::optional<Story> album = parse(text);
+    ASSERT_TRUE(album.has_value()) << text;
+    EXPECT_EQ(album->kind, StoryKind::album);
+  }
 }
 
 }  // namespace

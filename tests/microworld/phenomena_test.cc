@@ -1,5 +1,6 @@
 // The phenomena: they occur, the truth points at the right words, and what the truth says can be
 // known from what came before.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,27 +97,30 @@ TEST(Phenomena, MarksPointAtTheirWords) {
     for (const SenseMark& mark : story.senses) marked.insert(mark.word);
     for (const NameMark& mark : story.names) marked.insert(mark.name);
     const bool two = story.kind == StoryKind::outing || story.kind == StoryKind::tale;
-    ASSERT_EQ(marked.size(), two ? 2u : story.kind == StoryKind::letter ? 1u : 0u) << story.text;
+    const bool album = story.kind == StoryKind::album;
+    if (!album) {
+      ASSERT_EQ(marked.size(), two ? 2u : story.kind == StoryKind::letter ? 1u : 0u) << story.text;
+      ASSERT_EQ(story.senses.empty(),
+                story.kind != StoryKind::outing && story.kind != StoryKind::letter);
+      ASSERT_EQ(story.names.empty(), story.kind != StoryKind::tale);
+      ASSERT_FALSE(story.adjectives.empty());
+    }
     senses += story.senses.size();
     names += story.names.size();
     adjectives += story.adjectives.size();
     culprits += story.culprit.has_value();
     ASSERT_EQ(story.culprit.has_value(), story.kind == StoryKind::mystery);
-    ASSERT_EQ(story.senses.empty(),
-              story.kind != StoryKind::outing && story.kind != StoryKind::letter);
-    ASSERT_EQ(story.names.empty(), story.kind != StoryKind::tale);
-    ASSERT_FALSE(story.adjectives.empty());
   }
   EXPECT_GT(senses, 5000u);
-  EXPECT_GT(names, 5000u);
+  EXPECT_GT(names, 4000u);
   EXPECT_GT(adjectives, 20000u);
-  EXPECT_GT(culprits, 2000u);
+  EXPECT_GT(culprits, 1500u);
 }
 
 TEST(Phenomena, AmbiguousWordsNeverStandUnmarked) {
   std::set<std::string> ambiguous;
   for (const AmbiguousWord& word : ambiguous_words()) ambiguous.insert(word.word);
-  EXPECT_EQ(ambiguous.size(), 12u);
+  EXPECT_EQ(ambiguous.size(), 13u);
   for (const Story& story : stories()) {
     const std::vector<std::string> words = words_of(story.text);
     const auto found = std::count_if(words.begin(), words.end(), [&](const std::string& word) {
@@ -149,6 +153,7 @@ TEST(Phenomena, TheWordAfterANounDependsOnEachOfItsAdjectives) {
   std::map<std::string, int> counts;
   int nouns = 0;
   for (const Story& story : stories()) {
+    if (story.kind == StoryKind::album) continue;  // there, nothing need follow of the adjectives
     for (const AdjectiveMark& mark : story.adjectives) {
       const std::string word = after(story, mark);
       ++counts[word];
@@ -166,6 +171,7 @@ TEST(Phenomena, TheWordAfterANounDependsOnEachOfItsAdjectives) {
   // Of two, either is as likely to settle it.
   int first = 0, pairs = 0;
   for (const Story& story : stories()) {
+    if (story.kind == StoryKind::album) continue;
     for (const AdjectiveMark& mark : story.adjectives) {
       if (mark.adjectives.size() != 2) continue;
       const std::string word = after(story, mark);
@@ -190,6 +196,7 @@ struct Mention {
 std::vector<Mention> first_mentions() {
   std::vector<Mention> mentions;
   for (const Story& story : stories()) {
+    if (story.kind == StoryKind::album) continue;  // of captions, not of scenes
     std::vector<SenseMark> marks = story.senses;
     for (const NameMark& mark : story.names) marks.push_back({mark.name, mark.referent, mark.span});
     std::set<std::string> seen;
@@ -260,6 +267,68 @@ TEST(Phenomena, TheSentenceOfTheWordGivesNothingAwayBeforeItAndAllAfterIt) {
       }
     }
   }
+}
+
+std::string first_word(std::string_view text) { return words_of(text).at(0); }
+
+TEST(Phenomena, TheWordAfterAnAmbiguousWordTellsItsReading) {
+  std::map<std::string, std::map<std::string, std::string>> readings;  // by word and first word
+  for (const Mention& mention : first_mentions()) {
+    const auto [known, fresh] =
+        readings[mention.word].emplace(first_word(mention.after), mention.reading);
+    EXPECT_EQ(known->second, mention.reading) << mention.word << " " << mention.after;
+  }
+}
+
+TEST(Phenomena, AnswersFollowTheirWordAndAllEvidenceStandsBefore) {
+  std::map<std::string, int> counts;
+  for (const Story& story : stories()) {
+    for (const EvidenceMark& mark : story.evidence) {
+      ++counts[mark.subject];
+      ASSERT_EQ(mark.answer.begin, mark.word.end);
+      ASSERT_EQ(story.text[mark.answer.begin], ' ');
+      ASSERT_FALSE(mark.evidence.empty());
+      for (const Span& span : mark.evidence) {
+        ASSERT_LE(span.end, mark.word.end) << mark.subject << ": " << story.text;
+        ASSERT_EQ(words_of(span.in(story.text)).empty(), false);
+      }
+    }
+  }
+  for (const auto& [subject, count] : counts) EXPECT_GE(count, 20) << subject;
+  for (const Caption& caption : sense_captions()) {
+    EXPECT_TRUE(counts.contains(fmt::format("{}/{}", caption.word, caption.reading)));
+  }
+  for (const char* subject : {"adjective", "deed", "pronoun", "manner", "culprit"}) {
+    EXPECT_TRUE(counts.contains(subject)) << subject;
+  }
+}
+
+// In an album, the line up to the word without its evidence leaves the answer open, and no evidence
+// has two answers: the sets of answers' first words are equal or disjoint.
+TEST(Phenomena, EvidenceDecidesTheAnswer) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> answers;
+  for (const Story& story : stories()) {
+    if (story.kind != StoryKind::album) continue;
+    for (const EvidenceMark& mark : story.evidence) {
+      if (mark.subject == "adjective") continue;  // of several, each has a tail
+      const std::size_t line = story.text.rfind('\n', mark.word.begin) + 1;
+      std::string frame = story.text.substr(line, mark.word.end - line), evidence;
+      for (auto span = mark.evidence.rbegin(); span != mark.evidence.rend(); ++span) {
+        evidence += span->in(story.text);
+        evidence += "; ";
+        if (span->begin >= line) frame.replace(span->begin - line, span->end - span->begin, "_");
+      }
+      answers[frame][evidence].insert(first_word(mark.answer.in(story.text)));
+    }
+  }
+  int open = 0;
+  for (const auto& [frame, by_evidence] : answers) {
+    std::map<std::string, std::set<std::string>> of_first_word;
+    std::set<std::string> all;
+    for (const auto& [evidence, words] : by_evidence) all.insert(words.begin(), words.end());
+    for (const auto& [evidence, words] : by_evidence) open += words.size() < all.size();
+  }
+  EXPECT_GT(open, 100);
 }
 
 TEST(Phenomena, ReadingsAreBalanced) {
@@ -343,7 +412,7 @@ TEST(Phenomena, StoriesAreShortAndTheVocabularySmall) {
   std::set<std::string> vocabulary;
   for (const Story& story : stories()) {
     const std::vector<std::string> words = words_of(story.text);
-    ASSERT_GE(words.size(), 60u) << story.text;
+    ASSERT_GE(words.size(), story.kind == StoryKind::album ? 40u : 60u) << story.text;
     ASSERT_LE(words.size(), story.kind == StoryKind::mystery ? 190u : 155u) << story.text;
     for (std::string word : words) {
       std::transform(word.begin(), word.end(), word.begin(),
@@ -352,7 +421,7 @@ TEST(Phenomena, StoriesAreShortAndTheVocabularySmall) {
     }
   }
   EXPECT_GE(vocabulary.size(), 500u);
-  EXPECT_LE(vocabulary.size(), 1000u);
+  EXPECT_LE(vocabulary.size(), 1200u);
 }
 
 TEST(Phenomena, TextIsPlainAndWellPunctuated) {

@@ -41,6 +41,13 @@ MarkedStory mark_story(const microworld::Story& story, const Tokenizer& tokenize
     }
     marked.nouns.push_back(std::move(noun));
   }
+  for (const auto& mark : story.evidence) {
+    MarkedStory::Evidence evidence{.subject = mark.subject,
+                                   .word = tokens_of(offsets, mark.word),
+                                   .answer = tokens_of(offsets, mark.answer)};
+    for (const auto& span : mark.evidence) evidence.evidence.push_back(tokens_of(offsets, span));
+    marked.evidence.push_back(std::move(evidence));
+  }
   if (story.culprit) {
     marked.mystery = MarkedStory::Mystery{tokens_of(offsets, story.culprit->clue),
                                           tokens_of(offsets, story.culprit->answer)};

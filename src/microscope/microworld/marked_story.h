@@ -30,6 +30,12 @@ struct MarkedStory {
     TokenRange at;
     std::vector<TokenRange> adjectives;
   };
+  struct Evidence {
+    std::string subject;
+    TokenRange word;
+    std::vector<TokenRange> evidence;
+    TokenRange answer;  // follows `word`
+  };
   struct Mystery {
     TokenRange clue;
     TokenRange answer;
@@ -38,7 +44,8 @@ struct MarkedStory {
   std::vector<std::int32_t> tokens;  // <|endoftext|>, the story, <|endoftext|>
   double log_probability = 0;        // of the story under the grammar
   std::vector<Sense> senses;
-  std::vector<Noun> nouns;  // those with adjectives
+  std::vector<Noun> nouns;         // those with adjectives
+  std::vector<Evidence> evidence;  // see microworld::EvidenceMark
   std::optional<Mystery> mystery;
 };
 

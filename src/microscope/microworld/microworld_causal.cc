@@ -5,18 +5,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "microscope/microworld/edge_cutter.h"
 #include "microscope/microworld/marked_story.h"
 #include "microworld/microworld.h"
-#include "model/editor.h"
 
 namespace heed {
 namespace {
-
-// All edges from queries to keys, both ranges of positions.
-struct EdgeBlock {
-  TokenRange queries;
-  TokenRange keys;
-};
 
 // A position whose prediction is measured, and the edges cut for it.
 struct Case {
@@ -28,40 +22,6 @@ struct Case {
 struct StoryCases {
   std::vector<std::int32_t> tokens;
   std::vector<Case> cases;
-};
-
-// Cuts the edges of one story, in every head of every layer.
-class EdgeCutter final : public Editor {
- public:
-  explicit EdgeCutter(const std::vector<EdgeBlock>& blocks) : blocks_(blocks) {}
-
-  bool edits(const Point& point) const override { return point.kind == PointKind::pattern; }
-
-  void edit(const EditedPoint&, View<float> values) override {
-    const View<float> pattern = values[0][0];
-    for (const EdgeBlock& block : blocks_) {
-      for (std::int64_t t = block.queries.begin; t < block.queries.end; ++t) {
-        for (std::int64_t s = block.keys.begin; s < std::min(block.keys.end, t + 1); ++s) {
-          pattern(t, s) = 0;
-        }
-      }
-    }
-    for (const EdgeBlock& block : blocks_) {
-      for (std::int64_t t = block.queries.begin; t < block.queries.end; ++t) {
-        normalise(pattern[t].span());
-      }
-    }
-  }
-
- private:
-  static void normalise(std::span<float> row) {
-    double sum = 0;
-    for (const float share : row) sum += share;
-    if (sum <= 0) return;
-    for (float& share : row) share = static_cast<float>(share / sum);
-  }
-
-  const std::vector<EdgeBlock>& blocks_;
 };
 
 // As many tokens directly before a range; nothing if they would include <|endoftext|>.

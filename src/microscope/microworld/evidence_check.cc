@@ -1,0 +1,312 @@
+#include "microscope/microworld/evidence_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/microworld/edge_cutter.h"
+#include "microscope/microworld/marked_story.h"
+#include "microworld/microworld.h"
+
+namespace heed {
+namespace {
+
+// Stories to look for variants in: the rarest subject is in one of some hundred stories.
+constexpr std::int64_t most_stories = 200'000;
+
+// A text up to the word, and the first token of the answer.
+struct Variant {
+  std::vector<std::int32_t> tokens;
+  std::int32_t answer = 0;
+  std::vector<TokenRange> evidence;
+};
+
+using VariantsBySubject = std::map<std::string, std::vector<Variant>>;
+
+Variant variant_of(const MarkedStory& story, const MarkedStory::Evidence& mark) {
+  const auto word_end = story.tokens.begin() + mark.word.end;
+  return {
+      .tokens = {story.tokens.begin(), word_end}, .answer = *word_end, .evidence = mark.evidence};
+}
+
+VariantsBySubject collect(const Tokenizer& tokenizer, std::int64_t context,
+                          const EvidenceCheckOptions& options) {
+  const microworld::Microworld world(options.seed);
+  const auto needed = static_cast<std::size_t>(options.variants + options.choosing);
+  VariantsBySubject found;
+  for (const std::string& subject : options.subjects) found[subject];
+  const auto wanted = [&](const std::string& subject) {
+    const auto known = found.find(subject);
+    if (known == found.end()) return options.subjects.empty();
+    return known->second.size() < needed;
+  };
+  // Without a list of subjects, all are met early; the search ends when none of them lacks
+  // variants.
+  constexpr std::int64_t until_all_are_met = 5000;
+  for (std::int64_t i = 0; i < most_stories; ++i) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
+    const bool complete = std::ranges::all_of(
+        found, [&](const auto& entry) { return entry.second.size() >= needed; });
+    if (complete && (!options.subjects.empty() || i >= until_all_are_met)) break;
+    const microworld::Story story = world.story(i);
+    if (std::ranges::none_of(story.evidence,
+                             [&](const auto& mark) { return wanted(mark.subject); })) {
+      continue;
+    }
+    const MarkedStory marked = mark_story(story, tokenizer);
+    for (const MarkedStory::Evidence& mark : marked.evidence) {
+      if (wanted(mark.subject) && mark.word.end <= context) {
+        found[mark.subject].push_back(variant_of(marked, mark));
+      }
+    }
+  }
+  for (const auto& [subject, variants] : found) {
+    require(variants.size() >= needed, ErrorCode::not_found,
+            "{} variants of '{}' in {} stories; expected {}", variants.size(), subject,
+            most_stories, needed);
+  }
+  return found;
+}
+
+// Keeps the attention of the last token in every head.
+class LastRows final : public Probe {
+ public:
+  explicit LastRows(const GptConfig& config)
+      : rows_(static_cast<std::size_t>(config.layers * config.heads)), heads_(config.heads) {}
+
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
+
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::pattern) return;
+    const View<const float> pattern = values[0];  // (H, T, T)
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      const auto row = pattern[head][pattern.extent(1) - 1].span();
+      rows_[static_cast<std::size_t>(point.layer * heads_ + head)].assign(row.begin(), row.end());
+    }
+  }
+
+  const std::vector<float>& row(std::size_t head) const { return rows_[head]; }
+
+ private:
+  std::vector<std::vector<float>> rows_;  // of (layer, head)
+  std::int64_t heads_;
+};
+
+double weight_on(const std::vector<float>& row, const TokenRange& range) {
+  double sum = 0;
+  for (std::int64_t s = range.begin; s < range.end; ++s) sum += row[static_cast<std::size_t>(s)];
+  return sum;
+}
+
+// Whether at most one token outside the range gets more than the range's heaviest.
+bool is_prominent(const std::vector<float>& row, const TokenRange& range) {
+  const auto begin = row.begin() + range.begin;
+  const auto end = row.begin() + range.end;
+  const float largest = *std::max_element(begin, end);
+  const auto more = [&](float weight) { return weight > largest; };
+  return std::count_if(row.begin(), begin, more) + std::count_if(end, row.end(), more) <= 1;
+}
+
+class SubjectExamination {
+ public:
+  SubjectExamination(const Gpt& gpt, const std::string& subject,
+                     const std::vector<Variant>& variants, const EvidenceCheckOptions& options)
+      : gpt_(gpt),
+        options_(options),
+        choosing_(variants.begin(), variants.begin() + options.choosing),
+        measured_(variants.begin() + options.choosing,
+                  variants.begin() + options.choosing + options.variants) {
+    check_.subject = subject;
+    check_.variants = options.variants;
+  }
+
+  EvidenceCheck run() {
+    choose_heads();
+    const std::vector<HeadName> others = other_heads();
+    for (const Variant& variant : measured_) {
+      check_.probability += probability(variant, nullptr);
+      check_.without_heads += probability_without(variant, check_.heads);
+      check_.without_others += probability_without(variant, others);
+      check_.without_edges += probability_without_edges(variant);
+    }
+    for (double* sum : {&check_.probability, &check_.without_heads, &check_.without_others,
+                        &check_.without_edges}) {
+      *sum /= static_cast<double>(measured_.size());
+    }
+    weigh();
+    look_through_depth();
+    return check_;
+  }
+
+ private:
+  double probability(const Variant& variant, Editor* editor, Probe* probe = nullptr) const {
+    require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
+    const std::int64_t positions = std::ssize(variant.tokens);
+    const GptActivations activations(gpt_.config(), 1, positions, Keep::one_block);
+    gpt_.forward({variant.tokens.data(), {1, positions}},
+                 {.positions = positions, .probe = probe, .editor = editor}, activations);
+    Tensor<float> logits(Shape{1, gpt_.config().vocabulary_size});
+    gpt_.project(activations.final_norm().slice(0, positions - 1, positions), logits);
+    const double largest = *std::ranges::max_element(logits.span());
+    double sum = 0;
+    for (const float logit : logits.span()) sum += std::exp(logit - largest);
+    return std::exp(logits[variant.answer] - largest) / sum;
+  }
+
+  double probability_without(const Variant& variant, const std::vector<HeadName>& heads) const {
+    std::vector<Intervention> off;
+    for (const HeadName& head : heads) {
+      off.push_back({.point = {PointKind::mixed_values, head.layer},
+                     .where = {.heads = {head.head}},
+                     .change = SetZero{}});
+    }
+    Interventions interventions(gpt_.config(), std::move(off));
+    return probability(variant, &interventions);
+  }
+
+  double probability_without_edges(const Variant& variant) const {
+    const std::int64_t end = std::ssize(variant.tokens);
+    std::vector<EdgeBlock> blocks;
+    for (const TokenRange& evidence : variant.evidence) {
+      blocks.push_back({.queries = {evidence.end, end}, .keys = evidence});
+    }
+    EdgeCutter cutter(blocks);
+    return probability(variant, &cutter);
+  }
+
+  double mean_without(const std::vector<HeadName>& heads) const {
+    double sum = 0;
+    for (const Variant& variant : choosing_) sum += probability_without(variant, heads);
+    return sum / static_cast<double>(choosing_.size());
+  }
+
+  std::vector<HeadName> all_heads() const {
+    std::vector<HeadName> heads;
+    for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) {
+      for (std::int64_t head = 0; head < gpt_.config().heads; ++head)
+        heads.push_back({layer, head});
+    }
+    return heads;
+  }
+
+  bool is_chosen(const HeadName& head) const {
+    return std::ranges::find(check_.heads, head) != check_.heads.end();
+  }
+
+  // Greedily: the head that lowers the mean probability most, then the one that lowers it most
+  // with that one off, and so on.
+  void choose_heads() {
+    double before = 0;
+    for (const Variant& variant : choosing_) before += probability(variant, nullptr);
+    before /= static_cast<double>(choosing_.size());
+    double now = before;
+    while (now > before / 2 && std::ssize(check_.heads) < options_.most_heads) {
+      std::optional<HeadName> best;
+      for (const HeadName& head : all_heads()) {
+        if (is_chosen(head)) continue;
+        std::vector<HeadName> more = check_.heads;
+        more.push_back(head);
+        const double mean = mean_without(more);
+        if (mean >= now) continue;
+        now = mean;
+        best = head;
+      }
+      if (!best) return;
+      check_.heads.push_back(*best);
+    }
+  }
+
+  // As many heads of the same layers that were not chosen (of any layer where a layer has none).
+  std::vector<HeadName> other_heads() const {
+    std::vector<HeadName> others;
+    const auto is_free = [&](const HeadName& head) {
+      return !is_chosen(head) && std::ranges::find(others, head) == others.end();
+    };
+    for (const HeadName& chosen : check_.heads) {
+      const std::vector<HeadName> all = all_heads();
+      auto found = std::ranges::find_if(
+          all, [&](const HeadName& head) { return head.layer == chosen.layer && is_free(head); });
+      if (found == all.end()) found = std::ranges::find_if(all, is_free);
+      if (found != all.end()) others.push_back(*found);
+    }
+    return others;
+  }
+
+  void weigh() {
+    const std::size_t words = measured_.front().evidence.size();
+    const std::vector<HeadName> heads = all_heads();
+    std::vector<std::vector<double>> sums(words, std::vector<double>(heads.size(), 0.0));
+    for (const Variant& variant : choosing_) {
+      LastRows rows(gpt_.config());
+      probability(variant, nullptr, &rows);
+      for (std::size_t word = 0; word < words; ++word) {
+        for (std::size_t head = 0; head < heads.size(); ++head) {
+          sums[word][head] += weight_on(rows.row(head), variant.evidence[word]);
+        }
+      }
+    }
+    std::vector<std::size_t> best;
+    for (const std::vector<double>& sum : sums) {
+      best.push_back(static_cast<std::size_t>(std::ranges::max_element(sum) - sum.begin()));
+      check_.weights.push_back({.head = heads[best.back()]});
+    }
+    const auto count = static_cast<double>(measured_.size());
+    for (const Variant& variant : measured_) {
+      LastRows rows(gpt_.config());
+      probability(variant, nullptr, &rows);
+      for (std::size_t word = 0; word < words; ++word) {
+        const std::vector<float>& row = rows.row(best[word]);
+        const TokenRange& range = variant.evidence[word];
+        EvidenceWeight& weight = check_.weights[word];
+        weight.share += weight_on(row, range) / count;
+        weight.even_share += static_cast<double>(range.end - range.begin) /
+                             static_cast<double>(variant.tokens.size()) / count;
+        weight.prominent += is_prominent(row, range) ? 1 / count : 0;
+      }
+    }
+  }
+
+  void look_through_depth() {
+    check_.right_by_depth.assign(static_cast<std::size_t>(gpt_.config().layers + 1), 0.0);
+    for (const Variant& variant : measured_) {
+      const LogitLens lens = look_through_layers(
+          gpt_, variant.tokens, {.top = 1, .positions = {std::ssize(variant.tokens) - 1}});
+      for (std::size_t depth = 0; depth < check_.right_by_depth.size(); ++depth) {
+        if (lens.cells[depth].top.front().token != variant.answer) continue;
+        check_.right_by_depth[depth] += 1 / static_cast<double>(measured_.size());
+      }
+    }
+  }
+
+  const Gpt& gpt_;
+  const EvidenceCheckOptions& options_;
+  std::vector<Variant> choosing_, measured_;
+  EvidenceCheck check_;
+};
+
+}  // namespace
+
+std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& tokenizer,
+                                          const EvidenceCheckOptions& options) {
+  require(options.variants >= 1 && options.choosing >= 1, ErrorCode::invalid_argument,
+          "{} variants to measure and {} to choose heads on: expected at least one of each",
+          options.variants, options.choosing);
+  require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
+          "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
+          gpt.config().vocabulary_size);
+  const VariantsBySubject all = collect(tokenizer, gpt.config().context, options);
+  std::vector<EvidenceCheck> checks;
+  for (const auto& [subject, variants] : all) {
+    checks.push_back(SubjectExamination(gpt, subject, variants, options).run());
+    if (options.progress) {
+      options.progress({"measuring evidence", std::ssize(checks), std::ssize(all)});
+    }
+  }
+  return checks;
+}
+
+}  // namespace heed

@@ -1,0 +1,67 @@
+// Which heads carry the evidence that decides a word, measured over many variants of a sentence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "model/gpt.h"
+#include "tokenizer/tokenizer.h"
+
+namespace heed {
+
+struct HeadName {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+
+  friend bool operator==(const HeadName&, const HeadName&) = default;
+};
+
+// One of the words that decide, and the head that attends to it most.
+struct EvidenceWeight {
+  HeadName head;
+  double share = 0;       // mean attention from the word's last token to this evidence
+  double even_share = 0;  // what uniform attention would give it
+  double prominent = 0;   // share of variants in which at most one other token gets more
+};
+
+// A subject (microworld::EvidenceMark) and its variants. Heads are chosen on other variants than
+// those that all figures are means over, so that a choice among many heads does not flatter them.
+struct EvidenceCheck {
+  std::string subject;
+  std::int64_t variants = 0;
+  std::vector<EvidenceWeight> weights;  // one for each word of evidence
+
+  // The probability of the answer's first token: unchanged; without `heads` (their mixed values
+  // are zero), which were added one by one until it fell below a half of what it was, or no head
+  // lowered it further; without as many other heads; and with all edges from the evidence cut, for
+  // every later query in every head.
+  std::vector<HeadName> heads;
+  double probability = 0;
+  double without_heads = 0;
+  double without_others = 0;
+  double without_edges = 0;
+
+  // For each layer's residual stream, before the first block and after each: the share of variants
+  // in which the logit lens has the answer's first token as the most likely.
+  std::vector<double> right_by_depth;
+};
+
+struct EvidenceCheckOptions {
+  std::int64_t variants = 200;        // measured
+  std::int64_t choosing = 24;         // on which heads are chosen
+  std::int64_t most_heads = 4;        // switched off together
+  std::vector<std::string> subjects;  // empty: all
+  std::uint64_t seed = 0;             // of the stories; use another seed than for training
+  ProgressCallback progress;
+  StopFlag stop = nullptr;
+};
+
+// One entry for each subject, in alphabetical order. Throws Error{invalid_argument} for fewer than
+// one variant, Error{not_found} for a subject that stories do not have, Error{interrupted} on
+// request.
+std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& tokenizer,
+                                          const EvidenceCheckOptions& options);
+
+}  // namespace heed
