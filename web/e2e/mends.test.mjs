@@ -22,18 +22,52 @@ test('a link without a text shows the default sentence, when opened and later', 
   await page.context().close();
 });
 
-test('a computation closes, and the captions change, when another word is chosen', async () => {
+test('nothing is said of a former word while the numbers of the chosen one are on their way', async () => {
   const page = await session.open(`#/follow?text=${encodeURIComponent('The fox saw the hare')}&layer=1&head=2`);
   await page.locator('.said .figure').first().waitFor();
+  await page.locator('.next li').first().waitFor();
+  const strip = page.getByRole('slider', { name: /^Embedding of position/ });
+  await strip.waitFor();
   const row = page.getByRole('toolbar', { name: 'Tokens of the prompt' }).locator('button');
-  await row.first().focus();
-  await page.locator('.said .figure').first().hover();
+  await row.last().focus();
+  await strip.hover();
   const tip = page.getByRole('tooltip');
-  await tip.filter({ hasText: 'Attention of' }).waitFor();
+  await tip.filter({ hasText: 'Embedding of position' }).waitFor();
+
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(/\/(walk|next)\?/, async (route) => {
+    await held;
+    await route.continue();
+  });
   await page.keyboard.press('Home');
   await tip.waitFor({ state: 'hidden' });
   const word = (await row.first().innerText()).replace('␣', '');
-  await page.waitForFunction((first) => document.querySelector('.said')?.textContent.includes(`“${first}”`) && document.querySelector('.next h2')?.textContent.includes(`“${first}”`), word);
+  await page.waitForFunction((first) => document.querySelector('.next h2').textContent.includes(`“${first}”`), word);
+  assert.equal(await page.locator('.next ol').isVisible(), false);
+  assert.equal(await page.locator('.said .figure').count(), 0);
+  release();
+  await page.locator('.next ol').waitFor();
+  await page.waitForFunction((first) => document.querySelector('.said').textContent.includes(`“${first}”`), word);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('another text of as many tokens does not take the former one’s attention', async () => {
+  const page = await session.open(`#/follow?text=${encodeURIComponent('The fox saw the hare')}&layer=1&head=2`);
+  await page.locator('.said .figure').first().waitFor();
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(/\/walk\?/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await prompt(page).fill('The hare saw the fox');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('.next h2').textContent.includes('“fox”'));
+  assert.equal(await page.locator('.said .figure').count(), 0);
+  release();
+  await page.locator('.said .figure').first().waitFor();
   await page.context().close();
 });
 
