@@ -50,6 +50,48 @@ test('a slider changes the shape by keyboard, and the link restores it', async (
   await again.context().close();
 });
 
+test('GPT-3 is multiplied out, and both usual sums are those of its parts', async () => {
+  const { per_head: head, attention_block, attention_total, total } = await session.get('/api/parameters?config=gpt3');
+  const page = await session.open('#/count');
+  const read = page.getByRole('region', { name: 'GPT-3 as you may have read it' });
+  await read.waitFor();
+  const products = await read.locator('.steps strong').allTextContents();
+  assert.deepEqual(products.map((text) => plain(text.replace('=', ''))), [head.query, head.total, attention_block, attention_total]);
+  for (const [index, line] of (await read.locator('.steps .product').evaluateAll((all) => all.map((one) => [...one.querySelectorAll('.number')].map((number) => number.textContent)))).entries()) {
+    assert.equal(line.reduce((product, factor) => product * plain(factor), 1), plain(products[index].replace('=', '')));
+  }
+  assert.match(await read.innerText(), /just under 58 billion/);
+  const sums = await read.locator('tfoot td').allTextContents();
+  const columns = await read.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [row.cells[1].textContent, row.cells[2].textContent]));
+  sums.forEach((sum, index) => assert.equal(columns.reduce((before, row) => before + (row[index] === '–' ? 0 : plain(row[index])), 0), plain(sum)));
+  assert.equal(plain(sums[0]), total);
+  assert.deepEqual([(plain(sums[0]) / 1e9).toFixed(1), (plain(sums[1]) / 1e9).toFixed(2)], ['174.6', '175.18']);
+  await page.context().close();
+
+  const other = await session.open('#/count?config=gpt2');
+  await other.getByRole('region', { name: 'Attention, multiplied out' }).waitFor();
+  assert.equal(await other.getByText('174.6').count(), 0);
+  await other.context().close();
+});
+
+test('twice the text has four times the scores, for any length that the slider sets', async () => {
+  const page = await session.open('#/count?config=gpt2');
+  const grid = page.getByRole('region', { name: /The grid of scores/ });
+  await grid.waitFor();
+  const cells = () => grid.locator('tbody tr').evaluateAll((rows) => rows.slice(0, 3).map((row) => [1, 2].map((index) => row.cells[index].firstChild.textContent)));
+  const check = async (tokens) => {
+    const numbers = (await cells()).map((row) => row.map(plain));
+    assert.deepEqual(numbers.map(([once]) => once), [tokens ** 2, 12 * tokens ** 2, 144 * tokens ** 2]);
+    for (const [once, twice] of numbers) assert.equal(twice, 4 * once);
+  };
+  await check(1024);
+  await page.getByRole('slider', { name: 'Tokens in the text' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('tokens=2048'));
+  await check(2048);
+  await page.context().close();
+});
+
 test('no serious findings or overflow in both themes and at all widths', async () => {
   for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
     const page = await session.open('#/count', { width, dark });

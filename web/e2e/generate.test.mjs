@@ -61,7 +61,7 @@ test('steps forward, back and through past steps by keyboard, with the tokens, d
   await page.keyboard.press('ArrowLeft');
   await page.waitForFunction(() => location.hash.includes('at=2'));
   const position = prompt.length + 1;
-  const { candidates } = await session.get(`/api/traces/${whole.id}/next?position=${position}&temperature=0&top_k=0&top_p=1&min_p=0&repeat_penalty=1&limit=16`);
+  const { candidates } = await session.get(`/api/traces/${whole.id}/next?position=${position}&temperature=0&top_k=0&top_p=1&min_p=0&repeat_penalty=1&limit=12`);
   const first = page.getByTestId('distribution').locator('tbody tr').first();
   await page.getByTestId('distribution').locator(`tbody tr.drew`).waitFor();
   assert.equal((await first.locator('th').textContent()).trim(), shownText(candidates[0].token));
@@ -111,7 +111,7 @@ test('the settings change the distribution before a token is drawn, and a token 
   await page.keyboard.press('Home');
   for (let step = 0; step < 3; ++step) await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('top-k=3'));
-  const { kept, candidates } = await session.get(`/api/traces/${trace.id}/next?${await session.sampling({ top_k: 3 })}&limit=16`);
+  const { kept, candidates } = await session.get(`/api/traces/${trace.id}/next?${await session.sampling({ top_k: 3 })}&limit=12`);
   await page.waitForFunction((count) => document.querySelector('[aria-label=Distribution] p strong')?.textContent === String(count), kept);
   const rows = await page.getByTestId('distribution').locator('tbody tr').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
   candidates.forEach((candidate, index) => {

@@ -50,6 +50,11 @@ cpSync(live, stopped, { recursive: true });
 const hourAgo = Date.now() / 1000 - 3600;
 utimesSync(path.join(stopped, 'metrics.jsonl'), hourAgo, hourAgo);
 
+/** The same run, whose training a test stops. */
+const halted = path.join(folder, 'halted');
+cpSync(live, halted, { recursive: true });
+const haltedTrainer = spawn('flock', [halted, 'sleep', '600'], { stdio: 'ignore', detached: true });
+
 /** A run whose run.json is damaged. */
 const damaged = path.join(folder, 'damaged');
 cpSync(run, damaged, { recursive: true });
@@ -64,10 +69,11 @@ execFileSync(binary, ['train', '--data', path.join(folder, 'plain.txt'), '--out'
 
 after(() => {
   process.kill(-trainer.pid);
+  if (haltedTrainer.exitCode === null && haltedTrainer.signalCode === null) process.kill(-haltedTrainer.pid);
   rmSync(folder, { recursive: true, force: true });
 });
 
-const session = useExplorer(['--run', damaged, '--run', run, '--run', live, '--run', stopped, '--run', plain]);
+const session = useExplorer(['--run', damaged, '--run', run, '--run', live, '--run', stopped, '--run', halted, '--run', plain]);
 const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
 
 async function traceAt(step) {
@@ -179,6 +185,21 @@ test('a run that was stopped before its end is shown as stopped', async () => {
   const region = page.getByRole('region', { name: 'Run', exact: true });
   await region.getByText('stopped', { exact: true }).and(page.locator('.badge')).waitFor();
   assert.match(await region.innerText(), /step 15 of 20/);
+  await page.context().close();
+});
+
+test('an open page notices that a run was stopped, and does not call it running without an answer', async () => {
+  const page = await session.open(link('&run=halted'));
+  const badge = page.getByRole('region', { name: 'Run', exact: true }).locator('.badge');
+  await badge.getByText('running', { exact: true }).waitFor();
+  let lost = true;
+  await page.route(/\/(api|health)/, (route) => (lost ? route.abort('connectionrefused') : route.continue()));
+  await badge.getByText('state unknown', { exact: true }).waitFor();
+  lost = false;
+  await badge.getByText('running', { exact: true }).waitFor();
+  process.kill(-haltedTrainer.pid);
+  await badge.getByText('stopped', { exact: true }).waitFor();
+  assert.equal(await page.getByRole('progressbar', { name: /^Step/ }).count(), 0);
   await page.context().close();
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultView, formatLink, parseLink, withChanges } from './link';
+import { defaultView, formatLink, opened, parseLink, withChanges } from './link';
 
 describe('the link of a view', () => {
   it('is bare for the default view', () => {
@@ -25,5 +25,13 @@ describe('the link of a view', () => {
     expect(withChanges('follow', view)).toEqual({});
     expect(withChanges('change', parseLink('#/follow?changes=L2H3'))).toEqual({});
     expect(withChanges('generate', parseLink('#/change?cuts=renormalise'))).toEqual({});
+  });
+
+  it('without a text shows the example, and keeps the head that it names', () => {
+    const example = { id: 'a', title: 'A', text: 'the fox', layer: 3, head: 2, position: 1 };
+    expect(opened(parseLink('#/follow'), example)).toMatchObject({ mode: 'follow', text: 'the fox', layer: 3, head: 2, position: 1 });
+    expect(opened(parseLink('#/learn?layer=1&chapter=mask'), example)).toMatchObject({ text: 'the fox', layer: 1, head: 0, position: -1, extra: { chapter: 'mask' } });
+    expect(opened(parseLink('#/follow?text=a+hare'), example)).toEqual(parseLink('#/follow?text=a+hare'));
+    expect(opened(parseLink('#/follow'), { id: 'b', title: 'B', text: 'a hare' })).toEqual({ ...defaultView(), text: 'a hare' });
   });
 });

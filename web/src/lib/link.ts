@@ -1,7 +1,7 @@
 // Every view is a link: the part behind the # describes it, and holds only what differs from the defaults.
 
 import { samplingFields } from './sampling';
-import type { Sampling } from './types';
+import type { Example, Sampling } from './types';
 
 export interface View {
   mode: string;
@@ -65,6 +65,15 @@ const changing = ['change', 'generate'];
 export function withChanges(mode: string, view: View): Record<string, string> {
   const { changes = '', cuts = '' } = view.extra;
   return changes !== '' && changing.includes(mode) && changing.includes(view.mode) ? { changes, cuts } : {};
+}
+
+/** Fills a view that has no text from an example; a block, head or position that the link gives stays. */
+export function opened(view: View, example: Example): View {
+  if (view.text !== '') return view;
+  const { layer, head, position } = defaultView();
+  const isGiven = view.layer !== layer || view.head !== head || view.position !== position;
+  if (isGiven) return { ...view, text: example.text };
+  return { ...view, text: example.text, layer: example.layer ?? layer, head: example.head ?? head, position: example.position ?? position };
 }
 
 function splitOnce(text: string, separator: string): [string, string?] {

@@ -2,7 +2,7 @@
 
 import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
-import { formatLink, parseLink, type View } from './link';
+import { formatLink, opened, parseLink, type View } from './link';
 import { differing, unmodified } from './sampling';
 import type { Example, ModelCard, NumberArray, Sampling, TraceMeta } from './types';
 
@@ -58,7 +58,7 @@ class Page {
       this.defaultSampling = sampling;
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
-      if (this.view.text === '') this.showExample(model.has_tokenizer ? (model.examples[0] ?? opening) : openingIds);
+      this.view = opened(this.view, this.#opening);
     } catch (error) {
       this.failure = messageOf(error);
     }
@@ -87,8 +87,15 @@ class Page {
     this.view.position = example.position ?? -1;
   }
 
+  /** What a link without a text shows. */
+  get #opening(): Example {
+    return this.model?.has_tokenizer === false ? openingIds : (this.model?.examples[0] ?? opening);
+  }
+
   #follow(): void {
-    if (location.hash !== this.link) this.view = parseLink(location.hash);
+    if (location.hash === this.link) return;
+    const view = parseLink(location.hash);
+    this.view = this.model ? opened(view, this.#opening) : view;
   }
 }
 

@@ -45,6 +45,63 @@ export function channels(shape: Shape): number {
   return shape.heads * shape.head_size;
 }
 
+/** Whether all sizes are the same, tied or not. */
+export function isSameSize(one: Shape, other: Shape): boolean {
+  return sizes.every((name) => one[name] === other[name]);
+}
+
+/** A query, a key, and the value as two factors: from the stream to the head, and back. */
+export const matricesOfHead = 4;
+
+/** The weights of attention, multiplied out from one matrix to all blocks. */
+export function attentionOf(shape: Shape): { matrix: number; head: number; block: number; all: number; wholeValue: number } {
+  const matrix = channels(shape) * shape.head_size;
+  const head = matricesOfHead * matrix;
+  const block = shape.heads * head;
+  return { matrix, head, block, all: shape.layers * block, wholeValue: channels(shape) ** 2 };
+}
+
+export interface Counted {
+  name: string;
+  parameters: number;
+  /** Whether it is in the sum of all numbers that a tied model stores. */
+  inTied: boolean;
+  /** Whether it is in the sum of weight matrices alone, with an unembedding of its own. */
+  inUntied: boolean;
+}
+
+/** The parts of a GPT-2-shaped model with biases, and which of two usual sums counts them. */
+export function waysToCount(shape: Shape): { rows: Counted[]; tied: number; untied: number } {
+  const width = channels(shape);
+  const { layers, feed_forward, vocabulary, context } = shape;
+  const rows: Counted[] = [
+    { name: 'token embedding', parameters: vocabulary * width, inTied: true, inUntied: true },
+    { name: 'attention', parameters: attentionOf(shape).all, inTied: true, inUntied: true },
+    { name: 'feed-forward', parameters: 2 * width * feed_forward * layers, inTied: true, inUntied: true },
+    { name: 'unembedding of its own', parameters: width * vocabulary, inTied: false, inUntied: true },
+    { name: 'position embedding', parameters: context * width, inTied: true, inUntied: false },
+    // Query, key, value and output, and the two layers of the feed-forward network.
+    { name: 'biases', parameters: layers * (4 * width + feed_forward + width), inTied: true, inUntied: false },
+    // A gain and a bias, twice in each block and once at the end.
+    { name: 'norms', parameters: 2 * width * (2 * layers + 1), inTied: true, inUntied: false },
+  ];
+  const sum = (counted: Counted[]) => counted.reduce((total, { parameters }) => total + parameters, 0);
+  return { rows, tied: sum(rows.filter(({ inTied }) => inTied)), untied: sum(rows.filter(({ inUntied }) => inUntied)) };
+}
+
+/** The scores of a text: one for each pair of tokens, in each head of each block. */
+export function scoresOf(shape: Shape, tokens: number): { head: number; seen: number; block: number; all: number } {
+  const head = tokens * tokens;
+  return { head, seen: (tokens * (tokens + 1)) / 2, block: shape.heads * head, all: shape.layers * shape.heads * head };
+}
+
+/** "just under 58 billion" for 57,982,058,496: where a count is within 1 % below a whole number; otherwise ''. */
+export function justUnder(number: number): string {
+  const [size, name] = number >= 1e9 ? [1e9, 'billion'] : [1e6, 'million'];
+  const whole = Math.ceil(number / size);
+  return whole >= 2 && number < whole * size && number > 0.99 * whole * size ? `just under ${whole} ${name}` : '';
+}
+
 export interface Part {
   id: string;
   name: string;

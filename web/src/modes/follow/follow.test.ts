@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Candidate, WalkAnswer } from '../../lib/types';
+import type { Candidate, Walk, WalkAnswer } from '../../lib/types';
 import { draw } from './draw';
 import { concatenated, dotProduct, share, shareInRow, sharesOf } from './elements';
+import { walkFits } from './fits';
 import { rowsToShow } from './rows';
 
 function answers(shares: number[], seen = shares.length): WalkAnswer[] {
@@ -77,5 +78,22 @@ describe('drawing', () => {
   it('handles the ends of the interval', () => {
     expect(draw(candidates, 0).id).toBe(0);
     expect(draw(candidates, 1).id).toBe(3);
+  });
+});
+
+describe('a walk', () => {
+  const tokens = ['w0', 'w1', 'w2'].map((text, id) => ({ id, text }));
+  const place = { layer: 1, head: 2, position: 2 };
+  const walk = { ...place, answers: answers([0.2, 0.5, 0.3]) } as Walk;
+
+  it('is shown for the words, the head and the word that it is of', () => {
+    expect(walkFits(walk, tokens, place)).toBe(true);
+    for (const other of [{ ...place, layer: 0 }, { ...place, head: 0 }, { ...place, position: 1 }]) expect(walkFits(walk, tokens, other)).toBe(false);
+    expect(walkFits(undefined, tokens, place)).toBe(false);
+  });
+
+  it('is not shown for another text of as many words', () => {
+    expect(walkFits(walk, [tokens[0], { id: 9, text: 'hare' }, tokens[2]], place)).toBe(false);
+    expect(walkFits(walk, tokens.slice(1), place)).toBe(false);
   });
 });

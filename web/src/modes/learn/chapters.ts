@@ -54,7 +54,7 @@ export const chapters: Chapter[] = [
       { latex: '\\begin{aligned} q_t &= x_t W_Q\\\\ k_s &= x_s W_K\\\\ v_s &= x_s W_V \\end{aligned}', says: 'three learned projections of every word' },
       { latex: '\\begin{aligned} A &= \\operatorname{softmax}\\!\\Big(\\frac{Q K^{\\top}}{\\sqrt{D}}\\Big)\\\\ Z &= A\\,V \\end{aligned}', says: 'the whole head' },
     ],
-    exact: 'If the entries of q and k are independent with variance 1, q·k has variance D; dividing by √D keeps the softmax from saturating, where its gradient would vanish. Here x is the residual stream after layer norm, and each projection has a bias.',
+    exact: 'If the entries of q and k are independent with variance 1, q·k has variance D; dividing by √D keeps the softmax from saturating, where its gradient would vanish. Here x is the residual stream after layer norm.',
     try: 'Choose another word or another head. Some heads attend to the previous word, some to the first, some by content.',
   },
   {
