@@ -12,15 +12,22 @@ export const numberCell = { width: 42, height: 15 };
 export const pointedCell = 5;
 
 /** Width at which a part shows what is inside; a head shows its pattern until then. */
-const opens: Partial<Record<Part['kind'], number>> = { model: 0, block: 26, attention: 14, 'feed-forward': 14, head: 150, projection: 16, entry: 30, exit: 30 };
+const opens: Partial<Record<Part['kind'], number>> = { model: 0, block: 72, 'feed-forward': 20, head: 150, projection: 16, entry: 30, exit: 30 };
+/** Attention shows its heads once they are this wide: there may be very many. */
+const headWidth = 5;
+
+function opensAt(part: Part): number {
+  if (part.kind === 'attention') return (headWidth * part.inner.width) / part.children[0].box.width;
+  return opens[part.kind] ?? Infinity;
+}
 
 export function isOpen(part: Part, width: number): boolean {
-  return part.children.length > 0 && width >= (opens[part.kind] ?? Infinity);
+  return part.children.length > 0 && width >= opensAt(part);
 }
 
 /** From 0 to 1 while what is inside appears. */
 export function insideShown(part: Part, width: number): number {
-  const from = opens[part.kind] ?? Infinity;
+  const from = opensAt(part);
   return from === 0 ? 1 : Math.min(1, Math.max(0, (width - from) / (0.35 * from)));
 }
 

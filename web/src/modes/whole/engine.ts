@@ -45,6 +45,8 @@ export class Engine {
   #frame = 0;
   #last = 0;
   #closest = 1;
+  /** Where the camera was last sent, until it is moved by hand. */
+  #aim: string[] | null = null;
 
   constructor(private readonly element: HTMLCanvasElement, subject: Subject, private readonly hooks: Hooks) {
     this.#context = element.getContext('2d', { alpha: false })!;
@@ -77,7 +79,7 @@ export class Engine {
 
   resize(size: Size, ratio: number): void {
     if (size.width === this.canvas.width && size.height === this.canvas.height && ratio === this.#ratio) return;
-    const path = this.shown;
+    const path = this.#aim ?? this.shown;
     this.canvas = size;
     this.#ratio = ratio;
     this.element.width = Math.round(size.width * ratio);
@@ -113,6 +115,7 @@ export class Engine {
     const way = flight(this.camera, to, this.canvas);
     const found = find(scene, path);
     this.#tell(found.path);
+    this.#aim = path;
     if (!animated || this.hooks.reduced()) {
       this.#flight = null;
       this.camera = to;
@@ -141,6 +144,7 @@ export class Engine {
   zoom(factor: number, at: Point = { x: this.canvas.width / 2, y: this.canvas.height / 2 }): boolean {
     const before = this.camera;
     this.#flight = null;
+    this.#aim = null;
     this.camera = keptOver(zoomAt(before, this.canvas, at, factor, smallestModel * this.#whole.scale, this.#closest), this.scene.root.box);
     this.#moved();
     return this.camera.scale !== before.scale;
@@ -148,6 +152,7 @@ export class Engine {
 
   pan(right: number, down: number): void {
     this.#flight = null;
+    this.#aim = null;
     this.camera = keptOver(panBy(this.camera, right, down), this.scene.root.box);
     this.#moved();
   }

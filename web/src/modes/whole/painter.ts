@@ -268,7 +268,8 @@ export class Painter {
     const { ink } = this.#view;
     const context = this.#context;
     if (part.kind !== 'head') {
-      if (area.width < 26 && part.kind === 'block') this.#two(area);
+      if (part.kind === 'block') this.#two(area);
+      else if (part.kind === 'attention') this.#many(area);
       return;
     }
     const side = Math.min(area.height * 0.84, area.width * 0.84);
@@ -300,8 +301,15 @@ export class Painter {
   #two({ x, y, width, height }: Box): void {
     const context = this.#context;
     context.fillStyle = this.#view.ink.line;
-    context.fillRect(x + 0.05 * width, y + 0.12 * height, 0.4 * width, 0.46 * height);
-    context.fillRect(x + 0.53 * width, y + 0.12 * height, 0.4 * width, 0.46 * height);
+    for (const left of [0.03, 0.53]) context.fillRect(x + left * width, y + 0.09 * height, 0.44 * width, 0.49 * height);
+  }
+
+  /** Heads too small to be drawn one by one. */
+  #many({ x, y, width, height }: Box): void {
+    const context = this.#context;
+    context.fillStyle = this.#view.ink.line;
+    context.fillRect(x + 0.03 * width, y + 0.13 * height, 0.72 * width, 0.83 * height);
+    context.fillRect(x + 0.78 * width, y + 0.13 * height, 0.2 * width, 0.83 * height);
   }
 
   #thumbnails(): { image: HTMLCanvasElement; side: number } | null {
@@ -413,14 +421,14 @@ export class Painter {
   #guess({ path }: Found, { x, y, width, height }: Box): void {
     const { guesses, ink, camera } = this.#view;
     const guess = guesses[placeIn(path).layer];
-    const room = 37 * camera.scale;
-    if (!guess || width < 96 || room < 13) return;
+    const room = 42 * camera.scale;
+    if (!guess || width < 96 || room < 15) return;
     const context = this.#context;
     const share = percent(guess.probability);
     this.#font(11.5);
     const text = tokenText(guess.token.text);
     const line = fitting(context, [`best guess here: ${text} ${share}`, `${text} ${share}`, text], width - 4);
-    this.#text(line, x + width - 2, y + height + Math.min(12, room / 2), ink.soft, 'right');
+    this.#text(line, x + width - 2, y + height + Math.min(12, room * 0.52), ink.soft, 'right');
   }
 
   #label(part: Part, { x, y, width, height }: Box): void {
@@ -503,7 +511,7 @@ export class Painter {
     const [wide, tall] = [area.width / part.columns, area.height / part.rows];
     const [across, down] = [sight.right - sight.left, sight.bottom - sight.top];
     context.imageSmoothingEnabled = wide < 1 || tall < 1;
-    context.imageSmoothingQuality = 'high';
+    context.imageSmoothingQuality = 'medium';
     context.drawImage(image, sight.left, sight.top, across, down, area.x + sight.left * wide, area.y + sight.top * tall, across * wide, down * tall);
     if (wide >= numberCell.width && tall >= numberCell.height) {
       this.#font(Math.min(15, Math.max(10, Math.min(tall * 0.5, wide * 0.19))));
@@ -512,7 +520,7 @@ export class Painter {
           const number = numbers.data[row * part.columns + column];
           if (Number.isNaN(number)) continue;
           const colour = numbers.kind === 'weight' ? weightColour(number, numbers.extent, ink.dark) : valueColour(number, numbers.extent, ink.dark);
-          const text = numbers.kind === 'weight' ? percent(number) : value(number, wide > 70 ? 4 : 2);
+          const text = numbers.kind === 'weight' ? percent(number) : wide > 70 ? value(number, 4) : number.toFixed(2).replace('-', '\u2212');
           this.#text(text, area.x + (column + 0.5) * wide, area.y + (row + 0.5) * tall, inkOn(colour), 'center');
         }
       }
@@ -533,7 +541,7 @@ export class Painter {
   #names(found: Found, area: Box, sight: { top: number; bottom: number; left: number; right: number }, wide: number, tall: number): void {
     const { part } = found;
     const { store, ink, canvas, candidates } = this.#view;
-    if (!store || area.width < 0.3 * canvas.width) return;
+    if (!store || area.width < 0.4 * canvas.width) return;
     const context = this.#context;
     const tokens = candidates.map(({ token }) => token);
     const chip = (text: string, x: number, y: number, align: 'right' | 'center') => {
@@ -553,7 +561,7 @@ export class Painter {
       }
     }
     if (wide >= 30) {
-      const y = Math.max(area.y - 9, 10);
+      const y = Math.min(area.y + area.height + 10, canvas.height - 10);
       for (let column = sight.left; column < sight.right; ++column) chip(fitting(context, [columnName(part, store.setting, column), ''], wide - 8), area.x + (column + 0.5) * wide, y, 'center');
     }
   }
@@ -621,10 +629,10 @@ export class Painter {
     for (let row = 0; row < rows; ++row) {
       const y = cells.y + row * tall;
       const candidate = candidates[row];
-      const bar = { x: wordsEnd + 4, y: y + tall * 0.22, width: (candidate && store ? candidate.probability / most : 0.02) * Math.max(4, cells.x + cells.width - wordsEnd - 54), height: tall * 0.56 };
+      const bar = { x: wordsEnd + 4, y: y + tall * 0.22, width: (candidate && store ? candidate.probability / most : 0.02) * Math.max(4, cells.x + cells.width - wordsEnd - (cells.width < 110 ? 6 : 54)), height: tall * 0.56 };
       context.fillStyle = row === 0 ? ink.accent : ink.strong;
       context.fillRect(bar.x, bar.y, Math.max(1, bar.width), bar.height);
-      if (!candidate || tall < 9 || cells.width < 60) continue;
+      if (!candidate || tall < 9 || cells.width < 50) continue;
       this.#font(Math.min(15, Math.max(9, tall * 0.56)), row === 0 ? 600 : 400, true);
       this.#text(fitting(context, [tokenText(candidate.token.text)], wordsEnd - cells.x), wordsEnd, y + tall / 2, ink.ink, 'right');
       if (cells.width < 110) continue;

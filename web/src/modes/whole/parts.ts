@@ -75,7 +75,7 @@ export function cellsOf(part: Part): Box {
 export const blockUnits = { width: 1420, height: 960, road: 861, title: 76, attention: { fork: 230, join: 600 }, feedForward: { fork: 930, join: 1320 } };
 export const headUnits = { width: 1000, height: 620 };
 export const entryWidth = 270;
-export const exitWidth = 310;
+export const exitWidth = 350;
 
 function box(x: number, y: number, width: number, height: number): Box {
   return { x, y, width, height };
@@ -139,28 +139,28 @@ function attentionPart(subject: Subject): Part {
   const inside = headParts(subject);
   const heads = gridOf(shape.heads, box(12, 58, 464, 402), headUnits).map((place, head) =>
     part('head', `h${head}`, place, `Head ${head}`, 'attention head', { inner: { ...headUnits }, children: inside }));
-  const projection = part('projection', 'out', box(488, 64, 130, 392), 'Heads put together', 'projection', {
+  const projection = part('projection', 'out', box(488, 64, 130, 392), 'Joined', 'projection', {
     counted: biases ? { biases: width } : {},
     children: [
       part('matrix', 'z', box(10, 44, 110, 100), 'All heads', 'z', { source: activation('attn.hook_z'), rows: tokens, columns: width, tone: 'value' }),
       part('matrix', 'wo', box(10, 158, 110, 106), 'Mixes them', 'W_O', { source: { from: 'weights', of: 'output' }, rows: width, columns: width }),
-      part('matrix', 'sum', box(10, 278, 110, 100), 'To be added', 'attention output', { source: activation('hook_attn_out'), rows: tokens, columns: width }),
+      part('matrix', 'sum', box(10, 278, 110, 100), 'Added', 'attention output', { source: activation('hook_attn_out'), rows: tokens, columns: width }),
     ],
   });
-  return part('attention', 'attention', box(40, 84, 630, 470), 'Words look at each other', 'attention', { children: [...heads, projection] });
+  return part('attention', 'attention', box(40, 84, 630, 470), 'Between words', 'attention', { children: [...heads, projection] });
 }
 
 function feedForwardPart({ shape, biases, tokens }: Subject): Part {
   const width = channels(shape);
   const { feed_forward } = shape;
   const bias = (count: number) => (biases ? { biases: count } : {});
-  return part('feed-forward', 'mlp', box(750, 84, 630, 470), 'Each word by itself', 'feed-forward', {
+  return part('feed-forward', 'mlp', box(750, 84, 630, 470), 'Each word alone', 'feed-forward', {
     children: [
       part('matrix', 'up', box(18, 64, 150, 390), 'Widens', 'W_in', { source: { from: 'weights', of: 'up' }, rows: width, columns: feed_forward, counted: { up: width * feed_forward, ...bias(feed_forward) } }),
-      part('matrix', 'pre', box(190, 64, 250, 187), 'What each neuron sees', 'before the activation', { source: activation('mlp.hook_pre'), rows: tokens, columns: feed_forward }),
-      part('matrix', 'post', box(190, 267, 250, 187), 'How strongly it answers', 'neurons', { source: activation('mlp.hook_post'), rows: tokens, columns: feed_forward }),
-      part('matrix', 'down', box(462, 64, 150, 187), 'Narrows again', 'W_out', { source: { from: 'weights', of: 'down' }, rows: feed_forward, columns: width, counted: { down: feed_forward * width, ...bias(width) } }),
-      part('matrix', 'sum', box(462, 267, 150, 187), 'To be added', 'feed-forward output', { source: activation('hook_mlp_out'), rows: tokens, columns: width }),
+      part('matrix', 'pre', box(190, 64, 250, 187), 'Neurons, in', 'before the activation', { source: activation('mlp.hook_pre'), rows: tokens, columns: feed_forward }),
+      part('matrix', 'post', box(190, 267, 250, 187), 'Neurons, out', 'after the activation', { source: activation('mlp.hook_post'), rows: tokens, columns: feed_forward }),
+      part('matrix', 'down', box(462, 64, 150, 187), 'Narrows', 'W_out', { source: { from: 'weights', of: 'down' }, rows: feed_forward, columns: width, counted: { down: feed_forward * width, ...bias(width) } }),
+      part('matrix', 'sum', box(462, 267, 150, 187), 'Added', 'feed-forward output', { source: activation('hook_mlp_out'), rows: tokens, columns: width }),
     ],
   });
 }
@@ -187,12 +187,12 @@ export function entryPart(subject: Subject, place: Box, inner: { width: number; 
   const { shape, tokens } = subject;
   const width = channels(shape);
   const [top, half] = [46, (inner.height - 46 - 30) / 2];
-  return part('entry', 'entry', place, 'The words come in', 'embedding', {
+  return part('entry', 'entry', place, 'Words come in', 'embedding', {
     inner,
     children: [
       part('tokens', 'tokens', box(12, top, 106, inner.height - top - 15), 'Words', 'tokens', { rows: tokens, columns: 1 }),
       part('matrix', 'token', box(138, top, 120, half), 'Word vectors', 'token embedding', { source: activation('hook_embed', false), rows: tokens, columns: width, counted: { embedding: shape.vocabulary * width } }),
-      part('matrix', 'position', box(138, top + half + 15, 120, half), 'Position vectors', 'position embedding', { source: activation('hook_pos_embed', false), rows: tokens, columns: width, counted: { position: shape.context * width } }),
+      part('matrix', 'position', box(138, top + half + 15, 120, half), 'Positions', 'position embedding', { source: activation('hook_pos_embed', false), rows: tokens, columns: width, counted: { position: shape.context * width } }),
     ],
   });
 }
@@ -205,8 +205,8 @@ export function exitPart(subject: Subject, place: Box, inner: { width: number; h
     inner,
     children: [
       part('matrix', 'norm', box(12, top, 110, half), 'Evened out', 'final norm', { source: activation('ln_final.hook_normalized', false), rows: tokens, columns: width, counted: { norms: 2 * width } }),
-      part('matrix', 'unembedding', box(12, top + half + 15, 110, half), 'Compared with', 'unembedding W_U', { source: { from: 'weights', of: 'unembedding' }, rows: candidates, columns: width, counted: shape.tied ? {} : { unembedding: shape.vocabulary * width } }),
-      part('candidates', 'words', box(136, top, 164, inner.height - top - 15), 'Likeliest next', 'probabilities', { rows: candidates, columns: 1 }),
+      part('matrix', 'unembedding', box(12, top + half + 15, 110, half), 'Candidates', 'unembedding W_U', { source: { from: 'weights', of: 'unembedding' }, rows: candidates, columns: width, counted: shape.tied ? {} : { unembedding: shape.vocabulary * width } }),
+      part('candidates', 'words', box(136, top, 204, inner.height - top - 15), 'Likeliest next', 'probabilities', { rows: candidates, columns: 1 }),
     ],
   });
 }

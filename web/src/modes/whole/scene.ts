@@ -20,7 +20,7 @@ const blockScale = 0.22;
 /** An expanded block is this many times as large. */
 export const expandedTimes = 3.2;
 const gap = 40;
-const lineGap = 74;
+const lineGap = 84;
 const small = { width: blockUnits.width * blockScale, height: blockUnits.height * blockScale };
 
 function endScale(gridHeight: number): number {
@@ -43,7 +43,7 @@ export interface Arrangement {
   stacked: boolean;
 }
 
-const besides = 3 * gap;
+const besides = 3.6 * gap;
 
 function sizeOf(layers: number, { columns, stacked }: Arrangement): { width: number; height: number } {
   const rows = Math.ceil(layers / columns);
@@ -62,7 +62,7 @@ export function arrangementFor(layers: number, aspect: number): Arrangement {
       const scale = Math.min(aspect / size.width, 1 / size.height);
       // Full lines look calmer than a last line that is nearly empty.
       const filled = layers / (columns * Math.ceil(layers / columns));
-      if (scale * (0.8 + 0.2 * filled) > best.scale) best = { columns, stacked, scale: scale * (0.8 + 0.2 * filled) };
+      if (scale * (0.65 + 0.35 * filled) > best.scale) best = { columns, stacked, scale: scale * (0.65 + 0.35 * filled) };
     }
   }
   return { columns: best.columns, stacked: best.stacked };
@@ -102,16 +102,18 @@ export function layOut(subject: Subject, { columns, stacked }: Arrangement, expa
   const place = (x: number, y: number, width: number): Box => ({ x, y, width: scale * width, height });
   const [entryPlace, exitPlace] = stacked
     ? [place(0, -lineGap - height, entryWidth), place(0, grid.height + lineGap, exitWidth)]
-    : [place(-scale * entryWidth - 1.5 * gap, middle, entryWidth), place(grid.width + 1.5 * gap, middle, exitWidth)];
+    : [place(-scale * entryWidth - 1.8 * gap, middle, entryWidth), place(grid.width + 1.8 * gap, middle, exitWidth)];
   const entry = entryPart(subject, entryPlace, { width: entryWidth, height: height / scale });
   const exit = exitPart(subject, exitPlace, { width: exitWidth, height: height / scale });
 
   const legs: Point[][] = [];
   const left = -0.6 * gap;
+  // Beside the turns of the lines.
+  const first = -1.25 * gap;
   const out = { x: entryPlace.x + entryPlace.width, y: entryPlace.y + height / 2 };
   const beside = out.x + 0.6 * gap;
   const into = [{ x: left, y: lines[0].road }, { x: 0, y: lines[0].road }];
-  legs.push(stacked ? [out, { x: beside, y: out.y }, { x: beside, y: -lineGap / 2 }, { x: left, y: -lineGap / 2 }, ...into] : [out, { x: left, y: out.y }, ...into]);
+  legs.push(stacked ? [out, { x: beside, y: out.y }, { x: beside, y: -lineGap / 2 }, { x: left, y: -lineGap / 2 }, ...into] : [out, { x: first, y: out.y }, { x: first, y: lines[0].road }, into[1]]);
   for (let layer = 1; layer < layers; ++layer) {
     const [before, here] = [lines[Math.floor((layer - 1) / columns)], lines[Math.floor(layer / columns)]];
     const from = { x: blocks[layer - 1].box.x + blocks[layer - 1].box.width, y: before.road };
@@ -123,7 +125,7 @@ export function layOut(subject: Subject, { columns, stacked }: Arrangement, expa
   const last = lines[rows - 1];
   const end = { x: exitPlace.x, y: exitPlace.y + height / 2 };
   const below = grid.height + lineGap / 2;
-  const turn = stacked ? last.right + 0.6 * gap : grid.width + 0.75 * gap;
+  const turn = stacked ? last.right + 0.6 * gap : grid.width + 1.25 * gap;
   const from = [{ x: last.right, y: last.road }, { x: turn, y: last.road }];
   legs.push(stacked ? [...from, { x: turn, y: below }, { x: left, y: below }, { x: left, y: end.y }, end] : [...from, { x: turn, y: end.y }, end]);
 

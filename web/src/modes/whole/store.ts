@@ -19,6 +19,8 @@ export interface Numbers {
   extent: number;
   /** Changes with the data. */
   version: number;
+  /** Indices of numbers that came since the image was drawn. */
+  fresh: number[];
   /** How many numbers there are so far. */
   filled: number;
 }
@@ -103,14 +105,14 @@ export class Store {
     if (source.from === 'pattern') {
       const range = { query_begin: first, query_end: first + count, key_begin: first, key_end: first + count };
       const { data } = await current.keep(`whole ${key} ${first}`, (id) => api.attention(id, layer, head, count < tokens.length ? range : {}));
-      return { rows: count, columns: count, data, kind: 'weight', extent: 1, version: 0, filled: data.length };
+      return { rows: count, columns: count, data, kind: 'weight', extent: 1, version: 0, fresh: [], filled: data.length };
     }
     if (source.from !== 'activation') throw new Error('not an activation');
     const point = source.inBlock ? `blocks.${layer}.${source.point}` : source.point;
     const query = { positions: `${first}-${first + count - 1}`, heads: source.ofHead ? String(head) : undefined };
     const { data } = await current.keep(`whole ${key} ${first}`, (id) => api.array(id, point, query));
     const columns = data.length / count;
-    return { rows: count, columns, data, kind: 'value', extent: extentOf(data), version: 0, filled: data.length };
+    return { rows: count, columns, data, kind: 'value', extent: extentOf(data), version: 0, fresh: [], filled: data.length };
   }
 
   /** A weight matrix as far as it is loaded; asks for the pieces of the cells in sight. */
@@ -122,7 +124,7 @@ export class Store {
     let held = this.held.get(key);
     if (!held) {
       const data = new Float32Array(part.rows * part.columns).fill(NaN);
-      held = { numbers: { rows: part.rows, columns: part.columns, data, kind: 'value', extent: 0, version: 0, filled: 0 }, asked: new Set() };
+      held = { numbers: { rows: part.rows, columns: part.columns, data, kind: 'value', extent: 0, version: 0, fresh: [], filled: 0 }, asked: new Set() };
       this.held.set(key, held);
     }
     if (sight) this.#want(part, layer, head, held, sight);
@@ -134,13 +136,17 @@ export class Store {
     const { head_size } = this.setting.shape;
     const { of } = part.source as { of: string };
     const position = this.setting.position;
-    const column = (index: number, from = 0) => (weights: Float32Array) => weights.forEach((weight, row) => (numbers.data[(from + row) * numbers.columns + index] = weight));
+    const set = (index: number, weight: number) => {
+      numbers.data[index] = weight;
+      numbers.fresh.push(index);
+    };
+    const column = (index: number, from = 0) => (weights: Float32Array) => weights.forEach((weight, row) => set((from + row) * numbers.columns + index, weight));
     const pieces: Piece[] = [];
     const inSight = coarseFirst(sight.left, sight.right);
     if (of === 'unembedding') {
       for (let row = sight.top; row < sight.bottom; ++row) {
         const token = this.setting.candidates[row];
-        if (token !== undefined) pieces.push({ key: `${row}`, element: { point: 'logits', position, index: token }, put: (weights) => numbers.data.set(weights, row * numbers.columns) });
+        if (token !== undefined) pieces.push({ key: `${row}`, element: { point: 'logits', position, index: token }, put: (weights) => weights.forEach((weight, channel) => set(row * numbers.columns + channel, weight)) });
       }
     } else if (of === 'output') {
       for (const index of inSight) {
