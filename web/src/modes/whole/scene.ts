@@ -131,7 +131,8 @@ export function layOut(subject: Subject, { columns, stacked }: Arrangement, expa
 
   const corner = { x: stacked ? left : entryPlace.x, y: Math.min(0, entryPlace.y) };
   const width = Math.max(grid.width, exitPlace.x + exitPlace.width, stacked ? grid.width + 0.6 * gap : 0) - corner.x;
-  const tall = Math.max(grid.height, exitPlace.y + height) - corner.y;
+  // The guesses are below the last line.
+  const tall = Math.max(grid.height + 0.4 * lineGap, exitPlace.y + height) - corner.y;
   const root: Part = {
     key: '', kind: 'model', box: { x: 0, y: 0, width, height: tall }, inner: { width, height: tall },
     title: 'Model', term: 'GPT', tone: 'plain', rows: 0, columns: 0, counted: {}, children: [],
