@@ -139,7 +139,8 @@ export const api = {
   neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, { trace: id }),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
     json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, { top }),
-  derivation: (id: string, element: Types.PointElement, signal?: AbortSignal) =>
+  /** With `terms`, at most so many terms. */
+  derivation: (id: string, element: Types.PointElement & { terms?: number }, signal?: AbortSignal) =>
     json<Types.Derivation>(`${trace(id)}/derivation`, { ...element }, signal),
   compare: (id: string, other: string, position = -1, top = 12) =>
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),

@@ -13,6 +13,7 @@ export interface Mode {
 /** The modes in the order of the navigation; each is a chunk, loaded when first shown. */
 export const modes: Mode[] = [
   { id: 'follow', title: 'Follow', purpose: 'One token, from its embedding to the prediction of the next', prompt: true, load: () => import('./follow/Follow.svelte') },
+  { id: 'whole', title: 'Whole model', purpose: 'The whole model in one picture, from all blocks down to one number', prompt: true, load: () => import('./whole/Whole.svelte') },
   { id: 'across', title: 'Compare', purpose: 'All heads and layers side by side', prompt: true, load: () => import('./across/Across.svelte') },
   { id: 'change', title: 'Change', purpose: 'Switch parts of the model off and compare its predictions', prompt: true, load: () => import('./change/Change.svelte') },
   { id: 'generate', title: 'Generate', purpose: 'Generate text token by token', prompt: true, load: () => import('./generate/Generate.svelte') },

@@ -1,0 +1,147 @@
+// The way of one token's data through the model, as stations and moves between them.
+
+import { childOf, find, rootOf } from './find';
+import { blockUnits } from './parts';
+import type { Point, Scene } from './scene';
+
+export interface Station {
+  name: string;
+  /** The point that holds the token's vector here. */
+  point: string | null;
+  /** The row of the logit lens that reads the vector here. */
+  lens: string | null;
+  /** Where the picture shows it. */
+  path: string[];
+}
+
+/** Words, embedding, after each half of each block, prediction. */
+export function stations(layers: number): Station[] {
+  const halves = Array.from({ length: layers }, (_, layer): Station[] => [
+    { name: `Block ${layer}, after attention`, point: `blocks.${layer}.hook_resid_mid`, lens: null, path: [`b${layer}`, 'mid'] },
+    { name: `Block ${layer}, after feed-forward`, point: `blocks.${layer}.hook_resid_post`, lens: layer === layers - 1 ? 'final_post' : `${layer + 1}_pre`, path: [`b${layer}`] },
+  ]);
+  return [
+    { name: 'The words', point: null, lens: null, path: ['entry', 'tokens'] },
+    { name: 'As vectors', point: 'blocks.0.hook_resid_pre', lens: '0_pre', path: ['entry'] },
+    ...halves.flat(),
+    { name: 'The prediction', point: 'unembed.hook_in', lens: 'final_post', path: ['exit'] },
+  ];
+}
+
+export function lastStation(layers: number): number {
+  return 2 * layers + 2;
+}
+
+export interface Branch {
+  layer: number;
+  half: 'attention' | 'mlp';
+  /** How far the data is through the branch, from 0 to 1. */
+  progress: number;
+  points: Point[];
+}
+
+export interface Pulse {
+  /** Where the token's data is on the road. */
+  at: Point;
+  branch: Branch | null;
+  /** The block that it is in; −1 before the first and `layers` after the last. */
+  layer: number;
+}
+
+function lengthOf(points: Point[]): number {
+  let sum = 0;
+  for (let index = 1; index < points.length; ++index) sum += Math.hypot(points[index].x - points[index - 1].x, points[index].y - points[index - 1].y);
+  return sum;
+}
+
+/** The point at a share of the length of a line. */
+export function along(points: Point[], share: number): Point {
+  let left = Math.min(1, Math.max(0, share)) * lengthOf(points);
+  for (let index = 1; index < points.length; ++index) {
+    const [from, to] = [points[index - 1], points[index]];
+    const length = Math.hypot(to.x - from.x, to.y - from.y);
+    if (left <= length && length > 0) return { x: from.x + ((to.x - from.x) * left) / length, y: from.y + ((to.y - from.y) * left) / length };
+    left -= length;
+  }
+  return points[points.length - 1];
+}
+
+/** The beginning of a line, up to a share of its length. */
+export function partial(points: Point[], share: number): Point[] {
+  let left = Math.min(1, Math.max(0, share)) * lengthOf(points);
+  const passed = [points[0]];
+  for (let index = 1; index < points.length; ++index) {
+    const [from, to] = [points[index - 1], points[index]];
+    const length = Math.hypot(to.x - from.x, to.y - from.y);
+    if (left <= length) {
+      const ratio = length > 0 ? left / length : 0;
+      passed.push({ x: from.x + (to.x - from.x) * ratio, y: from.y + (to.y - from.y) * ratio });
+      return passed;
+    }
+    passed.push(to);
+    left -= length;
+  }
+  return passed;
+}
+
+/** A point of a block's inside in the scene. */
+export function inBlock(scene: Scene, layer: number, x: number, y: number): Point {
+  // The entry is the first child.
+  const { box, scale } = childOf(rootOf(scene), scene.root.children[layer + 1]);
+  return { x: box.x + x * scale, y: box.y + y * scale };
+}
+
+/** From the road through a half of a block and back to the road. */
+export function branchPoints(scene: Scene, layer: number, half: 'attention' | 'mlp'): Point[] {
+  const { fork, join } = half === 'attention' ? blockUnits.attention : blockUnits.feedForward;
+  const inside = blockUnits.title + 230;
+  return [[fork, blockUnits.road], [fork, inside], [join, inside], [join, blockUnits.road]].map(([x, y]) => inBlock(scene, layer, x, y));
+}
+
+/** The road of each move, from station to station. */
+export function moveRoad(scene: Scene, layers: number, move: number): Point[] {
+  const road = (layer: number, from: number, to: number) => [inBlock(scene, layer, from, blockUnits.road), inBlock(scene, layer, to, blockUnits.road)];
+  if (move === 0) {
+    const { box } = find(scene, ['entry', 'token']);
+    const { start } = scene;
+    const turn = (start.x + box.x) / 2;
+    const end = scene.legs[0][0];
+    return [start, { x: turn, y: start.y }, { x: turn, y: end.y }, end];
+  }
+  if (move === 2 * layers + 1) {
+    const { box } = find(scene, ['exit', 'words']);
+    const leg = scene.legs[layers];
+    return [...leg, { x: box.x, y: leg[leg.length - 1].y }];
+  }
+  const layer = Math.floor((move - 1) / 2);
+  if (move % 2 === 1) return [...scene.legs[layer], ...road(layer, 0, blockUnits.attention.join + 45).slice(0, 2)];
+  return road(layer, blockUnits.attention.join + 45, blockUnits.width);
+}
+
+/** Where the data is at `time`, counted in stations. */
+export function pulseAt(scene: Scene, layers: number, time: number): Pulse {
+  const last = lastStation(layers);
+  const move = Math.min(last - 1, Math.max(0, Math.floor(time)));
+  const at = along(moveRoad(scene, layers, move), time - move);
+  const layer = move === 0 ? -1 : move === last - 1 ? layers : Math.floor((move - 1) / 2);
+  if (layer < 0 || layer >= layers) return { at, branch: null, layer };
+  const half = move % 2 === 1 ? 'attention' : 'mlp';
+  const { fork, join } = half === 'attention' ? blockUnits.attention : blockUnits.feedForward;
+  const from = inBlock(scene, layer, fork, blockUnits.road);
+  const to = inBlock(scene, layer, join, blockUnits.road);
+  const progress = (at.x - from.x) / (to.x - from.x);
+  // On a leg between two lines the data may be anywhere beside the block.
+  const onRoad = Math.abs(at.y - from.y) < 1e-6 * (1 + Math.abs(from.y));
+  const branch = onRoad && progress > 0 && progress <= 1 ? { layer, half, progress, points: branchPoints(scene, layer, half) } as const : null;
+  return { at, branch, layer };
+}
+
+/** The road that the data has passed at `time`. */
+export function passedRoad(scene: Scene, layers: number, time: number): Point[] {
+  const last = lastStation(layers);
+  const move = Math.min(last - 1, Math.max(0, Math.floor(time)));
+  const passed: Point[] = [];
+  for (let before = 0; before < move; ++before) passed.push(...moveRoad(scene, layers, before));
+  passed.push(...partial(moveRoad(scene, layers, move), time - move));
+  return passed;
+}

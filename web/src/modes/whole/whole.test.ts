@@ -1,0 +1,286 @@
+import { describe, expect, it } from 'vitest';
+import type { ParameterCount } from '../../lib/types';
+import { partsOf, shapeOf, type Shape } from '../count/shape';
+import { fit, flight, toScene, toScreen, zoomAt } from './camera';
+import { coarseFirst, insideShown, isOpen, shownPart, visibleCells } from './detail';
+import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, towards, type Found } from './find';
+import { lastStation, moveRoad, partial, pulseAt, stations } from './journey';
+import { countedIn, gridOf, hasBiases, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
+import { arrangementFor, layOut, type Scene } from './scene';
+
+const gpt3 = shapeOf({ n_layer: 96, n_head: 96, n_embd: 12288, n_inner: 49152, vocab_size: 50257, n_positions: 2048, tie_word_embeddings: true });
+const small: Shape = { layers: 4, heads: 6, head_size: 32, feed_forward: 768, vocabulary: 1536, context: 256, tied: false };
+const subjectOf = (shape: Shape): Subject => ({ shape, biases: true, tokens: 9, candidates: 10, chosen: 8 });
+const canvas = { width: 1000, height: 560 };
+
+function sceneOf(shape: Shape, expanded: number[] = [], aspect = 1.8): Scene {
+  return layOut(subjectOf(shape), arrangementFor(shape.layers, aspect), Array.from({ length: shape.layers }, (_, layer) => (expanded.includes(layer) ? 1 : 0)));
+}
+
+/** Rounding errors aside. */
+const slack = 1e-6;
+const overlap = (a: Box, b: Box) => Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x) > slack && Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y) > slack;
+const within = (inner: Box, outer: Box) => inner.x > outer.x - slack && inner.y > outer.y - slack && inner.x + inner.width < outer.x + outer.width + slack && inner.y + inner.height < outer.y + outer.height + slack;
+
+/** All parts; of the blocks and heads, which are alike inside, only the first and last with what is in them. */
+function* walk(found: Found): Generator<Found> {
+  yield found;
+  const { children } = found.part;
+  for (const [index, part] of children.entries()) {
+    const child = childOf(found, part);
+    const alike = (part.kind === 'block' || part.kind === 'head') && index > 1 && index < children.length - 2;
+    if (alike) yield child;
+    else yield* walk(child);
+  }
+}
+
+describe('the layout', () => {
+  for (const layers of [1, 4, 12, 96]) {
+    for (const [heads, expanded] of [[1, []], [6, [0]], [12, [0, layers - 1]], [96, Array.from({ length: layers }, (_, layer) => layer)]] as [number, number[]][]) {
+      for (const aspect of [0.8, 2]) {
+        it(`of ${layers} blocks with ${heads} heads, ${expanded.length} expanded, at ${aspect}, has no overlaps and nothing outside`, () => {
+          const scene = sceneOf({ ...small, layers, heads }, expanded, aspect);
+          const wrong: string[] = [];
+          for (const found of walk(rootOf(scene))) {
+            const boxes = found.part.children.map((part) => part.box);
+            const own = { x: 0, y: 0, ...found.part.inner };
+            boxes.forEach((box, index) => {
+              if (!within(box, own) || boxes.slice(index + 1).some((other) => overlap(box, other))) wrong.push([...found.path, found.part.children[index].key].join('/'));
+            });
+          }
+          expect(wrong).toEqual([]);
+        });
+      }
+    }
+  }
+
+  it('reaches every part by its path and by pointing at it', () => {
+    const scene = sceneOf({ ...small, layers: 12 }, [3]);
+    let count = 0;
+    for (const found of walk(rootOf(scene))) {
+      expect(find(scene, found.path).part).toBe(found.part);
+      // Somewhere in a part, nothing that is in it covers it: try its border.
+      const { x, y, width, height } = found.box;
+      expect(hit(scene, { x: x + 0.001 * width, y: y + 0.001 * height }).path.slice(0, found.path.length)).toEqual(found.path);
+      count += 1;
+    }
+    expect(count).toBeGreaterThan(100);
+  });
+
+  it('joins the road: every leg begins where a block ends', () => {
+    for (const layers of [1, 4, 12, 96]) {
+      const scene = sceneOf({ ...small, layers }, [0]);
+      expect(scene.legs.length).toBe(layers + 1);
+      for (let layer = 0; layer < layers; ++layer) {
+        const { box } = find(scene, [`b${layer}`]);
+        const before = scene.legs[layer].at(-1)!;
+        const after = scene.legs[layer + 1][0];
+        expect(before.x).toBeCloseTo(box.x);
+        expect(after.x).toBeCloseTo(box.x + box.width);
+        expect(before.y).toBeCloseTo(after.y);
+      }
+    }
+  });
+
+  it('keeps the other blocks’ sizes and order while one is expanded', () => {
+    const before = sceneOf({ ...small, layers: 12 });
+    const after = sceneOf({ ...small, layers: 12 }, [5]);
+    expect(after.columns).toBe(before.columns);
+    expect(find(after, ['b5']).box.width).toBeGreaterThan(2 * find(before, ['b5']).box.width);
+    expect(find(after, ['b4']).box.width).toBeCloseTo(find(before, ['b4']).box.width);
+  });
+
+  it('suits the canvas: more blocks in a line where it is wide', () => {
+    expect(arrangementFor(1, 2).columns).toBe(1);
+    expect(arrangementFor(96, 2).columns).toBeGreaterThan(arrangementFor(96, 0.6).columns);
+    expect(arrangementFor(4, 0.7).stacked).toBe(true);
+    expect(arrangementFor(4, 2).stacked).toBe(false);
+    for (const aspect of [0.7, 1.8]) {
+      const { box } = rootOf(sceneOf(gpt3, [], aspect));
+      expect(Math.abs(Math.log(box.width / box.height / aspect))).toBeLessThan(0.5);
+    }
+  });
+
+  it('places heads in a grid with their shape', () => {
+    for (const count of [1, 6, 12, 25, 96]) {
+      const grid = gridOf(count, { x: 0, y: 0, width: 464, height: 402 }, headUnits);
+      expect(grid.length).toBe(count);
+      for (const { width, height } of grid) expect(width / height).toBeCloseTo(headUnits.width / headUnits.height);
+    }
+  });
+});
+
+describe('the parameters', () => {
+  const count = {
+    total: 174604259328, embedding: 617558016, position: 25165824,
+    per_head: { query: 1572864, key: 1572864, value_down: 1572864, value_up: 1572864, total: 6291456 },
+    attention_total: 57982058496, feed_forward_total: 115964116992, biases: 10616832, norms: 4743168, unembedding: 0, flops_per_token: 353959305216,
+  } as ParameterCount;
+
+  it('of each part of GPT-3 equal those of Count', () => {
+    const { root } = sceneOf(gpt3);
+    const counted = countedIn(root);
+    const stored = partsOf(count, gpt3).filter(({ parameters }) => parameters > 0);
+    for (const { id, parameters } of stored) expect(counted[id as keyof typeof counted], id).toBe(parameters);
+    expect(Object.keys(counted).length).toBe(stored.length);
+    expect(parametersOf(root)).toBe(count.total);
+    const head = find(sceneOf(gpt3), ['b7', 'attention', 'h95']).part;
+    expect(parametersOf(head)).toBe(count.per_head.total + 3 * gpt3.head_size);
+  });
+
+  it('count an unembedding of its own only where it is not tied', () => {
+    expect(countedIn(sceneOf(small).root).unembedding).toBe(small.vocabulary * 192);
+    expect(countedIn(sceneOf({ ...small, tied: true }).root).unembedding).toBeUndefined();
+  });
+
+  it('show whether there are biases', () => {
+    for (const shape of [small, gpt3]) {
+      for (const biases of [true, false]) {
+        const { root } = layOut({ ...subjectOf(shape), biases }, { columns: 4, stacked: false }, []);
+        expect(hasBiases(shape, parametersOf(root))).toBe(biases);
+      }
+    }
+  });
+});
+
+describe('cells', () => {
+  const scene = sceneOf(small);
+  const matrix = find(scene, ['b3', 'attention', 'h1', 'q']);
+
+  it('are found where they are', () => {
+    for (const cell of [{ row: 0, column: 0 }, { row: 5, column: 17 }, { row: 8, column: 31 }]) {
+      const { x, y, width, height } = cellBox(matrix, cell);
+      expect(cellAt(matrix, { x: x + width / 2, y: y + height / 2 })).toEqual(cell);
+      expect(within({ x, y, width, height }, matrix.box)).toBe(true);
+    }
+    expect(cellAt(matrix, { x: matrix.box.x, y: matrix.box.y })).toBeNull();
+  });
+
+  it('have a place in the model', () => {
+    expect(placeIn(matrix.path)).toEqual({ layer: 3, head: 1 });
+    expect(placeIn(['entry', 'token'])).toEqual({ layer: -1, head: -1 });
+    expect(smallestCell(scene)).toBeLessThan(cellBox(matrix, { row: 0, column: 0 }).width);
+  });
+
+  it('are drawn only where they are in sight', () => {
+    expect(visibleCells({ x: -100, y: 0, width: 1000, height: 100 }, 10, 100, { width: 200, height: 50 })).toEqual({ left: 10, right: 30, top: 0, bottom: 5 });
+    const away = visibleCells({ x: 300, y: 0, width: 100, height: 100 }, 10, 10, { width: 200, height: 50 });
+    expect(away.right).toBe(away.left);
+  });
+
+  it('are loaded evenly, each once', () => {
+    const order = coarseFirst(3, 50);
+    expect([...order].sort((a, b) => a - b)).toEqual(Array.from({ length: 47 }, (_, index) => index + 3));
+    expect(order.slice(0, 3)).toEqual([16, 32, 48]);
+  });
+});
+
+describe('the camera', () => {
+  const box = { x: 100, y: 50, width: 30, height: 20 };
+
+  it('shows a box in the middle, whole', () => {
+    const camera = fit(box, canvas, 0.1);
+    const corner = toScreen(camera, canvas, box);
+    expect(corner.y).toBeCloseTo(56);
+    expect(toScreen(camera, canvas, { x: 115, y: 60 })).toEqual({ x: 500, y: 280 });
+    const back = toScene(camera, canvas, corner);
+    expect(back.x).toBeCloseTo(100);
+    expect(back.y).toBeCloseTo(50);
+  });
+
+  it('zooms about a point, within limits', () => {
+    const camera = fit(box, canvas);
+    const at = { x: 700, y: 100 };
+    const fixed = toScene(camera, canvas, at);
+    const zoomed = zoomAt(camera, canvas, at, 3, 0.01, 1e6);
+    expect(zoomed.scale).toBeCloseTo(3 * camera.scale);
+    expect(toScreen(zoomed, canvas, fixed).x).toBeCloseTo(700);
+    expect(zoomAt(camera, canvas, at, 1e9, 0.01, 80).scale).toBe(80);
+    expect(zoomAt(camera, canvas, at, 1e-9, 2, 80).scale).toBe(2);
+  });
+
+  it('flies from one view to another, far or near or on the spot', () => {
+    const from = { x: 0, y: 0, scale: 1 };
+    for (const to of [{ x: 1000, y: 300, scale: 500 }, { x: 5000, y: 0, scale: 1 }, { x: 0, y: 0, scale: 40 }, { x: 1e-9, y: 0, scale: 0.1 }]) {
+      const { at, length } = flight(from, to, canvas);
+      expect(at(0)).toEqual(from);
+      expect(at(1)).toEqual(to);
+      expect(length).toBeGreaterThan(0);
+      for (const [t, near] of [[1e-6, from], [1 - 1e-6, to]] as const) {
+        const camera = at(t);
+        expect(Math.abs(camera.x - near.x) * near.scale).toBeLessThan(1);
+        expect(camera.scale / near.scale).toBeCloseTo(1, 2);
+      }
+      for (let t = 0; t <= 1; t += 0.05) for (const number of Object.values(at(t))) expect(Number.isFinite(number)).toBe(true);
+    }
+  });
+});
+
+describe('the detail', () => {
+  it('grows with the size on the screen', () => {
+    const head = find(sceneOf(small), ['b0', 'attention', 'h0']).part;
+    expect(isOpen(head, 60)).toBe(false);
+    expect(isOpen(head, 600)).toBe(true);
+    expect(insideShown(head, 60)).toBe(0);
+    expect(insideShown(head, 600)).toBe(1);
+    expect(isOpen(find(sceneOf(small), ['b0', 'in']).part, 1e6)).toBe(false);
+  });
+
+  it('says which part is shown', () => {
+    const scene = sceneOf(small, [1]);
+    const children = (found: Found) => found.part.children.map((part) => childOf(found, part));
+    expect(shownPart(rootOf(scene), children, fit(scene.root.box, canvas), canvas).path).toEqual([]);
+    for (const path of [['b1'], ['b2', 'attention'], ['b1', 'attention', 'h3'], ['b1', 'attention', 'h3', 'q']]) {
+      expect(shownPart(rootOf(scene), children, fit(find(scene, path).box, canvas, 0.05), canvas).path).toEqual(path);
+    }
+  });
+
+  it('opens one level with each click, or goes to the side', () => {
+    const deep = ['b1', 'attention', 'h3', 'q'];
+    expect(towards([], deep)).toEqual(['b1']);
+    expect(towards(['b1'], deep)).toEqual(['b1', 'attention']);
+    expect(towards(['b1', 'attention', 'h2'], deep)).toEqual(['b1', 'attention', 'h3']);
+    expect(towards(deep, deep)).toEqual(deep);
+    expect(towards(['b1'], [])).toEqual([]);
+  });
+
+  it('keeps the chosen token in a window of a long text', () => {
+    expect(windowOf(12, 3)).toEqual({ first: 0, count: 12 });
+    for (const chosen of [0, 500, 1023]) {
+      const { first, count } = windowOf(1024, chosen);
+      expect(first).toBeGreaterThanOrEqual(0);
+      expect(first + count).toBeLessThanOrEqual(1024);
+      expect(chosen >= first && chosen < first + count).toBe(true);
+    }
+  });
+});
+
+describe('the journey', () => {
+  for (const layers of [1, 4, 96]) {
+    it(`through ${layers} blocks is one way without gaps`, () => {
+      const scene = sceneOf({ ...small, layers });
+      const way = stations(layers);
+      expect(way.length).toBe(lastStation(layers) + 1);
+      for (const { path } of way) expect(find(scene, path).path).toEqual(path);
+      for (let move = 1; move < lastStation(layers); ++move) {
+        const [end, start] = [moveRoad(scene, layers, move - 1).at(-1)!, moveRoad(scene, layers, move)[0]];
+        expect(Math.hypot(end.x - start.x, end.y - start.y)).toBeLessThan(slack);
+      }
+    });
+  }
+
+  it('passes through both branches of each block', () => {
+    const scene = sceneOf(small);
+    const seen = new Set<string>();
+    for (let time = 0; time <= lastStation(4); time += 0.01) {
+      const { branch } = pulseAt(scene, 4, time);
+      if (branch) seen.add(`${branch.layer} ${branch.half}`);
+    }
+    expect(seen.size).toBe(8);
+  });
+
+  it('shows the part of a line that is passed', () => {
+    const line = [{ x: 0, y: 0 }, { x: 10, y: 0 }, { x: 10, y: 10 }];
+    expect(partial(line, 0.75)).toEqual([{ x: 0, y: 0 }, { x: 10, y: 0 }, { x: 10, y: 5 }]);
+  });
+});
