@@ -5,6 +5,7 @@ import { current } from '../../lib/state.svelte';
 import type { Derivation, Intervention } from '../../lib/types';
 import { directEffect, type DirectEffect, type Reading } from './direct_effect';
 import * as elements from './elements';
+import { tableOf, type EmbeddingTable } from './nearest';
 import { inputOf, weightsOf, type Role, type Weights } from './projection';
 import type { QueriesAndKeys } from './scores';
 
@@ -79,4 +80,31 @@ let vocabulary: Promise<string[]> | undefined;
 /** The text of every token; none for a model without a tokenizer. */
 export function tokenTexts(): Promise<string[]> {
   return (vocabulary ??= api.vocabulary().catch(() => []));
+}
+
+const mostPasses = 64;
+let table: Promise<EmbeddingTable> | undefined;
+
+/** Whether the token embeddings of the whole vocabulary can be read in a few passes. */
+export function canReadEmbeddings(vocabulary: number, promptTokens: number): boolean {
+  return vocabulary <= mostPasses * promptTokens;
+}
+
+/** Every token's embedding: texts of all tokens, a context at a time, of which only the embeddings are read. */
+export function embeddingTable(vocabulary: number, promptTokens: number, channels: number, ondone: (share: number) => void): Promise<EmbeddingTable> {
+  const read = async () => {
+    const rows = new Float32Array(vocabulary * channels);
+    for (let from = 0; from < vocabulary; from += promptTokens) {
+      const tokens = Array.from({ length: Math.min(promptTokens, vocabulary - from) }, (_, index) => from + index);
+      const { id } = await api.makeTrace({ tokens });
+      rows.set((await api.array(id, 'hook_embed')).data, from * channels);
+      await api.removeTrace(id);
+      ondone((from + tokens.length) / vocabulary);
+    }
+    return tableOf(rows, channels);
+  };
+  return (table ??= read().catch((error) => {
+    table = undefined;
+    throw error;
+  }));
 }
