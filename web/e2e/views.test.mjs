@@ -7,7 +7,7 @@ import { assertShows, readNumber } from './numbers.mjs';
 const session = useExplorer();
 const text = 'The fox waited in the forest, and the hare saw the fox';
 const [layer, head, position] = [1, 2, 6];
-const views = ['projection', 'unmasked', 'scaled', 'factors', 'split', 'additions', 'memory'];
+const views = ['nearest', 'projection', 'unmasked', 'scaled', 'factors', 'split', 'additions', 'memory', 'backward'];
 const link = (open, more = '') => `#/follow?text=${encodeURIComponent(text)}&layer=${layer}&head=${head}&position=${position}&open=${open}${more}`;
 
 async function makeTrace(request = { text }) {
@@ -176,6 +176,32 @@ test('the memory’s key and value are the neuron’s contexts and words of the 
   assertShows(await view.locator('.here .figure').innerText(), activations[position], 'activation');
   await view.locator('[data-testid=memory-contexts] li').first().waitFor({ timeout: 60_000 });
   assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('the gradients by word equal those of the API', async () => {
+  const { id } = await makeTrace();
+  const { parts } = await session.get(`/api/traces/${id}/attribution?by=token&position=${position}&steps=32`);
+  const page = await session.open(link('backward'));
+  const rows = page.locator('#more-backward tbody tr');
+  await rows.first().waitFor();
+  const shown = await rows.evaluateAll((all) => all.map((row) => row.cells[2].textContent));
+  assert.equal(shown.length, position + 1);
+  shown.forEach((number, at) => assertShows(number, parts[at].value, `share of word ${at}`));
+  await page.context().close();
+});
+
+test('the nearest words have the cosines of the API’s embeddings', async () => {
+  const { id, tokens } = await makeTrace();
+  const { tokens: vocabulary } = await session.get('/api/vocabulary');
+  const page = await session.open(link('nearest'));
+  await page.locator('#more-nearest tbody tr').first().waitFor({ timeout: 60_000 });
+  const [first] = await page.locator('#more-nearest tbody tr').first().locator('li').evaluateAll((all) => all.map((one) => [one.querySelector('code').textContent, one.querySelector('.number').textContent]));
+  const other = vocabulary.findIndex((one) => one.replace(/ /g, '␣') === first[0]);
+  const { id: pair } = await makeTrace({ tokens: [tokens[position].id, other] });
+  const [a, b] = await Promise.all([0, 1].map(async (at) => flat(await session.get(`/api/traces/${pair}/arrays/hook_embed?positions=${at}&format=json`))));
+  const cosine = a.reduce((sum, number, at) => sum + number * b[at], 0) / (Math.hypot(...a) * Math.hypot(...b));
+  assertShows(first[1], cosine, `${first[0]} in ${id}`);
   await page.context().close();
 });
 
