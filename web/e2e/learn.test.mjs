@@ -75,8 +75,8 @@ test('the surprise at each token equals that of the API', async () => {
   const page = await session.open(`#/learn?chapter=training&text=${encodeURIComponent(text)}`);
   const made = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
   const trace = await made.json();
-  await page.locator('.live tbody tr').first().waitFor();
-  const shown = await page.locator('.live tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  await page.locator('.live > .card').first().locator('tbody tr').first().waitFor();
+  const shown = await page.locator('.live > .card').first().locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
   assert.equal(shown.length, trace.tokens.length - 1);
   let sum = 0;
   for (let position = 0; position + 1 < trace.tokens.length; ++position) {

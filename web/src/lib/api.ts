@@ -111,7 +111,8 @@ export const api = {
     return (await post('/api/traces', { ...request, ...read }, signal)).json();
   },
   trace: (id: string) => json<Types.TraceMeta>(trace(id)),
-  removeTrace: async (id: string) => void (await send(trace(id), { method: 'DELETE' })),
+  /** Reads the short answer too: a browser keeps the connection of an answer that is not read. */
+  removeTrace: async (id: string) => void (await (await send(trace(id), { method: 'DELETE' })).arrayBuffer()),
   array: (id: string, point: string, query?: { positions?: string; heads?: string; layers?: string }, signal?: AbortSignal) =>
     binary(`${trace(id)}/arrays/${point}`, query, signal),
   heads: async (id: string) => (await json<{ heads: Types.HeadStatistics[] }>(`${trace(id)}/heads`)).heads,
@@ -139,9 +140,9 @@ export const api = {
   neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, { trace: id }),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
     json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, { top }),
-  /** With `terms`, at most so many terms. */
-  derivation: (id: string, element: Types.PointElement & { terms?: number }, signal?: AbortSignal) =>
-    json<Types.Derivation>(`${trace(id)}/derivation`, { ...element }, signal),
+  /** With `terms`, up to that many instead of the largest. */
+  derivation: (id: string, element: Types.PointElement, signal?: AbortSignal, terms?: number) =>
+    json<Types.Derivation>(`${trace(id)}/derivation`, { ...element, terms }, signal),
   compare: (id: string, other: string, position = -1, top = 12) =>
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),

@@ -38,6 +38,11 @@ export function ofHead(layer: number, head: number, part: 'q' | 'k' | 'v' | 'z',
   return (index) => ({ point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, index });
 }
 
+/** What one head adds to the residual stream: its output times its rows of W_O. */
+export function headResult(layer: number, head: number, position: number): At {
+  return (index) => ({ point: `blocks.${layer}.attn.hook_result`, layer, head, position, index });
+}
+
 /** The concatenated head outputs: `index` runs over all heads. */
 export function concatenated(layer: number, headSize: number, position: number): At {
   return (index) => ofHead(layer, Math.floor(index / headSize), 'z', position)(index % headSize);

@@ -182,7 +182,7 @@ export class Store {
     try {
       const id = current.meta?.id;
       if (id === undefined) return;
-      const { terms } = await api.derivation(id, { ...piece.element, terms: 1 << 20 });
+      const { terms } = await api.derivation(id, piece.element, undefined, 1 << 20);
       const weights = new Float32Array(terms.length);
       // Terms are sorted by size; their names end with the index: "channel 17".
       for (const { label, right } of terms) weights[Number(/\d+$/.exec(label)?.[0])] = right ?? NaN;

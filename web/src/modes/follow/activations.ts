@@ -1,0 +1,110 @@
+// What the closer views read from the server about the shown trace.
+
+import { api } from '../../lib/api';
+import { current } from '../../lib/state.svelte';
+import type { Derivation, Intervention } from '../../lib/types';
+import { directEffect, type DirectEffect, type Reading } from './direct_effect';
+import * as elements from './elements';
+import { tableOf, type EmbeddingTable } from './nearest';
+import { inputOf, weightsOf, type Role, type Weights } from './projection';
+import type { QueriesAndKeys } from './scores';
+
+/** (T, D): queries, keys, values or outputs of one head at every position. */
+export function ofOneHead(part: 'q' | 'k' | 'v' | 'z', layer: number, head: number): Promise<Float32Array> {
+  return current.keep(`head ${part} ${layer} ${head}`, async (id) => (await api.array(id, `blocks.${layer}.attn.hook_${part}`, { heads: String(head) })).data);
+}
+
+export async function queriesAndKeys(layer: number, head: number): Promise<QueriesAndKeys> {
+  const { tokens, dimensions } = current.meta!;
+  const [q, k] = await Promise.all([ofOneHead('q', layer, head), ofOneHead('k', layer, head)]);
+  return { positions: tokens.length, size: dimensions.head_size, q, k };
+}
+
+/** (H, C): what each head of a block adds to the residual stream at a position. */
+export function additionsOf(layer: number, position: number): Promise<Float32Array> {
+  return current.vector(`blocks.${layer}.attn.hook_result`, position);
+}
+
+function derivationOf(id: string, role: Role, layer: number, head: number, position: number, column: number): Promise<Derivation> {
+  const { channels } = current.meta!.dimensions;
+  return api.derivation(id, elements.ofHead(layer, head, role, position)(column), undefined, channels);
+}
+
+/** The row that block `layer` projects at `position`: the residual stream after the layer norm with its gain and bias. */
+export function projectedRow(layer: number, position: number): Promise<Float32Array> {
+  return current.keep(`projected ${layer} ${position}`, async (id) => inputOf(await derivationOf(id, 'q', layer, 0, position, 0)));
+}
+
+/** W and b of a head; `ondone` is called with the share that has arrived. */
+export function headWeights(role: Role, layer: number, head: number, ondone: (share: number) => void): Promise<Weights> {
+  return current.keep(`weights ${role} ${layer} ${head}`, async (id) => {
+    const size = current.meta!.dimensions.head_size;
+    let done = 0;
+    const column = async (index: number) => {
+      const derivation = await derivationOf(id, role, layer, head, 0, index);
+      ondone(++done / size);
+      return derivation;
+    };
+    return weightsOf(await Promise.all(Array.from({ length: size }, (_, index) => column(index))));
+  });
+}
+
+async function read(base: string, interventions: Intervention[], position: number): Promise<Reading> {
+  const { id } = await api.makeTrace({ base, interventions });
+  try {
+    const at = { positions: String(position) };
+    const [logits, scale] = await Promise.all([api.array(id, 'unembed.hook_out', at), api.array(id, 'ln_final.hook_scale', at)]);
+    return { logits: logits.data, spread: scale.data[0] };
+  } finally {
+    void api.removeTrace(id).catch(() => {}); // another trace may have evicted it
+  }
+}
+
+export function effectOfHead(layer: number, head: number, position: number): Promise<DirectEffect> {
+  return current.keep(`direct ${layer} ${head} ${position}`, async (id) => {
+    const { layers, channels } = current.meta!.dimensions;
+    const point = `blocks.${layers - 1}.hook_resid_post`;
+    const clear: Intervention = { kind: 'ablate', point, positions: String(position) };
+    const additions = await current.vector(`blocks.${layer}.attn.hook_result`, position);
+    const vector = Array.from(additions.subarray(head * channels, (head + 1) * channels));
+    const [alone, empty, [realSpread]] = await Promise.all([
+      read(id, [clear, { kind: 'add', point, positions: String(position), vector }], position),
+      current.keep(`empty stream ${position}`, () => read(id, [clear], position)),
+      current.vector('ln_final.hook_scale', position),
+    ]);
+    return directEffect(alone, empty, realSpread);
+  });
+}
+
+let vocabulary: Promise<string[]> | undefined;
+/** The text of every token; none for a model without a tokenizer. */
+export function tokenTexts(): Promise<string[]> {
+  return (vocabulary ??= api.vocabulary().catch(() => []));
+}
+
+const mostPasses = 64;
+let table: Promise<EmbeddingTable> | undefined;
+
+/** Whether the token embeddings of the whole vocabulary can be read in a few passes. */
+export function canReadEmbeddings(vocabulary: number, promptTokens: number): boolean {
+  return vocabulary <= mostPasses * promptTokens;
+}
+
+/** Every token's embedding: texts of all tokens, a context at a time, of which only the embeddings are read. */
+export function embeddingTable(vocabulary: number, promptTokens: number, channels: number, ondone: (share: number) => void): Promise<EmbeddingTable> {
+  const read = async () => {
+    const rows = new Float32Array(vocabulary * channels);
+    for (let from = 0; from < vocabulary; from += promptTokens) {
+      const tokens = Array.from({ length: Math.min(promptTokens, vocabulary - from) }, (_, index) => from + index);
+      const { id } = await api.makeTrace({ tokens });
+      rows.set((await api.array(id, 'hook_embed')).data, from * channels);
+      await api.removeTrace(id);
+      ondone((from + tokens.length) / vocabulary);
+    }
+    return tableOf(rows, channels);
+  };
+  return (table ??= read().catch((error) => {
+    table = undefined;
+    throw error;
+  }));
+}
