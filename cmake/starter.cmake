@@ -1,12 +1,14 @@
 # The starter model becomes part of the engine: models/starter/{config.json, model.safetensors,
-# tokenizer.json} are copied into its read-only data by the assembler.
+# tokenizer.json, examples.json} are copied into its read-only data by the assembler.
 function(heed_embed_starter target)
   set(directory ${PROJECT_SOURCE_DIR}/models/starter)
   file(GLOB present CONFIGURE_DEPENDS ${directory}/*)
   set(HEED_STARTER_CONFIG ${directory}/config.json)
   set(HEED_STARTER_WEIGHTS ${directory}/model.safetensors)
   set(HEED_STARTER_TOKENIZER ${directory}/tokenizer.json)
-  set(files ${HEED_STARTER_CONFIG} ${HEED_STARTER_WEIGHTS} ${HEED_STARTER_TOKENIZER})
+  set(HEED_STARTER_EXAMPLES ${directory}/examples.json)
+  set(files ${HEED_STARTER_CONFIG} ${HEED_STARTER_WEIGHTS} ${HEED_STARTER_TOKENIZER}
+    ${HEED_STARTER_EXAMPLES})
   set(source ${CMAKE_CURRENT_BINARY_DIR}/starter_files.cc)
   set(template embedded)
   foreach(file ${files})

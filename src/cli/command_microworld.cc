@@ -10,12 +10,15 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/measured_examples.h"
+#include "microscope/microworld/evidence_check.h"
 #include "microscope/microworld/microworld_causal.h"
 #include "microscope/microworld/microworld_check.h"
 #include "microworld/corpus.h"
@@ -67,6 +70,9 @@ struct CheckOptions {
   std::string model = "starter";
   MicroworldCheckOptions check{.stories = 1000, .seed = 2};
   bool causal = false;
+  bool evidence = false;
+  std::int64_t variants = 200;
+  std::vector<std::string> subjects;
   bool json = false;
 };
 
@@ -147,9 +153,89 @@ void print_causality(const MicroworldCausality& causality) {
   print("\n" + ink.title("Predictions with attention cut") + "\n\n" + table.text(ink));
 }
 
+std::string head_name(const HeadName& head) { return fmt::format("L{}H{}", head.layer, head.head); }
+
+OrderedJson evidence_json(const std::vector<EvidenceCheck>& checks) {
+  OrderedJson list = OrderedJson::array();
+  for (const EvidenceCheck& check : checks) {
+    OrderedJson weights = OrderedJson::array();
+    for (const EvidenceWeight& weight : check.weights) {
+      weights.push_back({{"head", head_name(weight.head)},
+                         {"share", json_number(weight.share)},
+                         {"even_share", json_number(weight.even_share)},
+                         {"prominent", json_number(weight.prominent)}});
+    }
+    OrderedJson heads = OrderedJson::array();
+    for (const HeadName& head : check.heads) heads.push_back(head_name(head));
+    list.push_back({{"subject", check.subject},
+                    {"variants", check.variants},
+                    {"weights", std::move(weights)},
+                    {"heads", std::move(heads)},
+                    {"probability", json_number(check.probability)},
+                    {"without_heads", json_number(check.without_heads)},
+                    {"without_others", json_number(check.without_others)},
+                    {"without_edges", json_number(check.without_edges)},
+                    {"right_by_depth", check.right_by_depth}});
+  }
+  return list;
+}
+
+void print_evidence(const std::vector<EvidenceCheck>& checks) {
+  const Ink ink(standard_output());
+  Table weights({{"decides", Align::left},
+                 {"word", Align::right},
+                 {"head", Align::left},
+                 {"share", Align::right},
+                 {"even", Align::right},
+                 {"prominent", Align::right}});
+  Table effects({{"decides", Align::left},
+                 {"heads off", Align::left},
+                 {"answer", Align::right},
+                 {"without", Align::right},
+                 {"without others", Align::right},
+                 {"edges cut", Align::right},
+                 {"first block", Align::right},
+                 {"last block", Align::right}});
+  for (const EvidenceCheck& check : checks) {
+    for (std::size_t i = 0; i < check.weights.size(); ++i) {
+      const EvidenceWeight& weight = check.weights[i];
+      weights.add({i == 0 ? check.subject : "", fmt::format("{}", i + 1), head_name(weight.head),
+                   ink.bold(percent(weight.share)), percent(weight.even_share),
+                   percent(weight.prominent)});
+    }
+    std::string heads;
+    for (const HeadName& head : check.heads) {
+      heads += (heads.empty() ? "" : " ") + head_name(head);
+    }
+    effects.add({check.subject, heads, percent(check.probability),
+                 ink.bold(percent(check.without_heads)), percent(check.without_others),
+                 percent(check.without_edges), percent(check.right_by_depth[1]),
+                 percent(check.right_by_depth.back())});
+  }
+  print("\n" + ink.title("Attention from the word to what decides its answer") + "\n\n" +
+        weights.text(ink));
+  print("\n" + ink.title("Probability of the answer") +
+        ink.quiet(fmt::format("  {} variants; the logit lens at two depths\n\n",
+                              checks.empty() ? 0 : checks.front().variants)) +
+        effects.text(ink));
+}
+
 void check_model(const CheckOptions& options) {
   const LoadedModel model = load_model(options.model);
   ProgressLine line;
+  if (options.evidence || !options.subjects.empty()) {
+    const std::vector<EvidenceCheck> checks = check_evidence(model.gpt, model.require_tokenizer(),
+                                                             {.variants = options.variants,
+                                                              .subjects = options.subjects,
+                                                              .seed = options.check.seed,
+                                                              .progress = line.callback(),
+                                                              .stop = interrupt_flag()});
+    line.clear();
+    if (options.json) {
+      return print_json({{"evidence", evidence_json(checks)}});
+    }
+    return print_evidence(checks);
+  }
   MicroworldCheckOptions check = options.check;
   check.progress = line.callback();
   check.stop = interrupt_flag();
@@ -183,8 +269,45 @@ void add_check_command(Command parent) {
       ->capture_default_str();
   command->add_flag("--causal", options->causal,
                     "Measure predictions with the relevant attention cut");
+  command->add_flag("--evidence", options->evidence,
+                    "Measure instead which heads carry the evidence that decides a word");
+  add_list_option(*command, "--subjects", options->subjects,
+                  "Measure only these subjects, such as mole/animal; implies --evidence");
+  command->add_option("--variants", options->variants, "Measure evidence on N variants of each")
+      ->capture_default_str()
+      ->check(between(1, 10'000));
   add_json_option(*command, options->json);
   command->callback([options] { check_model(*options); });
+}
+
+struct ExampleOptions {
+  std::string model = "starter";
+  std::string claims;
+  std::string out;
+};
+
+void measure_claims(const ExampleOptions& options) {
+  const LoadedModel model = load_model(options.model);
+  const Json claims = parse_json(read_text_file(options.claims), options.claims);
+  const OrderedJson examples = measure_examples(model, claims, interrupt_flag());
+  if (options.out.empty()) return print_json(examples);
+  AtomicFile file(options.out);
+  file.write(examples.dump(1));
+  file.write("\n");
+  file.commit();
+}
+
+void add_examples_command(Command parent) {
+  Command command = add_command(parent, "examples",
+                                "Measure claims about sentences; fail where one is not carried");
+  auto options = std::make_shared<ExampleOptions>();
+  add_model_option(*command, options->model);
+  command->add_option("--claims", options->claims, "Sentences and claims, as JSON")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("-o,--out", options->out, "Write the measured examples to a file")
+      ->type_name("FILE");
+  command->callback([options] { measure_claims(*options); });
 }
 
 }  // namespace
@@ -205,6 +328,7 @@ void add_microworld_command(Command app) {
   command->add_option("-o,--out", options->out, "Write to a file")->type_name("FILE");
   add_json_option(*command, options->json);
   add_check_command(*command);
+  add_examples_command(*command);
   command->require_subcommand(0, 1);
   command->callback([command, options] {
     if (!command->has_parsed_subcommand()) write_stories(*options);

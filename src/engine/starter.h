@@ -14,6 +14,7 @@ struct StarterFiles {
   std::string_view config;             // config.json
   std::span<const std::byte> weights;  // model.safetensors
   std::string_view tokenizer;          // tokenizer.json
+  std::string_view examples;           // examples.json, what measure_examples() returned
 };
 
 // Absent in builds without models/starter.

@@ -178,7 +178,7 @@ TEST(Completions, EchoedLogprobsAreThoseOfEval) {
   for (const std::size_t length : {2U, 31U, 32U, 33U, 64U, 65U, 128U, 129U, 200U, 256U}) {
     std::vector<std::int32_t> tokens;
     for (std::size_t i = 0; i < length; ++i) {
-      tokens.push_back(static_cast<std::int32_t>(random.below(1536)));
+      tokens.push_back(static_cast<std::int32_t>(random.below(2531)));
     }
     const std::vector<float> losses = evaluated(tokens);
     for (const int drawn : {0, 1}) {
@@ -371,7 +371,7 @@ TEST(Completions, RefuseWhatCannotBe) {
       {{{"stop", std::vector<std::string>(17, "a")}}, 400, "stop"},
       {{{"logprobs", 21}}, 400, "logprobs"},
       {{{"logprobs", true}}, 400, "logprobs"},
-      {{{"logit_bias", {{"1536", 1}}}}, 400, "not a token id from 0 to 1535"},
+      {{{"logit_bias", {{"2531", 1}}}}, 400, "not a token id from 0 to 2530"},
       {{{"logit_bias", {{"x", 1}}}}, 400, "logit_bias"},
       {{{"logit_bias", {{"1", 101}}}}, 400, "-100 to 100"},
       {{{"logit_bias", {1}}}, 400, "logit_bias"},
@@ -379,7 +379,7 @@ TEST(Completions, RefuseWhatCannotBe) {
       {{{"prompt", 5}}, 400, "prompt must be a string"},
       {{{"prompt", {{"a", 1}}}}, 400, "prompt must be a string"},
       {{{"prompt", {1, "a"}}}, 400, "not a token id"},
-      {{{"prompt", {1536}}}, 400, "not a token id"},
+      {{{"prompt", {2531}}}, 400, "not a token id"},
       {{{"prompt", {-1}}}, 400, "not a token id"},
       {{{"prompt", {4294967301}}}, 400, "not a token id"},
       {{{"prompt", std::vector<std::int32_t>(257, 5)}}, 400, "257 tokens"},

@@ -185,7 +185,7 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
       {"POST", "/api/traces", 400, "no tokens", R"({"tokens":[]})"},
       {"POST", "/api/traces", 400, "did you mean \"text\"", R"({"tex":"a"})"},
       {"POST", "/api/traces", 400, "-1", R"({"tokens":[-1]})"},
-      {"POST", "/api/traces", 400, "1536", R"({"tokens":[1536]})"},
+      {"POST", "/api/traces", 400, "2531", R"({"tokens":[2531]})"},
       {"POST", "/api/traces", 404, "t999", R"({"base":"t999"})"},
       {"POST", "/api/traces", 404, "no run", R"({"text":"a","model":{"run":"x","step":1}})"},
       {"POST", "/api/generate", 400, "max_new_tokens", R"({"text":"a","max_new_tokens":0})"},

@@ -22,7 +22,7 @@ TEST(Service, TokenizesAndBack) {
   const Json pieces =
       starter_server().post("/tokenize", {{"content", "é"}, {"with_pieces", true}})["tokens"];
   EXPECT_EQ(pieces[0]["piece"], Json::array({0xC3}));
-  starter_server().post("/detokenize", {{"tokens", {1536}}}, 400);
+  starter_server().post("/detokenize", {{"tokens", {2531}}}, 400);
   starter_server().post("/tokenize", {{"content", 5}}, 400);
 }
 

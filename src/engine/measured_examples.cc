@@ -1,0 +1,390 @@
+#include "engine/measured_examples.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_fields.h"
+#include "microscope/attention/text_words.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/intervene/intervention.h"
+
+namespace heed {
+namespace {
+
+constexpr std::size_t most_heads_off = 4;
+
+struct Head {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+
+  std::string name() const { return fmt::format("L{}H{}", layer, head); }
+  friend bool operator==(const Head&, const Head&) = default;
+};
+
+std::string text_of(const Json& object, const char* key) {
+  const Json* found = find_json_member(object, key);
+  require(found != nullptr, ErrorCode::corrupt_data, "an example has no '{}'", key);
+  return json_string(*found, {fmt::format("'{}' of an example", key)});
+}
+
+std::int64_t occurrence_of(const Json& object) {
+  const Json* found = find_json_member(object, "occurrence");
+  return found == nullptr ? 0 : json_integer(*found, {"'occurrence'"}, 0);
+}
+
+// "96 %", "8.9 %", "99.8 %", "less than 0.1 %".
+std::string percentage(double share) {
+  if (share < 0.001) return "less than 0.1 %";
+  if (share > 0.999) return "over 99.9 %";
+  const bool fine = share < 0.0995 || share > 0.9945;
+  return fmt::format("{:.{}f} %", 100 * share, fine ? 1 : 0);
+}
+
+std::string in_quotes(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  return fmt::format("“{}”", begin == text.npos ? text : text.substr(begin));
+}
+
+// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 < items.size() ? ", " : " and ";
+    text += items[i];
+  }
+  return text;
+}
+
+double rounded(double value) { return std::round(value * 1e5) / 1e5; }
+
+// Keeps the attention of one position in every head.
+class RowsOfAPosition final : public Probe {
+ public:
+  RowsOfAPosition(const GptConfig& config, std::int64_t position)
+      : rows_(static_cast<std::size_t>(config.layers * config.heads)),
+        heads_(config.heads),
+        position_(position) {}
+
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
+
+  void observe(const Point& point, View<const float> values) override {
+    if (point.kind != PointKind::pattern) return;
+    const View<const float> pattern = values[0];  // (H, T, T)
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      const auto row = pattern[head][position_].span();
+      rows_[static_cast<std::size_t>(point.layer * heads_ + head)].assign(row.begin(), row.end());
+    }
+  }
+
+  double weight(const Head& head, const TextWord& word) const {
+    const auto& row = rows_[static_cast<std::size_t>(head.layer * heads_ + head.head)];
+    double sum = 0;
+    for (std::int64_t s = word.begin; s < std::min(word.end, position_ + 1); ++s) {
+      sum += row[static_cast<std::size_t>(s)];
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::vector<float>> rows_;  // of (layer, head)
+  std::int64_t heads_;
+  std::int64_t position_;
+};
+
+// One example's text in the model.
+class ExampleText {
+ public:
+  ExampleText(const LoadedModel& model, std::string text)
+      : model_(&model),
+        text_(std::move(text)),
+        tokens_(model.encode(text_)),
+        words_(words_of(model.token_bytes(tokens_))) {}
+
+  const std::string& text() const { return text_; }
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+  const std::vector<TextWord>& words() const { return words_; }
+
+  // Of `token` after the text.
+  double probability(std::int32_t token, Editor* editor = nullptr, Probe* probe = nullptr) const {
+    const std::int64_t positions = std::ssize(tokens_);
+    const GptActivations activations(model_->gpt.config(), 1, positions, Keep::one_block);
+    model_->gpt.forward({tokens_.data(), {1, positions}},
+                       {.positions = positions, .probe = probe, .editor = editor}, activations);
+    Tensor<float> logits(Shape{1, model_->gpt.config().vocabulary_size});
+    model_->gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
+    const double largest = *std::ranges::max_element(logits.span());
+    double sum = 0;
+    for (const float logit : logits.span()) sum += std::exp(logit - largest);
+    return std::exp(logits[token] - largest) / sum;
+  }
+
+  double probability_without(std::int32_t token, const std::vector<Head>& heads) const {
+    std::vector<Intervention> off;
+    for (const Head& head : heads) {
+      off.push_back({.point = {PointKind::mixed_values, head.layer},
+                     .where = {.heads = {head.head}},
+                     .change = SetZero{}});
+    }
+    Interventions interventions(model_->gpt.config(), std::move(off));
+    return probability(token, &interventions);
+  }
+
+  // The text with one word replaced by another of as many tokens.
+  ExampleText with_word(const TextWord& word, std::string_view by) const {
+    std::size_t begin = 0, index = 0;
+    const std::vector<std::string> bytes = model_->token_bytes(tokens_);
+    for (; static_cast<std::int64_t>(index) < word.begin; ++index) begin += bytes[index].size();
+    const std::size_t at = text_.find(word.text, begin);
+    std::string changed = text_;
+    ExampleText other(*model_, changed.replace(at, word.text.size(), by));
+    require(other.tokens().size() == tokens_.size(), ErrorCode::corrupt_data,
+            "'{}' and '{}' are not as many tokens", word.text, by);
+    return other;
+  }
+
+ private:
+  const LoadedModel* model_;
+  std::string text_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<TextWord> words_;
+};
+
+class ClaimMeasurement {
+ public:
+  ClaimMeasurement(const LoadedModel& model, const ExampleText& text, const Json& example,
+                   const Json& claim)
+      : model_(model),
+        config_(model.gpt.config()),
+        text_(text),
+        id_(text_of(example, "id")),
+        query_(find_word(text.words(), text_of(example, "word"))),
+        answer_text_(text_of(claim, "answer")),
+        rows_(config_, query_.last()),
+        claim_(claim) {
+    if (find_json_member(claim, "attended") != nullptr) {
+      attended_ = find_word(text.words(), text_of(claim, "attended"), occurrence_of(claim));
+    }
+    const std::vector<std::int32_t> answer = model.encode(answer_text_);
+    require(answer.size() == 1, ErrorCode::corrupt_data, "{}: the answer '{}' is {} tokens", id_,
+            answer_text_, answer.size());
+    answer_ = answer.front();
+    before_ = text.probability(answer_, nullptr, &rows_);
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+      for (std::int64_t head = 0; head < config_.heads; ++head) heads_.push_back({layer, head});
+    }
+    for (const Head& head : heads_) alone_.push_back(text.probability_without(answer_, {head}));
+  }
+
+  void add_to(OrderedJson& row, std::string& note) {
+    const auto strongest = std::ranges::min_element(alone_) - alone_.begin();
+    if (!row.contains("layer")) show(row, heads_[static_cast<std::size_t>(strongest)]);
+    if (attended_) add_weight(row, note);
+    const std::size_t trials = row["trials"].size();
+    add_heads_off(row, note);
+    add_replacement(row, note);
+    require(row["trials"].size() > trials, ErrorCode::not_found,
+            "{}: no head, and no {} of them, takes half of the {} of '{}' away", id_,
+            most_heads_off, percentage(before_), answer_text_);
+    if (claim_.value("depth", false)) add_depth(row, note);
+  }
+
+ private:
+  static void show(OrderedJson& row, const Head& head) {
+    row["layer"] = head.layer;
+    row["head"] = head.head;
+  }
+
+  double even_share() const {
+    return static_cast<double>(attended_->end - attended_->begin) /
+           static_cast<double>(query_.last() + 1);
+  }
+
+  bool attends(const Head& head) const {
+    const double weight = rows_.weight(head, *attended_);
+    if (weight < std::min(3 * even_share(), 0.6)) return false;
+    const auto more = std::ranges::count_if(text_.words(), [&](const TextWord& word) {
+      return word.begin <= query_.last() && rows_.weight(head, word) > weight;
+    });
+    return more <= 1;
+  }
+
+  void add_weight(OrderedJson& row, std::string& note) {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < heads_.size(); ++i) {
+      if (attends(heads_[i]) && (!best || alone_[i] < alone_[*best])) best = i;
+    }
+    require(best.has_value(), ErrorCode::not_found,
+            "{}: no head attends from '{}' to '{}' with three times its even share of {}", id_,
+            query_.text, attended_->text, percentage(even_share()));
+    const Head& head = heads_[*best];
+    const double share = rows_.weight(head, *attended_);
+    if (row["weights"].empty()) show(row, head);
+    row["weights"].push_back({{"attended", attended_->text},
+                              {"layer", head.layer},
+                              {"head", head.head},
+                              {"share", rounded(share)},
+                              {"even", rounded(even_share())}});
+    note += fmt::format(" {} attends from {} to {} with {}.", head.name(), in_quotes(query_.text),
+                        in_quotes(attended_->text), percentage(share));
+  }
+
+  // Heads are added one by one, each the one that takes most away, until half is gone.
+  void add_heads_off(OrderedJson& row, std::string& note) {
+    std::vector<Head> off;
+    double after = before_;
+    while (after > before_ / 2 && off.size() < most_heads_off) {
+      std::optional<Head> best;
+      for (const Head& head : heads_) {
+        if (std::ranges::find(off, head) != off.end()) continue;
+        std::vector<Head> more = off;
+        more.push_back(head);
+        const double left = text_.probability_without(answer_, more);
+        if (left >= after) continue;
+        after = left;
+        best = head;
+      }
+      if (!best) return;
+      off.push_back(*best);
+    }
+    if (after > before_ / 2) return;
+    std::vector<std::string> each;
+    for (const Head& head : off) each.push_back(head.name());
+    const std::string names = listed(each);
+    add_trial(row,
+              {{"label", fmt::format("Switch {} off", names)},
+               {"heads", fmt::format("{}", fmt::join(each, ";"))}},
+              after);
+    note += fmt::format(" Without {}, {} falls from {} to {}.", names, in_quotes(answer_text_),
+                        percentage(before_), percentage(after));
+  }
+
+  void add_replacement(OrderedJson& row, std::string& note) {
+    const Json* replace = find_json_member(claim_, "replace");
+    if (replace == nullptr) return;
+    std::vector<std::string> words, others;
+    OrderedJson tokens = OrderedJson::array();
+    ExampleText changed = text_;
+    for (const Json& each : replace->is_array() ? *replace : Json::array({*replace})) {
+      const TextWord word = find_word(changed.words(), text_of(each, "word"), occurrence_of(each));
+      const std::string by = text_of(each, "by");
+      changed = changed.with_word(word, by);
+      words.push_back(in_quotes(word.text));
+      others.push_back(in_quotes(by));
+      tokens.push_back({{"position", word.begin}, {"by", by}});
+    }
+    const double after = changed.probability(answer_);
+    const std::string instead = fmt::format("{} for {}", listed(others), listed(words));
+    require(after <= before_ / 2, ErrorCode::not_found,
+            "{}: with {}, '{}' only falls from {} to {}", id_, instead, answer_text_,
+            percentage(before_), percentage(after));
+    add_trial(row, {{"label", fmt::format("Write {}", instead)}, {"tokens", std::move(tokens)}},
+              after);
+    note += fmt::format(" With {}, {} falls from {} to {}.", instead, in_quotes(answer_text_),
+                        percentage(before_), percentage(after));
+  }
+
+  void add_trial(OrderedJson& row, OrderedJson trial, double after) {
+    trial["token"] = answer_text_;
+    trial["before"] = rounded(before_);
+    trial["after"] = rounded(after);
+    if (std::ranges::find(row["trials"], trial) == row["trials"].end()) {
+      row["trials"].push_back(std::move(trial));
+    }
+  }
+
+  void add_depth(OrderedJson& row, std::string& note) {
+    const LogitLens lens = look_through_layers(
+        model_.gpt, text_.tokens(), {.top = 1, .positions = {std::ssize(text_.tokens()) - 1}});
+    const auto guess = [&](std::int64_t depth) { return lens.at(depth, 0).top.front().token; };
+    require(guess(1) != answer_ && guess(config_.layers) == answer_, ErrorCode::not_found,
+            "{}: the logit lens has '{}' after the first block and '{}' after the last; expected "
+            "another token than '{}' and then that one",
+            id_, model_.token_bytes(guess(1)), model_.token_bytes(guess(config_.layers)),
+            answer_text_);
+    std::int64_t since = config_.layers;
+    while (guess(since - 1) == answer_) --since;
+    row["depth"] = {{"first_guess", model_.token_bytes(guess(1))}, {"right_after_block", since}};
+    note += fmt::format(
+        " After the first block, the logit lens says {}; it is right after block {} of {}.",
+        in_quotes(model_.token_bytes(guess(1))), since, config_.layers);
+  }
+
+  const LoadedModel& model_;
+  const GptConfig& config_;
+  const ExampleText& text_;
+  std::string id_;
+  const TextWord& query_;
+  std::optional<TextWord> attended_;
+  std::string answer_text_;
+  std::int32_t answer_ = 0;
+  RowsOfAPosition rows_;
+  const Json& claim_;
+  double before_ = 0;
+  std::vector<Head> heads_;
+  std::vector<double> alone_;  // the answer's probability without each of the heads
+};
+
+}  // namespace
+
+OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopFlag stop) {
+  require(claims.is_array(), ErrorCode::corrupt_data, "the claims must be an array, not {}",
+          shown_json(claims));
+  OrderedJson list = OrderedJson::array();
+  for (const Json& example : claims) {
+    require(!stop_requested(stop), ErrorCode::interrupted, "interrupted");
+    const ExampleText text(model, text_of(example, "text"));
+    OrderedJson row{{"id", text_of(example, "id")},
+                    {"title", text_of(example, "title")},
+                    {"text", text.text()},
+                    {"word", text_of(example, "word")},
+                    {"weights", OrderedJson::array()},
+                    {"trials", OrderedJson::array()}};
+    std::string note = text_of(example, "about");
+    for (const Json& claim : example.at("claims")) {
+      ClaimMeasurement(model, text, example, claim).add_to(row, note);
+    }
+    row["note"] = note;
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
+  OrderedJson list = OrderedJson::array();
+  for (const Json& example : measured) {
+    const std::vector<TextWord> words =
+        words_of(model.token_bytes(model.encode(text_of(example, "text"))));
+    OrderedJson trials = OrderedJson::array();
+    for (const Json& trial : example.at("trials")) {
+      // As the page's links write changes: heads that are switched off, or @position=token.
+      const std::string changes =
+          trial.contains("heads") ? text_of(trial, "heads")
+                                  : fmt::format("@{}={}", trial.at("position").get<std::int64_t>(),
+                                                model.encode(" " + text_of(trial, "by")).front());
+      trials.push_back({{"label", trial.at("label")},
+                        {"changes", changes},
+                        {"token", trial.at("token")},
+                        {"before", trial.at("before")},
+                        {"after", trial.at("after")}});
+    }
+    list.push_back({{"id", example.at("id")},
+                    {"title", example.at("title")},
+                    {"text", example.at("text")},
+                    {"layer", example.at("layer")},
+                    {"head", example.at("head")},
+                    {"position", find_word(words, text_of(example, "word")).last()},
+                    {"trials", std::move(trials)},
+                    {"note", example.at("note")}});
+  }
+  return list;
+}
+
+}  // namespace heed

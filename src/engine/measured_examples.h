@@ -1,0 +1,33 @@
+// Examples of attention whose every statement is measured: a list of claims becomes a list of
+// examples with heads, figures, captions and interventions, or an error.
+#pragma once
+
+#include "base/json_fwd.h"
+#include "base/progress.h"
+#include "engine/loaded_model.h"
+
+namespace heed {
+
+// A claim: the next token after the text is `answer` because of the word `attended`, to which a
+// head attends from `word` (an example's word). What holds of every example returned:
+// - The head gives the attended word at least three times an even share (60 % where that is more),
+//   and at most one other word more. Of the heads that do, it is the one without which the
+//   probability of the answer falls most.
+// - Switching off heads (at most four) or replacing words, as the claim says, at least halves the
+//   probability of the answer. Where no word is attended, the head to show is the one that takes
+//   most of it away.
+// - Where the claim says "depth", the logit lens has another token after the first block, and the
+//   answer after the last.
+//
+//   [{"id", "title", "text", "word", "about",
+//     "claims": [{"attended", "occurrence", "answer", "depth",
+//                 "replace": {"word", "occurrence", "by"} or a list of them}]}]
+//
+// An occurrence counts from 1; 0 or absent: the last. Throws Error{corrupt_data} for another form,
+// and Error{not_found} for the first claim that the model does not carry.
+OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopFlag stop = nullptr);
+
+// Their JSON for the page: positions and links of interventions are those of the model's tokens.
+OrderedJson examples_for_page(const LoadedModel& model, const Json& measured);
+
+}  // namespace heed
