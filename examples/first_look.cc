@@ -13,10 +13,10 @@ int main() try {
 
   const heed::Model::Attention attention = model.attention(tokens);
   const std::int64_t hare = attention.tokens - 1;
-  std::cout << "in layer 3, head 0, it attends to" << model.decode({&tokens[8], 1})
-            << " with weight " << attention.weight(3, 0, hare, 8) << "\n";
+  std::cout << "in layer 4, head 3, it attends to" << model.decode({&tokens[6], 1})
+            << " with weight " << attention.weight(4, 3, hare, 6) << "\n";
 
-  const heed::Trace trace = model.trace(tokens, {.points = {"resid_post3"}, .positions = {-1}});
+  const heed::Trace trace = model.trace(tokens, {.points = {"resid_post5"}, .positions = {-1}});
   std::cout << "its last vector begins " << trace.arrays.front().values.front() << "\n";
 
   model.generate("Once upon a time", {.max_new_tokens = 40}, [](std::string_view text) {

@@ -117,7 +117,7 @@ class ExampleText {
     const std::int64_t positions = std::ssize(tokens_);
     const GptActivations activations(model_->gpt.config(), 1, positions, Keep::one_block);
     model_->gpt.forward({tokens_.data(), {1, positions}},
-                       {.positions = positions, .probe = probe, .editor = editor}, activations);
+                        {.positions = positions, .probe = probe, .editor = editor}, activations);
     Tensor<float> logits(Shape{1, model_->gpt.config().vocabulary_size});
     model_->gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
     const double largest = *std::ranges::max_element(logits.span());
@@ -365,10 +365,13 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
     OrderedJson trials = OrderedJson::array();
     for (const Json& trial : example.at("trials")) {
       // As the page's links write changes: heads that are switched off, or @position=token.
-      const std::string changes =
-          trial.contains("heads") ? text_of(trial, "heads")
-                                  : fmt::format("@{}={}", trial.at("position").get<std::int64_t>(),
-                                                model.encode(" " + text_of(trial, "by")).front());
+      std::string changes = trial.value("heads", "");
+      for (const Json& token : trial.value("tokens", Json::array())) {
+        const std::int64_t position = token.at("position");
+        const std::string by = (position > 0 ? " " : "") + text_of(token, "by");
+        changes +=
+            fmt::format("{}@{}={}", changes.empty() ? "" : ";", position, model.encode(by).front());
+      }
       trials.push_back({{"label", trial.at("label")},
                         {"changes", changes},
                         {"token", trial.at("token")},

@@ -39,6 +39,8 @@ void tell_creature(Writer& writer) {
   set_text("first_fate", [&] { return first.condition->fate; });
   set_text("second_fate", [&] { return second.condition->fate; });
 
+  slots.set("slept", [&](Writer& w) { write_manner(w, w.choose(2) == 0 ? hero : stranger); });
+
   say(writer,
       "(One morning|Late one evening|Long ago|Once upon a time|Before dawn|Early one {weekday}), "
       "{new_hero} {hero_moves} {new_place}. ",
@@ -54,10 +56,8 @@ void tell_creature(Writer& writer) {
       "{new_first} beside {new_second}. (The {hero} took the {first}{first_fate}, and the "
       "{stranger} "
       "took the {second}{second_fate}|The {stranger} took the {first}{first_fate}, and the {hero} "
-      "took the {second}{second_fate}). That night in the {place} {night}. ",
+      "took the {second}{second_fate}). That night in the {place} {night}. {slept}.",
       slots);
-  write_manner(writer, writer.choose(2) == 0 ? hero : stranger);
-  writer.write(".");
 }
 
 }  // namespace heed::microworld

@@ -35,7 +35,7 @@ if ! diff <(tail -n +2 "$source/examples/first_look.cc") \
   exit 1
 fi
 look=$("$place/build/first_look")
-if [[ $look != *"it attends to sleek with weight 0.99"* ]]; then
+if [[ $look != *"it attends to sleek with weight 0.9"* ]]; then
   echo "examples/first_look.cc printed '$look'" >&2
   exit 1
 fi

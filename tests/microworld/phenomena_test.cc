@@ -403,7 +403,7 @@ TEST(Phenomena, NothingButTheClueTellsTheMurderer) {
   }
   ASSERT_EQ(hits.size(), 2u);
   for (const auto& [way, hit] : hits) {
-    EXPECT_GT(hit.second, 2000) << way;
+    EXPECT_GT(hit.second, 1500) << way;
     EXPECT_NEAR(hit.first, hit.second / 3.0, 5.0 * std::sqrt(hit.second * 2.0 / 9.0)) << way;
   }
 }

@@ -16,7 +16,7 @@ using testing::starter_explorer;
 using testing::TestExplorer;
 
 constexpr const char* hare_sentence = "Late one evening, a fluffy blue hare";
-constexpr std::int64_t hare_position = 8;  // of " hare"
+constexpr std::int64_t hare_position = 7;  // of " hare"
 
 class ExplorerChanges : public ::testing::Test {
  protected:
@@ -49,24 +49,24 @@ TEST_F(ExplorerChanges, AHeadIsSwitchedOff) {
 
 TEST_F(ExplorerChanges, EdgesAreCut) {
   const std::string id = changed(
-      R"([{"kind":"cut","layer":2,"head":4,"edges":[[8,6],[8,7]]},
-          {"kind":"cut","layer":3,"head":0,"edges":[[8,6]],"renormalise":true}])");
-  const auto row = array(id, fmt::format("/attention/2/4/rows/{}", hare_position));
-  const auto was = array(plain_, fmt::format("/attention/2/4/rows/{}", hare_position));
+      R"([{"kind":"cut","layer":4,"head":1,"edges":[[7,5],[7,6]]},
+          {"kind":"cut","layer":4,"head":3,"edges":[[7,5]],"renormalise":true}])");
+  const auto row = array(id, fmt::format("/attention/4/1/rows/{}", hare_position));
+  const auto was = array(plain_, fmt::format("/attention/4/1/rows/{}", hare_position));
+  EXPECT_EQ(row.values[5], 0.0F);
   EXPECT_EQ(row.values[6], 0.0F);
-  EXPECT_EQ(row.values[7], 0.0F);
   EXPECT_EQ(row.values[0], was.values[0]);
-  const auto whole = array(id, fmt::format("/attention/3/0/rows/{}", hare_position));
+  const auto whole = array(id, fmt::format("/attention/4/3/rows/{}", hare_position));
   double sum = 0;
   for (const float value : whole.values) sum += value;
   EXPECT_NEAR(sum, 1.0, 1e-5);
-  EXPECT_EQ(whole.values[6], 0.0F);
+  EXPECT_EQ(whole.values[5], 0.0F);
   EXPECT_GT(divergence(id), 1e-3);  // what a hare is like hangs on these edges
   // Every view of the head shows the pattern that was used.
-  const Json walk = explorer_.get("/api/traces/" + id + "/walk?layer=2&head=4");
+  const Json walk = explorer_.get("/api/traces/" + id + "/walk?layer=4&head=1");
   EXPECT_EQ(walk["answers"][6]["share"], 0.0);
-  EXPECT_EQ(array(id, "/attention/2/4/tiles/0/0/0").values, array(id, "/attention/2/4").values);
-  const auto z = array(id, "/arrays/z2?positions=8&heads=4");
+  EXPECT_EQ(array(id, "/attention/4/1/tiles/0/0/0").values, array(id, "/attention/4/1").values);
+  const auto z = array(id, "/arrays/z4?positions=7&heads=1");
   for (std::size_t i = 0; i < z.values.size(); ++i) {
     EXPECT_NEAR(walk["output"][i].get<double>(), z.values[i], 1e-5);
   }
@@ -98,11 +98,11 @@ TEST_F(ExplorerChanges, SwapsAnotherTextIn) {
   const std::string part =
       explorer_.trace(hare_sentence, Json::array({{{"kind", "swap"},
                                                    {"point", "blocks.1.hook_resid_pre"},
-                                                   {"positions", "8"},
+                                                   {"positions", "7"},
                                                    {"from", other},
-                                                   {"from_positions", "7"}}}));
-  EXPECT_EQ(array(part, "/arrays/blocks.1.hook_resid_pre?positions=8").values,
-            array(other, "/arrays/blocks.1.hook_resid_pre?positions=7").values);
+                                                   {"from_positions", "6"}}}));
+  EXPECT_EQ(array(part, "/arrays/blocks.1.hook_resid_pre?positions=7").values,
+            array(other, "/arrays/blocks.1.hook_resid_pre?positions=6").values);
   const std::string frozen = explorer_.trace(
       hare_sentence, Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}}}));
   EXPECT_EQ(array(frozen, "/attention/2/4").values,
@@ -117,15 +117,15 @@ TEST_F(ExplorerChanges, HoldWhileTheTextGrows) {
   for (const Json& token : meta["tokens"]) longer.push_back(token["id"]);
   longer.push_back(longer[1]);
   const Json changes =
-      Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}, {"positions", "0-8"}},
+      Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}, {"positions", "0-7"}},
                    {{"kind", "mean"}, {"point", "L1.mlp"}, {"from", plain_}}});
   const std::string grown =
       explorer_.post("/api/traces", {{"tokens", longer}, {"interventions", changes}})["id"];
-  const auto frozen = array(grown, "/attention/2/4/rows/8").values;
-  const auto theirs = array(other, "/attention/2/4/rows/8").values;
-  for (std::size_t key = 0; key <= 8; ++key) EXPECT_EQ(frozen[key], theirs[key]) << key;
+  const auto frozen = array(grown, "/attention/2/4/rows/7").values;
+  const auto theirs = array(other, "/attention/2/4/rows/7").values;
+  for (std::size_t key = 0; key <= 7; ++key) EXPECT_EQ(frozen[key], theirs[key]) << key;
   const std::string held = changed(R"([{"kind":"mean","point":"L1.mlp"}])");
-  EXPECT_EQ(array(grown, "/arrays/mlp_out1?positions=9").values,
+  EXPECT_EQ(array(grown, "/arrays/mlp_out1?positions=8").values,
             array(held, "/arrays/mlp_out1?positions=3").values);
 }
 
@@ -149,7 +149,7 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
   } refusals[] = {
       {"GET", "/api/traces/t999", 404, "evicted, or never created"},
       {"DELETE", "/api/traces/t999", 404, "evicted"},
-      {"GET", at + "/attention/99/0", 400, "layers 0 to 3"},
+      {"GET", at + "/attention/99/0", 400, "layers 0 to 5"},
       {"GET", at + "/attention/0/6", 400, "heads 0 to 5"},
       {"GET", at + "/attention/0/0?pool=3", 400, "power of two"},
       {"GET", at + "/attention/0/0?query_begin=50&query_end=60", 400, "are empty"},
@@ -207,7 +207,7 @@ TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
     const char* says;
   } refusals[] = {
       {R"({"kind":"oblate","point":"L1"})", 400, "did you mean \"ablate\""},
-      {R"({"kind":"ablate","point":"L9H1"})", 400, "did you mean 'L3'"},
+      {R"({"kind":"ablate","point":"L9H1"})", 400, "did you mean 'L5'"},
       {R"({"kind":"ablate","point":"L1H9"})", 400, "heads 0 to 5"},
       {R"({"kind":"ablate","point":"hook_rezid_pre"})", 400, "did you mean"},
       {R"({"kind":"ablate","point":"L1","positions":"40"})", 400, "position 40"},
@@ -224,7 +224,7 @@ TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
       {R"({"kind":"swap","point":"L1","from":"t999"})", 404, "t999"},
       {R"({"kind":"swap","point":"L1","from":")" + other + "\"}", 400, "tokens and this text"},
       {R"({"kind":"freeze","point":"L1H1","from":")" + other + "\"}", 400, "tokens and this text"},
-      {R"({"kind":"freeze","point":"L1H1","positions":"0-3","from":")" + other + "\"}", 400,
+      {R"({"kind":"freeze","point":"L1H1","positions":"0-2","from":")" + other + "\"}", 400,
        "has positions 0 to"},
       {R"({"kind":"freeze","positions":"0-1","from":")" + other + "\"}", 400, "needs a \"point\""},
       {R"({"kind":"mean","point":"L1.mlp","from":"t999"})", 404, "t999"},

@@ -57,7 +57,7 @@ TEST_F(ExplorerNumbers, TheLastRowOfTheLensIsThePrediction) {
   const Json lens = explorer_.get(at("/lens?top=2&positions=-1,3"));
   EXPECT_EQ(lens["positions"], Json({3, std::ssize(tokens_) - 1}));
   EXPECT_EQ(lens["rows"].back(), "final_post");
-  EXPECT_EQ(lens["rows"].size(), 5);
+  EXPECT_EQ(lens["rows"].size(), 7);
   const Json& cell = lens["cells"].back().back();
   const Json next = explorer_.get(at("/next?limit=1"));
   EXPECT_EQ(cell["tokens"][0]["id"], next["candidates"][0]["id"]);
@@ -139,7 +139,7 @@ TEST_F(ExplorerNumbers, NeuronsSayWhatTheirColumnsSay) {
 TEST_F(ExplorerNumbers, VectorsAndPlanes) {
   const std::string other = explorer_.trace("In the morning she saw a garden and the mole");
   const Json same = explorer_.get(fmt::format("/api/vectors?first={}:-1&second={}:-1", id_, id_));
-  ASSERT_EQ(same["layers"].size(), 6);
+  ASSERT_EQ(same["layers"].size(), 8);
   for (const Json& layer : same["layers"]) {
     EXPECT_NEAR(layer["cosine"].get<double>(), 1.0, 1e-9);
     EXPECT_EQ(layer["distance"], 0.0);
@@ -149,7 +149,7 @@ TEST_F(ExplorerNumbers, VectorsAndPlanes) {
   EXPECT_NEAR(words[0]["cosine"].get<double>(), 1.0, 1e-9);  // one token, whatever it means
   EXPECT_LT(words[5]["cosine"].get<double>(), 0.95);
   const Json plane = explorer_.get(at("/projection?point=resid_post3&other=") + other);
-  EXPECT_EQ(plane["points"].size(), tokens_.size() + 10 + 1);
+  EXPECT_EQ(plane["points"].size(), tokens_.size() + 9 + 1);
   double x = 0;
   for (const Json& point : plane["points"]) x += point["x"].get<double>();
   EXPECT_NEAR(x, 0.0, 1e-3);

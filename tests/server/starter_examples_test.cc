@@ -34,7 +34,8 @@ const Json& committed() {
 double probability(const std::string& text, const std::string& token, const Json& interventions) {
   TestExplorer& explorer = starter_explorer();
   const std::string id = explorer.trace(text, interventions);
-  const Json next = explorer.get("/api/traces/" + id + "/next?position=-1&limit=4096");
+  const Json next = explorer.get(fmt::format("/api/traces/{}/next?position=-1&limit={}", id,
+                                             starter().gpt.config().vocabulary_size));
   for (const Json& candidate : next["candidates"]) {
     if (candidate["token"] == token) return candidate["probability"].get<double>();
   }
@@ -145,10 +146,10 @@ TEST(StarterExamples, AClaimThatTheModelDoesNotCarryIsRefused) {
     expect_error(
         ErrorCode::not_found, [&] { measure_examples(starter(), claims); }, because);
   };
-  refused(first_claim_with("attended", "evening"), "three times its even share");
-  Json replaced = claims();
-  replaced = Json::array({replaced[3]});
-  replaced[0]["claims"][0]["replace"]["by"] = "meadow";
+  refused(first_claim_with("attended", "one"), "three times its even share");
+  // "Japanese" for "American" changes nothing of what a mole is.
+  Json replaced = Json::array({claims()[3]});
+  replaced[0]["claims"][0]["replace"] = {{"word", "American"}, {"by", "Japanese"}};
   refused(replaced, "only falls from");
   Json deep = Json::array({claims()[0]});
   deep[0]["claims"][0]["depth"] = true;
