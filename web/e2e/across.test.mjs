@@ -163,8 +163,8 @@ test('the hovered or selected head and cell are shown in detail', async () => {
   await aside.getByRole('heading', { name: /L1H4/ }).waitFor();
   const { previous } = heads.find(({ layer, head }) => layer === 1 && head === 4);
   assertShows(await aside.locator('dl > div', { hasText: 'Previous token' }).locator('dd').last().textContent(), previous, 'previous token');
-  await page.locator('h1').hover();
   await page.locator('[data-head=L2H3]').focus();
+  await page.mouse.move(1, 1); // away from heads that have scrolled under the pointer
   await page.keyboard.press('ArrowLeft');
   await aside.getByRole('heading', { name: /L2H2/ }).waitFor();
   await page.context().close();

@@ -83,7 +83,7 @@ test('the prediction after each block is that of the logit lens', async () => {
   for (let layer = 0; layer < trace.layers; ++layer) {
     const [cell] = cells[rows.indexOf(layer === trace.layers - 1 ? 'final_post' : `${layer + 1}_pre`)];
     const shown = await guesses.nth(layer).locator('> span').evaluateAll((all) => all.map((one) => [one.querySelector('code').textContent, one.querySelector('.number').textContent]));
-    assert.deepEqual(shown.map(([token]) => token), cell.tokens.map(({ text: token }) => token.replace(/ /g, '␣')));
+    assert.deepEqual(shown.map(([token]) => token), cell.tokens.map(({ text: token }) => token.replace(/ /g, '␣').replace(/\n/g, '↵')));
     shown.forEach(([token, share], index) => assertShows(share, cell.probabilities[index], `${token} after block ${layer}`));
   }
   await page.context().close();
@@ -130,7 +130,7 @@ test('probabilities, σ and the logit lens show their computations, equal to tho
   const probability = await linesOf(cell(2, 5), 'Probability of');
   assertShows(probability[0][1], candidates[1].probability, 'probability');
   assert.ok(Math.abs(probability.slice(0, -1).reduce((sum, [, share]) => sum + (share.startsWith('<') ? 0 : readNumber(share)), 0) - 1) < 0.01, JSON.stringify(probability));
-  assert.match(probability.at(-2)[0], /^1,5\d\d others$/);
+  assert.match(probability.at(-2)[0], /^[\d,]+ others$/);
 
   const chance = await linesOf(cell(2, 6), 'Probability that');
   assert.deepEqual(chance.map(([what]) => what), ['model', 'top-k 3', 'temperature 0.5']);

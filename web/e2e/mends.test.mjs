@@ -88,7 +88,7 @@ test('the scores and the weights of the mask have scales of their own', async ()
     await part.locator('.scale').waitFor();
     assert.match(await part.locator('.scale').innerText(), new RegExp(`^${scale}\\b`));
   }
-  assert.equal(await page.locator('.live .scale').count(), 2);
+  assert.equal(await page.locator('.pair').first().locator('.scale').count(), 2);
   await page.getByRole('complementary', { name: 'In other explanations' }).getByText('transposed').waitFor();
   await page.context().close();
 });

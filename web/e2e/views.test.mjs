@@ -74,6 +74,7 @@ test('scores without the mask agree with the API below the diagonal, and the row
   const table = async (which) => {
     const details = view.locator('.grids > div').nth(which).locator('details');
     await details.locator('summary').click();
+    await details.locator('tbody tr').nth(count - 1).waitFor();
     return details.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent)));
   };
   const [free, masked, weights] = [await table(0), await table(1), await table(2)];
