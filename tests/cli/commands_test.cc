@@ -285,7 +285,8 @@ TEST(Seeds, AreNotNegative) {
   }
 }
 
-// The texture comes from one head: without it the word that it brings loses most of its probability.
+// The texture comes from one head: without it the word that it brings loses most of its
+// probability.
 TEST(Tour, ShowsTheHeadThatMatters) {
   const Json word = json_of("tour --json -n 1")["word"];
   EXPECT_EQ(word["word"], "hare");
