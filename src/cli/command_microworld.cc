@@ -153,20 +153,18 @@ void print_causality(const MicroworldCausality& causality) {
   print("\n" + ink.title("Predictions with attention cut") + "\n\n" + table.text(ink));
 }
 
-std::string head_name(const HeadName& head) { return fmt::format("L{}H{}", head.layer, head.head); }
-
 OrderedJson evidence_json(const std::vector<EvidenceCheck>& checks) {
   OrderedJson list = OrderedJson::array();
   for (const EvidenceCheck& check : checks) {
     OrderedJson weights = OrderedJson::array();
     for (const EvidenceWeight& weight : check.weights) {
-      weights.push_back({{"head", head_name(weight.head)},
+      weights.push_back({{"head", weight.head.text()},
                          {"share", json_number(weight.share)},
                          {"even_share", json_number(weight.even_share)},
                          {"prominent", json_number(weight.prominent)}});
     }
     OrderedJson heads = OrderedJson::array();
-    for (const HeadName& head : check.heads) heads.push_back(head_name(head));
+    for (const HeadName& head : check.heads) heads.push_back(head.text());
     list.push_back({{"subject", check.subject},
                     {"variants", check.variants},
                     {"weights", std::move(weights)},
@@ -199,13 +197,13 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
   for (const EvidenceCheck& check : checks) {
     for (std::size_t i = 0; i < check.weights.size(); ++i) {
       const EvidenceWeight& weight = check.weights[i];
-      weights.add({i == 0 ? check.subject : "", fmt::format("{}", i + 1), head_name(weight.head),
+      weights.add({i == 0 ? check.subject : "", fmt::format("{}", i + 1), weight.head.text(),
                    ink.bold(percent(weight.share)), percent(weight.even_share),
                    percent(weight.prominent)});
     }
     std::string heads;
     for (const HeadName& head : check.heads) {
-      heads += (heads.empty() ? "" : " ") + head_name(head);
+      heads += (heads.empty() ? "" : " ") + head.text();
     }
     effects.add({check.subject, heads, percent(check.probability),
                  ink.bold(percent(check.without_heads)), percent(check.without_others),

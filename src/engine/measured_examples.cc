@@ -14,20 +14,12 @@
 #include "base/json_fields.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/explain/logit_lens.h"
-#include "microscope/intervene/intervention.h"
+#include "microscope/intervene/answer_probability.h"
 
 namespace heed {
 namespace {
 
 constexpr std::size_t most_heads_off = 4;
-
-struct Head {
-  std::int64_t layer = 0;
-  std::int64_t head = 0;
-
-  std::string name() const { return fmt::format("L{}H{}", layer, head); }
-  friend bool operator==(const Head&, const Head&) = default;
-};
 
 std::string text_of(const Json& object, const char* key) {
   const Json* found = find_json_member(object, key);
@@ -65,40 +57,6 @@ std::string listed(const std::vector<std::string>& items) {
 
 double rounded(double value) { return std::round(value * 1e5) / 1e5; }
 
-// Keeps the attention of one position in every head.
-class RowsOfAPosition final : public Probe {
- public:
-  RowsOfAPosition(const GptConfig& config, std::int64_t position)
-      : rows_(static_cast<std::size_t>(config.layers * config.heads)),
-        heads_(config.heads),
-        position_(position) {}
-
-  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
-
-  void observe(const Point& point, View<const float> values) override {
-    if (point.kind != PointKind::pattern) return;
-    const View<const float> pattern = values[0];  // (H, T, T)
-    for (std::int64_t head = 0; head < heads_; ++head) {
-      const auto row = pattern[head][position_].span();
-      rows_[static_cast<std::size_t>(point.layer * heads_ + head)].assign(row.begin(), row.end());
-    }
-  }
-
-  double weight(const Head& head, const TextWord& word) const {
-    const auto& row = rows_[static_cast<std::size_t>(head.layer * heads_ + head.head)];
-    double sum = 0;
-    for (std::int64_t s = word.begin; s < std::min(word.end, position_ + 1); ++s) {
-      sum += row[static_cast<std::size_t>(s)];
-    }
-    return sum;
-  }
-
- private:
-  std::vector<std::vector<float>> rows_;  // of (layer, head)
-  std::int64_t heads_;
-  std::int64_t position_;
-};
-
 // One example's text in the model.
 class ExampleText {
  public:
@@ -113,28 +71,12 @@ class ExampleText {
   const std::vector<TextWord>& words() const { return words_; }
 
   // Of `token` after the text.
-  double probability(std::int32_t token, Editor* editor = nullptr, Probe* probe = nullptr) const {
-    const std::int64_t positions = std::ssize(tokens_);
-    const GptActivations activations(model_->gpt.config(), 1, positions, Keep::one_block);
-    model_->gpt.forward({tokens_.data(), {1, positions}},
-                        {.positions = positions, .probe = probe, .editor = editor}, activations);
-    Tensor<float> logits(Shape{1, model_->gpt.config().vocabulary_size});
-    model_->gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
-    const double largest = *std::ranges::max_element(logits.span());
-    double sum = 0;
-    for (const float logit : logits.span()) sum += std::exp(logit - largest);
-    return std::exp(logits[token] - largest) / sum;
+  double probability(std::int32_t token, Probe* probe = nullptr) const {
+    return answer_probability(model_->gpt, tokens_, token, nullptr, probe);
   }
 
-  double probability_without(std::int32_t token, const std::vector<Head>& heads) const {
-    std::vector<Intervention> off;
-    for (const Head& head : heads) {
-      off.push_back({.point = {PointKind::mixed_values, head.layer},
-                     .where = {.heads = {head.head}},
-                     .change = SetZero{}});
-    }
-    Interventions interventions(model_->gpt.config(), std::move(off));
-    return probability(token, &interventions);
+  double probability_without(std::int32_t token, const std::vector<HeadName>& heads) const {
+    return answer_probability_without(model_->gpt, tokens_, token, heads);
   }
 
   // The text with one word replaced by another of as many tokens.
@@ -176,11 +118,9 @@ class ClaimMeasurement {
     require(answer.size() == 1, ErrorCode::corrupt_data, "{}: the answer '{}' is {} tokens", id_,
             answer_text_, answer.size());
     answer_ = answer.front();
-    before_ = text.probability(answer_, nullptr, &rows_);
-    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      for (std::int64_t head = 0; head < config_.heads; ++head) heads_.push_back({layer, head});
-    }
-    for (const Head& head : heads_) alone_.push_back(text.probability_without(answer_, {head}));
+    before_ = text.probability(answer_, &rows_);
+    heads_ = all_heads(config_);
+    for (const HeadName& head : heads_) alone_.push_back(text.probability_without(answer_, {head}));
   }
 
   void add_to(OrderedJson& row, std::string& note) {
@@ -197,7 +137,7 @@ class ClaimMeasurement {
   }
 
  private:
-  static void show(OrderedJson& row, const Head& head) {
+  static void show(OrderedJson& row, const HeadName& head) {
     row["layer"] = head.layer;
     row["head"] = head.head;
   }
@@ -207,11 +147,15 @@ class ClaimMeasurement {
            static_cast<double>(query_.last() + 1);
   }
 
-  bool attends(const Head& head) const {
-    const double weight = rows_.weight(head, *attended_);
+  double weight_on(const HeadName& head, const TextWord& word) const {
+    return rows_.weight(head, word.begin, word.end);
+  }
+
+  bool attends(const HeadName& head) const {
+    const double weight = weight_on(head, *attended_);
     if (weight < std::min(3 * even_share(), 0.6)) return false;
     const auto more = std::ranges::count_if(text_.words(), [&](const TextWord& word) {
-      return word.begin <= query_.last() && rows_.weight(head, word) > weight;
+      return word.begin <= query_.last() && weight_on(head, word) > weight;
     });
     return more <= 1;
   }
@@ -224,39 +168,25 @@ class ClaimMeasurement {
     require(best.has_value(), ErrorCode::not_found,
             "{}: no head attends from '{}' to '{}' with three times its even share of {}", id_,
             query_.text, attended_->text, percentage(even_share()));
-    const Head& head = heads_[*best];
-    const double share = rows_.weight(head, *attended_);
+    const HeadName& head = heads_[*best];
+    const double share = weight_on(head, *attended_);
     if (row["weights"].empty()) show(row, head);
     row["weights"].push_back({{"attended", attended_->text},
                               {"layer", head.layer},
                               {"head", head.head},
                               {"share", rounded(share)},
                               {"even", rounded(even_share())}});
-    note += fmt::format(" {} attends from {} to {} with {}.", head.name(), in_quotes(query_.text),
+    note += fmt::format(" {} attends from {} to {} with {}.", head.text(), in_quotes(query_.text),
                         in_quotes(attended_->text), percentage(share));
   }
 
-  // Heads are added one by one, each the one that takes most away, until half is gone.
   void add_heads_off(OrderedJson& row, std::string& note) {
-    std::vector<Head> off;
-    double after = before_;
-    while (after > before_ / 2 && off.size() < most_heads_off) {
-      std::optional<Head> best;
-      for (const Head& head : heads_) {
-        if (std::ranges::find(off, head) != off.end()) continue;
-        std::vector<Head> more = off;
-        more.push_back(head);
-        const double left = text_.probability_without(answer_, more);
-        if (left >= after) continue;
-        after = left;
-        best = head;
-      }
-      if (!best) return;
-      off.push_back(*best);
-    }
+    const auto [off, after] = heads_that_halve(
+        config_, before_, most_heads_off,
+        [&](const auto& heads) { return text_.probability_without(answer_, heads); });
     if (after > before_ / 2) return;
     std::vector<std::string> each;
-    for (const Head& head : off) each.push_back(head.name());
+    for (const HeadName& head : off) each.push_back(head.text());
     const std::string names = listed(each);
     add_trial(row,
               {{"label", fmt::format("Switch {} off", names)},
@@ -325,10 +255,10 @@ class ClaimMeasurement {
   std::optional<TextWord> attended_;
   std::string answer_text_;
   std::int32_t answer_ = 0;
-  RowsOfAPosition rows_;
+  QueryRows rows_;
   const Json& claim_;
   double before_ = 0;
-  std::vector<Head> heads_;
+  std::vector<HeadName> heads_;
   std::vector<double> alone_;  // the answer's probability without each of the heads
 };
 

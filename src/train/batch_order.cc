@@ -40,7 +40,7 @@ std::int64_t BatchOrder::windows(std::int64_t epoch) const {
   return (tokens_ - 1 - phase(epoch)) / sequence_length_;
 }
 
-// 1 for every second window of Windows::prompts, at random; a window keeps at least two tokens.
+// 1 for half of the windows of Windows::prompts, at random; a window keeps at least two tokens.
 std::int64_t BatchOrder::left_out(std::int64_t epoch, std::int64_t window) const {
   if (kind_ != Windows::prompts) return 0;
   if (starts_[static_cast<std::size_t>(window)] + 2 >= tokens_) return 0;

@@ -211,7 +211,7 @@ TEST_F(PullModel, IsRightOrAbsentWhateverTheServerDoes) {
          if (number > 0) return HubServer::file_answer(request, other);
          return HubServer::cut(HubServer::file_answer(request, weights), 1000);
        }},
-      {"redirects for ever",
+      {"redirects endlessly",
        [&](const HubRequest& request, int) {
          return with("302 Found", "Location: " + request.path + "\r\n");
        }},

@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -303,32 +304,43 @@ TEST(Phenomena, AnswersFollowTheirWordAndAllEvidenceStandsBefore) {
   }
 }
 
-// In an album, the line up to the word without its evidence leaves the answer open, and no evidence
-// has two answers: the sets of answers' first words are equal or disjoint.
+// In an album, the line up to the word without its evidence leaves the answer open; the evidence
+// decides the subject, and where only one word can follow, that word.
 TEST(Phenomena, EvidenceDecidesTheAnswer) {
-  std::map<std::string, std::map<std::string, std::set<std::string>>> answers;
+  // By line without evidence and evidence: subjects and first words of answers.
+  std::map<std::string, std::map<std::string, std::set<std::string>>> subjects, answers;
   for (const Story& story : stories()) {
     if (story.kind != StoryKind::album) continue;
     for (const EvidenceMark& mark : story.evidence) {
       if (mark.subject == "adjective") continue;  // of several, each has a tail
       const std::size_t line = story.text.rfind('\n', mark.word.begin) + 1;
       std::string frame = story.text.substr(line, mark.word.end - line), evidence;
-      for (auto span = mark.evidence.rbegin(); span != mark.evidence.rend(); ++span) {
-        evidence += span->in(story.text);
+      std::vector<Span> spans = mark.evidence;
+      std::ranges::sort(spans, std::greater{}, &Span::begin);
+      for (const Span& span : spans) {
+        evidence += span.in(story.text);
         evidence += "; ";
-        if (span->begin >= line) frame.replace(span->begin - line, span->end - span->begin, "_");
+        frame.replace(span.begin - line, span.end - span.begin, "_");
       }
-      answers[frame][evidence].insert(first_word(mark.answer.in(story.text)));
+      subjects[frame][evidence].insert(mark.subject);
+      const bool one_word = mark.subject.find('/') == std::string::npos;
+      if (one_word) answers[frame][evidence].insert(first_word(mark.answer.in(story.text)));
     }
   }
-  int open = 0;
-  for (const auto& [frame, by_evidence] : answers) {
-    std::map<std::string, std::set<std::string>> of_first_word;
-    std::set<std::string> all;
-    for (const auto& [evidence, words] : by_evidence) all.insert(words.begin(), words.end());
-    for (const auto& [evidence, words] : by_evidence) open += words.size() < all.size();
-  }
-  EXPECT_GT(open, 100);
+  const auto expect_decided = [](const auto& by_frame, int least_open) {
+    int open = 0;
+    for (const auto& [frame, by_evidence] : by_frame) {
+      std::set<std::string> all;
+      for (const auto& [evidence, decided] : by_evidence) {
+        EXPECT_EQ(decided.size(), 1u) << frame << " / " << evidence;
+        all.insert(decided.begin(), decided.end());
+      }
+      open += all.size() > 1;
+    }
+    EXPECT_GE(open, least_open);
+  };
+  expect_decided(subjects, 20);
+  expect_decided(answers, 20);
 }
 
 TEST(Phenomena, ReadingsAreBalanced) {

@@ -1,13 +1,11 @@
 #include "microscope/microworld/evidence_check.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "microscope/explain/logit_lens.h"
-#include "microscope/intervene/intervention.h"
 #include "microscope/microworld/edge_cutter.h"
 #include "microscope/microworld/marked_story.h"
 #include "microworld/microworld.h"
@@ -72,38 +70,12 @@ VariantsBySubject collect(const Tokenizer& tokenizer, std::int64_t context,
   return found;
 }
 
-// Keeps the attention of the last token in every head.
-class LastRows final : public Probe {
- public:
-  explicit LastRows(const GptConfig& config)
-      : rows_(static_cast<std::size_t>(config.layers * config.heads)), heads_(config.heads) {}
-
-  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
-
-  void observe(const Point& point, View<const float> values) override {
-    if (point.kind != PointKind::pattern) return;
-    const View<const float> pattern = values[0];  // (H, T, T)
-    for (std::int64_t head = 0; head < heads_; ++head) {
-      const auto row = pattern[head][pattern.extent(1) - 1].span();
-      rows_[static_cast<std::size_t>(point.layer * heads_ + head)].assign(row.begin(), row.end());
-    }
-  }
-
-  const std::vector<float>& row(std::size_t head) const { return rows_[head]; }
-
- private:
-  std::vector<std::vector<float>> rows_;  // of (layer, head)
-  std::int64_t heads_;
-};
-
-double weight_on(const std::vector<float>& row, const TokenRange& range) {
-  double sum = 0;
-  for (std::int64_t s = range.begin; s < range.end; ++s) sum += row[static_cast<std::size_t>(s)];
-  return sum;
+double weight_on(const QueryRows& rows, const HeadName& head, const TokenRange& range) {
+  return rows.weight(head, range.begin, range.end);
 }
 
 // Whether at most one token outside the range gets more than the range's heaviest.
-bool is_prominent(const std::vector<float>& row, const TokenRange& range) {
+bool is_prominent(std::span<const float> row, const TokenRange& range) {
   const auto begin = row.begin() + range.begin;
   const auto end = row.begin() + range.end;
   const float largest = *std::max_element(begin, end);
@@ -145,27 +117,12 @@ class SubjectExamination {
  private:
   double probability(const Variant& variant, Editor* editor, Probe* probe = nullptr) const {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
-    const std::int64_t positions = std::ssize(variant.tokens);
-    const GptActivations activations(gpt_.config(), 1, positions, Keep::one_block);
-    gpt_.forward({variant.tokens.data(), {1, positions}},
-                 {.positions = positions, .probe = probe, .editor = editor}, activations);
-    Tensor<float> logits(Shape{1, gpt_.config().vocabulary_size});
-    gpt_.project(activations.final_norm().slice(0, positions - 1, positions), logits);
-    const double largest = *std::ranges::max_element(logits.span());
-    double sum = 0;
-    for (const float logit : logits.span()) sum += std::exp(logit - largest);
-    return std::exp(logits[variant.answer] - largest) / sum;
+    return answer_probability(gpt_, variant.tokens, variant.answer, editor, probe);
   }
 
   double probability_without(const Variant& variant, const std::vector<HeadName>& heads) const {
-    std::vector<Intervention> off;
-    for (const HeadName& head : heads) {
-      off.push_back({.point = {PointKind::mixed_values, head.layer},
-                     .where = {.heads = {head.head}},
-                     .change = SetZero{}});
-    }
-    Interventions interventions(gpt_.config(), std::move(off));
-    return probability(variant, &interventions);
+    require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
+    return answer_probability_without(gpt_, variant.tokens, variant.answer, heads);
   }
 
   double probability_without_edges(const Variant& variant) const {
@@ -184,40 +141,16 @@ class SubjectExamination {
     return sum / static_cast<double>(choosing_.size());
   }
 
-  std::vector<HeadName> all_heads() const {
-    std::vector<HeadName> heads;
-    for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) {
-      for (std::int64_t head = 0; head < gpt_.config().heads; ++head)
-        heads.push_back({layer, head});
-    }
-    return heads;
-  }
-
   bool is_chosen(const HeadName& head) const {
     return std::ranges::find(check_.heads, head) != check_.heads.end();
   }
 
-  // Greedily: the head that lowers the mean probability most, then the one that lowers it most
-  // with that one off, and so on.
   void choose_heads() {
-    double before = 0;
-    for (const Variant& variant : choosing_) before += probability(variant, nullptr);
-    before /= static_cast<double>(choosing_.size());
-    double now = before;
-    while (now > before / 2 && std::ssize(check_.heads) < options_.most_heads) {
-      std::optional<HeadName> best;
-      for (const HeadName& head : all_heads()) {
-        if (is_chosen(head)) continue;
-        std::vector<HeadName> more = check_.heads;
-        more.push_back(head);
-        const double mean = mean_without(more);
-        if (mean >= now) continue;
-        now = mean;
-        best = head;
-      }
-      if (!best) return;
-      check_.heads.push_back(*best);
-    }
+    const double before = mean_without({});
+    check_.heads =
+        heads_that_halve(gpt_.config(), before, options_.most_heads, [&](const auto& heads) {
+          return mean_without(heads);
+        }).heads;
   }
 
   // As many heads of the same layers that were not chosen (of any layer where a layer has none).
@@ -227,7 +160,7 @@ class SubjectExamination {
       return !is_chosen(head) && std::ranges::find(others, head) == others.end();
     };
     for (const HeadName& chosen : check_.heads) {
-      const std::vector<HeadName> all = all_heads();
+      const std::vector<HeadName> all = all_heads(gpt_.config());
       auto found = std::ranges::find_if(
           all, [&](const HeadName& head) { return head.layer == chosen.layer && is_free(head); });
       if (found == all.end()) found = std::ranges::find_if(all, is_free);
@@ -238,14 +171,14 @@ class SubjectExamination {
 
   void weigh() {
     const std::size_t words = measured_.front().evidence.size();
-    const std::vector<HeadName> heads = all_heads();
+    const std::vector<HeadName> heads = all_heads(gpt_.config());
     std::vector<std::vector<double>> sums(words, std::vector<double>(heads.size(), 0.0));
     for (const Variant& variant : choosing_) {
-      LastRows rows(gpt_.config());
+      QueryRows rows(gpt_.config(), std::ssize(variant.tokens) - 1);
       probability(variant, nullptr, &rows);
       for (std::size_t word = 0; word < words; ++word) {
         for (std::size_t head = 0; head < heads.size(); ++head) {
-          sums[word][head] += weight_on(rows.row(head), variant.evidence[word]);
+          sums[word][head] += weight_on(rows, heads[head], variant.evidence[word]);
         }
       }
     }
@@ -256,16 +189,16 @@ class SubjectExamination {
     }
     const auto count = static_cast<double>(measured_.size());
     for (const Variant& variant : measured_) {
-      LastRows rows(gpt_.config());
+      QueryRows rows(gpt_.config(), std::ssize(variant.tokens) - 1);
       probability(variant, nullptr, &rows);
       for (std::size_t word = 0; word < words; ++word) {
-        const std::vector<float>& row = rows.row(best[word]);
+        const HeadName& head = heads[best[word]];
         const TokenRange& range = variant.evidence[word];
         EvidenceWeight& weight = check_.weights[word];
-        weight.share += weight_on(row, range) / count;
+        weight.share += weight_on(rows, head, range) / count;
         weight.even_share += static_cast<double>(range.end - range.begin) /
                              static_cast<double>(variant.tokens.size()) / count;
-        weight.prominent += is_prominent(row, range) ? 1 / count : 0;
+        weight.prominent += is_prominent(rows.row(head), range) ? 1 / count : 0;
       }
     }
   }

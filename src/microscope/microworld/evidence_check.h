@@ -6,17 +6,11 @@
 #include <vector>
 
 #include "base/progress.h"
+#include "microscope/intervene/answer_probability.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
-
-struct HeadName {
-  std::int64_t layer = 0;
-  std::int64_t head = 0;
-
-  friend bool operator==(const HeadName&, const HeadName&) = default;
-};
 
 // One of the words that decide, and the head that attends to it most.
 struct EvidenceWeight {
@@ -51,7 +45,7 @@ struct EvidenceCheck {
 struct EvidenceCheckOptions {
   std::int64_t variants = 200;        // measured
   std::int64_t choosing = 24;         // on which heads are chosen
-  std::int64_t most_heads = 4;        // switched off together
+  std::size_t most_heads = 4;         // switched off together
   std::vector<std::string> subjects;  // empty: all
   std::uint64_t seed = 0;             // of the stories; use another seed than for training
   ProgressCallback progress;

@@ -1,0 +1,87 @@
+#include "microscope/intervene/answer_probability.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "microscope/intervene/intervention.h"
+
+namespace heed {
+
+std::string HeadName::text() const { return fmt::format("L{}H{}", layer, head); }
+
+std::vector<HeadName> all_heads(const GptConfig& config) {
+  std::vector<HeadName> heads;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    for (std::int64_t head = 0; head < config.heads; ++head) heads.push_back({layer, head});
+  }
+  return heads;
+}
+
+double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,
+                          Editor* editor, Probe* probe) {
+  const std::int64_t positions = std::ssize(tokens);
+  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  gpt.forward({tokens.data(), {1, positions}},
+              {.positions = positions, .probe = probe, .editor = editor}, activations);
+  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
+  gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
+  const double largest = *std::ranges::max_element(logits.span());
+  double sum = 0;
+  for (const float logit : logits.span()) sum += std::exp(logit - largest);
+  return std::exp(logits[answer] - largest) / sum;
+}
+
+double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                  std::int32_t answer, std::span<const HeadName> heads) {
+  std::vector<Intervention> off;
+  for (const HeadName& head : heads) {
+    off.push_back({.point = {PointKind::mixed_values, head.layer},
+                   .where = {.heads = {head.head}},
+                   .change = SetZero{}});
+  }
+  Interventions interventions(gpt.config(), std::move(off));
+  return answer_probability(gpt, tokens, answer, &interventions);
+}
+
+HeadsOff heads_that_halve(const GptConfig& config, double before, std::size_t most,
+                          const std::function<double(const std::vector<HeadName>&)>& without) {
+  HeadsOff off{.after = before};
+  while (off.after > before / 2 && off.heads.size() < most) {
+    std::optional<HeadName> best;
+    for (const HeadName& head : all_heads(config)) {
+      if (std::ranges::find(off.heads, head) != off.heads.end()) continue;
+      std::vector<HeadName> more = off.heads;
+      more.push_back(head);
+      const double left = without(more);
+      if (left >= off.after) continue;
+      off.after = left;
+      best = head;
+    }
+    if (!best) break;
+    off.heads.push_back(*best);
+  }
+  return off;
+}
+
+void QueryRows::observe(const Point& point, View<const float> values) {
+  if (point.kind != PointKind::pattern) return;
+  const View<const float> pattern = values[0];  // (H, T, T)
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    const auto row = pattern[head][position_].span();
+    rows_[static_cast<std::size_t>(point.layer * heads_ + head)].assign(
+        row.begin(), row.begin() + position_ + 1);
+  }
+}
+
+double QueryRows::weight(const HeadName& head, std::int64_t begin, std::int64_t end) const {
+  double sum = 0;
+  for (std::int64_t s = begin; s < std::min(end, position_ + 1); ++s) {
+    sum += row(head)[static_cast<std::size_t>(s)];
+  }
+  return sum;
+}
+
+}  // namespace heed

@@ -1,0 +1,68 @@
+// The probability of one token after a text, with heads switched off or other changes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/gpt.h"
+
+namespace heed {
+
+struct HeadName {
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+
+  std::string text() const;  // "L2H3"
+  friend bool operator==(const HeadName&, const HeadName&) = default;
+};
+
+// Layer by layer.
+std::vector<HeadName> all_heads(const GptConfig& config);
+
+// Of `answer` after `tokens`. Takes one pass.
+double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,
+                          Editor* editor = nullptr, Probe* probe = nullptr);
+
+// The same where the mixed values of `heads` are zero at every position.
+double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                  std::int32_t answer, std::span<const HeadName> heads);
+
+// Heads that take at least half of a probability away: added one by one, each the one that takes
+// most, until half of `before` is gone, `most` are chosen, or none takes anything. `without` measures
+// the probability without a list of heads.
+struct HeadsOff {
+  std::vector<HeadName> heads;
+  double after = 0;  // the probability without them
+};
+HeadsOff heads_that_halve(const GptConfig& config, double before, std::size_t most,
+                          const std::function<double(const std::vector<HeadName>&)>& without);
+
+// Keeps the attention of one query in every head.
+class QueryRows final : public Probe {
+ public:
+  QueryRows(const GptConfig& config, std::int64_t position)
+      : rows_(static_cast<std::size_t>(config.layers * config.heads)),
+        heads_(config.heads),
+        position_(position) {}
+
+  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
+  void observe(const Point& point, View<const float> values) override;
+
+  // Weights of the keys up to the query.
+  std::span<const float> row(const HeadName& head) const {
+    return rows_[static_cast<std::size_t>(head.layer * heads_ + head.head)];
+  }
+
+  // On the keys [begin, end), of which those after the query have none.
+  double weight(const HeadName& head, std::int64_t begin, std::int64_t end) const;
+
+ private:
+  std::vector<std::vector<float>> rows_;  // of (layer, head)
+  std::int64_t heads_;
+  std::int64_t position_;
+};
+
+}  // namespace heed
