@@ -37,7 +37,8 @@ double probability(const std::string& text, const std::string& token, const Json
   const Json next = explorer.get(fmt::format("/api/traces/{}/next?position=-1&limit={}", id,
                                              starter().gpt.config().vocabulary_size));
   for (const Json& candidate : next["candidates"]) {
-    if (candidate["token"] == token) return candidate["probability"].get<double>();
+    if (candidate["token"].get<std::string>() == token)
+      return candidate["probability"].get<double>();
   }
   ADD_FAILURE() << "no token '" << token << "'";
   return 0;
@@ -77,8 +78,9 @@ TEST(StarterExamples, SayWhatTheServerAnswers) {
           explorer.array(fmt::format("/api/traces/{}/attention/{}/{}/rows/{}", id,
                                      weight["layer"].get<int>(), weight["head"].get<int>(), query));
       const double share = weight["share"];
+      const std::string attended = weight["attended"];
       EXPECT_TRUE(std::ranges::any_of(words, [&](const TextWord& word) {
-        if (word.text != weight["attended"] || word.begin > query) return false;
+        if (word.text != attended || word.begin > query) return false;
         double sum = 0;
         for (std::int64_t t = word.begin; t < std::min(word.end, query + 1); ++t) {
           sum += row.values[static_cast<std::size_t>(t)];

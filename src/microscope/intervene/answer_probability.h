@@ -31,8 +31,8 @@ double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> 
                                   std::int32_t answer, std::span<const HeadName> heads);
 
 // Heads that take at least half of a probability away: added one by one, each the one that takes
-// most, until half of `before` is gone, `most` are chosen, or none takes anything. `without` measures
-// the probability without a list of heads.
+// most, until half of `before` is gone, `most` are chosen, or none takes anything. `without`
+// measures the probability without a list of heads.
 struct HeadsOff {
   std::vector<HeadName> heads;
   double after = 0;  // the probability without them
