@@ -55,7 +55,7 @@ HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
                          const TextWord& word) {
   if (options.layer) return {*options.layer, *options.head};
   const HeadEffect shown =
-      head_to_show(text.model.gpt, text.tokens, text.patterns, word.last(), word.begin);
+      head_to_show(text.model.gpt, text.tokens, word.last(), word.begin).effect;
   return {shown.layer, shown.head};
 }
 
@@ -68,10 +68,9 @@ WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& 
 // The layers whose patterns are compared or printed; a chosen word's walk and the overview trace
 // their own.
 std::vector<std::int64_t> layers_to_keep(const AttendOptions& options, const GptConfig& config) {
-  if (options.layer) {
-    return options.word.empty() ? std::vector{*options.layer} : std::vector<std::int64_t>{};
-  }
-  const bool overview = options.word.empty() && options.top == 0 && !options.json;
+  if (!options.word.empty()) return {};
+  if (options.layer) return {*options.layer};
+  const bool overview = options.top == 0 && !options.json;
   return overview ? std::vector<std::int64_t>{} : all_layers(config);
 }
 

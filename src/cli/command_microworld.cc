@@ -1,6 +1,8 @@
 // heed microworld: write the embedded corpus with its truth, and measure a model against it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -30,16 +32,31 @@ struct WriteOptions {
   std::int64_t stories = 10;
   std::int64_t first = 0;
   std::uint64_t seed = 1;
+  std::vector<std::string> kinds;
   bool truth = false;
   std::string out;
   bool json = false;
 };
 
+std::vector<microworld::StoryKind> chosen_kinds(const WriteOptions& options) {
+  const auto names = microworld::story_kind_names();
+  std::vector<microworld::StoryKind> kinds;
+  for (const std::string& kind : options.kinds) {
+    const auto name = std::ranges::find(names, kind);
+    if (name == names.end()) {
+      fail_usage(fmt::format("there are no stories of kind '{}'; there are {}", kind,
+                             fmt::join(names, ", ")));
+    }
+    kinds.push_back(static_cast<microworld::StoryKind>(name - names.begin()));
+  }
+  return kinds;
+}
+
 void write_stories(const WriteOptions& options) {
   if (options.json && !options.out.empty()) {
     fail_usage("--json prints to standard output; --out writes JSON lines with --truth");
   }
-  const microworld::Microworld world(options.seed);
+  const microworld::Microworld world(options.seed, chosen_kinds(options));
   ProgressLine line;
   microworld::CorpusOptions corpus{
       .begin = options.first, .end = options.first + options.stories, .stop = interrupt_flag()};
@@ -322,6 +339,8 @@ void add_microworld_command(Command app) {
   command->add_option("-s,--seed", options->seed, "Seed the stories")
       ->check(any_seed())
       ->capture_default_str();
+  add_list_option(*command, "--kinds", options->kinds,
+                  "Write only stories of these kinds, such as creature,mystery [all]");
   command->add_flag("--truth", options->truth, "Write one JSON line per story, with annotations");
   command->add_option("-o,--out", options->out, "Write to a file")->type_name("FILE");
   add_json_option(*command, options->json);

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
+#include "microscope/attention/text_words.h"
 
 namespace heed {
 
@@ -13,6 +16,13 @@ namespace heed {
 OrderedJson token_json(std::int32_t id, const std::string& bytes);
 OrderedJson token_json(const LoadedModel& model, std::int32_t id);
 OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> ids);
+
+// The words of a text and the tokens between them, as units_of(); without a tokenizer, whose tokens
+// have no text, each token by itself.
+std::vector<TextWord> text_units(const LoadedModel& model, std::span<const std::int32_t> ids);
+
+// [{"text", "begin", "end"}]
+OrderedJson units_json(const std::vector<TextWord>& units);
 
 // The "text" of a token.
 std::string token_text(const LoadedModel& model, std::int32_t id);

@@ -1,6 +1,7 @@
 #include "microworld/kinds.h"
 
 #include <array>
+#include <vector>
 
 namespace heed::microworld {
 namespace {
@@ -26,11 +27,22 @@ constexpr std::array<Kind, story_kind_count> kinds = {{
 constexpr std::array<double, story_kind_count> kind_weights = {0.15, 0.07, 0.11, 0.05,
                                                                0.10, 0.12, 0.22, 0.18};
 
+const Kind& chosen_kind(Writer& writer, std::span<const StoryKind> wanted) {
+  if (wanted.empty()) {
+    return kinds[writer.choose({.count = kind_weights.size(), .weights = kind_weights})];
+  }
+  std::vector<double> weights;
+  for (const StoryKind kind : wanted) {
+    weights.push_back(kind_weights[static_cast<std::size_t>(kind)]);
+  }
+  const std::size_t option = writer.choose({.count = weights.size(), .weights = weights});
+  return kinds[static_cast<std::size_t>(wanted[option])];
+}
+
 }  // namespace
 
-void tell(Writer& writer) {
-  const Kind& chosen =
-      kinds[writer.choose({.count = kind_weights.size(), .weights = kind_weights})];
+void tell(Writer& writer, std::span<const StoryKind> wanted) {
+  const Kind& chosen = chosen_kind(writer, wanted);
   writer.story().kind = chosen.kind;
   chosen.tell(writer);
 }

@@ -1,6 +1,8 @@
 // One procedure per kind of story. Each writes a whole story.
 #pragma once
 
+#include <span>
+
 #include "microworld/writer.h"
 
 namespace heed::microworld {
@@ -14,7 +16,7 @@ void tell_finding(Writer& writer);   // things that go back to their owners
 void tell_mystery(Writer& writer);   // one clue, far before the murderer's name
 void tell_album(Writer& writer);     // captions and sayings, a line each
 
-// Chooses a kind and writes such a story.
-void tell(Writer& writer);
+// Chooses one of `kinds` (empty: all) by their weights and writes such a story.
+void tell(Writer& writer, std::span<const StoryKind> kinds = {});
 
 }  // namespace heed::microworld

@@ -13,7 +13,7 @@ Story Microworld::story(std::int64_t index) const {
   require(index >= 0, ErrorCode::invalid_argument, "story index {} is negative", index);
   Sampler sampler(seed_, static_cast<std::uint64_t>(index));
   Writer writer(sampler);
-  tell(writer);
+  tell(writer, kinds_);
   writer.story().index = index;
   return std::move(writer.story());
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/progress.h"
@@ -16,9 +17,11 @@ namespace heed::microworld {
 
 class Microworld {
  public:
-  explicit Microworld(std::uint64_t seed) : seed_(seed) {}
+  // Tells stories of the given kinds; empty: of all.
+  explicit Microworld(std::uint64_t seed, std::vector<StoryKind> kinds = {})
+      : seed_(seed), kinds_(std::move(kinds)) {}
 
-  // Story `index` of this seed, a pure function of the two. Throws Error{invalid_argument} when
+  // Story `index` of this seed, a pure function of the two and the kinds. Throws Error{invalid_argument} when
   // index < 0.
   Story story(std::int64_t index) const;
 
@@ -26,9 +29,11 @@ class Microworld {
 
  private:
   std::uint64_t seed_;
+  std::vector<StoryKind> kinds_;
 };
 
-// Parses a text into a story with its ground truth; nothing if the grammar cannot generate it.
+// Parses a text, of any kind, into a story with its ground truth; nothing if the grammar cannot
+// generate it.
 std::optional<Story> parse(std::string_view text);
 
 // Up to `limit` derivations of the text. The grammar is unambiguous: there is one derivation or

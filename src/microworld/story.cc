@@ -1,5 +1,7 @@
 #include "microworld/story.h"
 
+#include <array>
+
 #include "base/json.h"
 
 namespace heed::microworld {
@@ -11,18 +13,14 @@ OrderedJson span_json(const Span& span, std::string_view text) {
 
 }  // namespace
 
+std::span<const std::string_view> story_kind_names() {
+  static constexpr std::array<std::string_view, story_kind_count> names = {
+      "creature", "market", "outing", "letter", "tale", "finding", "mystery", "album"};
+  return names;
+}
+
 std::string_view story_kind_name(StoryKind kind) {
-  switch (kind) {
-    case StoryKind::creature: return "creature";
-    case StoryKind::market: return "market";
-    case StoryKind::outing: return "outing";
-    case StoryKind::letter: return "letter";
-    case StoryKind::tale: return "tale";
-    case StoryKind::finding: return "finding";
-    case StoryKind::mystery: return "mystery";
-    case StoryKind::album: return "album";
-  }
-  return "unknown";
+  return story_kind_names()[static_cast<std::size_t>(kind)];
 }
 
 std::string to_json_line(const Story& story) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ inline constexpr std::size_t story_kind_count = 8;
 
 // Stable lower-case name, such as "mystery".
 std::string_view story_kind_name(StoryKind kind);
+
+// All of them, in order.
+std::span<const std::string_view> story_kind_names();
 
 // The bytes [begin, end) of a text.
 struct Span {

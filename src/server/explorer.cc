@@ -12,6 +12,8 @@ void register_explorer(Router& router, Context& context) {
   add_attention_routes(routes);
   add_prediction_routes(routes);
   add_explanation_routes(routes);
+  add_effect_routes(routes);
+  add_weight_routes(routes);
   add_neuron_routes(routes);
   add_vector_routes(routes);
   add_derivation_routes(routes);

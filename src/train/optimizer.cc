@@ -28,11 +28,11 @@ Optimizer::Optimizer(const GptConfig& config, const TrainSettings& settings) : s
 }
 
 double Optimizer::update(std::int64_t step, const GptGradients& gradients,
-                         GptParameters& parameters) {
+                         GptParameters& parameters, double rate_factor) {
   const double length = std::sqrt(kernels::squared_norm(gradients.all()));
   const bool too_long = settings_.clip > 0 && length > settings_.clip;
   kernels::AdamWStep<float> update{
-      .learning_rate = static_cast<float>(learning_rate_at(settings_, step)),
+      .learning_rate = static_cast<float>(learning_rate_at(settings_, step) * rate_factor),
       .beta1 = static_cast<float>(settings_.beta1),
       .beta2 = static_cast<float>(settings_.beta2),
       .epsilon = static_cast<float>(settings_.epsilon),

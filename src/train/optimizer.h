@@ -11,8 +11,9 @@ class Optimizer {
   Optimizer(const GptConfig& config, const TrainSettings& settings);
 
   // Updates the parameters from `gradients` and returns the norm of the gradients before clipping.
-  // `step` counts from 0.
-  double update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters);
+  // `step` counts from 0; `rate_factor` multiplies the schedule's learning rate.
+  double update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters,
+                double rate_factor = 1);
 
   std::span<float> first_moment() { return first_moment_.all(); }
   std::span<float> second_moment() { return second_moment_.all(); }

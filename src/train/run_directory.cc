@@ -56,6 +56,7 @@ void RunDirectory::create(const RunRecord& record) const {
   json["validation_key"] = record.validation_key;
   json["threads"] = record.threads;
   json["sentence"] = record.sentence;
+  if (record.entropy_per_token) json["entropy_per_token"] = *record.entropy_per_token;
   write_text_file(record_file(), json.dump(2) + "\n");
 }
 
@@ -75,6 +76,9 @@ RunRecord RunDirectory::read_record() const {
     record.validation_key = json.value("validation_key", "");
     record.threads = json.value("threads", 0);
     record.sentence = json.value("sentence", "");
+    if (json.contains("entropy_per_token")) {
+      record.entropy_per_token = json["entropy_per_token"].get<double>();
+    }
   } catch (const Json::exception& error) {
     fail(ErrorCode::corrupt_data, "{}: not the record of a run ({})", source, error.what());
   }

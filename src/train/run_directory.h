@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct RunRecord {
   std::string data_key;        // names the exact training tokens, see TokenData
   std::string validation_key;  // likewise; empty: no validation text
   int threads = 0;             // that the run began with; 0: not recorded
+  // Of the whole text, nats; nothing where its entropy is not known.
+  std::optional<double> entropy_per_token{};
   std::string sentence;        // of the run's own text, to try its models on; empty: none
 };
 

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cmath>
 
-#include <fmt/ranges.h>
-
 #include "base/directory_lock.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -15,9 +13,12 @@
 #include "model/gpt_files.h"
 #include "model/parameter_count.h"
 #include "train/average.h"
-#include "train/batch_order.h"
+#include "train/batch_reader.h"
 #include "train/corpus.h"
+#include "train/first_model.h"
+#include "train/gradient_norms.h"
 #include "train/optimizer.h"
+#include "train/resume_checks.h"
 #include "train/run_directory.h"
 #include "train/sample_sentence.h"
 #include "train/schedule.h"
@@ -78,18 +79,18 @@ class Run {
   struct StepResult {
     double loss = 0;
     double gradient_norm = 0;
+    double rate_factor = 1;  // of the learning rate
   };
 
   void check_directory();
   void prepare_text(bool has_checkpoint);
   void prepare_model(bool has_checkpoint);
-  void check_same_text(const RunRecord& before) const;
-  void note_threads(const RunRecord& before) const;
   RunRecord record() const;
+  std::optional<double> entropy_per_token() const;
   std::optional<StepResult> step();
   LossSum accumulate_gradients();
+  double learning_rate_factor() const;
   void require_finite(double value, const char* what) const;
-  void read_batch();
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
   bool finish_step();
@@ -114,9 +115,7 @@ class Run {
   std::optional<Optimizer> optimizer_;
   std::optional<GptGradients> gradients_;
   std::optional<TrainingBuffers> buffers_;
-  std::optional<BatchOrder> order_;
-  Tensor<std::int32_t> tokens_;   // (B, T)
-  Tensor<std::int32_t> targets_;  // (B, T)
+  std::optional<BatchReader> batches_;
   RunPosition position_;
   std::int64_t saved_step_ = -1;
   std::optional<double> save_seconds_;  // what the last checkpoint took
@@ -145,8 +144,8 @@ Run::Run(const TrainRequest& request)
     made.keep();
   } else {
     const RunRecord before = directory_.read_record();
-    check_same_text(before);
-    note_threads(before);
+    require_same_text(before, record(), request, directory_);
+    if (const auto notice = thread_notice(before)) observer_.noticed(*notice);
   }
   directory_.remove_abandoned();
   if (has_checkpoint) {
@@ -167,11 +166,7 @@ void Run::check_directory() {
   }
   const RunRecord record = directory_.read_record();
   lock_.emplace(directory_.root());
-  const auto differences = settings_differences(record.settings, settings_);
-  require(differences.empty(), ErrorCode::conflict,
-          "'{}' was started with other settings ({}): resume it without changes, or start a new "
-          "run from it with --from '{}'",
-          directory_.root().string(), fmt::join(differences, "; "), directory_.last().string());
+  require_same_settings(record, settings_, directory_);
 }
 
 void Run::prepare_text(bool has_checkpoint) {
@@ -210,42 +205,26 @@ void Run::prepare_model(bool has_checkpoint) {
   }
   require_training_memory(settings_, available_memory());
   require_not_stopped();
-  if (has_checkpoint) {
-    gpt_.emplace(settings_.model);
-  } else if (request_.from.empty()) {
-    gpt_.emplace(settings_.model);
-    gpt_->parameters().initialize(settings_.seed);
-  } else {
-    gpt_ = load_gpt(request_.from);
-    const kernels::WeightFormat stored = gpt_->parameters().prepared_format();
-    require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
-            "'{}' holds weights in {}, which cannot be trained: take the model that it was "
-            "converted from",
-            request_.from.string(), kernels::weight_format_name(stored));
-    gpt_->set_dropout(settings_.model.embedding_dropout, settings_.model.attention_dropout,
-                      settings_.model.residual_dropout);
-    require(gpt_->config() == settings_.model, ErrorCode::conflict,
-            "'{}' has another shape than the settings ask for: fine-tuning keeps the shape",
-            request_.from.string());
-    require(tokenizer_->vocabulary_size() <= settings_.model.vocabulary_size,
-            ErrorCode::corrupt_data, "'{}': its tokenizer has {} tokens, its model only {}",
-            request_.from.string(), tokenizer_->vocabulary_size(), settings_.model.vocabulary_size);
-  }
+  gpt_ = first_model(request_, settings_, *tokenizer_, has_checkpoint);
   require_not_stopped();
   gpt_->parameters().set_precision(settings_.precision);
   const std::int64_t length = settings_.sequence();
-  order_.emplace(*training_, static_cast<std::int32_t>(settings_.model.end_of_text), settings_);
+  batches_.emplace(*training_, settings_);
   optimizer_.emplace(settings_.model, settings_);
   gradients_.emplace(settings_.model);
   buffers_.emplace(settings_.model, settings_.batch_size, length,
                    settings_.recompute ? Keep::residuals : Keep::every_block);
   require_not_stopped();
   buffers_->loss.set_stop(request_.stop);
-  tokens_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
-  targets_ = Tensor<std::int32_t>(Shape{settings_.batch_size, length});
   GptConfig shape = settings_.model;
   shape.context = length;
   flops_per_token_ = model_cost(shape).train_flops_per_token;
+}
+
+std::optional<double> Run::entropy_per_token() const {
+  if (!request_.entropy) return std::nullopt;
+  const std::int64_t tokens = training_->size() + (validation_ ? validation_->size() : 0);
+  return *request_.entropy / static_cast<double>(tokens);
 }
 
 RunRecord Run::record() const {
@@ -257,53 +236,11 @@ RunRecord Run::record() const {
       .data_key = training_->key(),
       .validation_key = validation_ ? validation_->key() : "",
       .threads = thread_count(),
+      .entropy_per_token = entropy_per_token(),
       .sentence = sample_sentence(validation_ ? corpus_.validation() : corpus_.training(),
                                   *tokenizer_, std::min(sentence_tokens, settings_.model.context))};
   for (const auto& path : request_.data) record.data.push_back(absolute_text(path));
   return record;
-}
-
-void Run::check_same_text(const RunRecord& before) const {
-  const RunRecord now = record();
-  require(
-      before.data_key == now.data_key && before.tokenizer_key == now.tokenizer_key,
-      ErrorCode::conflict,
-      "'{}' was started on other text than '{}' holds now: restore the data, or start a new run "
-      "from it with --from '{}'",
-      directory_.root().string(), request_.data.front().string(), directory_.last().string());
-  require(
-      before.validation_key.empty() || before.validation_key == now.validation_key,
-      ErrorCode::conflict,
-      "'{}' was started with other validation text than '{}' gives now: restore it, or start "
-      "a new run from it with --from '{}'",
-      directory_.root().string(),
-      request_.validation.empty() ? request_.data.back().string() : request_.validation.string(),
-      directory_.last().string());
-}
-
-// The order of sums depends on the number of threads.
-void Run::note_threads(const RunRecord& before) const {
-  if (before.threads == 0 || before.threads == thread_count()) return;
-  observer_.noticed(
-      fmt::format("the run began with {} threads and is resumed with {}: its numbers will differ "
-                  "by rounding from those of an uninterrupted run; -t {} avoids that",
-                  before.threads, thread_count(), before.threads));
-}
-
-void Run::read_batch() {
-  const std::int64_t length = settings_.sequence();
-  std::vector<std::int32_t> window(static_cast<std::size_t>(length + 1));
-  for (std::int64_t row = 0; row < settings_.batch_size; ++row) {
-    const std::int64_t begin = order_->next(position_.data);
-    const std::int64_t count = std::min(length, training_->size() - 1 - begin);  // targets left
-    training_->read(begin, std::span(window).first(static_cast<std::size_t>(count + 1)));
-    const View<std::int32_t> tokens = tokens_.view()[row];
-    const View<std::int32_t> targets = targets_.view()[row];
-    for (std::int64_t t = 0; t < length; ++t) {
-      tokens(t) = t < count ? window[static_cast<std::size_t>(t)] : 0;
-      targets(t) = t < count ? window[static_cast<std::size_t>(t + 1)] : kernels::ignored_target;
-    }
-  }
 }
 
 void Run::require_finite(double value, const char* what) const {
@@ -321,16 +258,20 @@ LossSum Run::accumulate_gradients() {
   LossSum loss;
   const float scale = 1.0F / static_cast<float>(settings_.tokens_per_step());
   for (std::int64_t part = 0; part < settings_.accumulation; ++part) {
-    read_batch();
+    batches_->read(position_.data);
     const auto pass = static_cast<std::uint64_t>(position_.step * settings_.accumulation + part);
     loss +=
-        gpt_->loss_and_gradients(tokens_, targets_,
+        gpt_->loss_and_gradients(batches_->tokens(), batches_->targets(),
                                  {.scale = scale,
                                   .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
                                   .probe = request_.stop != nullptr ? &stop : nullptr},
                                  *buffers_, *gradients_);
   }
   return loss;
+}
+
+double Run::learning_rate_factor() const {
+  return request_.learning_rate_factor != nullptr ? request_.learning_rate_factor->load() : 1.0;
 }
 
 // A step that is stopped leaves parameters and position as they were, and returns nothing.
@@ -346,7 +287,9 @@ std::optional<Run::StepResult> Run::step() {
   // anything else.
   StepResult result{.loss = loss.mean()};
   require_finite(kernels::squared_norm(gradients_->all()), "squared norm of the gradients");
-  result.gradient_norm = optimizer_->update(position_.step, *gradients_, gpt_->parameters());
+  result.rate_factor = learning_rate_factor();
+  result.gradient_norm =
+      optimizer_->update(position_.step, *gradients_, gpt_->parameters(), result.rate_factor);
   ++position_.step;
   return result;
 }
@@ -358,13 +301,12 @@ void Run::report(const StepResult& result, double step_seconds) {
   const StepReport report{.step = position_.step,
                           .steps = settings_.steps,
                           .loss = result.loss,
-                          .learning_rate = learning_rate_at(settings_, position_.step - 1),
+                          .learning_rate = learning_rate_at(settings_, position_.step - 1) * result.rate_factor,
                           .gradient_norm = result.gradient_norm,
                           .tokens_per_second = tokens / step_seconds_.value(),
                           .flops_per_second = tokens / step_seconds_.value() * flops_per_token_,
                           .seconds_left = static_cast<double>(settings_.steps - position_.step) *
                                           step_seconds_.value()};
-  observer_.stepped(report);
   OrderedJson line;
   line["step"] = report.step;
   line["loss"] = report.loss;
@@ -372,7 +314,13 @@ void Run::report(const StepResult& result, double step_seconds) {
   line["gradient_norm"] = report.gradient_norm;
   line["tokens_per_s"] = tokens / step_seconds;
   line["seconds"] = position_.seconds;
+  if (due(settings_.evaluate_every)) {
+    for (const PartNorm& each : gradient_norms(settings_.model, *gradients_)) {
+      line["gradient_norms"][each.part] = each.norm;
+    }
+  }
   directory_.append_metrics(line);
+  observer_.stepped(report);
 }
 
 bool Run::due(std::int64_t every) const { return every > 0 && position_.step % every == 0; }

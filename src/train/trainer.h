@@ -1,6 +1,7 @@
 // Training a GPT on text files, from scratch, from another model, or on from where a run stopped.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -74,6 +75,11 @@ struct TrainRequest {
   std::filesystem::path out;
   // Of tokens; empty: default_token_cache(). A run goes on without a cache that cannot be written.
   std::filesystem::path cache;
+  // Of the whole data, in nats, where it is known: what its author's model needs to encode it.
+  std::optional<double> entropy;
+  // Multiplies the schedule's learning rate, read before every step; it may change at any time. A
+  // run whose factor was not 1 cannot be repeated from its record. Null: 1.
+  const std::atomic<double>* learning_rate_factor = nullptr;
   RunStart start = RunStart::fresh;
   TrainObserver* observer = nullptr;
   StopFlag stop = nullptr;

@@ -82,15 +82,4 @@ std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& pattern
   });
 }
 
-std::vector<RankedHead> rank_heads_for(const std::vector<View<const float>>& patterns,
-                                       std::int64_t position, std::int64_t own_begin) {
-  return rank_by(patterns, [&](View<const float> pattern, const HeadStatistics&) {
-    double largest = 0;
-    for (std::int64_t s = 1; s < std::min(own_begin, position - 1); ++s) {
-      largest = std::max<double>(largest, pattern(position, s));
-    }
-    return largest;
-  });
-}
-
 }  // namespace heed

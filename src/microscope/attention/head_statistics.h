@@ -51,9 +51,4 @@ struct RankedHead {
 // All heads, the most selective first. patterns[layer] is (H, T, T).
 std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns);
 
-// The same for one query, ranked by its largest weight on a token other than [own_begin, position],
-// the first and the previous one.
-std::vector<RankedHead> rank_heads_for(const std::vector<View<const float>>& patterns,
-                                       std::int64_t position, std::int64_t own_begin);
-
 }  // namespace heed

@@ -68,6 +68,54 @@ std::vector<TextWord> words_of(std::span<const std::string> tokens) {
   return words;
 }
 
+std::vector<TextWord> units_of(std::span<const std::string> tokens) {
+  std::vector<TextWord> units;
+  std::int64_t covered = 0;
+  const auto cover_singly = [&](std::int64_t end) {
+    for (; covered < end; ++covered) {
+      units.push_back({tokens[static_cast<std::size_t>(covered)], covered, covered + 1});
+    }
+  };
+  for (TextWord& word : words_of(tokens)) {
+    cover_singly(word.begin);
+    if (word.end <= covered) continue;
+    word.begin = covered;
+    covered = word.end;
+    units.push_back(std::move(word));
+  }
+  cover_singly(std::ssize(tokens));
+  return units;
+}
+
+const TextWord& unit_at(const std::vector<TextWord>& units, std::int64_t position) {
+  const auto after = std::ranges::upper_bound(units, position, {}, &TextWord::begin);
+  check(after != units.begin() && position < units.back().end, "units cover every position");
+  return *std::prev(after);
+}
+
+std::vector<float> by_unit(const std::vector<TextWord>& units, std::span<const float> weights) {
+  std::vector<float> sums;
+  for (const TextWord& unit : units) {
+    double sum = 0;
+    for (std::int64_t s = unit.begin; s < unit.end; ++s) {
+      sum += weights[static_cast<std::size_t>(s)];
+    }
+    sums.push_back(static_cast<float>(sum));
+  }
+  return sums;
+}
+
+Tensor<float> by_unit(const std::vector<TextWord>& units, View<const float> pattern) {
+  const auto count = std::ssize(units);
+  Tensor<float> result(Shape{count, count});
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::vector<float> sums =
+        by_unit(units, pattern[units[static_cast<std::size_t>(row)].last()].span());
+    std::ranges::copy(sums, result.view()[row].data());
+  }
+  return result;
+}
+
 const TextWord& find_word(const std::vector<TextWord>& words, std::string_view word,
                           std::int64_t occurrence) {
   std::vector<const TextWord*> occurrences;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensor/tensor.h"
+
 namespace heed {
 
 // The text between two spaces, without surrounding punctuation.
@@ -21,6 +23,23 @@ struct TextWord {
 
 // `tokens` are the bytes of each token of the text, in order.
 std::vector<TextWord> words_of(std::span<const std::string> tokens);
+
+// The words and, between them, each token that belongs to none (punctuation, the end of a text) as a
+// unit of its own: together they cover every token once, in order. A token that ends one word and
+// begins the next counts with the first.
+std::vector<TextWord> units_of(std::span<const std::string> tokens);
+
+// The unit with the token at `position`.
+const TextWord& unit_at(const std::vector<TextWord>& units, std::int64_t position);
+
+// Weights of one query (T), summed over the tokens of each unit: (units).
+std::vector<float> by_unit(const std::vector<TextWord>& units, std::span<const float> weights);
+
+// A pattern (T, T) by units, (units, units): the row of a unit is that of its last token, which has
+// attended to the whole word; in an earlier token's row, the rest of the word is masked. Keys are
+// summed, so that rows still sum to one (as in Clark et al., What Does BERT Look At?, 2019, who
+// take the mean of the rows of a bidirectional model).
+Tensor<float> by_unit(const std::vector<TextWord>& units, View<const float> pattern);
 
 // The `occurrence`-th (from 1) occurrence of `word`, or the last one for 0. Ignores case if no word
 // matches exactly. Throws Error{not_found} listing the words of the text.

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <optional>
 
-#include "microscope/intervene/intervention.h"
-
 namespace heed {
 
 std::string HeadName::text() const { return fmt::format("L{}H{}", layer, head); }
@@ -20,8 +18,18 @@ std::vector<HeadName> all_heads(const GptConfig& config) {
   return heads;
 }
 
-double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,
-                          Editor* editor, Probe* probe) {
+Interventions switching_off(const GptConfig& config, std::span<const HeadName> heads) {
+  std::vector<Intervention> off;
+  for (const HeadName& head : heads) {
+    off.push_back({.point = {PointKind::mixed_values, head.layer},
+                   .where = {.heads = {head.head}},
+                   .change = SetZero{}});
+  }
+  return {config, std::move(off)};
+}
+
+std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                             Editor* editor, Probe* probe) {
   const std::int64_t positions = std::ssize(tokens);
   const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}},
@@ -29,20 +37,25 @@ double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, 
   Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
   gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
   const double largest = *std::ranges::max_element(logits.span());
+  std::vector<double> probabilities;
   double sum = 0;
-  for (const float logit : logits.span()) sum += std::exp(logit - largest);
-  return std::exp(logits[answer] - largest) / sum;
+  for (const float logit : logits.span()) {
+    probabilities.push_back(std::exp(logit - largest));
+    sum += probabilities.back();
+  }
+  for (double& probability : probabilities) probability /= sum;
+  return probabilities;
+}
+
+double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,
+                          Editor* editor, Probe* probe) {
+  return next_token_probabilities(gpt, tokens, editor,
+                                  probe)[static_cast<std::size_t>(answer)];
 }
 
 double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                   std::int32_t answer, std::span<const HeadName> heads) {
-  std::vector<Intervention> off;
-  for (const HeadName& head : heads) {
-    off.push_back({.point = {PointKind::mixed_values, head.layer},
-                   .where = {.heads = {head.head}},
-                   .change = SetZero{}});
-  }
-  Interventions interventions(gpt.config(), std::move(off));
+  Interventions interventions = switching_off(gpt.config(), heads);
   return answer_probability(gpt, tokens, answer, &interventions);
 }
 

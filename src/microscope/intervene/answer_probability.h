@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "microscope/intervene/intervention.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -21,6 +22,13 @@ struct HeadName {
 
 // Layer by layer.
 std::vector<HeadName> all_heads(const GptConfig& config);
+
+// Sets the mixed values of `heads` to zero at every position: switches the heads off.
+Interventions switching_off(const GptConfig& config, std::span<const HeadName> heads);
+
+// Of every token after `tokens`, (V). Takes one pass.
+std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                             Editor* editor = nullptr, Probe* probe = nullptr);
 
 // Of `answer` after `tokens`. Takes one pass.
 double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,

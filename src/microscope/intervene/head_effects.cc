@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "microscope/intervene/intervention.h"
+#include "base/error.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -12,38 +12,17 @@ namespace {
 
 constexpr std::size_t most_heads_tried = 24;  // each takes a pass
 
-// Probabilities of the token after the text, (V).
-std::vector<double> next_token(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                               Editor* editor) {
-  const std::int64_t positions = std::ssize(tokens);
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
-              activations);
-  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
-  gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
-  const double largest = *std::ranges::max_element(logits.span());
-  std::vector<double> probabilities;
-  double sum = 0;
-  for (const float logit : logits.span()) {
-    probabilities.push_back(std::exp(logit - largest));
-    sum += probabilities.back();
-  }
-  for (double& probability : probabilities) probability /= sum;
-  return probabilities;
-}
-
 }  // namespace
 
 std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                     std::span<const RankedHead> heads) {
+                                     std::span<const HeadName> heads, StopFlag stop) {
   require_text_fits(gpt.config(), tokens);
-  const std::vector<double> with = next_token(gpt, tokens, nullptr);
+  const std::vector<double> with = next_token_probabilities(gpt, tokens);
   std::vector<HeadEffect> effects;
-  for (const RankedHead& each : heads) {
-    Interventions off(gpt.config(), {{.point = {PointKind::mixed_values, each.layer},
-                                      .where = {.heads = {each.head}},
-                                      .change = SetZero{}}});
-    const std::vector<double> without = next_token(gpt, tokens, &off);
+  for (const HeadName& each : heads) {
+    require(!stop_requested(stop), ErrorCode::interrupted, "stopped while switching heads off");
+    Interventions off = switching_off(gpt.config(), {&each, 1});
+    const std::vector<double> without = next_token_probabilities(gpt, tokens, &off);
     HeadEffect effect{.layer = each.layer, .head = each.head};
     double largest_loss = 0;
     for (std::size_t token = 0; token < with.size(); ++token) {
@@ -61,13 +40,32 @@ std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_
   return effects;
 }
 
-HeadEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                        const std::vector<View<const float>>& patterns, std::int64_t position,
-                        std::int64_t own_begin) {
-  std::vector<RankedHead> heads = rank_heads_for(patterns, position, own_begin);
-  heads.resize(std::min(heads.size(), most_heads_tried));
+std::vector<HeadName> selective_heads(const GptConfig& config, const QueryRows& rows,
+                                      std::int64_t position, std::int64_t own_begin,
+                                      std::size_t most) {
+  const auto largest_weight = [&](const HeadName& head) {
+    float largest = 0;
+    for (std::int64_t s = 1; s < std::min(own_begin, position - 1); ++s) {
+      largest = std::max(largest, rows.row(head)[static_cast<std::size_t>(s)]);
+    }
+    return largest;
+  };
+  std::vector<HeadName> heads = all_heads(config);
+  std::ranges::stable_sort(heads, std::greater{}, largest_weight);
+  heads.resize(std::min(heads.size(), most));
+  return heads;
+}
+
+HeadChoiceByEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                std::int64_t position, std::int64_t own_begin, StopFlag stop) {
+  require_text_fits(gpt.config(), tokens);
+  check(position >= 0 && position < std::ssize(tokens), "the word is in the text");
   const auto read = tokens.first(static_cast<std::size_t>(position + 1));
-  return head_effects(gpt, read, heads).front();
+  QueryRows rows(gpt.config(), position);
+  next_token_probabilities(gpt, read, nullptr, &rows);
+  const std::vector<HeadName> heads =
+      selective_heads(gpt.config(), rows, position, own_begin, most_heads_tried);
+  return {head_effects(gpt, read, heads, stop).front(), heads.size()};
 }
 
 }  // namespace heed

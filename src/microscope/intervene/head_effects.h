@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "microscope/attention/head_statistics.h"
+#include "base/progress.h"
+#include "microscope/intervene/answer_probability.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -23,15 +24,26 @@ struct HeadEffect {
 
 // The effect of each of `heads` (its mixed values become zero at every position) on the token after
 // `tokens`, the largest first. Takes one pass for each head, and one. Throws
-// Error{invalid_argument} for a text that does not fit the model.
+// Error{invalid_argument} for a text that does not fit the model, and Error{interrupted} when
+// stopped.
 std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                     std::span<const RankedHead> heads);
+                                     std::span<const HeadName> heads, StopFlag stop = nullptr);
 
-// The head to show for a word: of the 24 heads that are most selective at its last token,
-// `position`, the one with the largest effect on the token after it. patterns[layer] is (H, T, T);
-// [own_begin, position] are the word's tokens.
-HeadEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                        const std::vector<View<const float>>& patterns, std::int64_t position,
-                        std::int64_t own_begin);
+// The heads with the largest weights of one query, up to `most` of them, the largest first. Weights
+// on its own tokens, [own_begin, position], on the first and on the previous token do not count.
+std::vector<HeadName> selective_heads(const GptConfig& config, const QueryRows& rows,
+                                      std::int64_t position, std::int64_t own_begin,
+                                      std::size_t most);
+
+// The head to show for a word: of the heads that are most selective at its last token, `position`,
+// the one with the largest effect on the token after it. [own_begin, position] are the word's
+// tokens. Throws as head_effects().
+struct HeadChoiceByEffect {
+  HeadEffect effect;
+  std::size_t tried = 0;  // heads, 24 at most
+};
+HeadChoiceByEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
+                                std::int64_t position, std::int64_t own_begin,
+                                StopFlag stop = nullptr);
 
 }  // namespace heed

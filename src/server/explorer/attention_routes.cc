@@ -8,6 +8,7 @@
 #include "microscope/attention/word_walk.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"
+#include "server/explorer/word_attention.h"
 
 namespace heed::server {
 namespace {
@@ -59,9 +60,14 @@ Reply thumbnails(State& state, const Request& request) {
   return array_reply(request, all, "thumbnails");
 }
 
+bool asks_for_words(const Request& request) {
+  return one_of(request, "unit", {"tokens", "words"}) == "words";
+}
+
 Reply region(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
+  if (asks_for_words(request)) return words_region(request, trace, path.layer, path.head);
   AttentionRegion wanted{.layer = path.layer,
                          .head = path.head,
                          .query_begin = request.integer("query_begin", 0),
@@ -121,6 +127,7 @@ Reply row(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
   const std::int64_t query = checked_position(request.integer_in_path("query"), trace);
+  if (asks_for_words(request)) return words_row(request, trace, path.layer, path.head, query);
   return weights_reply(request, trace,
                        trace.attention->region({.layer = path.layer,
                                                 .head = path.head,
@@ -135,6 +142,7 @@ Reply column(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
   const std::int64_t key = checked_position(request.integer_in_path("key"), trace);
+  if (asks_for_words(request)) return words_column(request, trace, path.layer, path.head, key);
   return weights_reply(request, trace,
                        trace.attention->region({.layer = path.layer,
                                                 .head = path.head,

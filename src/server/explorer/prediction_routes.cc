@@ -129,10 +129,6 @@ Reply compare(State& state, const Request& request) {
   return json_reply({{"kl", json_number(divergence)}, {"rows", std::move(rows)}});
 }
 
-std::string row_name(const Point& point) {
-  return point.kind == PointKind::residual_post ? "final_post" : fmt::format("{}_pre", point.layer);
-}
-
 OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
   OrderedJson tokens = OrderedJson::array();
   OrderedJson probabilities = OrderedJson::array();
@@ -166,7 +162,7 @@ Reply lens(State& state, const Request& request) {
   OrderedJson rows = OrderedJson::array();
   OrderedJson cells = OrderedJson::array();
   for (std::int64_t point = 0; point < std::ssize(seen.points); ++point) {
-    rows.push_back(row_name(seen.points[static_cast<std::size_t>(point)]));
+    rows.push_back(stream_row_name(seen.points[static_cast<std::size_t>(point)]));
     OrderedJson row = OrderedJson::array();
     for (std::int64_t i = 0; i < seen.positions; ++i) {
       row.push_back(lens_cell(trace.model(), seen.at(point, i)));

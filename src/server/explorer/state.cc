@@ -23,6 +23,10 @@ std::int64_t position_of(const Request& request, const StoredTrace& trace, std::
   return checked_position(request.integer("position", fallback), trace);
 }
 
+std::string stream_row_name(const Point& point) {
+  return point.kind == PointKind::residual_post ? "final_post" : fmt::format("{}_pre", point.layer);
+}
+
 std::vector<std::int64_t> index_list(const Request& request, const std::string& name) {
   try {
     return parse_indices(request.parameter(name).value_or(""));

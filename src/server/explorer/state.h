@@ -59,6 +59,8 @@ void add_trace_routes(StateRoutes& routes);
 void add_attention_routes(StateRoutes& routes);
 void add_prediction_routes(StateRoutes& routes);
 void add_explanation_routes(StateRoutes& routes);
+void add_effect_routes(StateRoutes& routes);
+void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);
 void add_vector_routes(StateRoutes& routes);
 void add_derivation_routes(StateRoutes& routes);
@@ -73,6 +75,9 @@ StoredTrace& trace_of(State& state, const Request& request);
 std::int64_t position_of(const Request& request, const StoredTrace& trace,
                          std::int64_t fallback = -1);
 std::int64_t checked_position(std::int64_t position, const StoredTrace& trace);
+
+// "3_pre", "final_post": a point of the residual stream as a row of a grid.
+std::string stream_row_name(const Point& point);
 
 // "0-3,7,-1" as 0, 1, 2, 3, 7, -1; empty for an empty text. Throws Error{invalid_argument}.
 std::vector<std::int64_t> index_list(const Request& request, const std::string& name);

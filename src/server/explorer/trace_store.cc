@@ -52,6 +52,7 @@ const StoredTrace& TraceStore::add(NewTrace wanted) {
                                           std::move(reused));
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   trace.attention = std::make_unique<KeptAttention>(*trace.pass);
+  trace.units = text_units(trace.model(), trace.pass->tokens());
   traces_.push_front(std::move(trace));
   return traces_.front();
 }
@@ -95,6 +96,7 @@ OrderedJson trace_json(StoredTrace& trace) {
   }
   return {{"id", trace.id},
           {"tokens", tokens_json(trace.model(), trace.pass->tokens())},
+          {"words", units_json(trace.units)},
           {"bytes", trace.bytes},
           {"seconds", json_number(trace.seconds)},
           {"interventions", OrderedJson(trace.interventions)},

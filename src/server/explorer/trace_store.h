@@ -4,8 +4,10 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "microscope/attention/kept_attention.h"
+#include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"
 #include "server/explorer/model_pool.h"
 
@@ -20,6 +22,7 @@ struct StoredTrace {
   std::string base;                    // id of the trace whose tokens it uses; empty: none
   double seconds = 0;                  // duration of the pass
   std::int64_t bytes = 0;
+  std::vector<TextWord> units{};  // the words and the tokens between them
 
   const LoadedModel& model() const { return *source.model; }
   const GptConfig& config() const { return model().gpt.config(); }

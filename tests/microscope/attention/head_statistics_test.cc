@@ -52,9 +52,6 @@ TEST(RankHeads, PrefersSelectiveHeads) {
   }
   const auto ranked = rank_heads({heads.view()});
   EXPECT_EQ(ranked.front().head, 1);
-  const auto for_last = rank_heads_for({heads.view()}, 5, 4);
-  EXPECT_EQ(for_last.front().head, 1);
-  EXPECT_FLOAT_EQ(for_last.front().score, 1);
 }
 
 }  // namespace

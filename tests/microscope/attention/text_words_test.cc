@@ -32,6 +32,44 @@ TEST(TextWords, KeepsLonelyPunctuationAndInnerApostrophes) {
   EXPECT_EQ(found[2].text, "done");
 }
 
+TEST(Units, CoverEveryTokenOnceInOrder) {
+  const std::vector<std::string> tokens{"<end>", "\"", "A", " fl", "uffy", " mole", ".\"", "\n", "Moles"};
+  const auto units = units_of(tokens);
+  std::int64_t covered = 0;
+  for (const TextWord& unit : units) {
+    EXPECT_EQ(unit.begin, covered);
+    covered = unit.end;
+  }
+  EXPECT_EQ(covered, 9);
+  EXPECT_EQ(unit_at(units, 3).text, "fluffy");
+  EXPECT_EQ(unit_at(units, 4).text, "fluffy");
+  EXPECT_EQ(unit_at(units, 6).text, ".\"");
+  EXPECT_EQ(unit_at(units, 8).text, "Moles");
+}
+
+TEST(Units, ATokenOfTwoWordsCountsWithTheFirst) {
+  const auto units = units_of(std::vector<std::string>{"of a", " mole"});
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units[0].text, "of");
+  EXPECT_EQ(units[1].text, "mole");
+}
+
+TEST(Units, RowsAreThoseOfTheLastTokenAndKeysAreSummed) {
+  const auto units = units_of(std::vector<std::string>{"a", " fl", "uffy", " mole"});
+  Tensor<float> pattern(Shape{4, 4});
+  const float rows[4][4] = {{1, 0, 0, 0}, {.5, .5, 0, 0}, {.2F, .3F, .5F, 0}, {.1F, .2F, .3F, .4F}};
+  for (std::int64_t t = 0; t < 4; ++t) {
+    for (std::int64_t s = 0; s < 4; ++s) pattern.view()(t, s) = rows[t][s];
+  }
+  const Tensor<float> words = by_unit(units, pattern.view());
+  ASSERT_EQ(words.shape(), (Shape{3, 3}));
+  EXPECT_FLOAT_EQ(words.view()(1, 0), .2F);
+  EXPECT_FLOAT_EQ(words.view()(1, 1), .8F);
+  EXPECT_FLOAT_EQ(words.view()(2, 0), .1F);
+  EXPECT_FLOAT_EQ(words.view()(2, 1), .5F);
+  EXPECT_FLOAT_EQ(words.view()(2, 2), .4F);
+}
+
 TEST(TextWords, FindsTheLastOrTheOneAskedFor) {
   const auto found = words({"mole", " and", " Mole", " and", " mole"});
   EXPECT_EQ(find_word(found, "mole").begin, 4);

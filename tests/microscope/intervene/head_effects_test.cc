@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 
@@ -14,16 +15,6 @@
 
 namespace heed {
 namespace {
-
-std::vector<RankedHead> every_head(const GptConfig& config) {
-  std::vector<RankedHead> heads;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (std::int64_t head = 0; head < config.heads; ++head) {
-      heads.push_back({.layer = layer, .head = head});
-    }
-  }
-  return heads;
-}
 
 std::vector<double> probabilities_after(const Gpt& gpt, const std::vector<std::int32_t>& tokens) {
   const Tensor<float> logits = testing::full_logits(gpt, tokens);
@@ -50,7 +41,7 @@ TEST(HeadEffects, EqualThoseOfAHeadThatWritesNothing) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
   const std::vector<double> with = probabilities_after(gpt, tokens);
-  const auto heads = every_head(gpt.config());
+  const auto heads = all_heads(gpt.config());
   const auto effects = head_effects(gpt, tokens, heads);
   ASSERT_EQ(effects.size(), heads.size());
   for (const HeadEffect& effect : effects) {
@@ -71,15 +62,54 @@ TEST(HeadEffects, EqualThoseOfAHeadThatWritesNothing) {
 TEST(HeadEffects, ComeLargestFirst) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
-  const auto effects = head_effects(gpt, tokens, every_head(gpt.config()));
+  const auto effects = head_effects(gpt, tokens, all_heads(gpt.config()));
   EXPECT_TRUE(std::ranges::is_sorted(effects, std::greater{}, &HeadEffect::moved));
   EXPECT_GT(effects.front().moved, 0);
+}
+
+TEST(SelectiveHeads, AreThoseWithTheLargestWeightsElsewhere) {
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const GptConfig& config = gpt.config();
+  constexpr std::int64_t position = 5;
+  QueryRows rows(config, position);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    Tensor<float> pattern(Shape{1, config.heads, 6, 6});
+    // The last head of the last layer attends to token 2; the others to what does not count.
+    for (std::int64_t head = 0; head < config.heads; ++head) {
+      const bool is_last = layer == config.layers - 1 && head == config.heads - 1;
+      pattern.view()(0, head, position, is_last ? 2 : head % 2 == 0 ? 0 : 4) = 1;
+    }
+    rows.observe({PointKind::pattern, layer}, pattern.view());
+  }
+  const auto heads = selective_heads(config, rows, position, 5, 2);
+  ASSERT_EQ(heads.size(), 2U);
+  EXPECT_EQ(heads.front(), (HeadName{config.layers - 1, config.heads - 1}));
+}
+
+TEST(HeadToShow, HasTheLargestEffectOfTheHeadsTried) {
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
+  const std::vector<std::int32_t> read(tokens.begin(), tokens.begin() + 7);
+  const auto all = head_effects(gpt, read, all_heads(gpt.config()));
+  const HeadChoiceByEffect shown = head_to_show(gpt, tokens, 6, 6);
+  ASSERT_EQ(shown.tried, all.size());  // a model of few heads: all are tried
+  EXPECT_EQ(shown.effect.layer, all.front().layer);
+  EXPECT_EQ(shown.effect.head, all.front().head);
+  EXPECT_EQ(shown.effect.moved, all.front().moved);
+}
+
+TEST(HeadToShow, CanBeStopped) {
+  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
+  const std::atomic<bool> stop = true;
+  testing::expect_error(
+      ErrorCode::interrupted, [&] { head_to_show(gpt, tokens, 6, 6, &stop); }, "switching heads");
 }
 
 TEST(HeadEffects, RefuseATextThatDoesNotFit) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { head_effects(gpt, {}, every_head(gpt.config())); },
+      ErrorCode::invalid_argument, [&] { head_effects(gpt, {}, all_heads(gpt.config())); },
       "no tokens");
 }
 

@@ -1,0 +1,105 @@
+#include "microscope/explain/loss_flow.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "microscope/explain/logit_direction.h"
+#include "microscope/traces/text_pass.h"
+#include "model/input_checks.h"
+
+namespace heed {
+namespace {
+
+std::vector<Point> stream_points(std::int64_t layers) {
+  std::vector<Point> points;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    points.push_back({PointKind::residual_pre, layer});
+  }
+  points.push_back({PointKind::residual_post, layers - 1});
+  return points;
+}
+
+// Keeps the length of each position's gradient at every one of `points`.
+class NormProbe final : public Probe {
+ public:
+  NormProbe(const std::vector<Point>& points, std::int64_t positions)
+      : points_(points), norms_(Shape{std::ssize(points), positions}) {}
+
+  bool wants(const Point&) const override { return false; }
+  void observe(const Point&, View<const float>) override {}
+  bool wants_gradient(const Point& point) const override {
+    return std::ranges::find(points_, point) != points_.end();
+  }
+  void observe_gradient(const Point& point, View<const float> values) override {
+    const auto row = std::ranges::find(points_, point) - points_.begin();
+    for (std::int64_t t = 0; t < values.extent(1); ++t) {
+      double sum = 0;
+      for (const float value : values[0][t].span()) sum += double{value} * value;
+      norms_.view()(row, t) = static_cast<float>(std::sqrt(sum));
+    }
+  }
+
+  Tensor<float> take() { return std::move(norms_); }
+
+ private:
+  const std::vector<Point>& points_;
+  Tensor<float> norms_;
+};
+
+// The gradient (C) of −log softmax(logits)[token] with respect to the final norm's output: the mean
+// of the unembedding's rows under the predicted distribution, minus the token's own row.
+std::vector<float> loss_gradient(const Gpt& gpt, const std::vector<double>& probabilities,
+                                 std::int32_t token) {
+  const LinearWeights& unembedding = gpt.parameters().unembedding();
+  std::vector<double> gradient(static_cast<std::size_t>(gpt.config().channels));
+  for (std::size_t v = 0; v < probabilities.size(); ++v) {
+    const double scale = probabilities[v] - (static_cast<std::int32_t>(v) == token ? 1 : 0);
+    const auto row = kernels::multiplied_row(unembedding, static_cast<std::int64_t>(v));
+    for (std::size_t c = 0; c < gradient.size(); ++c) gradient[c] += scale * row[c];
+  }
+  return {gradient.begin(), gradient.end()};
+}
+
+// Of the last position of `logits` (1, V): probabilities, and the loss of `token`.
+double softmax_loss(std::span<const float> logits, std::int32_t token,
+                    std::vector<double>& probabilities) {
+  const double largest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) {
+    probabilities.push_back(std::exp(logit - largest));
+    sum += probabilities.back();
+  }
+  for (double& probability : probabilities) probability /= sum;
+  return std::log(sum) + largest - logits[static_cast<std::size_t>(token)];
+}
+
+}  // namespace
+
+LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
+                   std::int64_t position) {
+  const GptConfig& config = gpt.config();
+  require_text_fits(config, tokens);
+  LogitQuestion{.token = token}.validate(config);
+  const std::int64_t positions = std::ssize(tokens);
+  position = position_in_text(position, positions);
+
+  LossFlow flow{.points = stream_points(config.layers)};
+  NormProbe probe(flow.points, positions);
+  const View<const std::int32_t> batch(tokens.data(), {1, positions});
+  const Pass pass{.positions = positions, .probe = &probe};
+  const GptActivations activations(config, 1, positions, Keep::every_block);
+  gpt.forward(batch, pass, activations);
+  Tensor<float> logits(Shape{1, config.vocabulary_size});
+  gpt.project(activations.final_norm().slice(0, position, position + 1), logits);
+  std::vector<double> probabilities;
+  flow.loss = softmax_loss(logits.span(), token, probabilities);
+
+  const GptActivationGradients buffers(config, positions);
+  std::ranges::fill(buffers.norm.span(), 0.0F);
+  std::ranges::copy(loss_gradient(gpt, probabilities, token), &buffers.norm(position, 0));
+  gpt.backward(batch, pass, activations, buffers, nullptr);
+  flow.norms = probe.take();
+  return flow;
+}
+
+}  // namespace heed

@@ -1,0 +1,46 @@
+#include "train/gradient_norms.h"
+
+#include <cmath>
+
+#include "kernels/kernels.h"
+
+namespace heed {
+namespace {
+
+double squared_norm(View<const float> view) {
+  return view.present() ? kernels::squared_norm(view.span()) : 0.0;
+}
+
+double squared_norm(const NormWeightGradients& norm) {
+  return squared_norm(norm.gain) + squared_norm(norm.bias);
+}
+
+double squared_norm(const LinearWeightGradients& linear) {
+  return squared_norm(linear.weight) + squared_norm(linear.bias);
+}
+
+double squared_norm(const BlockGradients& block) {
+  return squared_norm(block.norm_1) + squared_norm(block.query_key_value) +
+         squared_norm(block.projection) + squared_norm(block.norm_2) + squared_norm(block.up) +
+         squared_norm(block.down);
+}
+
+}  // namespace
+
+std::vector<PartNorm> gradient_norms(const GptConfig& config, GptGradients& gradients) {
+  std::vector<PartNorm> norms;
+  const auto add = [&](std::string part, double squared) {
+    norms.push_back({std::move(part), std::sqrt(squared)});
+  };
+  add("embedding",
+      squared_norm(gradients.tensor("wte.weight")) + squared_norm(gradients.tensor("wpe.weight")));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    add(std::to_string(layer), squared_norm(gradients.block(layer)));
+  }
+  double final = squared_norm(gradients.final_norm()) + squared_norm(gradients.unembedding_bias());
+  if (!config.tied_unembedding) final += squared_norm(gradients.unembedding());
+  add("final", final);
+  return norms;
+}
+
+}  // namespace heed

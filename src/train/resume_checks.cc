@@ -1,0 +1,44 @@
+#include "train/resume_checks.h"
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/threads.h"
+
+namespace heed {
+
+void require_same_settings(const RunRecord& before, const TrainSettings& now,
+                           const RunDirectory& directory) {
+  const auto differences = settings_differences(before.settings, now);
+  require(differences.empty(), ErrorCode::conflict,
+          "'{}' was started with other settings ({}): resume it without changes, or start a new "
+          "run from it with --from '{}'",
+          directory.root().string(), fmt::join(differences, "; "), directory.last().string());
+}
+
+void require_same_text(const RunRecord& before, const RunRecord& now, const TrainRequest& request,
+                       const RunDirectory& directory) {
+  require(
+      before.data_key == now.data_key && before.tokenizer_key == now.tokenizer_key,
+      ErrorCode::conflict,
+      "'{}' was started on other text than '{}' holds now: restore the data, or start a new run "
+      "from it with --from '{}'",
+      directory.root().string(), request.data.front().string(), directory.last().string());
+  require(
+      before.validation_key.empty() || before.validation_key == now.validation_key,
+      ErrorCode::conflict,
+      "'{}' was started with other validation text than '{}' gives now: restore it, or start "
+      "a new run from it with --from '{}'",
+      directory.root().string(),
+      request.validation.empty() ? request.data.back().string() : request.validation.string(),
+      directory.last().string());
+}
+
+std::optional<std::string> thread_notice(const RunRecord& before) {
+  if (before.threads == 0 || before.threads == thread_count()) return std::nullopt;
+  return fmt::format("the run began with {} threads and is resumed with {}: its numbers will differ "
+                     "by rounding from those of an uninterrupted run; -t {} avoids that",
+                     before.threads, thread_count(), before.threads);
+}
+
+}  // namespace heed

@@ -1,0 +1,23 @@
+// What a run that is resumed must share with its beginning.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace heed {
+
+// Throws Error{conflict} naming the settings that differ.
+void require_same_settings(const RunRecord& before, const TrainSettings& now,
+                           const RunDirectory& directory);
+
+// Throws Error{conflict} where the training or validation tokens are others.
+void require_same_text(const RunRecord& before, const RunRecord& now, const TrainRequest& request,
+                       const RunDirectory& directory);
+
+// What the user should know where the number of threads is another: the order of sums depends on it.
+std::optional<std::string> thread_notice(const RunRecord& before);
+
+}  // namespace heed
