@@ -83,7 +83,7 @@ layers:
 lint: install-check-deps format-check layers
 	cmake --preset lint
 	cmake --build --preset lint -j $(jobs) --target heed_precompiled --target heed_faces_precompiled \
-	  --target heed_page
+	  --target heed_page --target heed_recorded_run
 	run-clang-tidy -p build/lint -quiet -j $(jobs)
 
 # A .deb and a tarball, in build/release/packages.

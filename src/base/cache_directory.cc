@@ -12,16 +12,26 @@ std::filesystem::path absolute_path_from(const char* variable) {
   return path.is_absolute() ? path : std::filesystem::path();
 }
 
+// heed/`kind` in the directory that the variable names, or in `in_home` of HOME.
+std::filesystem::path directory_of(const char* variable, const char* in_home,
+                                   std::string_view kind) {
+  const std::filesystem::path named = absolute_path_from(variable);
+  if (!named.empty()) return named / "heed" / kind;
+  const std::filesystem::path home = absolute_path_from("HOME");
+  return home.empty() ? home : home / in_home / "heed" / kind;
+}
+
 }  // namespace
 
 std::filesystem::path cache_directory(std::string_view kind) {
   if (const char* own = std::getenv("HEED_CACHE"); own != nullptr && *own != '\0') {
     return std::filesystem::path(own) / kind;
   }
-  const std::filesystem::path cache = absolute_path_from("XDG_CACHE_HOME");
-  if (!cache.empty()) return cache / "heed" / kind;
-  const std::filesystem::path home = absolute_path_from("HOME");
-  return home.empty() ? home : home / ".cache" / "heed" / kind;
+  return directory_of("XDG_CACHE_HOME", ".cache", kind);
+}
+
+std::filesystem::path data_directory(std::string_view kind) {
+  return directory_of("XDG_DATA_HOME", ".local/share", kind);
 }
 
 }  // namespace heed

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "base/cache_directory.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "base/index_list.h"
 #include "cli/command.h"
@@ -11,12 +13,18 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
+#include "engine/recorded_run.h"
 #include "server/serve.h"
 
 namespace heed::cli {
 namespace {
 
 constexpr int nearby_ports = 32;
+
+struct TrainingOptions {
+  bool is_off = false;
+  std::string directory;
+};
 
 struct ServeCommandOptions {
   std::string model = "starter";
@@ -27,6 +35,7 @@ struct ServeCommandOptions {
   double grace_time = 5;
   std::string trace_budget = "2GiB";
   bool any_near_port = false;  // without --port
+  TrainingOptions training;
 };
 
 void check_access(const Command& command, const server::ServeOptions& serve) {
@@ -53,6 +62,39 @@ void check_access(const Command& command, const server::ServeOptions& serve) {
   }
 }
 
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// Clients of this machine, or with a key, may train: it takes the processor and the disk.
+void choose_training(const TrainingOptions& chosen, server::ServeOptions& serve) {
+  server::ExplorerOptions& explorer = serve.explorer;
+  explorer.live_runs = chosen.directory;
+  if (explorer.live_runs.empty()) explorer.live_runs = data_directory("runs");
+  if (chosen.is_off) {
+    explorer.why_no_training = "this server was started with --no-training";
+  } else if (!is_loopback(serve.http.host) && serve.gate.api_key.empty()) {
+    explorer.why_no_training =
+        "this server is open to other machines without --api-key, so it does not train";
+  } else if (explorer.live_runs.empty()) {
+    explorer.why_no_training =
+        "there is no place for runs: neither XDG_DATA_HOME nor HOME names a directory; start with "
+        "--live-runs DIR";
+  }
+}
+
+// Unpacked where it can be made again; empty where that fails, as everything else works without it.
+std::filesystem::path recorded_run() {
+  const std::filesystem::path cache = cache_directory("recorded-run");
+  if (cache.empty()) return {};
+  try {
+    return unpack_recorded_run(cache);
+  } catch (const Error& error) {
+    spdlog::warn("heed: the recorded run is not shown: {}", error.what());
+    return {};
+  }
+}
+
 void start(const ServeCommandOptions& options) {
   server::ServeOptions serve = options.serve;
   serve.http.request_time = server::HttpOptions::Seconds(options.request_time);
@@ -61,6 +103,10 @@ void start(const ServeCommandOptions& options) {
   serve.explorer.trace_budget = parse_bytes(options.trace_budget);
   // Read at the first request for it; a name without a file fails now.
   if (!serve.explorer.corpus.empty()) MappedFile(serve.explorer.corpus);
+  if (serve.face == server::Face::explorer) {
+    choose_training(options.training, serve);
+    serve.explorer.recorded_run = recorded_run();
+  }
   LoadedModel model = load_model_as(options.model, options.dtype);
   const std::string name = model.name;
   serve.warn = [](const std::string& message) { spdlog::warn("heed: {}", message); };
@@ -178,6 +224,13 @@ void add_explore_command(Command app) {
   command->add_option("--run", explorer.runs, "Watch this training run; repeat for several")
       ->type_name("DIR")
       ->allow_extra_args(false)
+      ->group("Explorer");
+  command
+      ->add_option("--live-runs", options->training.directory,
+                   "Keep runs that the page trains in this directory [heed/runs in XDG_DATA_HOME]")
+      ->type_name("DIR")
+      ->group("Explorer");
+  command->add_flag("--no-training", options->training.is_off, "Do not train for the page")
       ->group("Explorer");
   command
       ->add_option("--trace-budget", options->trace_budget,

@@ -16,8 +16,9 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
 #include "engine/loaded_model.h"
+#include "engine/run_sample.h"
+#include "engine/small_runs.h"
 #include "engine/starter.h"
-#include "generate/generator.h"
 #include "kernels/machine_peak.h"
 #include "microscope/attention/induction.h"
 #include "model/gpt_files.h"
@@ -128,25 +129,6 @@ class TrainReporter : public TrainObserver {
   std::optional<double> validation_;
 };
 
-// Text that the model generates after the end-of-text token or, without one, after a newline.
-std::string sample_text(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSettings& settings) {
-  std::vector<std::int32_t> prompt{0};
-  if (tokenizer.end_of_text()) {
-    prompt = {*tokenizer.end_of_text()};
-  } else if (tokenizer.kind() == TokenizerKind::byte_pair) {
-    prompt = tokenizer.encode("\n");
-  }
-  const std::int64_t room = gpt.config().context - std::ssize(prompt);
-  const GenerationResult result =
-      generate(gpt, &tokenizer, prompt,
-               {.max_new_tokens = std::min(settings.sample_tokens, room),
-                .sampling = {.seed = settings.seed},
-                .stop = interrupt_flag()});
-  require(result.finish_reason != FinishReason::interrupted, ErrorCode::interrupted,
-          "stopped while generating a sample");
-  return result.text;
-}
-
 // The heads are null where no score is significant; the scores are the largest in any case.
 OrderedJson induction_scores(const Gpt& gpt) {
   const InductionMeasure measure = measure_induction(gpt, {.stop = interrupt_flag()});
@@ -164,6 +146,10 @@ OrderedJson induction_scores(const Gpt& gpt) {
 constexpr const char* default_config = "shakespeare-char-cpu";
 
 void apply_config(TrainSettings& settings, const std::string& config) {
+  if (const SmallRun* const run = find_small_run(config)) {
+    settings = run->settings;
+    return;
+  }
   if (!config.ends_with(".json")) {
     settings = train_preset(config);
     return;
@@ -233,8 +219,24 @@ TrainRequest make_request(const TrainOptions& options) {
         request.settings.model.residual_dropout = 0;
   }
   apply_overrides(request.settings, options);
-  if (request.data.empty()) fail_usage("training needs text: --data FILE…");
+  const bool has_stories = find_small_run(options.config) != nullptr && !options.resume;
+  if (request.data.empty() && !has_stories) {
+    fail_usage("training needs text: --data FILE…, or a small run: --config " +
+               small_runs().front().name);
+  }
   return request;
+}
+
+// A small run without data is trained on its stories, whose entropy is known.
+void write_stories_for(const TrainOptions& options, TrainRequest& request) {
+  const SmallRun* const run = find_small_run(options.config);
+  if (run == nullptr || !request.data.empty()) return;
+  require(!RunDirectory(options.out).holds_a_run(), ErrorCode::conflict,
+          "'{}' already holds a run: continue it with --resume, or choose another --out",
+          options.out);
+  std::filesystem::create_directories(options.out);
+  request.data = {std::filesystem::path(options.out) / "text.txt"};
+  request.entropy = write_stories(*run, request.data.front(), interrupt_flag());
 }
 
 void print_summary(const TrainSummary& summary, const TrainOptions& options) {
@@ -279,9 +281,10 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
 void run_train(const TrainOptions& options) {
   TrainReporter reporter;
   TrainRequest request = make_request(options);
+  write_stories_for(options, request);
   request.observer = &reporter;
   request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
-    return sample_text(gpt, tokenizer, request.settings);
+    return run_sample(gpt, tokenizer, request.settings, interrupt_flag());
   };
   if (request.settings.measure == Measure::induction) {
     request.measure = [](const Gpt& gpt, const Tokenizer&) { return induction_scores(gpt); };
@@ -332,7 +335,8 @@ void add_train_command(Command app) {
   command
       ->add_option(
           "--config", options->config,
-          fmt::format("Preset (gpt2, starter, …) or JSON file of settings [{}]", default_config))
+          fmt::format("Preset ({} needs no --data; gpt2, starter, …) or JSON file of settings [{}]",
+                      small_runs().front().name, default_config))
       ->type_name("NAME|FILE");
   command->add_option("--from", options->from, "Model directory to fine-tune")->type_name("DIR");
   command

@@ -20,6 +20,7 @@ void register_explorer(Router& router, Context& context) {
   add_figure_routes(routes);
   add_generation_routes(routes);
   add_run_routes(routes);
+  add_training_routes(routes);
   add_page_routes(router, page_files());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace heed::server {
@@ -11,6 +12,10 @@ struct ExplorerOptions {
   std::int64_t trace_budget = std::int64_t{2} << 30;  // bytes that all traces may take together
   std::vector<std::filesystem::path> runs;            // directories of training runs
   std::filesystem::path corpus;                       // text that neurons' contexts come from
+  // Where runs trained by the server are kept; those that are there are shown.
+  std::filesystem::path live_runs{};
+  std::filesystem::path recorded_run{};  // the one that comes with heed; empty: it is not shown
+  std::string why_no_training{};  // empty: clients may train
 };
 
 }  // namespace heed::server

@@ -38,6 +38,15 @@ std::string last_folder(const fs::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+const char* origin_name(RunOrigin origin) {
+  switch (origin) {
+    case RunOrigin::given: return "given";
+    case RunOrigin::recorded: return "recorded";
+    case RunOrigin::live: return "live";
+  }
+  return "given";
+}
+
 bool wrote_lately(const fs::path& file) {
   std::error_code error;
   const auto written = fs::last_write_time(file, error);
@@ -47,30 +56,55 @@ bool wrote_lately(const fs::path& file) {
 }  // namespace
 
 Runs::Runs(const std::vector<fs::path>& directories) {
-  for (const fs::path& given : directories) {
-    require(RunDirectory(given).holds_a_run(), ErrorCode::not_found,
-            "there is no training run in '{}': it has no run.json", given.string());
-    const fs::path directory = fs::canonical(given);
-    std::string name = directory.filename().string();
-    const std::vector<std::string> taken = names();
-    for (int number = 2; std::ranges::find(taken, name) != taken.end(); ++number) {
-      name = fmt::format("{}-{}", directory.filename().string(), number);
-    }
-    runs_.push_back({name, directory});
+  for (const fs::path& directory : directories) add(directory, RunOrigin::given);
+}
+
+std::string Runs::add(const fs::path& given, RunOrigin origin) {
+  require(RunDirectory(given).holds_a_run(), ErrorCode::not_found,
+          "there is no training run in '{}': it has no run.json", given.string());
+  const fs::path directory = fs::canonical(given);
+  const std::lock_guard lock(mutex_);
+  std::string name = directory.filename().string();
+  for (int number = 2; std::ranges::find(runs_, name, &Run::name) != runs_.end(); ++number) {
+    name = fmt::format("{}-{}", directory.filename().string(), number);
   }
+  runs_.push_back({name, directory, origin});
+  return name;
+}
+
+void Runs::add_live_runs(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (RunDirectory(entry->path()).holds_a_run()) found.push_back(entry->path());
+  }
+  // live-9 comes before live-10.
+  std::ranges::sort(found, [](const fs::path& a, const fs::path& b) {
+    const std::string first = a.string();
+    const std::string second = b.string();
+    return std::pair(first.size(), first) < std::pair(second.size(), second);
+  });
+  for (const fs::path& run : found) add(run, RunOrigin::live);
+}
+
+std::vector<Runs::Run> Runs::all() const {
+  const std::lock_guard lock(mutex_);
+  return runs_;
 }
 
 std::vector<std::string> Runs::names() const {
   std::vector<std::string> names;
-  for (const Run& run : runs_) names.push_back(run.name);
+  for (const Run& run : all()) names.push_back(run.name);
   return names;
 }
 
-const Runs::Run& Runs::find(const std::string& name) const {
-  const auto found = std::ranges::find(runs_, name, &Run::name);
-  if (found != runs_.end()) return *found;
+Runs::Run Runs::find(const std::string& name) const {
+  const std::vector<Run> runs = all();
+  const auto found = std::ranges::find(runs, name, &Run::name);
+  if (found != runs.end()) return *found;
   std::string known;
-  for (const Run& run : runs_) known += (known.empty() ? "" : ", ") + run.name;
+  for (const Run& run : runs) known += (known.empty() ? "" : ", ") + run.name;
   fail(ErrorCode::not_found, "there is no run \"{}\"; {}", name.substr(0, 80),
        known.empty() ? "start with --run DIR to watch one" : "there are " + known);
 }
@@ -88,7 +122,7 @@ std::vector<std::int64_t> Runs::checkpoints(const Run& run) const {
 }
 
 fs::path Runs::checkpoint(const std::string& name, std::int64_t step) const {
-  const Run& run = find(name);
+  const Run run = find(name);
   const std::vector<std::int64_t> steps = checkpoints(run);
   if (std::ranges::find(steps, step) == steps.end()) {
     std::string known;
@@ -100,9 +134,11 @@ fs::path Runs::checkpoint(const std::string& name, std::int64_t step) const {
   return RunDirectory(run.directory).checkpoint(step);
 }
 
-bool Runs::is_finished(const std::string& run) const {
-  const fs::path& directory = find(run).directory;
-  return naming_files_from(directory, [&] { return RunDirectory(directory).is_finished(); });
+bool Runs::is_finished(const std::string& name) const {
+  const Run found = find(name);
+  // Its training state was left out.
+  if (found.origin == RunOrigin::recorded) return true;
+  return naming_files_from(found.directory, [&] { return RunDirectory(found.directory).is_finished(); });
 }
 
 fs::path Runs::metrics_file(const std::string& run) const {
@@ -123,13 +159,17 @@ OrderedJson Runs::describe(const Run& run) const {
   OrderedJson settings = settings_to_json(record.settings);
   settings["tokenizer"] = last_folder(record.settings.tokenizer);
   OrderedJson description{{"name", run.name},
+                          {"origin", origin_name(run.origin)},
                           {"path_shown", run.directory.filename().string()},
                           {"settings", std::move(settings)},
                           {"steps_total", record.settings.steps},
                           {"step", step},
                           {"live", is_running},
                           {"checkpoints", checkpoints(run)},
-                          {"parameters", count_parameters(config).total}};
+                          {"parameters", count_parameters(config).total},
+                          {"entropy_per_token", record.entropy_per_token
+                                                    ? json_number(*record.entropy_per_token)
+                                                    : OrderedJson(nullptr)}};
   if (!record.sentence.empty()) description["sentence"] = record.sentence;
   return description;
 }
@@ -146,7 +186,7 @@ OrderedJson Runs::describe_or_say_why(const Run& run) const {
 
 OrderedJson Runs::describe() const {
   OrderedJson list = OrderedJson::array();
-  for (const Run& run : runs_) list.push_back(describe_or_say_why(run));
+  for (const Run& run : all()) list.push_back(describe_or_say_why(run));
   return {{"runs", std::move(list)}};
 }
 

@@ -1,8 +1,10 @@
-// The training runs named at the start, and nothing else on the disk.
+// The training runs that the server knows: named at the start, recorded, or trained by itself; and
+// nothing else on the disk.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,11 +12,24 @@
 
 namespace heed::server {
 
+enum class RunOrigin {
+  given,     // named by the user
+  recorded,  // comes with heed
+  live,      // trained by a server
+};
+
+// Can be used by several threads at once.
 class Runs {
  public:
-  // Throws Error{not_found} for a directory that holds no run. Runs are named by their last folder,
-  // with a number if two are equal.
+  // Given runs; throws what add() throws.
   explicit Runs(const std::vector<std::filesystem::path>& directories);
+
+  // Adds a run, named by its last folder, with a number if that is taken, and returns its name.
+  // Throws Error{not_found} for a directory that holds no run.
+  std::string add(const std::filesystem::path& directory, RunOrigin origin);
+
+  // Adds the runs in a directory of live runs, in the order of their names; none where it is absent.
+  void add_live_runs(const std::filesystem::path& directory);
 
   std::vector<std::string> names() const;
 
@@ -25,7 +40,7 @@ class Runs {
   // The model directory of a checkpoint. Throws Error{not_found} with the checkpoints that exist.
   std::filesystem::path checkpoint(const std::string& run, std::int64_t step) const;
 
-  // RunDirectory::is_finished() of a run.
+  // RunDirectory::is_finished() of a run; a recorded one is finished.
   bool is_finished(const std::string& run) const;
 
   // The file that a run writes its metrics to.
@@ -35,12 +50,15 @@ class Runs {
   struct Run {
     std::string name;
     std::filesystem::path directory;
+    RunOrigin origin = RunOrigin::given;
   };
-  const Run& find(const std::string& name) const;
+  Run find(const std::string& name) const;
+  std::vector<Run> all() const;
   std::vector<std::int64_t> checkpoints(const Run& run) const;
   OrderedJson describe(const Run& run) const;
   OrderedJson describe_or_say_why(const Run& run) const;
 
+  mutable std::mutex mutex_;
   std::vector<Run> runs_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "model/input_checks.h"
 #include "server/context.h"
+#include "server/explorer/live_training.h"
 #include "server/explorer/model_pool.h"
 #include "server/explorer/options.h"
 #include "server/explorer/runs.h"
@@ -21,7 +22,11 @@ struct State {
         options(chosen),
         runs(chosen.runs),
         models(shared.model, runs),
-        traces(chosen.trace_budget) {}
+        traces(chosen.trace_budget),
+        training(std::make_unique<LiveTraining>(shared.compute, runs, options)) {
+    if (!chosen.recorded_run.empty()) runs.add(chosen.recorded_run, RunOrigin::recorded);
+    if (!chosen.live_runs.empty()) runs.add_live_runs(chosen.live_runs);
+  }
 
   Context& context;
   ExplorerOptions options;
@@ -29,6 +34,7 @@ struct State {
   ModelPool models;
   TraceStore traces;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top"
+  std::unique_ptr<LiveTraining> training;
 };
 
 using StateHandler = Reply (*)(State&, const Request&);
@@ -67,6 +73,7 @@ void add_derivation_routes(StateRoutes& routes);
 void add_figure_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);
 void add_run_routes(StateRoutes& routes);
+void add_training_routes(StateRoutes& routes);
 
 // The trace with the id in the path.
 StoredTrace& trace_of(State& state, const Request& request);

@@ -1,0 +1,329 @@
+#include "server/explorer/live_training.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "engine/run_sample.h"
+#include "server/exchange.h"
+#include "server/explorer/shown_files.h"
+#include "server/fields.h"
+#include "train/run_directory.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::size_t most_text_bytes = std::size_t{1} << 20;
+constexpr std::chrono::seconds naming_time{5};  // that start() waits for the run's name
+constexpr std::int64_t kept_checkpoints = 12;
+
+struct Limit {
+  const char* name;
+  double least;
+  double most;
+  bool is_whole = true;
+};
+
+// Of the settings that a request may change: what a machine with two cores trains in minutes.
+constexpr std::array<Limit, 7> limits = {{{"layers", 1, 8},
+                                          {"heads", 1, 8},
+                                          {"width", 16, 256},
+                                          {"context", 16, 512},
+                                          {"steps", 10, 20'000},
+                                          {"batch_size", 1, 64},
+                                          {"learning_rate", 1e-6, 0.1, false}}};
+
+OrderedJson limits_json() {
+  OrderedJson json;
+  for (const Limit& limit : limits) {
+    json[limit.name] = limit.is_whole
+                           ? OrderedJson{static_cast<std::int64_t>(limit.least),
+                                         static_cast<std::int64_t>(limit.most)}
+                           : OrderedJson{limit.least, limit.most};
+  }
+  json["text_bytes"] = most_text_bytes;
+  return json;
+}
+
+OrderedJson preset_json(const SmallRun& run) {
+  const TrainSettings& settings = run.settings;
+  return {{"name", run.name},
+          {"title", run.title},
+          {"note", run.note},
+          {"layers", settings.model.layers},
+          {"heads", settings.model.heads},
+          {"width", settings.model.channels},
+          {"context", settings.model.context},
+          {"steps", settings.steps},
+          {"batch_size", settings.batch_size},
+          {"learning_rate", json_number(settings.learning_rate)}};
+}
+
+const SmallRun& chosen_preset(const Fields& fields) {
+  const auto name = fields.string("preset");
+  if (!name) return small_runs().front();
+  const SmallRun* const run = find_small_run(*name);
+  require(run != nullptr, ErrorCode::invalid_argument, "there is no preset '{}': see /api/training",
+          name->substr(0, 40));
+  return *run;
+}
+
+// Evaluations, checkpoints and samples at even distances over the run.
+void space_out(TrainSettings& settings) {
+  settings.keep_every = std::max<std::int64_t>(1, settings.steps / kept_checkpoints);
+  settings.evaluate_every = std::max<std::int64_t>(1, settings.steps / (2 * kept_checkpoints));
+  settings.sample_every = settings.keep_every;
+  settings.checkpoint_every = settings.steps;
+  settings.warmup_steps = std::min(settings.warmup_steps, settings.steps / 5);
+}
+
+void change_settings(TrainSettings& settings, const Fields& wanted) {
+  wanted.expect_only({"layers", "heads", "width", "context", "steps", "batch_size",
+                      "learning_rate", "seed"});
+  const auto whole = [&](const char* name, std::int64_t fallback) {
+    const auto limit = std::ranges::find(limits, std::string_view(name), &Limit::name);
+    return wanted
+        .integer(name, static_cast<std::int64_t>(limit->least),
+                 static_cast<std::int64_t>(limit->most))
+        .value_or(fallback);
+  };
+  const GptConfig before = settings.model;
+  settings.model =
+      make_gpt_config(whole("layers", before.layers), whole("heads", before.heads),
+                      whole("width", before.channels), whole("context", before.context),
+                      before.vocabulary_size);
+  settings.steps = whole("steps", settings.steps);
+  settings.batch_size = whole("batch_size", settings.batch_size);
+  settings.learning_rate =
+      wanted.number("learning_rate", limits.back().least, limits.back().most)
+          .value_or(settings.learning_rate);
+  settings.min_learning_rate = std::min(settings.min_learning_rate, settings.learning_rate);
+  settings.seed = static_cast<std::uint64_t>(
+      wanted.integer("seed", 0).value_or(static_cast<std::int64_t>(settings.seed)));
+}
+
+TrainSettings wanted_settings(const Fields& fields, const SmallRun& preset, bool has_text) {
+  TrainSettings settings = preset.settings;
+  if (fields.has("settings")) change_settings(settings, fields.required_object("settings"));
+  const std::string tokenizer = fields.string("tokenizer").value_or(has_text ? "char" : "bpe");
+  require(tokenizer == "char" || tokenizer == "bpe", ErrorCode::invalid_argument,
+          "tokenizer must be char or bpe, not '{}'", tokenizer.substr(0, 40));
+  require(has_text || tokenizer == "bpe", ErrorCode::invalid_argument,
+          "the stories have their tokenizer; choose another with a \"text\"");
+  settings.tokenizer = tokenizer;
+  if (has_text) {
+    settings.windows = Windows::stream;
+    settings.validation_fraction = 0.1;
+  }
+  space_out(settings);
+  settings.validate();
+  return settings;
+}
+
+}  // namespace
+
+// Passes on what happens, and holds the run while it is paused or others wait for the machine.
+class LiveTraining::Observer final : public TrainObserver {
+ public:
+  explicit Observer(LiveTraining& training) : training_(training) {}
+
+  void preparing(const Progress& progress) override {
+    const std::lock_guard lock(training_.mutex_);
+    training_.preparing_ = progress;
+  }
+
+  void started(const RunDescription& run) override {
+    std::string name = training_.runs_.add(directory_, RunOrigin::live);
+    const std::lock_guard lock(training_.mutex_);
+    training_.run_ = std::move(name);
+    training_.steps_ = run.settings.steps;
+    training_.preparing_.reset();
+    if (training_.state_ == State::preparing) training_.state_ = State::running;
+    training_.changed_.notify_all();
+  }
+
+  void stepped(const StepReport& report) override {
+    training_.compute_.run(nullptr, [] {});
+    std::unique_lock lock(training_.mutex_);
+    training_.step_ = report.step;
+    training_.learning_rate_ = report.learning_rate;
+    training_.changed_.wait(lock, [&] { return training_.state_ != State::paused; });
+  }
+
+  void set_directory(std::filesystem::path directory) { directory_ = std::move(directory); }
+
+ private:
+  LiveTraining& training_;
+  std::filesystem::path directory_;
+};
+
+LiveTraining::~LiveTraining() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    if (is_active(state_)) state_ = State::stopping;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+const char* LiveTraining::state_name(State state) {
+  constexpr std::array names = {"none",     "preparing", "running", "paused",
+                                "stopping", "finished",  "stopped", "failed"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+bool LiveTraining::is_active(State state) {
+  return state == State::preparing || state == State::running || state == State::paused ||
+         state == State::stopping;
+}
+
+OrderedJson LiveTraining::describe() const {
+  OrderedJson presets = OrderedJson::array();
+  for (const SmallRun& run : small_runs()) presets.push_back(preset_json(run));
+  const bool allowed = options_.why_no_training.empty();
+  const std::lock_guard lock(mutex_);
+  OrderedJson preparing;
+  if (preparing_) {
+    preparing = {{"what", preparing_->what},
+                 {"done", preparing_->done},
+                 {"total", preparing_->total}};
+  }
+  return {{"allowed", allowed},
+          {"why_not", allowed ? OrderedJson(nullptr) : OrderedJson(options_.why_no_training)},
+          {"state", state_name(state_)},
+          {"run", run_.empty() ? OrderedJson(nullptr) : OrderedJson(run_)},
+          {"step", step_},
+          {"steps", steps_},
+          {"learning_rate", json_number(learning_rate_)},
+          {"learning_rate_factor", json_number(learning_rate_factor_.load())},
+          {"preparing", std::move(preparing)},
+          {"error", failure_ ? OrderedJson(failure_->what()) : OrderedJson(nullptr)},
+          {"presets", std::move(presets)},
+          {"limits", limits_json()}};
+}
+
+// live-1, live-2, …: the first that is not there.
+std::filesystem::path LiveTraining::new_directory() const {
+  for (std::int64_t number = 1;; ++number) {
+    std::filesystem::path directory = options_.live_runs / fmt::format("live-{}", number);
+    if (!std::filesystem::exists(directory)) return directory;
+  }
+}
+
+void LiveTraining::start(const Json& body) {
+  if (!options_.why_no_training.empty()) throw HttpError(403, options_.why_no_training);
+  const Fields fields(body);
+  fields.expect_only({"preset", "text", "tokenizer", "settings"});
+  const SmallRun& preset = chosen_preset(fields);
+  const std::string text = fields.string("text").value_or("");
+  require(!fields.has("text") || !text.empty(), ErrorCode::invalid_argument, "the text is empty");
+  require(text.size() <= most_text_bytes, ErrorCode::invalid_argument,
+          "the text has {} bytes; a run in the page takes {} at most: train on it with heed train",
+          text.size(), most_text_bytes);
+  TrainRequest request;
+  request.settings = wanted_settings(fields, preset, !text.empty());
+
+  std::unique_lock lock(mutex_);
+  require(!is_active(state_), ErrorCode::conflict,
+          "a run is being trained{}: stop it, or wait for its end",
+          run_.empty() ? "" : " (" + run_ + ")");
+  if (thread_.joinable()) thread_.join();  // it has ended
+  request.out = new_directory();
+  state_ = State::preparing;
+  run_.clear();
+  failure_.reset();
+  preparing_.reset();
+  step_ = 0;
+  steps_ = request.settings.steps;
+  learning_rate_ = 0;
+  learning_rate_factor_ = 1;
+  stop_ = false;
+  thread_ = std::thread([this, request, &preset, text] { work(request, preset, text); });
+  changed_.wait_for(lock, naming_time, [&] { return state_ != State::preparing; });
+  if (state_ == State::failed && step_ == 0) throw *failure_;
+}
+
+void LiveTraining::work(TrainRequest request, const SmallRun& preset, const std::string& text) {
+  Observer observer(*this);
+  observer.set_directory(request.out);
+  try {
+    std::filesystem::create_directories(request.out);
+    const std::filesystem::path data = request.out / "text.txt";
+    if (text.empty()) {
+      request.entropy = write_stories(preset, data, &stop_);
+    } else {
+      write_text_file(data, text);
+    }
+    request.data = {data};
+    request.cache = request.out / "tokens";
+    request.observer = &observer;
+    request.stop = &stop_;
+    request.learning_rate_factor = &learning_rate_factor_;
+    request.sample = [this, &request](const Gpt& gpt, const Tokenizer& tokenizer) {
+      return run_sample(gpt, tokenizer, request.settings, &stop_);
+    };
+    const TrainSummary summary = train(request);
+    end(summary.interrupted ? State::stopped : State::finished);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::interrupted) {
+      end(State::stopped);
+    } else {
+      end(State::failed, Error(error.code(), without_directory(error.what(), request.out)));
+    }
+  } catch (const std::exception& error) {
+    end(State::failed,
+        Error(ErrorCode::input_output, without_directory(error.what(), request.out)));
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(request.out / "tokens", ignored);
+  // Nothing is left of a run that was stopped or failed before it began.
+  if (!RunDirectory(request.out).holds_a_run()) {
+    std::filesystem::remove_all(request.out, ignored);
+  }
+}
+
+void LiveTraining::end(State state, std::optional<Error> failure) {
+  const std::lock_guard lock(mutex_);
+  state_ = state;
+  failure_ = std::move(failure);
+  preparing_.reset();
+  changed_.notify_all();
+}
+
+void LiveTraining::require_active(const char* what) const {
+  require(is_active(state_) && state_ != State::stopping, ErrorCode::conflict,
+          "no run is being trained that could be {}", what);
+}
+
+void LiveTraining::pause() {
+  const std::lock_guard lock(mutex_);
+  require_active("paused");
+  require(state_ != State::preparing, ErrorCode::conflict, "the run has not begun its first step");
+  state_ = State::paused;
+}
+
+void LiveTraining::resume() {
+  const std::lock_guard lock(mutex_);
+  require_active("resumed");
+  if (state_ == State::paused) state_ = State::running;
+  changed_.notify_all();
+}
+
+void LiveTraining::stop() {
+  const std::lock_guard lock(mutex_);
+  require_active("stopped");
+  stop_ = true;
+  state_ = State::stopping;
+  changed_.notify_all();
+}
+
+void LiveTraining::set_learning_rate_factor(double factor) {
+  const std::lock_guard lock(mutex_);
+  require_active("changed");
+  learning_rate_factor_ = factor;
+}
+
+}  // namespace heed::server
