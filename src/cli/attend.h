@@ -61,8 +61,10 @@ void print_head_overview(const AttendedText& text, const Screen& screen);
 void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
                          std::size_t count, const Screen& screen);
 
-// One head as a map with the tokens on both sides.
-void print_head_map(const AttendedText& text, const HeadChoice& choice, const Screen& screen);
+// One head as a map with the tokens, or the words, on both sides.
+enum class MapUnit { tokens, words };
+void print_head_map(const AttendedText& text, const HeadChoice& choice, MapUnit unit,
+                    const Screen& screen);
 
 // One word's attention in one head, step by step.
 void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,

@@ -26,6 +26,7 @@ struct AttendOptions {
   std::string word;
   std::int64_t occurrence = 0;
   std::size_t top = 0;
+  bool words = false;
   bool json = false;
 };
 
@@ -42,6 +43,9 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
   };
   check_range("layer", options.layer, config.layers);
   check_range("head", options.head, config.heads);
+  if (options.words && (!options.layer || !options.word.empty())) {
+    fail_usage("--words draws the map of a head: give --layer and --head, and no --word");
+  }
   if (options.occurrence != 0 && options.word.empty()) {
     fail_usage("--occurrence needs --word");
   }
@@ -87,7 +91,14 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
   if (options.layer) {
     document["layer"] = *options.layer;
     document["head"] = *options.head;
-    document["pattern"] = pattern_json(text.pattern(*options.layer, *options.head));
+    const View<const float> pattern = text.pattern(*options.layer, *options.head);
+    if (options.words) {
+      const std::vector<TextWord> units = text_units(text.model, text.tokens);
+      document["words"] = units_json(units);
+      document["pattern"] = pattern_json(by_unit(units, pattern).view());
+    } else {
+      document["pattern"] = pattern_json(pattern);
+    }
     return print_json(document);
   }
   document["heads"] = OrderedJson::array();
@@ -114,7 +125,10 @@ void attend(const AttendOptions& options) {
     return print_word_walk(text, word, walk(text, word, head_for_word(options, text, word)),
                            screen);
   }
-  if (options.layer) return print_head_map(text, {*options.layer, *options.head}, screen);
+  if (options.layer) {
+    return print_head_map(text, {*options.layer, *options.head},
+                          options.words ? MapUnit::words : MapUnit::tokens, screen);
+  }
   if (options.top > 0) {
     print("\n" + screen.ink.title("Most selective heads") +
           screen.ink.quiet("  weight: mean largest weight on a token further back\n\n"));
@@ -134,6 +148,8 @@ void add_attend_command(Command app) {
       ->type_name("L");
   command->add_option("--head", options->head, "Show one head of --layer as a map, from 0")
       ->type_name("H");
+  command->add_flag("--words", options->words,
+                    "Sum the weights of each word's tokens in the map of --head");
   command->add_option("--word", options->word, "Show every number of one word's attention")
       ->type_name("WORD");
   command

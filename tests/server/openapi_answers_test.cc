@@ -102,7 +102,8 @@ class OpenApi : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
-  TestExplorer explorer_{load_model("starter"), {.runs = {testing::train_small_run(directory_)}}};
+  TestExplorer explorer_{load_model("starter"), {.runs = {testing::train_small_run(directory_)},
+                                                 .live_runs = directory_ / "live"}};
   const Json document_ = Json::parse(openapi_document());
   const SchemaChecker checker_{document_};
   std::string trace_;
@@ -172,6 +173,15 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", head + "/rows/{query}", first + "/rows/4?top=3");
   check_array(head + "/columns/{key}", first + "/columns/1");
   check("GET", head + "/columns/{key}", first + "/columns/1?top=3");
+  check_array(head, first + "?unit=words");
+  check("GET", head + "/rows/{query}", first + "/rows/4?top=3&unit=words");
+  check("GET", head + "/columns/{key}", first + "/columns/1?top=3&unit=words");
+  check("GET", trace + "/head", trace + "/head?position=2");
+  check("GET", trace + "/gradients", trace + "/gradients");
+  check("GET", trace + "/gradients", trace + "/gradients?position=1&token=7");
+  check_array("/api/weights/{layer}/{role}", "/api/weights/1/attention.key?head=2&rows=0-4");
+  check_array("/api/weights/token_embedding", "/api/weights/token_embedding?rows=5,7");
+  check_array("/api/weights/position_embedding", "/api/weights/position_embedding?columns=0-3");
   for (const char* position : {"0", "3", "-1"}) {
     check("GET", trace + "/walk", trace + "/walk?layer=1&head=2&position=" + position);
   }
@@ -201,11 +211,21 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check_events("GET", "/api/runs/{name}/events", "/api/runs/small/events", nullptr, 1);
   check("DELETE", trace, trace);
 
+  const std::string training = "/api/training";
+  check("GET", training, training);
+  check("POST", training, training,
+        {{"settings", {{"layers", 1}, {"heads", 1}, {"width", 16}, {"steps", 20'000}}}}, 201);
+  check("POST", training + "/pause", training + "/pause", Json::object());
+  check("POST", training + "/resume", training + "/resume", Json::object());
+  check("POST", training + "/learning_rate", training + "/learning_rate", {{"factor", 0.5}});
+  check("POST", training + "/stop", training + "/stop", Json::object());
+
   // Nothing that answers in JSON or events was left out.
   std::set<std::string> described;
   for (const auto& [path, methods] : document_["paths"].items()) {
     for (const auto& [method, operation] : methods.items()) {
-      const Json& content = operation["responses"]["200"]["content"];
+      const Json& responses = operation["responses"];
+      const Json& content = responses[responses.contains("200") ? "200" : "201"]["content"];
       if (!content.contains(json_type) && !content.contains(events_type)) continue;
       std::string capital = method;
       std::ranges::transform(capital, capital.begin(),

@@ -127,7 +127,8 @@ TrainSettings wanted_settings(const Fields& fields, const SmallRun& preset, bool
 // Passes on what happens, and holds the run while it is paused or others wait for the machine.
 class LiveTraining::Observer final : public TrainObserver {
  public:
-  explicit Observer(LiveTraining& training) : training_(training) {}
+  Observer(LiveTraining& training, const std::filesystem::path& directory)
+      : training_(training), directory_(directory) {}
 
   void preparing(const Progress& progress) override {
     const std::lock_guard lock(training_.mutex_);
@@ -152,11 +153,9 @@ class LiveTraining::Observer final : public TrainObserver {
     training_.changed_.wait(lock, [&] { return training_.state_ != State::paused; });
   }
 
-  void set_directory(std::filesystem::path directory) { directory_ = std::move(directory); }
-
  private:
   LiveTraining& training_;
-  std::filesystem::path directory_;
+  const std::filesystem::path& directory_;
 };
 
 LiveTraining::~LiveTraining() {
@@ -246,48 +245,48 @@ void LiveTraining::start(const Json& body) {
   if (state_ == State::failed && step_ == 0) throw *failure_;
 }
 
+LiveTraining::State LiveTraining::train_run(TrainRequest& request, const SmallRun& preset,
+                                            const std::string& text) {
+  Observer observer(*this, request.out);
+  std::filesystem::create_directories(request.out);
+  const std::filesystem::path data = request.out / "text.txt";
+  if (text.empty()) {
+    request.entropy = write_stories(preset, data, &stop_);
+  } else {
+    write_text_file(data, text);
+  }
+  request.data = {data};
+  request.cache = request.out / "tokens";
+  request.observer = &observer;
+  request.stop = &stop_;
+  request.learning_rate_factor = &learning_rate_factor_;
+  request.sample = [this, &request](const Gpt& gpt, const Tokenizer& tokenizer) {
+    return run_sample(gpt, tokenizer, request.settings, &stop_);
+  };
+  return train(request).interrupted ? State::stopped : State::finished;
+}
+
 void LiveTraining::work(TrainRequest request, const SmallRun& preset, const std::string& text) {
-  Observer observer(*this);
-  observer.set_directory(request.out);
+  State reached = State::failed;
+  std::optional<Error> failure;
   try {
-    std::filesystem::create_directories(request.out);
-    const std::filesystem::path data = request.out / "text.txt";
-    if (text.empty()) {
-      request.entropy = write_stories(preset, data, &stop_);
-    } else {
-      write_text_file(data, text);
-    }
-    request.data = {data};
-    request.cache = request.out / "tokens";
-    request.observer = &observer;
-    request.stop = &stop_;
-    request.learning_rate_factor = &learning_rate_factor_;
-    request.sample = [this, &request](const Gpt& gpt, const Tokenizer& tokenizer) {
-      return run_sample(gpt, tokenizer, request.settings, &stop_);
-    };
-    const TrainSummary summary = train(request);
-    end(summary.interrupted ? State::stopped : State::finished);
+    reached = train_run(request, preset, text);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::interrupted) {
-      end(State::stopped);
+      reached = State::stopped;
     } else {
-      end(State::failed, Error(error.code(), without_directory(error.what(), request.out)));
+      failure.emplace(error.code(), without_directory(error.what(), request.out));
     }
   } catch (const std::exception& error) {
-    end(State::failed,
-        Error(ErrorCode::input_output, without_directory(error.what(), request.out)));
+    failure.emplace(ErrorCode::input_output, without_directory(error.what(), request.out));
   }
   std::error_code ignored;
   std::filesystem::remove_all(request.out / "tokens", ignored);
   // Nothing is left of a run that was stopped or failed before it began.
-  if (!RunDirectory(request.out).holds_a_run()) {
-    std::filesystem::remove_all(request.out, ignored);
-  }
-}
+  if (!RunDirectory(request.out).holds_a_run()) std::filesystem::remove_all(request.out, ignored);
 
-void LiveTraining::end(State state, std::optional<Error> failure) {
   const std::lock_guard lock(mutex_);
-  state_ = state;
+  state_ = reached;
   failure_ = std::move(failure);
   preparing_.reset();
   changed_.notify_all();

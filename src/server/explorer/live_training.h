@@ -52,8 +52,8 @@ class LiveTraining {
   static bool is_active(State state);
   void require_active(const char* what) const;
   std::filesystem::path new_directory() const;
+  State train_run(TrainRequest& request, const SmallRun& preset, const std::string& text);
   void work(TrainRequest request, const SmallRun& preset, const std::string& text);
-  void end(State state, std::optional<Error> failure = std::nullopt);
 
   Compute& compute_;
   Runs& runs_;

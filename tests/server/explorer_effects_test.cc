@@ -1,0 +1,145 @@
+// Attention by words, heads by effect, the gradient of a loss, weights.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "microscope/intervene/head_effects.h"
+#include "server/explorer_support.h"
+
+namespace heed::server {
+namespace {
+
+using testing::starter_explorer;
+using testing::TestExplorer;
+
+class ExplorerEffects : public ::testing::Test {
+ protected:
+  static std::string path(const std::string& rest) { return "/api/traces/" + id() + rest; }
+  static const std::string& id() {
+    static const std::string made = starter_explorer().trace("One moleskin of carbon dioxide.");
+    return made;
+  }
+
+  TestExplorer& explorer = starter_explorer();
+};
+
+TEST_F(ExplorerEffects, WordsCoverTheTokens) {
+  const Json trace = explorer.get(path(""));
+  std::int64_t covered = 0;
+  bool has_long_word = false;
+  for (const Json& word : trace["words"]) {
+    EXPECT_EQ(word["begin"].get<std::int64_t>(), covered);
+    covered = word["end"].get<std::int64_t>();
+    has_long_word |= word["text"].get<std::string>() == "moleskin";
+  }
+  EXPECT_EQ(covered, static_cast<std::int64_t>(trace["tokens"].size()));
+  EXPECT_TRUE(has_long_word);
+}
+
+TEST_F(ExplorerEffects, WeightsOfAWordAreSumsOfItsTokens) {
+  const Json words = explorer.get(path(""))["words"];
+  const std::string head = path("/attention/1/2");
+  const TestExplorer::Array tokens = explorer.array(head);
+  const TestExplorer::Array by_words = explorer.array(head + "?unit=words");
+  const auto positions = static_cast<std::size_t>(tokens.shape[0]);
+  ASSERT_EQ(by_words.shape, (std::vector<std::int64_t>(2, std::ssize(words))));
+  for (std::size_t q = 0; q < words.size(); ++q) {
+    const std::size_t row = words[q]["end"].get<std::size_t>() - 1;
+    for (std::size_t k = 0; k < words.size(); ++k) {
+      double sum = 0;
+      for (auto s = words[k]["begin"].get<std::size_t>(); s < words[k]["end"]; ++s) {
+        sum += tokens.values[row * positions + s];
+      }
+      EXPECT_NEAR(by_words.values[q * words.size() + k], sum, 1e-6) << q << " " << k;
+    }
+  }
+  const TestExplorer::Array row = explorer.array(head + "/rows/4?unit=words");
+  EXPECT_NEAR(std::accumulate(row.values.begin(), row.values.end(), 0.0), 1, 1e-5);
+  const TestExplorer::Array column = explorer.array(head + "/columns/2?unit=words");
+  for (std::size_t q = 0; q < words.size(); ++q) {
+    std::size_t key = 0;
+    while (words[key]["end"].get<std::int64_t>() <= 2) ++key;
+    EXPECT_NEAR(column.values[q], by_words.values[q * words.size() + key], 1e-6);
+  }
+  EXPECT_EQ(explorer.array(head + "?unit=words&query_begin=1&query_end=3&key_end=2").shape,
+            (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST_F(ExplorerEffects, WordsAreNeitherPooledNorScored) {
+  for (const char* wrong : {"pool=2", "values=scores"}) {
+    explorer.refusal("GET", path("/attention/0/0?unit=words&") + wrong, 400);
+  }
+  explorer.refusal("GET", path("/attention/0/0?unit=letters"), 400);
+}
+
+TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
+  const Json shown = explorer.get(path("/head?position=4"));
+  const std::vector<std::int32_t> tokens = explorer.model().encode("One moleskin of carbon dioxide.");
+  const std::vector<std::int32_t> read(tokens.begin(), tokens.begin() + 5);
+  const std::vector<HeadName> head{
+      {shown["layer"].get<std::int64_t>(), shown["head"].get<std::int64_t>()}};
+  const HeadEffect effect = head_effects(explorer.model().gpt, read, head).front();
+  EXPECT_NEAR(shown["moved"].get<double>(), effect.moved, 1e-6);
+  EXPECT_NEAR(shown["before"].get<double>(), effect.before, 1e-6);
+  EXPECT_NEAR(shown["after"].get<double>(), effect.after, 1e-6);
+  EXPECT_LE(shown["tried"].get<int>(), 24);
+}
+
+TEST_F(ExplorerEffects, ChangedTracesHaveNoHeadByEffect) {
+  const std::string changed = explorer.trace(
+      "One mole", Json::parse(R"([{"kind":"scale","point":"L1H2","factor":0.5}])"));
+  explorer.refusal("GET", "/api/traces/" + changed + "/head", 422);
+  explorer.refusal("GET", "/api/traces/" + changed + "/gradients", 422);
+}
+
+TEST_F(ExplorerEffects, TheLossIsThatOfTheNextTokenOfTheText) {
+  const Json flow = explorer.get(path("/gradients?position=2"));
+  const Json trace = explorer.get(path(""));
+  EXPECT_EQ(flow["token"], trace["tokens"][3]);
+  const std::string text = flow["token"]["text"].get<std::string>();
+  const Json next = explorer.get(
+      path("/next?position=2&temperature=1&top_k=0&top_p=1&min_p=0&limit=0"));
+  for (const Json& candidate : next["candidates"]) {
+    if (candidate["id"] != flow["token"]["id"]) continue;
+    EXPECT_NEAR(flow["loss"].get<double>(), -std::log(candidate["probability"].get<double>()),
+                1e-4);
+  }
+  ASSERT_EQ(flow["rows"].size(), flow["norms"].size());
+  for (const Json& row : flow["norms"]) {
+    ASSERT_EQ(row.size(), trace["tokens"].size());
+    EXPECT_EQ(row[3].get<double>(), 0);
+  }
+}
+
+TEST_F(ExplorerEffects, WeightsAreThoseOfTheModel) {
+  const GptParameters& parameters = explorer.model().gpt.parameters();
+  const GptConfig& config = explorer.model().gpt.config();
+  const TestExplorer::Array key =
+      explorer.array("/api/weights/1/attention.key?head=2&rows=3,8&columns=0-1");
+  ASSERT_EQ(key.shape, (std::vector<std::int64_t>{2, 2}));
+  const View<const float> fused = parameters.tensor("h.1.attn.c_attn.weight");  // (3A, C)
+  const std::int64_t row = config.attention_width() + 2 * config.head_size;
+  EXPECT_EQ(key.values[1], fused(row + 1, 3));
+  EXPECT_EQ(key.values[2], fused(row, 8));
+  const TestExplorer::Array down = explorer.array("/api/weights/0/feed_forward.down?rows=5");
+  ASSERT_EQ(down.shape, (std::vector<std::int64_t>{1, config.channels}));
+  EXPECT_EQ(down.values[7], parameters.tensor("h.0.mlp.c_proj.weight")(7, 5));
+  const TestExplorer::Array output = explorer.array("/api/weights/0/attention.output?head=1");
+  ASSERT_EQ(output.shape, (std::vector<std::int64_t>{config.head_size, config.channels}));
+  EXPECT_EQ(output.values[3], parameters.tensor("h.0.attn.c_proj.weight")(3, config.head_size));
+  EXPECT_EQ(explorer.array("/api/weights/token_embedding?rows=9&columns=4").values[0],
+            parameters.token_embedding()(9, 4));
+}
+
+TEST_F(ExplorerEffects, WeightsThatAreNotThereAreRefused) {
+  explorer.refusal("GET", "/api/weights/0/attention.query", 400);
+  explorer.refusal("GET", "/api/weights/0/attention.query?head=99", 400);
+  explorer.refusal("GET", "/api/weights/99/feed_forward.up", 400);
+  explorer.refusal("GET", "/api/weights/0/attention.other", 404);
+  explorer.refusal("GET", "/api/weights/0/feed_forward.up?rows=-1", 400);
+  explorer.refusal("GET", "/api/weights/0/feed_forward.up?columns=0-100000", 400);
+}
+
+}  // namespace
+}  // namespace heed::server
