@@ -119,14 +119,23 @@ export const api = {
   thumbnails: (id: string, size = 32, pooling: 'max' | 'mean' = 'max') => binary(`${trace(id)}/thumbnails`, { size, pooling }),
   attention: (id: string, layer: number, index: number, query?: Query, signal?: AbortSignal) =>
     binary(head(id, layer, index), query, signal),
-  attentionRow: (id: string, layer: number, index: number, position: number) =>
-    binary(`${head(id, layer, index)}/rows/${position}`),
-  attentionColumn: (id: string, layer: number, index: number, position: number) =>
-    binary(`${head(id, layer, index)}/columns/${position}`),
+  /** By words: (words), the weights of each word's tokens summed. */
+  attentionRow: (id: string, layer: number, index: number, position: number, unit?: 'words') =>
+    binary(`${head(id, layer, index)}/rows/${position}`, { unit }),
+  attentionColumn: (id: string, layer: number, index: number, position: number, unit?: 'words') =>
+    binary(`${head(id, layer, index)}/columns/${position}`, { unit }),
   attentionRowTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
     (await json<{ positions: Types.WeightedPosition[] }>(`${head(id, layer, index)}/rows/${position}`, { top })).positions,
   attentionColumnTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
     (await json<{ positions: Types.WeightedPosition[] }>(`${head(id, layer, index)}/columns/${position}`, { top })).positions,
+  wordRowTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
+    (await json<{ positions: Types.WeightedWord[] }>(`${head(id, layer, index)}/rows/${position}`, { top, unit: 'words' })).positions,
+  wordColumnTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
+    (await json<{ positions: Types.WeightedWord[] }>(`${head(id, layer, index)}/columns/${position}`, { top, unit: 'words' })).positions,
+  headByEffect: (id: string, position: number, signal?: AbortSignal) => json<Types.HeadByEffect>(`${trace(id)}/head`, { position }, signal),
+  /** Without `token`: the text's own next token, or the most likely one at the last position. */
+  gradients: (id: string, position: number, token?: number, signal?: AbortSignal) =>
+    json<Types.LossGradients>(`${trace(id)}/gradients`, { position, token }, signal),
   tile: (id: string, layer: number, index: number, level: number, row: number, column: number, pooling: 'max' | 'mean' = 'max', signal?: AbortSignal) =>
     binary(`${head(id, layer, index)}/tiles/${level}/${row}/${column}`, { pooling }, signal),
   walk: (id: string, layer: number, index: number, position: number, signal?: AbortSignal) =>
