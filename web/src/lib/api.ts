@@ -156,6 +156,8 @@ export const api = {
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
   projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
+  /** (rows, C): token embeddings of some ids, such as "5,17" or "0-63". */
+  tokenEmbeddings: (rows: string) => binary('/api/weights/token_embedding', { rows }),
   /** The URL of a figure drawn by the server; for a link with `download`. */
   figure: (id: string, kind: 'attention' | 'heads' | 'lens' | 'next', query: Query) => address(`${trace(id)}/figure`, { kind, ...query }),
 
