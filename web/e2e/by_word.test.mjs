@@ -159,18 +159,25 @@ test('a head that the link, the example or the user names stays; it is picked ag
   await page.waitForFunction((head) => document.querySelector('.said .link')?.textContent === head && !location.hash.includes('pick='), `L${first.layer}H${first.head}`);
   await settled(page);
   assert.equal(asked.length, 1);
+
+  // Nor has the word that continues it.
+  await page.getByRole('button', { name: /^Append / }).first().click();
+  await page.waitForFunction((text) => document.querySelector('#prompt-text').value.length > text.length, first.text);
+  await page.getByTestId('head-by-effect').locator('p').waitFor();
+  assert.equal(asked.length, 2);
   await page.context().close();
+  asked.length = 0;
 
   const given = await session.open(linkOf(short, '&layer=2&head=1'));
   watched(given);
   await given.locator('.said .figure').first().waitFor();
   await wordRow(given).nth(1).click();
   await settled(given);
-  assert.equal(asked.length, 1, 'the link names the head');
+  assert.equal(asked.length, 0, 'the link names the head');
   assert.equal(await given.locator('.said .link').innerText(), 'L2H1');
   await given.getByRole('button', { name: 'Pick the head by its effect' }).click();
   await given.getByTestId('head-by-effect').locator('p').waitFor();
-  assert.equal(asked.length, 2);
+  assert.equal(asked.length, 1);
   const picked = await given.locator('.said .link').innerText();
   const other = picked === 'L0H5' ? 'head-0-4' : 'head-0-5';
   await given.locator(`#${other}`).click();
@@ -178,7 +185,7 @@ test('a head that the link, the example or the user names stays; it is picked ag
   await wordRow(given).nth(2).click();
   await settled(given);
   assert.equal(await given.locator('.said .link').innerText(), other.replace(/head-(\d)-(\d)/, 'L$1H$2'), 'chosen by hand');
-  assert.equal(asked.length, 2);
+  assert.equal(asked.length, 1);
   await given.context().close();
 });
 

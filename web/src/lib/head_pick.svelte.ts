@@ -23,14 +23,15 @@ class HeadPick {
 
   get #shown(): Shown {
     const { text, layer, head, extra } = page.view;
-    return { text, position: current.position, layer, head, pick: extra.pick ?? '' };
+    const { named } = this;
+    return { text, position: current.position, layer, head, pick: extra.pick ?? '', named: named?.layer === layer && named.head === head };
   }
 
   /** Call in an effect: another head than the one picked was chosen by hand. */
   watch(): void {
     if (!this.isReady) return;
     const now = this.#shown;
-    const pick = pickAfter(this.#before, now, page.model?.examples ?? [], current.meta!.tokens.length - 1);
+    const pick = pickAfter(this.#before, now);
     this.#before = { ...now, pick };
     if (pick !== now.pick) page.view.extra.pick = pick;
   }

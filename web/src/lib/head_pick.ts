@@ -10,11 +10,11 @@ export interface Shown {
   layer: number;
   head: number;
   pick: string;
+  /** Whether an example names this head for this word. */
+  named: boolean;
 }
 
 type Head = Pick<Shown, 'layer' | 'head'>;
-
-const isSame = (one: Head | null, other: Head): boolean => one?.layer === other.layer && one?.head === other.head;
 
 /** The head that an example names for its own word; null for any other word. `last` is the text's last position. */
 export function namedHead(examples: Example[], { text, position }: Pick<Shown, 'text' | 'position'>, last: number): Head | null {
@@ -22,12 +22,13 @@ export function namedHead(examples: Example[], { text, position }: Pick<Shown, '
   return found ? { layer: found.layer!, head: found.head ?? 0 } : null;
 }
 
-/** How the head is picked after what was shown has changed by hand. */
-export function pickAfter(before: Shown | null, now: Shown, examples: Example[], last: number): string {
-  if (!before || before.text !== now.text) return now.pick;
-  const otherHead = !isSame(before, now);
-  const otherWord = before.position !== now.position;
+/** How the head is picked after what was shown has changed. */
+export function pickAfter(before: Shown | null, now: Shown): string {
+  const continued = before !== null && now.text.startsWith(before.text);
+  if (!before || !continued) return now.pick;
+  const otherWord = before.text !== now.text || before.position !== now.position;
+  const otherHead = before.layer !== now.layer || before.head !== now.head;
   if (now.pick === byEffect) return before.pick === byEffect && otherHead && !otherWord ? '' : byEffect;
   // An example's word was left for another word, for which no head is named.
-  return otherWord && !otherHead && isSame(namedHead(examples, before, last), now) ? byEffect : now.pick;
+  return before.named && otherWord && !otherHead && !now.named ? byEffect : now.pick;
 }
