@@ -3,6 +3,7 @@
 import type { WalkAnswer, Word } from '../../lib/types';
 
 const strongest = 10;
+const mostByWords = 16; // tokens
 const masked = 2;
 
 export interface ShownRows {
@@ -12,13 +13,13 @@ export interface ShownRows {
   hiddenShare: number;
 }
 
-/** By words: whole words, the strongest first, as long as they fit into as many rows. */
+/** By words: whole words, the strongest first, as long as they fit into a few rows. */
 function strongestByWords(seen: WalkAnswer[], words: Word[]): WalkAnswer[] {
   const ofWords = words.map(({ begin, end }) => seen.slice(begin, end)).filter((ones) => ones.length > 0);
   const share = (ones: WalkAnswer[]) => ones.reduce((sum, one) => sum + one.share, 0);
   const kept: WalkAnswer[] = [];
   for (const ones of ofWords.sort((a, b) => share(b) - share(a))) {
-    if (kept.length > 0 && kept.length + ones.length > strongest) break;
+    if (kept.length > 0 && kept.length + ones.length > mostByWords) break;
     kept.push(...ones);
   }
   return kept;
