@@ -119,14 +119,23 @@ export const api = {
   thumbnails: (id: string, size = 32, pooling: 'max' | 'mean' = 'max') => binary(`${trace(id)}/thumbnails`, { size, pooling }),
   attention: (id: string, layer: number, index: number, query?: Query, signal?: AbortSignal) =>
     binary(head(id, layer, index), query, signal),
-  attentionRow: (id: string, layer: number, index: number, position: number) =>
-    binary(`${head(id, layer, index)}/rows/${position}`),
-  attentionColumn: (id: string, layer: number, index: number, position: number) =>
-    binary(`${head(id, layer, index)}/columns/${position}`),
+  /** By words: (words), the weights of each word's tokens summed. */
+  attentionRow: (id: string, layer: number, index: number, position: number, unit?: 'words') =>
+    binary(`${head(id, layer, index)}/rows/${position}`, { unit }),
+  attentionColumn: (id: string, layer: number, index: number, position: number, unit?: 'words') =>
+    binary(`${head(id, layer, index)}/columns/${position}`, { unit }),
   attentionRowTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
     (await json<{ positions: Types.WeightedPosition[] }>(`${head(id, layer, index)}/rows/${position}`, { top })).positions,
   attentionColumnTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
     (await json<{ positions: Types.WeightedPosition[] }>(`${head(id, layer, index)}/columns/${position}`, { top })).positions,
+  wordRowTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
+    (await json<{ positions: Types.WeightedWord[] }>(`${head(id, layer, index)}/rows/${position}`, { top, unit: 'words' })).positions,
+  wordColumnTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
+    (await json<{ positions: Types.WeightedWord[] }>(`${head(id, layer, index)}/columns/${position}`, { top, unit: 'words' })).positions,
+  headByEffect: (id: string, position: number, signal?: AbortSignal) => json<Types.HeadByEffect>(`${trace(id)}/head`, { position }, signal),
+  /** Without `token`: the text's own next token, or the most likely one at the last position. */
+  gradients: (id: string, position: number, token?: number, signal?: AbortSignal) =>
+    json<Types.LossGradients>(`${trace(id)}/gradients`, { position, token }, signal),
   tile: (id: string, layer: number, index: number, level: number, row: number, column: number, pooling: 'max' | 'mean' = 'max', signal?: AbortSignal) =>
     binary(`${head(id, layer, index)}/tiles/${level}/${row}/${column}`, { pooling }, signal),
   walk: (id: string, layer: number, index: number, position: number, signal?: AbortSignal) =>
@@ -147,6 +156,8 @@ export const api = {
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
   projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
+  /** (rows, C): token embeddings of some ids, such as "5,17" or "0-63". */
+  tokenEmbeddings: (rows: string) => binary('/api/weights/token_embedding', { rows }),
   /** The URL of a figure drawn by the server; for a link with `download`. */
   figure: (id: string, kind: 'attention' | 'heads' | 'lens' | 'next', query: Query) => address(`${trace(id)}/figure`, { kind, ...query }),
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultView, formatLink, opened, parseLink, withChanges } from './link';
+import { defaultView, formatLink, opened, parseLink, keptExtras } from './link';
 
 describe('the link of a view', () => {
   it('is bare for the default view', () => {
@@ -19,12 +19,13 @@ describe('the link of a view', () => {
     expect(view).toEqual(defaultView());
   });
 
-  it('keeps changes between the modes that use them only', () => {
+  it('keeps changes between the modes that use them only, and everywhere how the head is picked and the unit', () => {
     const view = parseLink('#/change?changes=L2H3&cuts=renormalise&what=neurons');
-    expect(withChanges('generate', view)).toEqual({ changes: 'L2H3', cuts: 'renormalise' });
-    expect(withChanges('follow', view)).toEqual({});
-    expect(withChanges('change', parseLink('#/follow?changes=L2H3'))).toEqual({});
-    expect(withChanges('generate', parseLink('#/change?cuts=renormalise'))).toEqual({});
+    expect(keptExtras('generate', view)).toEqual({ changes: 'L2H3', cuts: 'renormalise' });
+    expect(keptExtras('follow', view)).toEqual({});
+    expect(keptExtras('change', parseLink('#/follow?changes=L2H3'))).toEqual({});
+    expect(keptExtras('generate', parseLink('#/change?cuts=renormalise'))).toEqual({});
+    expect(keptExtras('across', parseLink('#/follow?text=a&layer=2&pick=effect&unit=words&open=nearest'))).toEqual({ pick: 'effect', unit: 'words' });
   });
 
   it('without a text shows the example, and keeps the head that it names', () => {
@@ -32,6 +33,15 @@ describe('the link of a view', () => {
     expect(opened(parseLink('#/follow'), example)).toMatchObject({ mode: 'follow', text: 'the fox', layer: 3, head: 2, position: 1 });
     expect(opened(parseLink('#/learn?layer=1&chapter=mask'), example)).toMatchObject({ text: 'the fox', layer: 1, head: 0, position: -1, extra: { chapter: 'mask' } });
     expect(opened(parseLink('#/follow?text=a+hare'), example)).toEqual(parseLink('#/follow?text=a+hare'));
-    expect(opened(parseLink('#/follow'), { id: 'b', title: 'B', text: 'a hare' })).toEqual({ ...defaultView(), text: 'a hare' });
+    expect(opened(parseLink('#/follow'), example).extra.pick).toBeUndefined();
+    expect(opened(parseLink('#/follow?position=0'), example)).toMatchObject({ layer: 3, head: 2, position: 0, extra: { pick: 'effect' } });
+    expect(opened(parseLink('#/follow'), { id: 'b', title: 'B', text: 'a hare' })).toEqual({ ...defaultView(), text: 'a hare', extra: { pick: 'effect' } });
+  });
+
+  it('with a text and no head has the head picked by effect, and says so in no other way', () => {
+    expect(parseLink('#/follow?text=a+hare').extra).toEqual({ pick: 'effect' });
+    expect(formatLink(parseLink('#/follow?text=a+hare'))).toBe('#/follow?text=a+hare');
+    for (const given of ['#/follow?text=a+hare&head=0', '#/follow?text=a+hare&layer=2', '#/follow?text=a+hare&layer=2&pick=effect']) expect(formatLink(parseLink(given))).toBe(given);
+    expect(formatLink({ ...defaultView(), text: 'a hare' })).toBe('#/follow?text=a+hare&head=0');
   });
 });

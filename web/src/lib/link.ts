@@ -12,7 +12,7 @@ export interface View {
   position: number;
   /** The settings that differ from the server's defaults. */
   sampling: Partial<Sampling>;
-  /** Settings of a single mode, such as Count's shape; names must not clash with those below. */
+  /** Settings of a single mode, such as Count's shape, and the shared ones below; names must not clash with the fields. */
   extra: Record<string, string>;
 }
 
@@ -24,6 +24,9 @@ export function defaultView(): View {
 const samplingNames = samplingFields.map((field) => [field, field.replace('_', '-')] as const);
 const known = new Set(['text', 'layer', 'head', 'position', ...samplingNames.map(([, name]) => name)]);
 
+/** The extra `pick=effect`: the head is picked by its effect. So it is, too, where a link has a text and names no head. */
+export const byEffect = 'effect';
+
 export function formatLink(view: View): string {
   const query = new URLSearchParams();
   const normal = defaultView();
@@ -31,10 +34,12 @@ export function formatLink(view: View): string {
   for (const name of ['layer', 'head', 'position'] as const) {
     if (view[name] !== normal[name]) query.set(name, String(view[name]));
   }
+  const namesNoHead = view.text !== '' && !query.has('layer') && !query.has('head');
+  if (namesNoHead && view.extra.pick !== byEffect) query.set('head', '0');
   for (const [field, name] of samplingNames) {
     if (view.sampling[field] !== undefined) query.set(name, String(view.sampling[field]));
   }
-  for (const [name, value] of Object.entries(view.extra)) if (value !== '') query.set(name, value);
+  for (const [name, value] of Object.entries(view.extra)) if (value !== '' && !(namesNoHead && name === 'pick')) query.set(name, value);
   const text = query.toString();
   return `#/${view.mode}${text ? `?${text}` : ''}`;
 }
@@ -55,25 +60,28 @@ export function parseLink(hash: string): View {
     if (Number.isFinite(number) && number >= 0) view.sampling[field] = number;
   }
   for (const [name, value] of given) if (!known.has(name)) view.extra[name] = value;
+  if (view.text !== '' && !given.has('layer') && !given.has('head')) view.extra.pick = byEffect;
   return view;
 }
 
 /** Modes that run the changed model. */
 const changing = ['change', 'generate'];
 
-/** The extras that a link from `view` to another mode keeps: the changes, where both modes run the changed model. */
-export function withChanges(mode: string, view: View): Record<string, string> {
-  const { changes = '', cuts = '' } = view.extra;
-  return changes !== '' && changing.includes(mode) && changing.includes(view.mode) ? { changes, cuts } : {};
+/** The extras that a link from `view` to another mode keeps: how its head is picked, the unit of attention, and the changes where both modes run the changed model. */
+export function keptExtras(mode: string, view: View): Record<string, string> {
+  const { pick = '', unit = '', changes = '', cuts = '' } = view.extra;
+  const isChanged = changes !== '' && changing.includes(mode) && changing.includes(view.mode);
+  return { ...(pick && { pick }), ...(unit && { unit }), ...(isChanged && { changes, cuts }) };
 }
 
 /** Fills a view that has no text from an example; a block, head or position that the link gives stays. */
 export function opened(view: View, example: Example): View {
   if (view.text !== '') return view;
   const { layer, head, position } = defaultView();
-  const isGiven = view.layer !== layer || view.head !== head || view.position !== position;
-  if (isGiven) return { ...view, text: example.text };
-  return { ...view, text: example.text, layer: example.layer ?? layer, head: example.head ?? head, position: example.position ?? position };
+  if (view.layer !== layer || view.head !== head) return { ...view, text: example.text };
+  const named = view.position === position && example.layer !== undefined;
+  const extra = named ? view.extra : { ...view.extra, pick: byEffect };
+  return { ...view, text: example.text, layer: example.layer ?? layer, head: example.head ?? head, position: view.position === position ? (example.position ?? position) : view.position, extra };
 }
 
 function splitOnce(text: string, separator: string): [string, string?] {

@@ -2,7 +2,7 @@
 
 import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
-import { formatLink, opened, parseLink, type View } from './link';
+import { byEffect, formatLink, opened, parseLink, type View } from './link';
 import { differing, unmodified } from './sampling';
 import type { Example, ModelCard, NumberArray, Sampling, TraceMeta } from './types';
 
@@ -85,6 +85,7 @@ class Page {
     this.view.layer = example.layer ?? this.view.layer;
     this.view.head = example.head ?? this.view.head;
     this.view.position = example.position ?? -1;
+    this.view.extra.pick = example.layer === undefined ? byEffect : '';
   }
 
   /** What a link without a text shows. */
@@ -102,6 +103,8 @@ class Page {
 /** The trace of the prompt without interventions; what is loaded for it is cached as long as it is shown. */
 class Current {
   meta: TraceMeta | null = $state(null);
+  /** The text of `meta`; the view's is another one while that is being run. */
+  text: string | null = $state(null);
   loading = $state(false);
   failure: string | null = $state(null);
   #abort: AbortController | null = null;
@@ -130,6 +133,7 @@ class Current {
       if (abort.signal.aborted) return;
       this.#kept.clear();
       this.meta = meta;
+      this.text = text;
       if (page.view.position >= meta.tokens.length) page.view.position = -1;
       page.view.layer = Math.min(Math.max(0, page.view.layer), meta.layers - 1);
       page.view.head = Math.min(Math.max(0, page.view.head), meta.heads - 1);

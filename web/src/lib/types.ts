@@ -67,9 +67,18 @@ export interface Intervention {
   renormalise?: boolean;
 }
 
+/** The text between spaces, without surrounding punctuation; or a token that belongs to no word. Its tokens are [begin, end). */
+export interface Word {
+  text: string;
+  begin: number;
+  end: number;
+}
+
 export interface TraceMeta {
   id: string;
   tokens: Token[];
+  /** Every token belongs to one of them, in order. */
+  words: Word[];
   bytes: number;
   seconds: number;
   interventions: Intervention[];
@@ -127,6 +136,36 @@ export interface WalkAnswer {
   share: number;
   value_length: number;
   contribution_length: number;
+}
+
+export interface WeightedWord extends Word {
+  word: number;
+  weight: number;
+}
+
+/** Of the most selective heads at a position, the one whose ablation moves the distribution of the next token most. */
+export interface HeadByEffect {
+  position: number;
+  layer: number;
+  head: number;
+  /** Total variation distance, 0 to 1. */
+  moved: number;
+  tried: number;
+  /** The next token that loses most. */
+  token: Token;
+  before: number;
+  after: number;
+}
+
+/** Norms of the gradient of one loss with respect to the residual stream. */
+export interface LossGradients {
+  position: number;
+  token: Token;
+  /** −log p(token | text up to `position`), nats. */
+  loss: number;
+  /** As the lens names them: 0_pre, …, final_post. */
+  rows: string[];
+  norms: number[][];
 }
 
 /** The computation of one query position in one head: scores, weights, weighted values and the output. */

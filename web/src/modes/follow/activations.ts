@@ -82,24 +82,35 @@ export function tokenTexts(): Promise<string[]> {
   return (vocabulary ??= api.vocabulary().catch(() => []));
 }
 
-const mostPasses = 64;
-let table: Promise<EmbeddingTable> | undefined;
-
-/** Whether the token embeddings of the whole vocabulary can be read in a few passes. */
-export function canReadEmbeddings(vocabulary: number, promptTokens: number): boolean {
-  return vocabulary <= mostPasses * promptTokens;
+/** Of each token: its embedding. */
+export async function embeddingsOf(ids: number[]): Promise<Float32Array[]> {
+  const { shape: [count, channels], data } = await api.tokenEmbeddings(ids.join(','));
+  return Array.from({ length: count }, (_, row) => data.subarray(row * channels, (row + 1) * channels));
 }
 
-/** Every token's embedding: texts of all tokens, a context at a time, of which only the embeddings are read. */
-export function embeddingTable(vocabulary: number, promptTokens: number, channels: number, ondone: (share: number) => void): Promise<EmbeddingTable> {
+/** Of each token: the column of the unembedding, the right factors of its logit's derivation. */
+export function unembeddingsOf(ids: number[]): Promise<Float32Array[]> {
+  const { channels } = current.meta!.dimensions;
+  return Promise.all(ids.map((token) => current.keep(`unembedding ${token}`, async (id) => weightsOf([await api.derivation(id, elements.logit(0, token), undefined, channels)]).matrix)));
+}
+
+/** Numbers of one answer, and of a table that a page holds at once (256 MiB). */
+const [mostOfAnswer, mostOfTable] = [2 ** 22, 2 ** 26];
+let table: Promise<EmbeddingTable> | undefined;
+
+export function canReadEmbeddings(vocabulary: number, channels: number): boolean {
+  return vocabulary * channels <= mostOfTable;
+}
+
+/** Every token's embedding. */
+export function embeddingTable(vocabulary: number, channels: number, ondone: (share: number) => void): Promise<EmbeddingTable> {
   const read = async () => {
     const rows = new Float32Array(vocabulary * channels);
-    for (let from = 0; from < vocabulary; from += promptTokens) {
-      const tokens = Array.from({ length: Math.min(promptTokens, vocabulary - from) }, (_, index) => from + index);
-      const { id } = await api.makeTrace({ tokens });
-      rows.set((await api.array(id, 'hook_embed')).data, from * channels);
-      await api.removeTrace(id);
-      ondone((from + tokens.length) / vocabulary);
+    const step = Math.max(1, Math.floor(mostOfAnswer / channels));
+    for (let from = 0; from < vocabulary; from += step) {
+      const last = Math.min(vocabulary, from + step) - 1;
+      rows.set((await api.tokenEmbeddings(`${from}-${last}`)).data, from * channels);
+      ondone((last + 1) / vocabulary);
     }
     return tableOf(rows, channels);
   };

@@ -4,6 +4,7 @@ import { draw } from './draw';
 import { concatenated, dotProduct, share, shareInRow, sharesOf } from './elements';
 import { walkFits } from './fits';
 import { rowsToShow } from './rows';
+import { strongestWords } from './strongest';
 
 function answers(shares: number[], seen = shares.length): WalkAnswer[] {
   return shares.map((share, position) => ({
@@ -96,4 +97,28 @@ describe('a walk', () => {
     expect(walkFits(walk, [tokens[0], { id: 9, text: 'hare' }, tokens[2]], place)).toBe(false);
     expect(walkFits(walk, tokens.slice(1), place)).toBe(false);
   });
+});
+
+describe('the rows by words', () => {
+  const weights = [0.3, 0.1, 0.15, 0.05, ...Array.from({ length: 20 }, () => 0.02)];
+  const answers = weights.map((share, position) => ({ position, share, token: `t${position}`, masked: false }) as WalkAnswer);
+  const words = [{ text: 'a', begin: 0, end: 1 }, { text: 'long', begin: 1, end: 4 }, ...Array.from({ length: 20 }, (_, index) => ({ text: `w${index}`, begin: 4 + index, end: 5 + index }))];
+
+  it('are those of whole words, the strongest first, in the order of the text', () => {
+    const { rows, hidden, hiddenShare } = rowsToShow(answers, false, words);
+    expect(rows.slice(0, 4).map(({ position }) => position)).toEqual([0, 1, 2, 3]);
+    expect(rows.length).toBe(16);
+    expect(hidden).toBe(8);
+    expect(hiddenShare).toBeCloseTo(0.16, 12);
+  });
+
+  it('hold the strongest word even where it is long', () => {
+    const one = [{ text: 'all', begin: 0, end: 24 }];
+    expect(rowsToShow(answers, false, one).rows.length).toBe(24);
+  });
+});
+
+it('the strongest words are those up to the query, with their summed weights', () => {
+  const words = [{ text: 'a', begin: 0, end: 1 }, { text: 'bc', begin: 1, end: 3 }, { text: 'd', begin: 3, end: 4 }];
+  expect(strongestWords(words, [0.2, 0.8, 0], 2).map(({ text, share }) => [text, share])).toEqual([['bc', 0.8], ['a', 0.2]]);
 });
