@@ -214,7 +214,7 @@ test('a running run is drawn while it writes its metrics', async () => {
   for (const line of later) appendFileSync(path.join(live, 'metrics.jsonl'), `${line}\n`);
   cpSync(path.join(run, 'last'), path.join(live, 'last'), { recursive: true });
   await page.waitForFunction(() => document.querySelector('[data-testid=curves] tbody tr:last-child th')?.textContent === '20');
-  assertShows(await last.locator('td').last().textContent(), later.map((line) => JSON.parse(line)).findLast(({ val_loss }) => val_loss !== undefined).val_loss, 'the last validation');
+  assertShows(await last.locator('td').nth(1).textContent(), later.map((line) => JSON.parse(line)).findLast(({ val_loss }) => val_loss !== undefined).val_loss, 'the last validation');
   await region.getByText('finished', { exact: true }).waitFor();
   await page.context().close();
 });

@@ -11,7 +11,7 @@ it('orders the parts from the embedding to the end, and keeps the latest row of 
   ];
   const { steps, parts, norms } = gradientNormsOf(rows);
   expect(steps).toEqual([0, 10]);
-  expect(parts.map(partName)).toEqual(['embedding', 'block 2', 'block 10', 'last norm, unembedding']);
+  expect(parts.map(partName)).toEqual(['embedding', 'block 2', 'block 10', 'last norm']);
   expect(norms).toEqual([1, 5, 2, 6, 3, NaN, 4, 8]);
   expect(gradientNormsOf([{ step: 1, loss: 2 }])).toEqual({ steps: [], parts: [], norms: [] });
 });

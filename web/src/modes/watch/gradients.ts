@@ -22,7 +22,7 @@ export function gradientNormsOf(rows: MetricsRow[]): GradientNorms {
 }
 
 export function partName(part: string): string {
-  if (part === 'final') return 'last norm, unembedding';
+  if (part === 'final') return 'last norm';
   return /^\d+$/.test(part) ? `block ${part}` : part;
 }
 

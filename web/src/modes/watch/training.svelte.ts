@@ -27,6 +27,8 @@ class LiveTraining {
   started: Started | null = $state.raw(null);
   #sent = 0;
   #taken = 0;
+  /** Asks again soon: set while the state is followed. */
+  #wake = () => {};
 
   constructor() {
     try {
@@ -44,18 +46,21 @@ class LiveTraining {
   follow(): () => void {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const ask = async () => {
+    const wait = () => {
       clearTimeout(timer);
-      if (document.visibilityState === 'visible') await this.refresh(abort.signal);
-      if (abort.signal.aborted) return;
-      clearTimeout(timer);
-      timer = setTimeout(ask, this.now?.state === 'preparing' ? waits.preparing : this.active ? waits.active : waits.idle);
+      if (!abort.signal.aborted) timer = setTimeout(ask, this.now?.state === 'preparing' ? waits.preparing : this.active ? waits.active : waits.idle);
     };
+    const ask = async () => {
+      if (document.visibilityState === 'visible') await this.refresh(abort.signal);
+      wait();
+    };
+    this.#wake = wait;
     document.addEventListener('visibilitychange', ask);
     void ask();
     return () => {
       abort.abort();
       clearTimeout(timer);
+      this.#wake = () => {};
       document.removeEventListener('visibilitychange', ask);
     };
   }
@@ -100,6 +105,7 @@ class LiveTraining {
       return false;
     } finally {
       this.busy = false;
+      this.#wake();
     }
   }
 
