@@ -38,7 +38,9 @@ it('refuses a missing text and one that is too long, counted in bytes', () => {
 
 it('restores the form from a request and from a run', () => {
   for (const one of [{ preset: 'large', settings: { steps: 30, seed: 7 } }, { preset: 'small', text: 'a', tokenizer: 'bpe' as const }]) expect(requestOf(formOf(one, presets), presets)).toEqual(one);
-  expect(requestOfRun({ settings: { layers: 1, channels: 32, steps: 20, tokenizer: 'char', seed: 3 } })).toEqual({ settings: { layers: 1, width: 32, steps: 20, seed: 3 } });
+  const settings = { layers: 1, channels: 32, steps: 20, tokenizer: 'char', seed: 3 };
+  expect(requestOfRun({ name: 'large-2', settings }, presets)).toEqual({ preset: 'large', settings: { layers: 1, width: 32, steps: 20, seed: 3 } });
+  expect(requestOfRun({ name: 'given', settings }, presets)).toBeNull();
 });
 
 it('tells a duration', () => {

@@ -98,14 +98,19 @@ export function formOf(request: TrainingRequest, presets: TrainingPreset[]): For
   };
 }
 
-/** The settings of a run as a request: what its run.json calls the channels is the width. */
-export function requestOfRun(run: Pick<Run, 'settings'>): TrainingRequest {
+/**
+ * The request that trains a run on stories again; null where its stories are not known. They are those of a preset, by
+ * which the run is named ("creatures-2"). What run.json calls the channels is the width.
+ */
+export function requestOfRun(run: Pick<Run, 'name' | 'settings'>, presets: TrainingPreset[]): TrainingRequest | null {
+  const preset = presets.find(({ name }) => run.name.replace(/-\d+$/, '') === name);
+  if (!preset) return null;
   const settings: TrainingRequest['settings'] = {};
   for (const { id } of fields) {
     const number = run.settings[id === 'width' ? 'channels' : id];
     if (typeof number === 'number') settings[id] = number;
   }
-  return { settings };
+  return { preset: preset.name, settings };
 }
 
 /** About how long it takes, in words. */
