@@ -1,10 +1,15 @@
 // A model that the page trains in the server: started, paused, resumed, its learning rate changed, stopped and started again.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
 import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
-const session = useExplorer();
+const liveRuns = mkdtempSync(path.join(os.tmpdir(), 'heed-live-'));
+after(() => rmSync(liveRuns, { recursive: true, force: true }));
+const session = useExplorer(['--live-runs', liveRuns]);
 /** Small, and long enough to be paused on any machine. */
 const tiny = { Blocks: 1, Heads: 2, Width: 16, Context: 16, Steps: 20000, 'Batch size': 1, Seed: 5 };
 /** Of the page; the test allows a busy machine more than the 2 seconds that a user may wait. */
@@ -84,7 +89,7 @@ test('a training is drawn from its first step, paused, resumed, slowed, stopped 
   assert.ok(waited <= firstStepMilliseconds, `${waited} ms`);
   const { run } = await training();
   assert.equal(new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('run'), run);
-  await runCard(page).getByText('trained here, by this server').waitFor();
+  await runCard(page).getByText('trained here').waitFor();
   await runCard(page).locator('.badge').getByText('running', { exact: true }).waitFor();
 
   await card(page).getByRole('button', { name: 'Pause' }).click();
@@ -97,7 +102,7 @@ test('a training is drawn from its first step, paused, resumed, slowed, stopped 
   await runCard(page).locator('.badge').getByText('paused', { exact: true }).waitFor();
 
   await card(page).getByRole('button', { name: 'Halve' }).click();
-  await page.getByTestId('factor').getByText('0.5', { exact: true }).waitFor();
+  await page.getByTestId('factor').filter({ hasText: '× 0.5' }).waitFor();
   assert.equal((await training()).learning_rate_factor, 0.5);
   await card(page).getByRole('button', { name: 'Resume' }).click();
   await until('resumed', ({ state, step }) => state === 'running' && step > paused.step + 5);
@@ -105,7 +110,7 @@ test('a training is drawn from its first step, paused, resumed, slowed, stopped 
 
   await page.reload();
   await stateOf(page).getByText('Training: step').waitFor();
-  await page.getByTestId('factor').getByText('0.5', { exact: true }).waitFor();
+  await page.getByTestId('factor').filter({ hasText: '× 0.5' }).waitFor();
   assert.equal(await runCard(page).getByLabel('Run', { exact: true }).inputValue(), run);
 
   await card(page).getByRole('button', { name: 'Stop' }).click();
@@ -194,9 +199,9 @@ test('a model of the user’s own text names the characters that it does not kno
 test('a server that does not train says why and gives the command line', async () => {
   const page = await session.open('#/watch');
   const now = await training();
-  await page.route('**/api/training', (route) => route.fulfill({ json: { ...now, allowed: false, why_not: 'it listens on more than this machine' } }));
+  await page.route('**/api/training', (route) => route.fulfill({ json: { ...now, allowed: false, why_not: 'this server was started with --no-training' } }));
   await page.reload();
-  await card(page).getByText('it listens on more than this machine').waitFor();
+  await card(page).getByText('this server was started with --no-training').waitFor();
   await card(page).getByText('heed train --data story.txt').waitFor();
   assert.equal(await card(page).getByRole('button').count(), 0);
   assert.deepEqual(await seriousFindings(page), []);

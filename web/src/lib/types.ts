@@ -380,8 +380,8 @@ export interface TrainingPreset extends Record<TrainingNumber, number> {
   name: string;
   title: string;
   note: string;
-  /** About how long it takes. */
-  seconds: number | null;
+  /** About how long it takes, where it is known. */
+  seconds?: number | null;
 }
 
 export interface TrainingRequest {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Run } from '../../lib/types';
 import { groupsOf, openingRun, type AnyRun } from './runs';
 
-const run = (name: string, origin?: Run['origin']): AnyRun => ({ name, path_shown: name, settings: {}, steps_total: 1, step: 1, live: false, checkpoints: [], parameters: 1, origin });
+const run = (name: string, origin?: Run['origin'], checkpoints = [0, 1]): AnyRun => ({ name, path_shown: name, settings: {}, steps_total: 1, step: 1, live: false, checkpoints, parameters: 1, origin });
 const damaged: AnyRun = { name: 'damaged', path_shown: 'damaged', error: 'run.json is damaged' };
 
 it('lists runs by where they come from', () => {
@@ -17,6 +17,8 @@ it('opens with the run that is being trained, else with one that can be read', (
   expect(openingRun(all, { run: 'first', state: 'paused' })).toBe('first');
   expect(openingRun(all, { run: 'first', state: 'finished' })).toBe('small');
   expect(openingRun([run('stories', 'recorded'), run('one', 'live'), run('two', 'live')], null)).toBe('two');
+  expect(openingRun([run('stories', 'recorded'), run('one', 'live'), run('two', 'live', [0])], null)).toBe('one');
+  expect(openingRun([run('stories', 'recorded'), run('one', 'live', [0])], null)).toBe('stories');
   expect(openingRun([run('stories', 'recorded'), damaged], null)).toBe('stories');
   expect(openingRun([damaged], null)).toBe('damaged');
   expect(openingRun([], null)).toBeUndefined();

@@ -99,11 +99,11 @@ export function formOf(request: TrainingRequest, presets: TrainingPreset[]): For
 }
 
 /**
- * The request that trains a run on stories again; null where its stories are not known. They are those of a preset, by
- * which the run is named ("creatures-2"). What run.json calls the channels is the width.
+ * The request that trains a run on stories again; null where its stories are not known. They are those of a preset: of
+ * the only one, or the one by which the run is named ("creatures-2"). What run.json calls the channels is the width.
  */
 export function requestOfRun(run: Pick<Run, 'name' | 'settings'>, presets: TrainingPreset[]): TrainingRequest | null {
-  const preset = presets.find(({ name }) => run.name.replace(/-\d+$/, '') === name);
+  const preset = presets.find(({ name }) => run.name.replace(/-\d+$/, '') === name) ?? (presets.length === 1 ? presets[0] : undefined);
   if (!preset) return null;
   const settings: TrainingRequest['settings'] = {};
   for (const { id } of fields) {

@@ -48,7 +48,7 @@ class LiveTraining {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const wait = () => {
       clearTimeout(timer);
-      if (!abort.signal.aborted) timer = setTimeout(ask, this.now?.state === 'preparing' ? waits.preparing : this.active ? waits.active : waits.idle);
+      if (!abort.signal.aborted) timer = setTimeout(ask, this.busy || this.now?.state === 'preparing' ? waits.preparing : this.active ? waits.active : waits.idle);
     };
     const ask = async () => {
       if (document.visibilityState === 'visible') await this.refresh(abort.signal);
@@ -67,7 +67,8 @@ class LiveTraining {
 
   async refresh(signal?: AbortSignal): Promise<void> {
     try {
-      await this.#take(api.training(signal));
+      const turn = ++this.#sent;
+      this.#take(turn, await api.training(signal));
       this.unknown = null;
     } catch (error) {
       if (!signal?.aborted) this.unknown = messageOf(error);
@@ -96,8 +97,11 @@ class LiveTraining {
     if (this.busy) return false;
     this.busy = true;
     this.failure = null;
+    // A start is answered when the run has its name; meanwhile its preparation is shown.
+    this.#wake();
     try {
-      await this.#take(ask());
+      const answer = await ask();
+      this.#take(++this.#sent, answer);
       return true;
     } catch (error) {
       this.failure = messageOf(error);
@@ -109,10 +113,8 @@ class LiveTraining {
     }
   }
 
-  /** Takes an answer unless a later request was answered already. */
-  async #take(answer: Promise<Training>): Promise<void> {
-    const turn = ++this.#sent;
-    const training = await answer;
+  /** Takes an answer unless a later one was taken already: what was asked before an action was answered is old. */
+  #take(turn: number, training: Training): void {
     if (turn < this.#taken) return;
     this.#taken = turn;
     this.now = training;

@@ -51,7 +51,7 @@ it('does not take an answer that is older than the one it shows', async () => {
   let late: (training: Training) => void = () => {};
   api.training.mockReturnValueOnce(new Promise((resolve) => (late = resolve)));
   const asked = live.refresh();
-  api.controlTraining.mockResolvedValue(said('paused', 'first', 9));
+  api.controlTraining.mockResolvedValueOnce(said('paused', 'first', 9));
   expect(await live.control('pause')).toBe(true);
   late(said('running', 'first', 8));
   await asked;
@@ -69,4 +69,18 @@ it('says why an action was refused until the next one, and asks for the state', 
   api.controlTraining.mockResolvedValue(said('stopping', 'first', 10));
   await live.control('stop');
   expect(live.failure).toBeNull();
+});
+
+it('shows how a start is prepared while the server has not answered it', async () => {
+  let answer: (training: Training) => void = () => {};
+  api.train.mockReturnValueOnce(new Promise((resolve) => (answer = resolve)));
+  api.training.mockResolvedValue(said('preparing'));
+  const stop = live.follow();
+  const started = live.start({});
+  await vi.advanceTimersByTimeAsync(300);
+  expect([live.busy, live.now?.state]).toEqual([true, 'preparing']);
+  answer(said('running', 'second', 0));
+  expect(await started).toBe(true);
+  expect([live.now?.state, live.started?.run]).toEqual(['running', 'second']);
+  stop();
 });
