@@ -95,8 +95,9 @@ test('a training is drawn from its first step, paused, resumed, slowed, stopped 
   await card(page).getByRole('button', { name: 'Pause' }).click();
   await stateOf(page).getByText('Paused at step').waitFor();
   await page.getByRole('status').filter({ hasText: 'Paused at step' }).waitFor();
+  await page.waitForTimeout(500); // the step that was being computed is finished
   const paused = await until('paused', ({ state }) => state === 'paused');
-  await page.waitForTimeout(800);
+  await page.waitForTimeout(1000);
   assert.equal((await training()).step, paused.step);
   assert.match(await stateOf(page).innerText(), new RegExp(`Paused at step ${paused.step.toLocaleString('en-US')} of 20,000`));
   await runCard(page).locator('.badge').getByText('paused', { exact: true }).waitFor();
@@ -118,7 +119,7 @@ test('a training is drawn from its first step, paused, resumed, slowed, stopped 
   await runCard(page).locator('.badge').getByText('stopped', { exact: true }).waitFor();
   const stopped = await until('stopped', ({ state }) => state === 'stopped');
   assert.match(await stateOf(page).innerText(), new RegExp(`Stopped at step ${stopped.step.toLocaleString('en-US')} `));
-  const { rows } = await session.get(`/api/runs/${encodeURIComponent(run)}/metrics`);
+  const { rows } = await session.get(`/api/runs/${encodeURIComponent(run)}/metrics?from=${paused.step}`);
   const rate = (step) => rows.find((row) => row.step === step && row.learning_rate !== undefined).learning_rate;
   assert.ok(rate(paused.step + 1) < 0.6 * rate(paused.step), `${rate(paused.step + 1)} after ${rate(paused.step)}`);
 
