@@ -14,6 +14,8 @@ const reconnectMilliseconds = 2000;
 const startMilliseconds = 200;
 /** A fast run writes hundreds of rows a second; drawing each of them would fall behind the run. */
 const drawMilliseconds = 100;
+/** A long run is drawn less often: drawing takes longer, and each step changes less. */
+const rowsAMillisecond = 50;
 
 /**
  * Calls `show` with all rows so far, again and again, until the run is finished or the signal aborts. `isStarting` tells
@@ -56,7 +58,7 @@ async function listen(source: RunSource, run: string, signal: AbortSignal, show:
       }
       if (event === 'metrics') {
         added.push(JSON.parse(data));
-        timer ??= setTimeout(flush, drawMilliseconds);
+        timer ??= setTimeout(flush, Math.max(drawMilliseconds, rows.length / rowsAMillisecond));
       }
       if (event === 'end') return true;
     }

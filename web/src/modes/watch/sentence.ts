@@ -21,6 +21,11 @@ export interface ChosenSentence {
   refusal: { text: string; reason: string } | null;
 }
 
+/** Whether a text is at fault, and not the checkpoint or the connection. */
+export function isRefusal(error: unknown): error is ApiError {
+  return error instanceof ApiError && [400, 413].includes(error.status);
+}
+
 /** The first candidate that the server accepts; errors that are not about the text are thrown. */
 export async function firstThatRuns(candidates: string[], run: (text: string) => Promise<unknown>): Promise<ChosenSentence> {
   let refusal: ChosenSentence['refusal'] = null;
@@ -29,7 +34,7 @@ export async function firstThatRuns(candidates: string[], run: (text: string) =>
       await run(text);
       return { text, refusal };
     } catch (error) {
-      if (!(error instanceof ApiError && [400, 413].includes(error.status))) throw error;
+      if (!isRefusal(error)) throw error;
       if (refusal) continue;
       const unknown = await unknownCharacters(text, error.message, run);
       refusal = { text, reason: unknown ? unknownSentence(unknown) : error.message };
