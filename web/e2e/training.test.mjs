@@ -163,16 +163,24 @@ test('a second start in another tab is refused with a sentence, and the tab then
 
 test('the running training has no serious findings and fits the window', async () => {
   assert.equal((await post('/api/training', { settings: { layers: 1, heads: 2, width: 16, context: 64, steps: 20000, batch_size: 4 } })).status, 201);
-  await until('running', ({ state }) => state === 'running');
+  const { run } = await until('running', ({ state }) => state === 'running');
   for (const [width, dark] of [[390, true], [1280, false], [1920, true]]) {
     const page = await session.open('#/watch', { width, dark });
     await page.locator('.plot[data-curve=loss]').waitFor();
     await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
     assert.match(await stateOf(page).innerText(), /Training: step/);
+    const parts = page.getByRole('region', { name: 'Gradient norm of each part at each evaluation' });
+    await parts.waitFor();
     await openTables(page);
     assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
     assert.equal(await overflowsSideways(page), false, `at ${width}`);
     assert.deepEqual(page.problems, []);
+    const table = parts.locator('table');
+    const [first] = (await table.locator('thead th').allTextContents()).map((text) => /\d[\d,]*/.exec(text)?.[0].replace(',', '')).filter(Boolean);
+    const { rows } = await session.get(`/api/runs/${encodeURIComponent(run)}/metrics?from=${first}`); // of a long run, the rows from a step on are in full
+    const { gradient_norms: norms } = rows.find((row) => row.step === Number(first) && row.gradient_norms);
+    const shown = await table.locator('tbody tr').evaluateAll((all) => all.map((row) => row.children[1].textContent));
+    [norms.embedding, norms[0], norms.final].forEach((norm, part) => assertShows(shown[part], norm, `gradient norm of part ${part}`));
     await picture(page, `training-${width}-${dark ? 'dark' : 'light'}`);
     await page.context().close();
   }
