@@ -106,7 +106,7 @@ test('curves and samples equal those in the files of the run', async () => {
   measured.forEach(({ val_loss }, index) => assertShows(shown[index][2], val_loss, `validation ${index}`));
   const sample = rows.filter((row) => row.sample !== undefined).at(-1).sample;
   assert.equal((await page.getByTestId('sample').textContent()).trim(), sample.trim());
-  const svg = (await exported(page, page.getByRole('region', { name: 'Run', exact: true }).locator('details.export'), 'SVG')).toString();
+  const svg = (await exported(page, page.getByRole('region', { name: 'Run', exact: true }).locator('details.export').first(), 'SVG')).toString();
   const curve = [...svg.matchAll(/<polyline [^>]*points="([^"]+)"/g)].map(([, points]) => points.split(' ').length);
   assert.deepEqual([curve[0], curve[2]], [rows.filter(({ loss }) => loss !== undefined).length, measured.length]);
   await page.context().close();
@@ -207,14 +207,14 @@ test('a running run is drawn while it writes its metrics', async () => {
   const page = await session.open(link('&run=live'));
   const region = page.getByRole('region', { name: 'Run', exact: true });
   await region.getByText('running', { exact: true }).waitFor();
-  await region.getByText('As a table').click();
+  await region.getByText('As a table').first().click();
   const last = page.getByTestId('curves').locator('tbody tr').last();
   assert.equal(await last.locator('th').textContent(), '15');
   const later = lines.filter((line) => !isEarly(line));
   for (const line of later) appendFileSync(path.join(live, 'metrics.jsonl'), `${line}\n`);
   cpSync(path.join(run, 'last'), path.join(live, 'last'), { recursive: true });
   await page.waitForFunction(() => document.querySelector('[data-testid=curves] tbody tr:last-child th')?.textContent === '20');
-  assertShows(await last.locator('td').last().textContent(), later.map((line) => JSON.parse(line)).findLast(({ val_loss }) => val_loss !== undefined).val_loss, 'the last validation');
+  assertShows(await last.locator('td').nth(1).textContent(), later.map((line) => JSON.parse(line)).findLast(({ val_loss }) => val_loss !== undefined).val_loss, 'the last validation');
   await region.getByText('finished', { exact: true }).waitFor();
   await page.context().close();
 });

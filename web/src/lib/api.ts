@@ -107,7 +107,8 @@ export const api = {
   presets: async () => (await json<{ presets: Types.Preset[] }>('/api/presets')).presets,
 
   makeTrace: async ({ text, ...request }: Types.TraceRequest, signal?: AbortSignal): Promise<Types.TraceMeta> => {
-    const read = text === undefined ? {} : hasTokenizer ? { text } : { tokens: idsOf(text) };
+    // A checkpoint of a run has the run's tokenizer, whatever the explored model has.
+    const read = text === undefined ? {} : hasTokenizer || request.model ? { text } : { tokens: idsOf(text) };
     return (await post('/api/traces', { ...request, ...read }, signal)).json();
   },
   trace: (id: string) => json<Types.TraceMeta>(trace(id)),
@@ -171,6 +172,12 @@ export const api = {
       if (event === 'error') throw new ApiError(500, JSON.parse(data).error?.message ?? data);
     }
   },
+
+  training: (signal?: AbortSignal) => json<Types.Training>('/api/training', {}, signal),
+  train: async (request: Types.TrainingRequest): Promise<Types.Training> => (await post('/api/training', request)).json(),
+  controlTraining: async (action: 'pause' | 'resume' | 'stop'): Promise<Types.Training> => (await post(`/api/training/${action}`, {})).json(),
+  /** Multiplies the schedule's learning rate from the next step on. */
+  scaleLearningRate: async (factor: number): Promise<Types.Training> => (await post('/api/training/learning_rate', { factor })).json(),
 
   runs: async () => (await json<{ runs: (Types.Run | Types.DamagedRun)[] }>('/api/runs')).runs,
   metrics: async (run: string, from = 0) =>

@@ -128,7 +128,7 @@ export const chapters: Chapter[] = [
       { latex: '\\mathcal L = -\\frac1{T-1}\\sum_{t=1}^{T-1}\\log p(t_{t+1}\\mid t_1\\dots t_t)', says: 'the average surprise' },
       { latex: '\\theta \\leftarrow \\theta - \\eta\\,\\nabla_\\theta \\mathcal L', says: 'a small step against the gradient' },
     ],
-    exact: 'The loss is the cross-entropy in nats; its exponential, the perplexity, is the number of equally likely words that the model hesitates between. The update is AdamW’s: a running mean of the gradient divided by a running estimate of its magnitude, with decoupled weight decay.',
+    exact: 'The loss is the cross-entropy in nats; its exponential, the perplexity, is the number of equally likely words that the model hesitates between. The update is AdamW’s: a running mean of the gradient divided by a running estimate of its magnitude, with decoupled weight decay. The loss does not fall to zero: no model can predict what is random in the text, so its entropy is the lowest average loss.',
     try: 'See which words surprised it most. Often they begin a phrase whose rest is then easy to predict.',
   },
 ];

@@ -17,6 +17,11 @@ export interface Sample {
   text: string;
 }
 
+export type CurveName = 'loss' | 'learningRate' | 'gradientNorm';
+export const curveTitles: Record<CurveName, string> = { loss: 'Loss, nats per token', learningRate: 'Learning rate', gradientNorm: 'Gradient norm' };
+/** The line that no loss is below, on average. */
+export const floorName = 'entropy of the text';
+
 const numberOf = (row: MetricsRow, name: string): number | null => (typeof row[name] === 'number' ? (row[name] as number) : null);
 
 /** One entry a step, in order: its training and validation rows joined. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { ApiError } from '../../lib/api';
 import type { ServerEvent } from '../../lib/events';
 import type { MetricsRow } from '../../lib/types';
 import { followRun, type RunSource } from './follow_run';
@@ -62,4 +63,24 @@ it('reconnects after a lost stream and stops when aborted', async () => {
   await done;
   expect(opened).toBe(2);
   expect(show).not.toHaveBeenCalled();
+});
+
+it('waits for a run that is being started, and only for that', async () => {
+  let asked = 0;
+  const source: RunSource = {
+    metrics: async () => [{ step: 1, loss: 1 }],
+    async *runEvents() {
+      asked += 1;
+      if (asked < 4) throw new ApiError(404, 'there is no run');
+      yield { event: 'open', data: '' };
+      yield { event: 'end', data: '{}' };
+    },
+  };
+  const show = vi.fn();
+  const done = followRun(source, 'run', new AbortController().signal, show, () => true);
+  await vi.advanceTimersByTimeAsync(700);
+  await done;
+  expect(show).toHaveBeenCalledOnce();
+  asked = 0;
+  await expect(followRun(source, 'run', new AbortController().signal, show)).rejects.toThrow('there is no run');
 });

@@ -10,19 +10,29 @@ export interface RunSource {
 }
 
 const reconnectMilliseconds = 2000;
+/** A run that is just being started may not have been written yet. */
+const startMilliseconds = 200;
 /** A fast run writes hundreds of rows a second; drawing each of them would fall behind the run. */
 const drawMilliseconds = 100;
+/** A long run is drawn less often: drawing takes longer, and each step changes less. */
+const rowsAMillisecond = 50;
 
-/** Calls `show` with all rows so far, again and again, until the run is finished or the signal aborts. */
-export async function followRun(source: RunSource, run: string, signal: AbortSignal, show: (rows: MetricsRow[]) => void): Promise<void> {
+/**
+ * Calls `show` with all rows so far, again and again, until the run is finished or the signal aborts. `isStarting` tells
+ * whether the server is still about to write the run: until then, its absence is no error.
+ */
+export async function followRun(source: RunSource, run: string, signal: AbortSignal, show: (rows: MetricsRow[]) => void, isStarting = () => false): Promise<void> {
   while (!signal.aborted) {
+    let wait = reconnectMilliseconds;
     // A lost connection is no error: the next request waits until the server is back.
     const finished = await listen(source, run, signal, show).catch((error) => {
-      if (error instanceof ApiError) throw error;
+      if (!(error instanceof ApiError)) return false;
+      if (error.status !== 404 || !isStarting()) throw error;
+      wait = startMilliseconds;
       return false;
     });
     if (finished || signal.aborted) return;
-    await new Promise((resolve) => setTimeout(resolve, reconnectMilliseconds));
+    await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }
 
@@ -48,7 +58,7 @@ async function listen(source: RunSource, run: string, signal: AbortSignal, show:
       }
       if (event === 'metrics') {
         added.push(JSON.parse(data));
-        timer ??= setTimeout(flush, drawMilliseconds);
+        timer ??= setTimeout(flush, Math.max(drawMilliseconds, rows.length / rowsAMillisecond));
       }
       if (event === 'end') return true;
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../lib/api';
-import { firstThatRuns, sampleSentence } from './sentence';
+import { firstThatRuns, sampleSentence, unknownCharacters } from './sentence';
 
 describe('the sentence that checkpoints are compared on', () => {
   const withoutQuotes = async (text: string) => {
@@ -24,5 +24,20 @@ describe('the sentence that checkpoints are compared on', () => {
     expect(sampleSentence([{ step: 1, text: 'a' }, { step: 2, text: ' on the\nhill ' }])).toBe('on the hill');
     expect(sampleSentence([{ step: 1, text: 'the quick brown fox jumps over the dog' }])).toBe('the quick brown fox jumps over');
     expect(sampleSentence([{ step: 1, text: 'x'.repeat(50) }])).toBe('x'.repeat(32));
+  });
+
+  /** A model of the characters a to z and the space. */
+  const letters = async (text: string) => {
+    const [first] = text.match(/[^a-z ]/u) ?? [];
+    if (first) throw new ApiError(400, `the character "${first}" (U+${first.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}) at byte 0 is not among the 27 that this tokenizer knows`);
+  };
+
+  it('is refused with all characters that the model does not know', async () => {
+    const { text, refusal } = await firstThatRuns(['Où est Ève? Où?', 'the hare'], letters);
+    expect(text).toBe('the hare');
+    expect(refusal!.reason).toContain('“O”, “ù”, “È” and “?” are not among them');
+    expect((await firstThatRuns(['why?'], letters)).refusal!.reason).toContain('“?” is not among them');
+    expect(await unknownCharacters('🦊', 'the character "🦊" (U+1F98A) at byte 0 is not among the 27', letters)).toEqual(['🦊']);
+    expect(await unknownCharacters('a b', 'the text has 90 tokens; the context has 64', letters)).toBeNull();
   });
 });
