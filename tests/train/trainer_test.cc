@@ -455,5 +455,53 @@ TEST_F(Training, SaysWhatIsMissing) {
       ErrorCode::input_output, [&] { train(blocked); }, "text.txt");
 }
 
+TEST_F(Training, AFactorMultipliesTheLearningRateOfEveryStep) {
+  const std::atomic<double> half = 0.5;
+  TrainRequest plain = request("plain");
+  TrainRequest slower = request("slower");
+  slower.learning_rate_factor = &half;
+  train(plain);
+  train(slower);
+  const auto before = metrics_of(directory_ / "plain");
+  const auto after = metrics_of(directory_ / "slower");
+  ASSERT_EQ(before.size(), after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (!before[i].contains("learning_rate")) continue;
+    EXPECT_DOUBLE_EQ(after[i]["learning_rate"].get<double>(),
+                     0.5 * before[i]["learning_rate"].get<double>());
+  }
+  EXPECT_EQ(after[0]["loss"], before[0]["loss"]);  // of the same weights
+  EXPECT_NE(after[1]["loss"], before[1]["loss"]);
+}
+
+// Their squares add up to that of the whole gradient.
+TEST_F(Training, NormsOfTheGradientsPartsAreThoseOfTheWhole) {
+  train(request("run"));
+  int seen = 0;
+  for (const Json& row : metrics_of(directory_ / "run")) {
+    if (!row.contains("gradient_norms")) continue;
+    EXPECT_EQ(row["step"].get<int>() % 5, 0);
+    double sum = 0;
+    for (const auto& [part, norm] : row["gradient_norms"].items()) {
+      sum += norm.get<double>() * norm.get<double>();
+    }
+    EXPECT_EQ(row["gradient_norms"].size(), 4U);  // embedding, two blocks, final
+    EXPECT_NEAR(std::sqrt(sum), row["gradient_norm"].get<double>(),
+                1e-5 * row["gradient_norm"].get<double>());
+    ++seen;
+  }
+  EXPECT_EQ(seen, 4);
+}
+
+TEST_F(Training, RecordsTheEntropyOfItsTokens) {
+  TrainRequest known = request("run");
+  known.entropy = 270.0;
+  train(known);
+  const RunRecord record = RunDirectory(directory_ / "run").read_record();
+  // The text has 1,350 characters, each a token; one more ends it where there is such a token.
+  ASSERT_TRUE(record.entropy_per_token.has_value());
+  EXPECT_NEAR(*record.entropy_per_token, 270.0 / 1350, 1e-3);
+}
+
 }  // namespace
 }  // namespace heed

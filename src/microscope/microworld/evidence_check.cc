@@ -16,6 +16,8 @@ namespace {
 // Stories to look for variants in: the rarest subject is in one of some hundred stories.
 constexpr std::int64_t most_stories = 200'000;
 
+constexpr std::size_t most_others = 64;  // variants of another reading
+
 // A text up to the word, and the first token of the answer.
 struct Variant {
   std::vector<std::int32_t> tokens;
@@ -25,22 +27,56 @@ struct Variant {
 
 using VariantsBySubject = std::map<std::string, std::vector<Variant>>;
 
+// The subjects that are measured, and variants of these and of other readings of the same words,
+// whose evidence takes the place of theirs.
+struct Collected {
+  VariantsBySubject measured;
+  VariantsBySubject others;
+};
+
+// "bank" of "bank/river": the word with several readings, or the subject itself.
+std::string family_of(const std::string& subject) { return subject.substr(0, subject.find('/')); }
+
+// The variant's text with the evidence of another in place of its own.
+std::vector<std::int32_t> with_evidence_of(const Variant& variant, const Variant& other) {
+  std::vector<std::int32_t> tokens;
+  std::int64_t copied = 0;
+  for (std::size_t word = 0; word < variant.evidence.size(); ++word) {
+    const TokenRange& own = variant.evidence[word];
+    const TokenRange& theirs = other.evidence[std::min(word, other.evidence.size() - 1)];
+    tokens.insert(tokens.end(), variant.tokens.begin() + copied,
+                  variant.tokens.begin() + own.begin);
+    tokens.insert(tokens.end(), other.tokens.begin() + theirs.begin,
+                  other.tokens.begin() + theirs.end);
+    copied = own.end;
+  }
+  tokens.insert(tokens.end(), variant.tokens.begin() + copied, variant.tokens.end());
+  return tokens;
+}
+
 Variant variant_of(const MarkedStory& story, const MarkedStory::Evidence& mark) {
   const auto word_end = story.tokens.begin() + mark.word.end;
   return {
       .tokens = {story.tokens.begin(), word_end}, .answer = *word_end, .evidence = mark.evidence};
 }
 
-VariantsBySubject collect(const Tokenizer& tokenizer, std::int64_t context,
-                          const EvidenceCheckOptions& options) {
+Collected collect(const Tokenizer& tokenizer, std::int64_t context,
+                  const EvidenceCheckOptions& options) {
   const microworld::Microworld world(options.seed);
   const auto needed = static_cast<std::size_t>(options.variants + options.choosing);
-  VariantsBySubject found;
+  Collected collected;
+  VariantsBySubject& found = collected.measured;
   for (const std::string& subject : options.subjects) found[subject];
   const auto wanted = [&](const std::string& subject) {
     const auto known = found.find(subject);
     if (known == found.end()) return options.subjects.empty();
     return known->second.size() < needed;
+  };
+  const auto is_other_reading = [&](const std::string& subject) {
+    if (collected.others[subject].size() >= most_others) return false;
+    return std::ranges::any_of(found, [&](const auto& entry) {
+      return entry.first != subject && family_of(entry.first) == family_of(subject);
+    });
   };
   // Without a list of subjects, all are met early; the search ends when none of them lacks
   // variants.
@@ -51,14 +87,17 @@ VariantsBySubject collect(const Tokenizer& tokenizer, std::int64_t context,
         found, [&](const auto& entry) { return entry.second.size() >= needed; });
     if (complete && (!options.subjects.empty() || i >= until_all_are_met)) break;
     const microworld::Story story = world.story(i);
-    if (std::ranges::none_of(story.evidence,
-                             [&](const auto& mark) { return wanted(mark.subject); })) {
+    if (std::ranges::none_of(story.evidence, [&](const auto& mark) {
+          return wanted(mark.subject) || is_other_reading(mark.subject);
+        })) {
       continue;
     }
     const MarkedStory marked = mark_story(story, tokenizer);
     for (const MarkedStory::Evidence& mark : marked.evidence) {
-      if (wanted(mark.subject) && mark.word.end <= context) {
-        found[mark.subject].push_back(variant_of(marked, mark));
+      if (mark.word.end > context) continue;
+      if (wanted(mark.subject)) found[mark.subject].push_back(variant_of(marked, mark));
+      if (is_other_reading(mark.subject)) {
+        collected.others[mark.subject].push_back(variant_of(marked, mark));
       }
     }
   }
@@ -67,7 +106,7 @@ VariantsBySubject collect(const Tokenizer& tokenizer, std::int64_t context,
             "{} variants of '{}' in {} stories; expected {}", variants.size(), subject,
             most_stories, needed);
   }
-  return found;
+  return collected;
 }
 
 double weight_on(const QueryRows& rows, const HeadName& head, const TokenRange& range) {
@@ -83,12 +122,29 @@ bool is_prominent(std::span<const float> row, const TokenRange& range) {
   return std::count_if(row.begin(), begin, more) + std::count_if(end, row.end(), more) <= 1;
 }
 
+// Variants of the other readings of the subject's word or, where there is none, of the subject.
+std::vector<Variant> other_evidence(const std::string& subject, const Collected& collected) {
+  std::vector<Variant> others;
+  for (const auto& [name, variants] : collected.others) {
+    if (name == subject || family_of(name) != family_of(subject)) continue;
+    others.insert(others.end(), variants.begin(), variants.end());
+  }
+  return others.empty() ? collected.measured.at(subject) : others;
+}
+
 class SubjectExamination {
  public:
+  SubjectExamination(const Gpt& gpt, const std::string& subject, const Collected& collected,
+                     const EvidenceCheckOptions& options)
+      : SubjectExamination(gpt, subject, collected.measured.at(subject),
+                           other_evidence(subject, collected), options) {}
+
   SubjectExamination(const Gpt& gpt, const std::string& subject,
-                     const std::vector<Variant>& variants, const EvidenceCheckOptions& options)
+                     const std::vector<Variant>& variants, std::vector<Variant> others,
+                     const EvidenceCheckOptions& options)
       : gpt_(gpt),
         options_(options),
+        others_(std::move(others)),
         choosing_(variants.begin(), variants.begin() + options.choosing),
         measured_(variants.begin() + options.choosing,
                   variants.begin() + options.choosing + options.variants) {
@@ -99,14 +155,16 @@ class SubjectExamination {
   EvidenceCheck run() {
     choose_heads();
     const std::vector<HeadName> others = other_heads();
-    for (const Variant& variant : measured_) {
+    for (std::size_t i = 0; i < measured_.size(); ++i) {
+      const Variant& variant = measured_[i];
+      check_.replaced += probability_replaced(variant, i);
       check_.probability += probability(variant, nullptr);
       check_.without_heads += probability_without(variant, check_.heads);
       check_.without_others += probability_without(variant, others);
       check_.without_edges += probability_without_edges(variant);
     }
     for (double* sum : {&check_.probability, &check_.without_heads, &check_.without_others,
-                        &check_.without_edges}) {
+                        &check_.without_edges, &check_.replaced}) {
       *sum /= static_cast<double>(measured_.size());
     }
     weigh();
@@ -133,6 +191,19 @@ class SubjectExamination {
     }
     EdgeCutter cutter(blocks);
     return probability(variant, &cutter);
+  }
+
+  // With the evidence of the first of the other variants, from the `begin`-th on, that has another
+  // answer.
+  double probability_replaced(const Variant& variant, std::size_t begin) const {
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+      const Variant& other = others_[(begin + i) % others_.size()];
+      if (other.answer == variant.answer) continue;
+      const std::vector<std::int32_t> tokens = with_evidence_of(variant, other);
+      if (std::ssize(tokens) > gpt_.config().context) continue;
+      return answer_probability(gpt_, tokens, variant.answer);
+    }
+    return probability(variant, nullptr);  // every answer is the same
   }
 
   double mean_without(const std::vector<HeadName>& heads) const {
@@ -217,6 +288,7 @@ class SubjectExamination {
 
   const Gpt& gpt_;
   const EvidenceCheckOptions& options_;
+  std::vector<Variant> others_;  // whose evidence replaces that of the measured
   std::vector<Variant> choosing_, measured_;
   EvidenceCheck check_;
 };
@@ -231,12 +303,12 @@ std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& token
   require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
           "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
           gpt.config().vocabulary_size);
-  const VariantsBySubject all = collect(tokenizer, gpt.config().context, options);
+  const Collected all = collect(tokenizer, gpt.config().context, options);
   std::vector<EvidenceCheck> checks;
-  for (const auto& [subject, variants] : all) {
-    checks.push_back(SubjectExamination(gpt, subject, variants, options).run());
+  for (const auto& [subject, variants] : all.measured) {
+    checks.push_back(SubjectExamination(gpt, subject, all, options).run());
     if (options.progress) {
-      options.progress({"measuring evidence", std::ssize(checks), std::ssize(all)});
+      options.progress({"measuring evidence", std::ssize(checks), std::ssize(all.measured)});
     }
   }
   return checks;

@@ -29,13 +29,16 @@ struct EvidenceCheck {
 
   // The probability of the answer's first token: unchanged; without `heads` (their mixed values
   // are zero), which were added one by one until it fell below a half of what it was, or no head
-  // lowered it further; without as many other heads; and with all edges from the evidence cut, for
-  // every later query in every head.
+  // lowered it further; without as many other heads; with all edges from the evidence cut, for
+  // every later query in every head; and with the evidence of another variant, after which another
+  // answer is right, in its place: of another reading of the same word where there is one
+  // (bank/money for bank/river).
   std::vector<HeadName> heads;
   double probability = 0;
   double without_heads = 0;
   double without_others = 0;
   double without_edges = 0;
+  double replaced = 0;
 
   // For each layer's residual stream, before the first block and after each: the share of variants
   // in which the logit lens has the answer's first token as the most likely.

@@ -38,10 +38,9 @@ constexpr std::array<Limit, 7> limits = {{{"layers", 1, 8},
 OrderedJson limits_json() {
   OrderedJson json;
   for (const Limit& limit : limits) {
-    json[limit.name] = limit.is_whole
-                           ? OrderedJson{static_cast<std::int64_t>(limit.least),
-                                         static_cast<std::int64_t>(limit.most)}
-                           : OrderedJson{limit.least, limit.most};
+    json[limit.name] = limit.is_whole ? OrderedJson{static_cast<std::int64_t>(limit.least),
+                                                    static_cast<std::int64_t>(limit.most)}
+                                      : OrderedJson{limit.least, limit.most};
   }
   json["text_bytes"] = most_text_bytes;
   return json;
@@ -80,8 +79,8 @@ void space_out(TrainSettings& settings) {
 }
 
 void change_settings(TrainSettings& settings, const Fields& wanted) {
-  wanted.expect_only({"layers", "heads", "width", "context", "steps", "batch_size",
-                      "learning_rate", "seed"});
+  wanted.expect_only(
+      {"layers", "heads", "width", "context", "steps", "batch_size", "learning_rate", "seed"});
   const auto whole = [&](const char* name, std::int64_t fallback) {
     const auto limit = std::ranges::find(limits, std::string_view(name), &Limit::name);
     return wanted
@@ -90,15 +89,13 @@ void change_settings(TrainSettings& settings, const Fields& wanted) {
         .value_or(fallback);
   };
   const GptConfig before = settings.model;
-  settings.model =
-      make_gpt_config(whole("layers", before.layers), whole("heads", before.heads),
-                      whole("width", before.channels), whole("context", before.context),
-                      before.vocabulary_size);
+  settings.model = make_gpt_config(whole("layers", before.layers), whole("heads", before.heads),
+                                   whole("width", before.channels),
+                                   whole("context", before.context), before.vocabulary_size);
   settings.steps = whole("steps", settings.steps);
   settings.batch_size = whole("batch_size", settings.batch_size);
-  settings.learning_rate =
-      wanted.number("learning_rate", limits.back().least, limits.back().most)
-          .value_or(settings.learning_rate);
+  settings.learning_rate = wanted.number("learning_rate", limits.back().least, limits.back().most)
+                               .value_or(settings.learning_rate);
   settings.min_learning_rate = std::min(settings.min_learning_rate, settings.learning_rate);
   settings.seed = static_cast<std::uint64_t>(
       wanted.integer("seed", 0).value_or(static_cast<std::int64_t>(settings.seed)));
@@ -186,14 +183,14 @@ OrderedJson LiveTraining::describe() const {
   const std::lock_guard lock(mutex_);
   OrderedJson preparing;
   if (preparing_) {
-    preparing = {{"what", preparing_->what},
-                 {"done", preparing_->done},
-                 {"total", preparing_->total}};
+    preparing = {
+        {"what", preparing_->what}, {"done", preparing_->done}, {"total", preparing_->total}};
   }
   return {{"allowed", allowed},
           {"why_not", allowed ? OrderedJson(nullptr) : OrderedJson(options_.why_no_training)},
           {"state", state_name(state_)},
           {"run", run_.empty() ? OrderedJson(nullptr) : OrderedJson(run_)},
+          {"preset", preset_.empty() ? OrderedJson(nullptr) : OrderedJson(preset_)},
           {"step", step_},
           {"steps", steps_},
           {"learning_rate", json_number(learning_rate_)},
@@ -233,6 +230,7 @@ void LiveTraining::start(const Json& body) {
   request.out = new_directory();
   state_ = State::preparing;
   run_.clear();
+  preset_ = text.empty() ? preset.name : "";
   failure_.reset();
   preparing_.reset();
   step_ = 0;

@@ -62,7 +62,8 @@ class LiveTraining {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::none;
-  std::string run_;    // its name; empty until it is known
+  std::string run_;     // its name; empty until it is known
+  std::string preset_;  // whose stories it reads; empty for a text
   std::optional<Error> failure_;
   std::optional<Progress> preparing_;
   std::int64_t step_ = 0;

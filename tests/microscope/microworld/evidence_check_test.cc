@@ -23,6 +23,8 @@ TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
   for (const EvidenceCheck& check : checks) {
     EXPECT_EQ(check.variants, 5);
     EXPECT_GT(check.probability, 0);
+    EXPECT_GT(check.replaced, 0);
+    EXPECT_NE(check.probability, check.replaced);
     EXPECT_LE(check.heads.size(), 4u);
     EXPECT_EQ(check.right_by_depth.size(), 3u);
     for (const EvidenceWeight& weight : check.weights) {
@@ -40,6 +42,7 @@ TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
     EXPECT_TRUE(check.heads.empty());
     EXPECT_EQ(check.probability, check.without_heads);
     EXPECT_EQ(check.probability, check.without_edges);
+    EXPECT_NEAR(check.probability, check.replaced, 1e-6);
     for (const EvidenceWeight& weight : check.weights) {
       EXPECT_NEAR(weight.share, weight.even_share, 1e-6);
     }
