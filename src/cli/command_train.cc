@@ -227,17 +227,38 @@ TrainRequest make_request(const TrainOptions& options) {
   return request;
 }
 
-// A small run without data is trained on its stories, whose entropy is known.
-void write_stories_for(const TrainOptions& options, TrainRequest& request) {
-  const SmallRun* const run = find_small_run(options.config);
-  if (run == nullptr || !request.data.empty()) return;
-  require(!RunDirectory(options.out).holds_a_run(), ErrorCode::conflict,
-          "'{}' already holds a run: continue it with --resume, or choose another --out",
-          options.out);
-  std::filesystem::create_directories(options.out);
-  request.data = {std::filesystem::path(options.out) / "text.txt"};
-  request.entropy = write_stories(*run, request.data.front(), interrupt_flag());
-}
+// A small run without data is trained on its stories, whose entropy is known; they lie in the run's
+// directory, and go where the run does not begin.
+class OwnStories {
+ public:
+  OwnStories(const TrainOptions& options, TrainRequest& request) : run_(options.out) {
+    const SmallRun* const small = find_small_run(options.config);
+    if (small == nullptr || !request.data.empty()) return;
+    require(!run_.holds_a_run(), ErrorCode::conflict,
+            "'{}' already holds a run: continue it with --resume, or choose another --out",
+            options.out);
+    directory_.emplace(run_.root());
+    file_ = run_.root() / "text.txt";
+    request.data = {file_};
+    request.entropy = write_stories(*small, file_, interrupt_flag());
+  }
+  ~OwnStories() {
+    if (!directory_) return;
+    std::error_code ignored;
+    if (run_.holds_a_run()) {
+      directory_->keep();
+    } else {
+      std::filesystem::remove(file_, ignored);
+    }
+  }
+  OwnStories(const OwnStories&) = delete;
+  OwnStories& operator=(const OwnStories&) = delete;
+
+ private:
+  RunDirectory run_;
+  std::filesystem::path file_;
+  std::optional<OutputDirectory> directory_;
+};
 
 void print_summary(const TrainSummary& summary, const TrainOptions& options) {
   if (options.json) {
@@ -281,7 +302,7 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
 void run_train(const TrainOptions& options) {
   TrainReporter reporter;
   TrainRequest request = make_request(options);
-  write_stories_for(options, request);
+  const OwnStories stories(options, request);
   request.observer = &reporter;
   request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
     return run_sample(gpt, tokenizer, request.settings, interrupt_flag());

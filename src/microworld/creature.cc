@@ -36,8 +36,8 @@ void tell_creature(Writer& writer) {
   slots.set("new_second", [&](Writer& w) { second = write_goods(w, {.except = {first.noun}}); });
   set_text("first", [&] { return first.noun; });
   set_text("second", [&] { return second.noun; });
-  set_text("first_fate", [&] { return first.condition->fate; });
-  set_text("second_fate", [&] { return second.condition->fate; });
+  slots.set("first_fate", [&](Writer& w) { write_fate(w, first, slots); });
+  slots.set("second_fate", [&](Writer& w) { write_fate(w, second, slots); });
 
   slots.set("slept", [&](Writer& w) { write_manner(w, w.choose(2) == 0 ? hero : stranger); });
 

@@ -1,6 +1,8 @@
 #include "microworld/goods.h"
 
 #include <span>
+#include <string>
+#include <utility>
 
 #include "microworld/lexicon.h"
 
@@ -72,6 +74,7 @@ Goods write_goods(Writer& writer, const GoodsOptions& options) {
     phrase.adjectives.push_back({adjectives.subspan(begin * synonyms, (end - begin) * synonyms)});
   }
   const ChosenWords words = write_noun_phrase(writer, phrase);
+  const std::size_t noun_end = writer.offset();
 
   std::vector<const Condition*> found;
   std::vector<std::string_view> tails;
@@ -80,7 +83,31 @@ Goods write_goods(Writer& writer, const GoodsOptions& options) {
     tails.push_back(found[i]->tail);
   }
   write_tails(writer, tails);
-  return {found[0], words.noun};
+  Goods goods{.condition = found[0], .noun = words.noun};
+  if (form.size() == 1 && writer.alive()) {
+    goods.evidence = {writer.story().adjectives.back().adjectives.front(),
+                      {noun_end + 1, writer.offset()}};
+  }
+  return goods;
+}
+
+void write_fate(Writer& writer, const Goods& goods, const Slots& slots) {
+  const std::size_t begin = writer.offset();
+  say(writer, goods.condition->fate, slots);
+  if (!writer.alive() || goods.evidence.empty()) return;
+  // The word before the first that no other condition has.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> decided = {{
+      {" and hid it", " from"}, {" and", " used"}, {" and", " smiled"}}};
+  const std::string_view text = std::string_view(writer.story().text).substr(begin);
+  for (const auto& [before, answer] : decided) {
+    if (!text.starts_with(std::string(before) + std::string(answer))) continue;
+    const std::size_t end = begin + before.size();
+    const std::size_t word = begin + before.rfind(' ') + 1;
+    writer.story().evidence.push_back({.subject = "fate",
+                                       .word = {word, end},
+                                       .evidence = goods.evidence,
+                                       .answer = {end, end + answer.size()}});
+  }
 }
 
 }  // namespace heed::microworld

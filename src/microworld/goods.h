@@ -22,12 +22,19 @@ struct Condition {
 struct Goods {
   const Condition* condition = nullptr;  // that of the first adjective
   std::string_view noun;
+  // The adjective and its tail, which alone say what becomes of it; empty where it has two.
+  std::vector<Span> evidence{};
 };
 
 struct GoodsOptions {
   std::vector<std::string_view> except = {};  // nouns that must not come again
   std::size_t most_adjectives = 2;            // 1 or 2
 };
+
+// Writes what its condition says of a thing's fate, and marks the word that depends on it as evidence
+// of the subject "fate", where only the thing's own description decides that word: first the noun
+// just written has to be looked up, then what was said of it.
+void write_fate(Writer& writer, const Goods& goods, const Slots& slots);
 
 // Writes "a" and a thing with its adjectives and their tails.
 Goods write_goods(Writer& writer, const GoodsOptions& options = {});

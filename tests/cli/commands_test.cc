@@ -255,6 +255,23 @@ TEST(Tokenize, GoesThereAndBack) {
   EXPECT_EQ(json_of("tokenize --json " + tokenizer, "printf '' |")["ids"].size(), 0U);
 }
 
+TEST(Attend, SumsTheTokensOfAWord) {
+  const std::string call = "attend --json --layer 1 --head 2 'one moleskin of carbon' ";
+  const Json tokens = json_of(call);
+  const Json words = json_of(call + "--words");
+  ASSERT_EQ(words["words"].size(), 4U);
+  const Json& long_word = words["words"][1];
+  EXPECT_EQ(long_word["text"], "moleskin");
+  double sum = 0;
+  for (auto s = long_word["begin"].get<std::size_t>(); s < long_word["end"]; ++s) {
+    sum += tokens["pattern"].back()[s].get<double>();
+  }
+  EXPECT_NEAR(words["pattern"][3][1].get<double>(), sum, 1e-6);
+  EXPECT_THAT(run_heed("attend --layer 1 --head 2 --words 'one moleskin of carbon'").out,
+              HasSubstr("1 moleskin"));
+  EXPECT_EQ(run_heed("attend --words 'one moleskin'").status, 2);
+}
+
 TEST(Generate, SameSeedSameText) {
   const std::string call = "generate --json -p 'A mole' -n 12 -s 7 " + with_model();
   const Json first = json_of(call);
@@ -269,6 +286,12 @@ TEST(Microworld, WritesAndChecks) {
   EXPECT_EQ(document["stories"].size(), 3U);
   EXPECT_THAT(run_heed("microworld -n 1 -s 5").out,
               HasSubstr(document["stories"][0]["text"].get<std::string>()));
+  for (const Json& story : json_of("microworld --json -n 9 --kinds tale,letter")["stories"]) {
+    EXPECT_THAT(story["kind"].get<std::string>(), ::testing::AnyOf("tale", "letter"));
+  }
+  const Outcome unknown = run_heed("microworld --kinds novel");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("creature, market"));
   const Json check = json_of("microworld check --json --stories 8 --seed 3 " + with_model());
   for (const char* key :
        {"loss_nats_per_story", "entropy_nats_per_story", "sense_accuracy", "static_sense_accuracy",

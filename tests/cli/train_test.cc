@@ -286,6 +286,20 @@ TEST_F(TrainCommand, WorkThatFailsLeavesNoDirectory) {
   }
 }
 
+TEST_F(TrainCommand, ASmallRunNeedsNoData) {
+  const std::string small = " train --config sentences --set layers=1 --set steps=2 --json --out ";
+  const Outcome outcome = run_heed(small + path("small"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(parse_json(outcome.out, "summary")["steps"], 2);
+  const Json record = parse_json(read_text_file(path("small") + "/run.json"), "record");
+  EXPECT_GT(record["entropy_per_token"].get<double>(), 0);
+  EXPECT_EQ(run_heed(small + path("small")).status, 1);  // it is there already
+  EXPECT_TRUE(std::filesystem::exists(path("small") + "/text.txt"));
+  // One that does not begin leaves nothing.
+  EXPECT_NE(run_heed(small + path("none") + " --set sequence_length=100000").status, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("none")));
+}
+
 TEST_F(TrainCommand, ReportsItsResultAsJson) {
   const Outcome outcome =
       run_heed("train --data '" + path("text.txt") + "' --config '" + path("settings.json") +

@@ -158,13 +158,14 @@ class SubjectExamination {
     for (std::size_t i = 0; i < measured_.size(); ++i) {
       const Variant& variant = measured_[i];
       check_.replaced += probability_replaced(variant, i);
+      check_.isolated += probability_isolated(variant);
       check_.probability += probability(variant, nullptr);
       check_.without_heads += probability_without(variant, check_.heads);
       check_.without_others += probability_without(variant, others);
       check_.without_edges += probability_without_edges(variant);
     }
     for (double* sum : {&check_.probability, &check_.without_heads, &check_.without_others,
-                        &check_.without_edges, &check_.replaced}) {
+                        &check_.without_edges, &check_.replaced, &check_.isolated}) {
       *sum /= static_cast<double>(measured_.size());
     }
     weigh();
@@ -204,6 +205,17 @@ class SubjectExamination {
       return answer_probability(gpt_, tokens, variant.answer);
     }
     return probability(variant, nullptr);  // every answer is the same
+  }
+
+  // With all edges cut from the evidence to what stands before it: it is then read by itself, and
+  // what follows can no longer find it by what it belongs to.
+  double probability_isolated(const Variant& variant) const {
+    std::vector<EdgeBlock> blocks;
+    for (const TokenRange& evidence : variant.evidence) {
+      if (evidence.begin > 0) blocks.push_back({.queries = evidence, .keys = {0, evidence.begin}});
+    }
+    EdgeCutter cutter(blocks);
+    return probability(variant, &cutter);
   }
 
   double mean_without(const std::vector<HeadName>& heads) const {
