@@ -48,8 +48,16 @@ export function shownPart(found: Found, children: (found: Found) => Found[], cam
   }
 }
 
-/** Visible cells of a matrix drawn in `area` (pixels): [first, end) rows and columns. */
-export function visibleCells(area: Box, rows: number, columns: number, canvas: Size): { top: number; bottom: number; left: number; right: number } {
+/** Rows and columns of a matrix: [first, end). */
+export interface Sight {
+  top: number;
+  bottom: number;
+  left: number;
+  right: number;
+}
+
+/** Visible cells of a matrix drawn in `area` (pixels). */
+export function visibleCells(area: Box, rows: number, columns: number, canvas: Size): Sight {
   const clamp = (index: number, count: number) => Math.min(count, Math.max(0, index));
   const [wide, tall] = [area.width / columns, area.height / rows];
   return {

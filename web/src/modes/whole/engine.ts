@@ -4,8 +4,10 @@ import { eased, fit, flight, keptOver, panBy, toScene, zoomAt, type Camera, type
 import { isOpen, pointedCell, shownPart } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, type Cell, type Found } from './find';
 import { blockParts, type Box, type Part, type Subject } from './parts';
-import { Painter, signOf, signRadius, type View } from './painter';
+import { draw } from './painter';
 import { arrangementFor, layOut, type Point, type Scene } from './scene';
+import { signOf, signRadius } from './signs';
+import type { View } from './view';
 
 export interface Pointed {
   found: Found;
@@ -37,7 +39,6 @@ export class Engine {
   #subject: Subject;
   #inside: Part[];
   #expansion: number[];
-  #painter = new Painter();
   #context: CanvasRenderingContext2D;
   #ratio = 1;
   #flight: { at: (t: number) => Camera; began: number; duration: number; path: string[] } | null = null;
@@ -217,7 +218,7 @@ export class Engine {
     const again = playing || this.moving;
     this.#last = again ? now : 0;
     this.#context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
-    this.#painter.draw(this.#context, { ...this.hooks.view(), scene: this.scene, camera: this.camera, canvas: this.canvas, expanded: this.expanded, layers: this.#subject.shape.layers });
+    draw(this.#context, { ...this.hooks.view(), scene: this.scene, camera: this.camera, canvas: this.canvas, expanded: this.expanded, layers: this.#subject.shape.layers });
     if (again) this.redraw();
   }
 

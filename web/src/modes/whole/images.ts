@@ -1,6 +1,7 @@
 // Matrices as small images with a pixel for each cell.
 
-import { valueColour, weightColour } from '../../lib/colour';
+import { extentOf, valueColour, weightColour } from '../../lib/colour';
+import type { NumberArray } from '../../lib/types';
 import type { Numbers } from './store';
 
 const shades = 512;
@@ -61,20 +62,36 @@ export function imageOf(numbers: Numbers, dark: boolean): HTMLCanvasElement {
   return held.image;
 }
 
+/** Images of arrays that do not change, in light and in dark colours. */
+function remembered<Key extends object, Image>(make: (numbers: Key, dark: boolean) => Image): (numbers: Key, dark: boolean) => Image {
+  const made = new WeakMap<Key, { dark: boolean; image: Image }>();
+  return (numbers, dark) => {
+    let held = made.get(numbers);
+    if (held?.dark !== dark) made.set(numbers, (held = { dark, image: make(numbers, dark) }));
+    return held.image;
+  };
+}
+
 /** A vector as one line of pixels. */
-export function stripOf(vector: Float32Array, extent: number, dark: boolean): HTMLCanvasElement {
+export const stripOf = remembered((vector: Float32Array, dark) => {
   const image = document.createElement('canvas');
   image.width = vector.length;
   image.height = 1;
   const context = image.getContext('2d')!;
   const picture = context.createImageData(vector.length, 1);
+  const extent = extentOf(vector);
   vector.forEach((number, index) => picture.data.set([...valueColour(number, extent, dark), 255], 4 * index));
   context.putImageData(picture, 0, 0);
   return image;
+});
+
+export interface Sheet {
+  image: HTMLCanvasElement;
+  side: number;
 }
 
 /** The patterns of all heads in one image, a tile for each; `layers` down and `heads` across. */
-export function sheetOf(shape: number[], data: Float32Array, dark: boolean): { image: HTMLCanvasElement; side: number } {
+export const sheetOf = remembered(({ shape, data }: NumberArray, dark): Sheet => {
   const [layers, heads, side] = shape;
   const image = document.createElement('canvas');
   image.width = heads * side;
@@ -89,4 +106,4 @@ export function sheetOf(shape: number[], data: Float32Array, dark: boolean): { i
     }
   }
   return { image, side };
-}
+});

@@ -5,7 +5,7 @@ import { extentOf } from '../../lib/colour';
 import { current } from '../../lib/state.svelte';
 import type { NumberArray, PointElement, Token } from '../../lib/types';
 import type { Shape } from '../count/shape';
-import { coarseFirst } from './detail';
+import { coarseFirst, type Sight } from './detail';
 import { placeIn, type Cell } from './find';
 import type { Part } from './parts';
 
@@ -116,7 +116,7 @@ export class Store {
   }
 
   /** A weight matrix as far as it is loaded; asks for the pieces of the cells in sight. */
-  weights(part: Part, path: string[], sight: { top: number; bottom: number; left: number; right: number } | null): Numbers | null {
+  weights(part: Part, path: string[], sight: Sight | null): Numbers | null {
     if (part.source?.from !== 'weights') return null;
     const { layer, head } = placeIn(path);
     const rows = part.source.of === 'unembedding' ? this.setting.candidates.join(' ') : '';
@@ -131,7 +131,7 @@ export class Store {
     return held.numbers;
   }
 
-  #want(part: Part, layer: number, head: number, held: { numbers: Numbers; asked: Set<string> }, sight: { top: number; bottom: number; left: number; right: number }): void {
+  #want(part: Part, layer: number, head: number, held: { numbers: Numbers; asked: Set<string> }, sight: Sight): void {
     const { numbers, asked } = held;
     const { head_size } = this.setting.shape;
     const { of } = part.source as { of: string };
