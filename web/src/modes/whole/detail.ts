@@ -67,14 +67,3 @@ export function visibleCells(area: Box, rows: number, columns: number, canvas: S
     bottom: clamp(Math.ceil((canvas.height - area.y) / tall), rows),
   };
 }
-
-/** Indices from `from` to `to`: every 16th, then every 8th, …, so that a picture fills evenly. */
-export function coarseFirst(from: number, to: number): number[] {
-  const order: number[] = [];
-  for (let step = 16; step >= 1; step /= 2) {
-    for (let index = Math.ceil(from / step) * step; index < to; index += step) {
-      if (step === 16 || index % (2 * step) !== 0) order.push(index);
-    }
-  }
-  return order;
-}

@@ -19,7 +19,7 @@ export interface Pointed {
 /** What the engine is told and tells. */
 export interface Hooks {
   /** Everything to draw but the scene and the camera. */
-  view: () => Omit<View, 'scene' | 'camera' | 'canvas' | 'expanded' | 'layers'>;
+  view: () => Omit<View, 'scene' | 'camera' | 'canvas' | 'expanded' | 'layers' | 'moving'>;
   /** The part shown has changed. */
   shown: (path: string[]) => void;
   /** Moves the data; returns whether it goes on moving. */
@@ -28,6 +28,8 @@ export interface Hooks {
 }
 
 const largestCell = 260; // pixels
+/** Without a move by hand for this long, the picture is at rest. */
+const restMilliseconds = 140;
 const smallestModel = 0.6; // of the size at which it fits
 
 export class Engine {
@@ -46,6 +48,9 @@ export class Engine {
   #frame = 0;
   #last = 0;
   #closest = 1;
+  /** When the camera was last moved by hand. */
+  #handled = -Infinity;
+  #resting = 0;
   /** Where the camera was last sent, until it is moved by hand. */
   #aim: string[] | null = null;
 
@@ -59,6 +64,7 @@ export class Engine {
 
   close(): void {
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#resting);
   }
 
   #laidOut(expansion: number[]): Scene {
@@ -158,7 +164,14 @@ export class Engine {
     this.#moved();
   }
 
+  /** Draws the picture in full once it is no longer moved by hand. */
+  #rest(): void {
+    clearTimeout(this.#resting);
+    this.#resting = window.setTimeout(() => this.redraw(), restMilliseconds);
+  }
+
   #moved(): void {
+    this.#handled = performance.now();
     this.#tell(shownPart(rootOf(this.scene), this.childrenOf, this.camera, this.canvas).path);
     this.redraw();
   }
@@ -218,8 +231,10 @@ export class Engine {
     const again = playing || this.moving;
     this.#last = again ? now : 0;
     this.#context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
-    draw(this.#context, { ...this.hooks.view(), scene: this.scene, camera: this.camera, canvas: this.canvas, expanded: this.expanded, layers: this.#subject.shape.layers });
-    if (again) this.redraw();
+    const moving = this.moving || now - this.#handled < restMilliseconds;
+    const unfinished = draw(this.#context, { ...this.hooks.view(), scene: this.scene, camera: this.camera, canvas: this.canvas, expanded: this.expanded, layers: this.#subject.shape.layers, moving });
+    if (again || unfinished) this.redraw();
+    else if (moving) this.#rest();
   }
 
   #grow(now: number): void {

@@ -2,7 +2,6 @@
 
 import { childOf, placeIn, type Found } from './find';
 import { sheetOf, type Sheet } from './images';
-import { fitting } from './ink';
 import type { Box } from './parts';
 import type { Pen } from './pen';
 import type { Point } from './scene';
@@ -38,7 +37,7 @@ export function drawClosed(pen: Pen, found: Found, area: Box): void {
   }
   if (named) {
     pen.font(Math.min(13, Math.max(10, area.height * 0.22)), 600);
-    pen.text(fitting(context, [`L${layer}H${head}`, `H${head}`, ''], x - area.x - 8), area.x + 6, area.y + area.height / 2, ink.soft);
+    pen.text(pen.fitting([`L${layer}H${head}`, `H${head}`, ''], x - area.x - 8), area.x + 6, area.y + area.height / 2, ink.soft);
   }
 }
 

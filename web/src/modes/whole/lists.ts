@@ -2,7 +2,6 @@
 
 import { percent, tokenText } from '../../lib/numbers';
 import type { Found } from './find';
-import { fitting } from './ink';
 import { cellsOf, type Box } from './parts';
 import type { Pen } from './pen';
 
@@ -15,7 +14,7 @@ function listLabel(pen: Pen, found: Found, area: Box): Box {
   const band = Math.min(units.y * pixels, 24);
   if (units.y * pixels >= 10 && area.width >= 30) {
     pen.font(Math.min(13, Math.max(9.5, band * 0.6)), 600);
-    pen.text(fitting(pen.context, [`${part.title} · ${part.term}`, part.title], area.width), area.x, area.y + units.y * pixels - band / 2, ink.ink);
+    pen.text(pen.fitting([`${part.title} · ${part.term}`, part.title], area.width), area.x, area.y + units.y * pixels - band / 2, ink.ink);
   }
   return { x: area.x, y: area.y + units.y * pixels, width: area.width, height: units.height * pixels };
 }
@@ -39,7 +38,7 @@ export function drawTokens(pen: Pen, found: Found, area: Box): void {
     }
     if (!store || (row % each !== 0 && !chosen) || cells.width < 26) continue;
     pen.font(Math.min(15, Math.max(9, tall * 0.6)), chosen ? 600 : 400, true);
-    const text = fitting(context, [tokenText(store.setting.tokens[store.setting.first + row]?.text ?? '')], cells.width - 8);
+    const text = pen.fitting([tokenText(store.setting.tokens[store.setting.first + row]?.text ?? '')], cells.width - 8);
     pen.text(text, cells.x + Math.min(8, cells.width * 0.06), y + tall / 2, chosen ? ink.card : ink.ink);
   }
 }
@@ -60,7 +59,7 @@ export function drawCandidates(pen: Pen, found: Found, area: Box): void {
     context.fillRect(bar.x, bar.y, Math.max(1, bar.width), bar.height);
     if (!candidate || tall < 9 || cells.width < 50) continue;
     pen.font(Math.min(15, Math.max(9, tall * 0.56)), row === 0 ? 600 : 400, true);
-    pen.text(fitting(context, [tokenText(candidate.token.text)], wordsEnd - cells.x), wordsEnd, y + tall / 2, ink.ink, 'right');
+    pen.text(pen.fitting([tokenText(candidate.token.text)], wordsEnd - cells.x), wordsEnd, y + tall / 2, ink.ink, 'right');
     if (cells.width < 110) continue;
     pen.font(Math.min(13, Math.max(9, tall * 0.5)));
     pen.text(percent(candidate.probability), bar.x + bar.width + 5, y + tall / 2, ink.soft);

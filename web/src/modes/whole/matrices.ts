@@ -4,12 +4,15 @@ import { inkOn, valueColour, weightColour } from '../../lib/colour';
 import { percent, value } from '../../lib/numbers';
 import { numberCell, visibleCells, type Sight } from './detail';
 import type { Found } from './find';
-import { imageOf } from './images';
-import { fitting, widthOf } from './ink';
 import { drawMarks, drawNames } from './matrix_names';
+import type { Numbers } from './numbers';
 import { cellsOf, type Box, type Part } from './parts';
 import type { Pen } from './pen';
-import { mostPieces, type Numbers } from './store';
+import { mostTiles, tilesIn } from './weight_tiles';
+import { sizeOf } from './words';
+
+/** Numbers written while the camera moves. */
+const mostMovingNumbers = 120;
 
 function drawLabel(pen: Pen, part: Part, { x, y, width, height }: Box): void {
   const { ink, canvas } = pen.view;
@@ -22,12 +25,12 @@ function drawLabel(pen: Pen, part: Part, { x, y, width, height }: Box): void {
   const room = Math.min(x + width, canvas.width) - left;
   const colour = part.tone === 'plain' ? ink.ink : ink[part.tone];
   pen.font(size, 600);
-  let main = fitting(context, [part.title, part.term, part.title], room);
+  let main = pen.fitting([part.title, part.term, part.title], room);
   if (main.endsWith('…')) {
     pen.font(Math.max(9.5, size * 0.76), 600);
-    main = fitting(context, [part.title, part.term, part.title], room);
+    main = pen.fitting([part.title, part.term, part.title], room);
   }
-  const used = widthOf(context, main) + 6;
+  const used = pen.widthOf(main) + 6;
   if (part.key.startsWith('norm')) {
     // The branch runs behind it.
     context.fillStyle = ink.card;
@@ -36,7 +39,7 @@ function drawLabel(pen: Pen, part: Part, { x, y, width, height }: Box): void {
   pen.text(main, left, bottom, colour);
   if (main !== part.title) return;
   pen.font(size * 0.9);
-  pen.text(fitting(context, [`${part.term} · ${part.rows.toLocaleString('en-US')} × ${part.columns.toLocaleString('en-US')}`, part.term, ''], room - used), left + used, bottom, ink.soft);
+  pen.text(pen.fitting([`${part.term} · ${sizeOf(part)}`, part.term, ''], room - used), left + used, bottom, ink.soft);
 }
 
 export function drawMatrix(pen: Pen, found: Found, area: Box): void {
@@ -57,14 +60,13 @@ export function drawMatrix(pen: Pen, found: Found, area: Box): void {
   if (store && sight.right > sight.left && sight.bottom > sight.top) {
     const isWeight = part.source?.from === 'weights';
     const heavy = part.rows * part.columns > 40_000;
-    const most = Math.min(canvas.width, cells.width) * Math.min(canvas.height, cells.height);
-    const near = isWeight ? cells.width >= Math.max(46, 0.22 * part.columns) && frame.width * frame.height > 0.5 * most : cells.width >= (heavy ? 46 : 20);
+    const near = cells.width >= (heavy || isWeight ? 46 : 20) && (!isWeight || isNear(part, cells, sight));
     const numbers = isWeight ? store.weights(part, path, near ? sight : null) : store.activation(part, path, !near);
     if (numbers && numbers.filled > 0) drawCells(pen, found, cells, sight, numbers);
-    if (isWeight && numbers && numbers.filled === 0 && frame.width >= 74 && frame.height >= 36) drawHint(pen, part, frame, sight, near);
+    if (isWeight && !numbers?.filled && frame.width >= 74 && frame.height >= 36) drawHint(pen, frame, store.hasFailed(part, path) ? ['could not', 'be loaded'] : near ? ['loading'] : ['zoom in to', 'load weights']);
   } else if (!store && cells.width >= 70 && cells.height > 26) {
     pen.font(11);
-    pen.text(fitting(context, [`${part.rows.toLocaleString('en-US')} × ${part.columns.toLocaleString('en-US')}`, ''], frame.width - 8), frame.x + frame.width / 2, frame.y + frame.height / 2, ink.soft, 'center');
+    pen.text(pen.fitting([sizeOf(part), ''], frame.width - 8), frame.x + frame.width / 2, frame.y + frame.height / 2, ink.soft, 'center');
   }
   context.strokeStyle = part.tone === 'plain' ? ink.strong : ink[part.tone];
   context.lineWidth = 1;
@@ -74,26 +76,29 @@ export function drawMatrix(pen: Pen, found: Found, area: Box): void {
   drawMarks(pen, found, cells);
 }
 
-/** Weights that are not loaded. */
-function drawHint(pen: Pen, part: Part, frame: Box, sight: { left: number; right: number }, near: boolean): void {
-  const { ink } = pen.view;
-  const many = !near || sight.right - sight.left > mostPieces || (part.source?.from === 'weights' && part.source.of === 'output');
+/** Whether a weight matrix is loaded: large ones when few of their tiles are in sight. */
+function isNear({ rows, columns }: Part, cells: Box, sight: Sight): boolean {
+  return tilesIn(rows, columns, { top: 0, bottom: rows, left: 0, right: columns }) === 1 || (cells.width >= 0.1 * columns && tilesIn(rows, columns, sight) <= mostTiles);
+}
+
+/** Why there are no weights. */
+function drawHint(pen: Pen, frame: Box, lines: string[]): void {
   pen.font(11.5);
-  const lines = many ? ['zoom in to', 'load weights'] : ['loading'];
-  lines.forEach((line, index) => pen.text(line, frame.x + frame.width / 2, frame.y + frame.height / 2 + (index - (lines.length - 1) / 2) * 15, ink.ink, 'center'));
+  lines.forEach((line, index) => pen.text(line, frame.x + frame.width / 2, frame.y + frame.height / 2 + (index - (lines.length - 1) / 2) * 15, pen.view.ink.ink, 'center'));
 }
 
 function drawCells(pen: Pen, found: Found, area: Box, sight: Sight, numbers: Numbers): void {
   const { part } = found;
   const { ink, canvas } = pen.view;
   const context = pen.context;
-  const image = imageOf(numbers, ink.dark);
+  const image = pen.imageOf(numbers);
+  if (!image) return;
   const [wide, tall] = [area.width / part.columns, area.height / part.rows];
   const [across, down] = [sight.right - sight.left, sight.bottom - sight.top];
   context.imageSmoothingEnabled = wide < 1 || tall < 1;
-  context.imageSmoothingQuality = 'medium';
+  context.imageSmoothingQuality = pen.view.moving ? 'low' : 'medium';
   context.drawImage(image, sight.left, sight.top, across, down, area.x + sight.left * wide, area.y + sight.top * tall, across * wide, down * tall);
-  if (wide >= numberCell.width && tall >= numberCell.height) {
+  if (wide >= numberCell.width && tall >= numberCell.height && (!pen.view.moving || across * down <= mostMovingNumbers)) {
     pen.font(Math.min(15, Math.max(10, Math.min(tall * 0.5, wide * 0.19))));
     for (let row = sight.top; row < sight.bottom; ++row) {
       for (let column = sight.left; column < sight.right; ++column) {

@@ -2,7 +2,6 @@
 
 import type { Sight } from './detail';
 import type { Found } from './find';
-import { fitting, widthOf } from './ink';
 import type { Box } from './parts';
 import type { Pen } from './pen';
 import { columnName, rowName } from './words';
@@ -15,7 +14,7 @@ export function drawNames(pen: Pen, found: Found, area: Box, sight: Sight, wide:
   const context = pen.context;
   const tokens = candidates.map(({ token }) => token);
   const chip = (text: string, x: number, y: number, align: 'right' | 'center') => {
-    const width = widthOf(context, text) + 8;
+    const width = pen.widthOf(text) + 8;
     const left = align === 'right' ? Math.max(4, x - width) : x - width / 2;
     context.globalAlpha = 0.88;
     context.fillStyle = ink.paper;
@@ -27,12 +26,12 @@ export function drawNames(pen: Pen, found: Found, area: Box, sight: Sight, wide:
   if (tall >= 14) {
     for (let row = sight.top; row < sight.bottom; ++row) {
       const y = area.y + (row + 0.5) * tall;
-      if (y > 8 && y < canvas.height - 8) chip(fitting(context, [rowName(part, store.setting, tokens, row)], 96), area.x - 3, y, 'right');
+      if (y > 8 && y < canvas.height - 8) chip(pen.fitting([rowName(part, store.setting, tokens, row)], 96), area.x - 3, y, 'right');
     }
   }
   if (wide >= 30) {
     const y = Math.min(area.y + area.height + 10, canvas.height - 10);
-    for (let column = sight.left; column < sight.right; ++column) chip(fitting(context, [columnName(part, store.setting, column), ''], wide - 8), area.x + (column + 0.5) * wide, y, 'center');
+    for (let column = sight.left; column < sight.right; ++column) chip(pen.fitting([columnName(part, store.setting, column), ''], wide - 8), area.x + (column + 0.5) * wide, y, 'center');
   }
 }
 

@@ -4,7 +4,6 @@ import { count as inWords } from '../../lib/numbers';
 import { insideShown, isOpen } from './detail';
 import { childOf, placeIn, rootOf, type Found } from './find';
 import { drawArrows, drawClosed } from './heads';
-import { fitting, widthOf } from './ink';
 import { pulseAt, type Pulse } from './journey';
 import { drawCandidates, drawTokens } from './lists';
 import { drawMatrix } from './matrices';
@@ -16,13 +15,14 @@ import type { View } from './view';
 
 const titleUnits: Partial<Record<Kind, number>> = { block: 80, attention: 58, 'feed-forward': 58, head: 62, projection: 38, entry: 44, exit: 44 };
 
-export function draw(context: CanvasRenderingContext2D, view: View): void {
+/** Returns whether something is left for the next frame. */
+export function draw(context: CanvasRenderingContext2D, view: View): boolean {
   const pen = new Pen(context, view);
   const { scene, ink, canvas, time, layers } = view;
   context.fillStyle = ink.paper;
   context.fillRect(0, 0, canvas.width + 1, canvas.height + 1);
   context.textBaseline = 'middle';
-  view.store?.begin();
+  view.store?.begin(view.moving);
   const root = rootOf(scene);
   const seen = scene.root.children.map((part) => childOf(root, part)).filter((found) => pen.inSight(found));
   for (const found of seen) pen.card(found);
@@ -31,6 +31,7 @@ export function draw(context: CanvasRenderingContext2D, view: View): void {
   for (const found of seen) drawInside(pen, found, pulse);
   if (pulse && time !== null) drawPulse(pen, pulse);
   view.store?.end();
+  return pen.unfinished;
 }
 
 /** What a part shows once its box is drawn. */
@@ -89,18 +90,17 @@ function drawTitle(pen: Pen, found: Found, { x, y, width }: Box): void {
   const band = (titleUnits[part.kind] ?? 0) * found.scale * camera.scale;
   if (band < 11 || width < 40) return;
   const size = Math.min(16, Math.max(10.5, band * 0.6));
-  const context = pen.context;
   const pad = Math.min(12, width * 0.05);
   const left = Math.max(x + pad, 8);
   const room = Math.min(x + width, pen.view.canvas.width) - left - pad - (part.kind === 'block' ? 2 * signRadius + 8 : 0);
   const name = part.kind === 'head' ? `L${placeIn(found.path).layer}H${placeIn(found.path).head}` : part.title;
   const middle = y + Math.min(band, 40) * 0.56;
   pen.font(size, 600);
-  const main = fitting(context, part.kind === 'attention' || part.kind === 'feed-forward' || part.kind === 'projection' ? [name, part.term] : [name], room);
+  const main = pen.fitting(part.kind === 'attention' || part.kind === 'feed-forward' || part.kind === 'projection' ? [name, part.term] : [name], room);
   pen.text(main, left, middle, ink.ink);
-  const used = widthOf(context, main) + 8;
+  const used = pen.widthOf(main) + 8;
   if (main !== name) return;
   pen.font(size * 0.88);
   const more = part.kind === 'block' && width > 420 ? [`layer · ${inWords(parametersOf(part))} parameters`, ''] : [part.term, ''];
-  pen.text(fitting(context, more, room - used), left + used, middle, ink.soft);
+  pen.text(pen.fitting(more, room - used), left + used, middle, ink.soft);
 }

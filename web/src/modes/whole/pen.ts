@@ -2,11 +2,23 @@
 
 import { isVisible, least } from './detail';
 import type { Found } from './find';
+import { drawImageOf, lastImageOf } from './images';
+import type { Numbers } from './numbers';
 import type { Box } from './parts';
 import type { Point } from './scene';
+import { fitting, relativeWidth } from './text_width';
 import type { View } from './view';
 
+/** No new image is begun in a frame that has taken this long. */
+const movingMilliseconds = 8;
+const restingMilliseconds = 14;
+
 export class Pen {
+  /** Whether some images wait for the next frame. */
+  unfinished = false;
+  readonly #began = performance.now();
+  #font = { size: 0, weight: 0, family: '' };
+
   constructor(readonly context: CanvasRenderingContext2D, readonly view: View) {}
 
   /** A part's box in pixels. */
@@ -27,14 +39,39 @@ export class Pen {
   }
 
   font(size: number, weight = 400, mono = false): void {
-    const { ink } = this.view;
-    this.context.font = `${weight} ${Math.round(2 * size) / 2}px ${mono ? ink.mono : ink.sans}`;
+    const { ink, moving } = this.view;
+    // Letters of a new size are drawn anew: while they grow, whole sizes are enough.
+    const steps = moving ? 1 : 2;
+    const [rounded, family] = [Math.round(steps * size) / steps, mono ? ink.mono : ink.sans];
+    if (rounded === this.#font.size && weight === this.#font.weight && family === this.#font.family) return;
+    this.#font = { size: rounded, weight, family };
+    this.context.font = `${weight} ${rounded}px ${family}`;
+  }
+
+  widthOf(text: string): number {
+    return this.#font.size * relativeWidth(text, this.#font.weight, this.#font.family);
+  }
+
+  /** The first of the texts that fits in `room` pixels, or what fits of the last one. */
+  fitting(texts: string[], room: number): string {
+    return fitting(texts, room, (text) => this.widthOf(text));
   }
 
   text(text: string, x: number, y: number, colour: string, align: CanvasTextAlign = 'left'): void {
+    if (text === '' || y < -20 || y > this.view.canvas.height + 20) return;
     this.context.fillStyle = colour;
     this.context.textAlign = align;
     this.context.fillText(text, x, y);
+  }
+
+  /** The image of a matrix; the last one, or none, where this frame has no time left for a new one. */
+  imageOf(numbers: Numbers): ImageBitmap | null {
+    const last = lastImageOf(numbers, this.view.ink.dark);
+    if (last?.complete) return last.image;
+    const spent = performance.now() - this.#began;
+    if (spent < (this.view.moving ? movingMilliseconds : restingMilliseconds)) return drawImageOf(numbers, this.view.ink.dark);
+    this.unfinished = true;
+    return last?.image ?? null;
   }
 
   rounded({ x, y, width, height }: Box, radius: number): void {

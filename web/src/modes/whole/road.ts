@@ -3,7 +3,6 @@
 import { tokenText } from '../../lib/numbers';
 import { placeIn, type Found } from './find';
 import { stripOf } from './images';
-import { fitting, widthOf } from './ink';
 import { branchPoints, inBlock, partial, passedRoad, type Pulse } from './journey';
 import { blockUnits } from './parts';
 import type { Pen } from './pen';
@@ -77,9 +76,9 @@ export function drawPulse(pen: Pen, { at, branch }: Pulse): void {
   if (!store || (pen.view.time ?? 0) < 0.2 || x < -200 || x > canvas.width + 200 || y < -200 || y > canvas.height + 200) return;
   const word = tokenText(store.setting.tokens[store.setting.position]?.text ?? '');
   pen.font(12, 600, true);
-  const text = fitting(context, [word], 120);
+  const text = pen.fitting([word], 120);
   const strip = 76;
-  const width = Math.max(strip, widthOf(context, text)) + 16;
+  const width = Math.max(strip, pen.widthOf(text)) + 16;
   const height = carried ? 40 : 24;
   const left = Math.min(canvas.width - width - 4, Math.max(4, x - width / 2));
   const top = y - height - 14 < 4 ? y + 14 : y - height - 14;

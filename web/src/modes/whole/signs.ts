@@ -2,7 +2,6 @@
 
 import { percent, tokenText } from '../../lib/numbers';
 import { placeIn, type Found } from './find';
-import { fitting } from './ink';
 import { inBlock } from './journey';
 import { blockUnits, type Box } from './parts';
 import type { Pen } from './pen';
@@ -70,10 +69,9 @@ export function drawGuess(pen: Pen, { path }: Found, { x, y, width, height }: Bo
   const guess = guesses[placeIn(path).layer];
   const room = 42 * camera.scale;
   if (!guess || width < 96 || room < 15) return;
-  const context = pen.context;
   const share = percent(guess.probability);
   pen.font(11.5);
   const text = tokenText(guess.token.text);
-  const line = fitting(context, [`best guess here: ${text} ${share}`, `${text} ${share}`, text], width - 4);
+  const line = pen.fitting([`best guess here: ${text} ${share}`, `${text} ${share}`, text], width - 4);
   pen.text(line, x + width - 2, y + height + Math.min(12, room * 0.52), ink.soft, 'right');
 }

@@ -31,4 +31,6 @@ export interface View {
   /** The cell that the keyboard is at, in the part shown. */
   cursor: { path: string[]; cell: Cell } | null;
   expanded: Set<number>;
+  /** Whether the camera or the layout moves. */
+  moving: boolean;
 }

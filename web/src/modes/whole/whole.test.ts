@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ParameterCount } from '../../lib/types';
 import { partsOf, shapeOf, type Shape } from '../count/shape';
 import { fit, flight, toScene, toScreen, zoomAt } from './camera';
-import { coarseFirst, insideShown, isOpen, shownPart, visibleCells } from './detail';
+import { insideShown, isOpen, shownPart, visibleCells } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, towards, type Found } from './find';
 import { lastStation, moveRoad, partial, pulseAt, stations } from './journey';
 import { countedIn, gridOf, hasBiases, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
@@ -166,12 +166,6 @@ describe('cells', () => {
     expect(visibleCells({ x: -100, y: 0, width: 1000, height: 100 }, 10, 100, { width: 200, height: 50 })).toEqual({ left: 10, right: 30, top: 0, bottom: 5 });
     const away = visibleCells({ x: 300, y: 0, width: 100, height: 100 }, 10, 10, { width: 200, height: 50 });
     expect(away.right).toBe(away.left);
-  });
-
-  it('are loaded evenly, each once', () => {
-    const order = coarseFirst(3, 50);
-    expect([...order].sort((a, b) => a - b)).toEqual(Array.from({ length: 47 }, (_, index) => index + 3));
-    expect(order.slice(0, 3)).toEqual([16, 32, 48]);
   });
 });
 
