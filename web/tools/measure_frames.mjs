@@ -70,11 +70,8 @@ function counted(page, { start, milliseconds }) {
 }
 
 /** Milliseconds that the main thread has computed so far. */
-async function computed(page) {
-  const client = await page.context().newCDPSession(page);
-  await client.send('Performance.enable', { timeDomain: 'threadTicks' });
+async function computed(client) {
   const { metrics } = await client.send('Performance.getMetrics');
-  await client.detach();
   return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
 }
 
@@ -113,10 +110,12 @@ for (const [name, motion] of Object.entries(motions)) {
       }
       if (process.env.PROFILE) await profiled(page, motion);
       else {
-        const before = await computed(page);
+        const client = await page.context().newCDPSession(page);
+        await client.send('Performance.enable', { timeDomain: 'threadTicks' });
+        const before = await computed(client);
         const times = await counted(page, motion);
         const { rates, waits, costs } = results.get(folder);
-        costs.push(((await computed(page)) - before) / (times.length - 1));
+        costs.push(((await computed(client)) - before) / (times.length - 1));
         rates.push((1000 * (times.length - 1)) / (times.at(-1) - times[0]));
         waits.push(Math.max(...times.slice(1).map((time, index) => time - times[index])));
       }

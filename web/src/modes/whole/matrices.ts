@@ -60,7 +60,7 @@ export function drawMatrix(pen: Pen, found: Found, area: Box): void {
   if (store && sight.right > sight.left && sight.bottom > sight.top) {
     const isWeight = part.source?.from === 'weights';
     const heavy = part.rows * part.columns > 40_000;
-    const near = cells.width >= (heavy || isWeight ? 46 : 20) && (!isWeight || isNear(part, cells, sight));
+    const near = cells.width >= (isWeight ? 30 : heavy ? 46 : 20) && (!isWeight || isNear(part, cells, sight));
     const numbers = isWeight ? store.weights(part, path, near ? sight : null) : store.activation(part, path, !near);
     if (numbers && numbers.filled > 0) drawCells(pen, found, cells, sight, numbers);
     if (isWeight && !numbers?.filled && frame.width >= 74 && frame.height >= 36) drawHint(pen, frame, store.hasFailed(part, path) ? ['could not', 'be loaded'] : near ? ['loading'] : ['zoom in to', 'load weights']);

@@ -23,7 +23,7 @@ export function completeNumbers(rows: number, columns: number, data: Float32Arra
   return { rows, columns, data, kind, extent: kind === 'weight' ? 1 : sampledExtent(data, columns), version: 0, fresh: [], filled: data.length };
 }
 
-const mostSampled = 16384;
+const mostSampled = 4096;
 
 /** The extent of up to some thousand numbers spread over a matrix. */
 function sampledExtent(data: Float32Array, columns: number): number {

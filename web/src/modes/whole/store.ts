@@ -17,8 +17,6 @@ interface Wanted {
 }
 
 const mostRequests = 6;
-/** While the camera moves, answers would cost frames. */
-const mostRequestsMoving = 2;
 
 export interface Setting {
   shape: Shape;
@@ -53,7 +51,7 @@ export class Store {
   #activations = new Map<string, Numbers | 'loading' | 'failed'>();
   #wanted: Wanted[] = [];
   #running = 0;
-  #most = mostRequests;
+  #moving = false;
   #extra = new Map<string, NumberArray | 'loading' | 'failed'>();
   #closed = false;
 
@@ -67,11 +65,13 @@ export class Store {
   /** Requests that are not yet sent are forgotten: the next drawing asks for what it sees. */
   begin(moving: boolean): void {
     this.#wanted = [];
-    this.#most = moving ? mostRequestsMoving : mostRequests;
+    this.#moving = moving;
   }
 
+  /** While the camera moves, answers would cost frames: then at most one request is sent with each. */
   end(): void {
-    while (this.#running < this.#most && this.#wanted.length > 0 && !this.#closed) void this.#send(this.#wanted.shift()!);
+    const most = this.#moving ? 1 : mostRequests;
+    while (this.#running < most && this.#wanted.length > 0 && !this.#closed) void this.#send(this.#wanted.shift()!);
   }
 
   async #send({ ask, failed }: Wanted): Promise<void> {
@@ -83,7 +83,7 @@ export class Store {
     } finally {
       this.#running -= 1;
       this.#arrived();
-      this.end();
+      if (!this.#moving) this.end();
     }
   }
 
