@@ -2,6 +2,7 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 import type { Plugin } from 'vite';
 import { licenses } from './tools/licenses';
+import { preload } from './tools/preload';
 
 // `npm run dev` shows the page with the answers of a running `heed explore`, which takes no other origin's requests.
 const server = process.env.HEED_SERVER ?? 'http://127.0.0.1:8080';
@@ -16,10 +17,12 @@ const onlyWoff2: Plugin = {
 
 /** Libraries have chunks of their own, which change only with the library. */
 const libraries = ['svelte', 'd3', 'katex', 'leaflet', 'uplot'];
-const libraryOf = (module: string) => libraries.find((name) => module.includes(`/node_modules/${name}`));
+/** What the modes share is one chunk, which comes with the first script, after the common styles; formulas load KaTeX when they are shown. */
+const isShared = (module: string) => /\/src\/(components\/|lib\/|app\.css)/.test(module) && !module.endsWith('/typeset.ts');
+const chunkOf = (module: string) => libraries.find((name) => module.includes(`/node_modules/${name}`)) ?? (isShared(module) ? 'shared' : undefined);
 
 export default defineConfig({
-  plugins: [onlyWoff2, svelte(), licenses()],
+  plugins: [onlyWoff2, svelte(), licenses(), preload('modes/follow/Follow.svelte')],
   // Names stay as written, so that a small change in the source is a small change in the built page.
   esbuild: { minifyIdentifiers: false },
   build: {
@@ -36,7 +39,7 @@ export default defineConfig({
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/[name][extname]',
         minifyInternalExports: false,
-        manualChunks: libraryOf,
+        manualChunks: chunkOf,
       },
     },
   },

@@ -71,14 +71,35 @@ test('another text of as many tokens does not take the former one’s attention'
   await page.context().close();
 });
 
-test('every example is in sight where the window is wide', async () => {
+test('the examples stay calm: one line of families from 1280 pixels on, a list on narrow screens', async () => {
+  const { examples } = await session.get('/api/model');
+  const families = new Set(examples.map(({ id }) => id.split('-')[0]));
+  const mole = examples.find(({ id }) => id === 'mole-skin');
   for (const width of [1000, 1280, 1920]) {
     const page = await session.open('#/follow', { width });
-    const examples = page.getByRole('group', { name: 'Examples' });
-    await examples.locator('button').first().waitFor();
-    assert.ok(await examples.evaluate((row) => row.scrollWidth <= row.clientWidth && [...row.children].every((one) => one.getBoundingClientRect().right <= row.getBoundingClientRect().right + 1)), `${width}`);
+    const group = page.getByRole('group', { name: 'Examples' });
+    const buttons = group.getByRole('button');
+    await buttons.first().waitFor();
+    assert.equal(await buttons.count(), families.size);
+    const row = await group.boundingBox();
+    const boxes = await Promise.all((await buttons.all()).map((button) => button.boundingBox()));
+    assert.ok(boxes.every(({ x, width: wide }) => x >= row.x - 1 && x + wide <= row.x + row.width + 1), `${width}`);
+    if (width >= 1280) assert.equal(new Set(boxes.map(({ y }) => Math.round(y))).size, 1, `${width}`);
+    // By keyboard: a family shows its first sentence and a row with the others.
+    await group.getByRole('button', { name: 'Mole', exact: true }).press('Enter');
+    await page.getByRole('group', { name: 'Mole' }).getByRole('button', { name: mole.title }).press('Enter');
+    await page.waitForFunction((text) => document.getElementById('prompt-text').value === text, mole.text);
+    assert.equal(await group.getByRole('button', { pressed: true }).count(), 2);
+    assert.deepEqual(await seriousFindings(page), []);
     await page.context().close();
   }
+  const page = await session.open('#/follow', { width: 390, height: 844 });
+  const list = page.getByRole('combobox', { name: 'Example' });
+  assert.equal(await list.locator('option').count(), examples.length);
+  await list.selectOption({ label: mole.title });
+  await page.waitForFunction((text) => document.getElementById('prompt-text').value === text, mole.text);
+  assert.equal(await overflowsSideways(page), false);
+  await page.context().close();
 });
 
 test('the scores and the weights of the mask have scales of their own', async () => {

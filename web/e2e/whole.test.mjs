@@ -64,6 +64,34 @@ test('cells of a link show the numbers of the API: a query, a weight, a share of
   await page.context().close();
 });
 
+test('weights come in few answers and equal the factors of the computations', async () => {
+  const trace = await makeTrace();
+  const [layer, head, position] = [1, 2, trace.tokens.length - 1];
+  const { head_size } = (await session.get('/api/model')).dimensions;
+  // A cell of each matrix, and the element of the trace whose computation has that weight.
+  const cells = [
+    [`attention/h${head}/wk`, 20, 6, `attn.hook_k&head=${head}&index=6`],
+    [`attention/h${head}/wv`, 3, 30, `attn.hook_v&head=${head}&index=30`],
+    [`attention/h${head}/wo`, 5, 100, `attn.hook_result&head=${head}&index=100`],
+    ['attention/out/wo', head * head_size + 5, 100, `attn.hook_result&head=${head}&index=100`, 5],
+    ['mlp/up', 100, 500, 'mlp.hook_pre&index=500'],
+    ['mlp/down', 700, 42, 'hook_mlp_out&index=42'],
+  ];
+  for (const [part, row, column, element, term = row] of cells) {
+    const { terms } = await session.get(`/api/traces/${trace.id}/derivation?point=blocks.${layer}.${element}&layer=${layer}&position=${position}&terms=100000`);
+    const asked = [];
+    const page = await opened();
+    page.on('request', (request) => asked.push(request.url()));
+    await page.evaluate((at) => (location.hash += `&at=${at}`), encodeURIComponent(`b${layer}/${part}/${row}.${column}`));
+    assertShows(await numberShown(page), terms.find(({ label }) => Number(/\d+$/.exec(label)[0]) === term).right, part);
+    assert.ok(asked.filter((url) => url.includes('/api/weights/')).length >= 1, part);
+    // An untied unembedding is not among the weights that the server sends.
+    assert.equal(asked.filter((url) => url.includes('/derivation') && !url.includes('point=logits')).length, 0, part);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
 test('the outline flies to a part, and the link brings it back', async () => {
   const page = await opened();
   await page.getByRole('treeitem', { name: /^Model\./ }).focus();

@@ -155,6 +155,11 @@ export const api = {
     json<Types.Derivation>(`${trace(id)}/derivation`, { ...element, terms }, signal),
   compare: (id: string, other: string, position = -1, top = 12) =>
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
+  /** A weight matrix W of x·W, or the rows and columns of it that are listed ("0-63,80"). */
+  weights: (layer: number, role: Types.WeightRole, query: { head?: number; rows?: string; columns?: string } = {}) =>
+    binary(`/api/weights/${layer}/${role}`, query),
+  /** Rows of the token embedding, one for each id listed. */
+  tokenEmbedding: (rows?: string, columns?: string) => binary('/api/weights/token_embedding', { rows, columns }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
   projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
   /** (rows, C): token embeddings of some ids, such as "5,17" or "0-63". */

@@ -291,6 +291,8 @@ export interface Derivation {
   bias: number | null;
 }
 
+export type WeightRole = 'attention.query' | 'attention.key' | 'attention.value' | 'attention.output' | 'feed_forward.up' | 'feed_forward.down';
+
 /** One number of a trace: `point` is a TransformerLens name, `index` counts within its last dimension. */
 export interface PointElement {
   point: string;

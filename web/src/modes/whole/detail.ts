@@ -48,8 +48,16 @@ export function shownPart(found: Found, children: (found: Found) => Found[], cam
   }
 }
 
-/** Visible cells of a matrix drawn in `area` (pixels): [first, end) rows and columns. */
-export function visibleCells(area: Box, rows: number, columns: number, canvas: Size): { top: number; bottom: number; left: number; right: number } {
+/** Rows and columns of a matrix: [first, end). */
+export interface Sight {
+  top: number;
+  bottom: number;
+  left: number;
+  right: number;
+}
+
+/** Visible cells of a matrix drawn in `area` (pixels). */
+export function visibleCells(area: Box, rows: number, columns: number, canvas: Size): Sight {
   const clamp = (index: number, count: number) => Math.min(count, Math.max(0, index));
   const [wide, tall] = [area.width / columns, area.height / rows];
   return {
@@ -58,15 +66,4 @@ export function visibleCells(area: Box, rows: number, columns: number, canvas: S
     top: clamp(Math.floor(-area.y / tall), rows),
     bottom: clamp(Math.ceil((canvas.height - area.y) / tall), rows),
   };
-}
-
-/** Indices from `from` to `to`: every 16th, then every 8th, …, so that a picture fills evenly. */
-export function coarseFirst(from: number, to: number): number[] {
-  const order: number[] = [];
-  for (let step = 16; step >= 1; step /= 2) {
-    for (let index = Math.ceil(from / step) * step; index < to; index += step) {
-      if (step === 16 || index % (2 * step) !== 0) order.push(index);
-    }
-  }
-  return order;
 }

@@ -4,8 +4,10 @@ import { eased, fit, flight, keptOver, panBy, toScene, zoomAt, type Camera, type
 import { isOpen, pointedCell, shownPart } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, type Cell, type Found } from './find';
 import { blockParts, type Box, type Part, type Subject } from './parts';
-import { Painter, signOf, signRadius, type View } from './painter';
+import { draw } from './painter';
 import { arrangementFor, layOut, type Point, type Scene } from './scene';
+import { signOf, signRadius } from './signs';
+import type { View } from './view';
 
 export interface Pointed {
   found: Found;
@@ -17,7 +19,7 @@ export interface Pointed {
 /** What the engine is told and tells. */
 export interface Hooks {
   /** Everything to draw but the scene and the camera. */
-  view: () => Omit<View, 'scene' | 'camera' | 'canvas' | 'expanded' | 'layers'>;
+  view: () => Omit<View, 'scene' | 'camera' | 'canvas' | 'expanded' | 'layers' | 'moving'>;
   /** The part shown has changed. */
   shown: (path: string[]) => void;
   /** Moves the data; returns whether it goes on moving. */
@@ -26,6 +28,8 @@ export interface Hooks {
 }
 
 const largestCell = 260; // pixels
+/** Without a move by hand for this long, the picture is at rest. */
+const restMilliseconds = 140;
 const smallestModel = 0.6; // of the size at which it fits
 
 export class Engine {
@@ -37,7 +41,6 @@ export class Engine {
   #subject: Subject;
   #inside: Part[];
   #expansion: number[];
-  #painter = new Painter();
   #context: CanvasRenderingContext2D;
   #ratio = 1;
   #flight: { at: (t: number) => Camera; began: number; duration: number; path: string[] } | null = null;
@@ -45,6 +48,9 @@ export class Engine {
   #frame = 0;
   #last = 0;
   #closest = 1;
+  /** When the camera was last moved by hand. */
+  #handled = -Infinity;
+  #resting = 0;
   /** Where the camera was last sent, until it is moved by hand. */
   #aim: string[] | null = null;
 
@@ -58,6 +64,7 @@ export class Engine {
 
   close(): void {
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#resting);
   }
 
   #laidOut(expansion: number[]): Scene {
@@ -157,7 +164,14 @@ export class Engine {
     this.#moved();
   }
 
+  /** Draws the picture in full once it is no longer moved by hand. */
+  #rest(): void {
+    clearTimeout(this.#resting);
+    this.#resting = window.setTimeout(() => this.redraw(), restMilliseconds);
+  }
+
   #moved(): void {
+    this.#handled = performance.now();
     this.#tell(shownPart(rootOf(this.scene), this.childrenOf, this.camera, this.canvas).path);
     this.redraw();
   }
@@ -217,8 +231,10 @@ export class Engine {
     const again = playing || this.moving;
     this.#last = again ? now : 0;
     this.#context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
-    this.#painter.draw(this.#context, { ...this.hooks.view(), scene: this.scene, camera: this.camera, canvas: this.canvas, expanded: this.expanded, layers: this.#subject.shape.layers });
-    if (again) this.redraw();
+    const moving = this.moving || now - this.#handled < restMilliseconds;
+    const unfinished = draw(this.#context, { ...this.hooks.view(), scene: this.scene, camera: this.camera, canvas: this.canvas, expanded: this.expanded, layers: this.#subject.shape.layers, moving });
+    if (again || unfinished) this.redraw();
+    else if (moving) this.#rest();
   }
 
   #grow(now: number): void {

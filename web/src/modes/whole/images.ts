@@ -1,25 +1,33 @@
-// Matrices as small images with a pixel for each cell.
+// Matrices as small images with a pixel for each cell: bitmaps, which a canvas copies without looking for changes.
 
-import { valueColour, weightColour } from '../../lib/colour';
-import type { Numbers } from './store';
+import { extentOf, valueColour, weightColour } from '../../lib/colour';
+import type { NumberArray } from '../../lib/types';
+import type { Sight } from './detail';
+import type { Numbers } from './numbers';
 
 const shades = 512;
-const tables = new Map<string, Uint8ClampedArray>();
+const tables = new Map<string, Uint32Array>();
 
-/** The colours of a scale, dense enough that no step is seen. */
-function tableOf(kind: Numbers['kind'], dark: boolean): Uint8ClampedArray {
+/** The colours of a scale as pixels, dense enough that no step is seen. */
+function tableOf(kind: Numbers['kind'], dark: boolean): Uint32Array {
   const key = `${kind} ${dark}`;
   let table = tables.get(key);
   if (!table) {
-    table = new Uint8ClampedArray(3 * (shades + 1));
-    for (let shade = 0; shade <= shades; ++shade) table.set(kind === 'weight' ? weightColour(shade / shades, 1, dark) : valueColour((2 * shade) / shades - 1, 1, dark), 3 * shade);
-    tables.set(key, table);
+    const bytes = new Uint8ClampedArray(4 * (shades + 1));
+    for (let shade = 0; shade <= shades; ++shade) bytes.set([...(kind === 'weight' ? weightColour(shade / shades, 1, dark) : valueColour((2 * shade) / shades - 1, 1, dark)), 255], 4 * shade);
+    tables.set(key, (table = new Uint32Array(bytes.buffer)));
   }
   return table;
 }
 
+function bitmapOf(picture: ImageData): ImageBitmap {
+  const canvas = new OffscreenCanvas(picture.width, picture.height);
+  canvas.getContext('2d')!.putImageData(picture, 0, 0);
+  return canvas.transferToImageBitmap();
+}
+
 interface Held {
-  image: HTMLCanvasElement;
+  image: ImageBitmap;
   picture: ImageData;
   version: number;
   extent: number;
@@ -28,65 +36,74 @@ interface Held {
 
 const kept = new WeakMap<Numbers, Held>();
 
-/** The image of a matrix. Where only some numbers are new, only these are coloured again. */
-export function imageOf(numbers: Numbers, dark: boolean): HTMLCanvasElement {
-  let held = kept.get(numbers);
-  if (held && held.version === numbers.version && held.extent === numbers.extent && held.dark === dark) return held.image;
-  const isSame = held !== undefined && held.extent === numbers.extent && held.dark === dark;
-  if (!held) {
-    const image = document.createElement('canvas');
-    image.width = numbers.columns;
-    image.height = numbers.rows;
-    held = { image, picture: image.getContext('2d')!.createImageData(numbers.columns, numbers.rows), version: -1, extent: 0, dark };
-    kept.set(numbers, held);
-  }
-  const { data } = held.picture;
-  const table = tableOf(numbers.kind, dark);
-  const { kind, extent } = numbers;
-  const colour = (index: number) => {
-    const number = numbers.data[index];
-    if (Number.isNaN(number)) return;
-    const share = kind === 'weight' ? number / extent : 0.5 + (0.5 * number) / extent;
-    const shade = 3 * Math.round(shades * Math.min(1, Math.max(0, share)));
-    data[4 * index] = table[shade];
-    data[4 * index + 1] = table[shade + 1];
-    data[4 * index + 2] = table[shade + 2];
-    data[4 * index + 3] = 255;
-  };
-  if (isSame) for (const index of numbers.fresh) colour(index);
-  else for (let index = 0; index < numbers.data.length; ++index) colour(index);
-  numbers.fresh = [];
-  held.image.getContext('2d')!.putImageData(held.picture, 0, 0);
-  Object.assign(held, { version: numbers.version, extent, dark });
-  return held.image;
+/** The image of a matrix as it was last drawn, and whether it has all its numbers. */
+export function lastImageOf(numbers: Numbers, dark: boolean): { image: ImageBitmap; complete: boolean } | null {
+  const held = kept.get(numbers);
+  if (!held) return null;
+  return { image: held.image, complete: held.version === numbers.version && held.extent === numbers.extent && held.dark === dark };
 }
 
-/** A vector as one line of pixels. */
-export function stripOf(vector: Float32Array, extent: number, dark: boolean): HTMLCanvasElement {
-  const image = document.createElement('canvas');
-  image.width = vector.length;
-  image.height = 1;
-  const context = image.getContext('2d')!;
-  const picture = context.createImageData(vector.length, 1);
-  vector.forEach((number, index) => picture.data.set([...valueColour(number, extent, dark), 255], 4 * index));
-  context.putImageData(picture, 0, 0);
+/** Colours an area of a picture; numbers that are not loaded stay clear. */
+function colour(picture: ImageData, data: Float32Array, { top, bottom, left, right }: Sight, kind: Numbers['kind'], extent: number, dark: boolean): void {
+  const pixels = new Uint32Array(picture.data.buffer);
+  const table = tableOf(kind, dark);
+  const [middle, scale] = kind === 'weight' ? [0, shades / extent] : [shades / 2, shades / 2 / extent];
+  for (let row = top; row < bottom; ++row) {
+    for (let index = row * picture.width + left; index < row * picture.width + right; ++index) {
+      const number = data[index];
+      if (!Number.isNaN(number)) pixels[index] = table[Math.round(Math.min(shades, Math.max(0, middle + scale * number)))];
+    }
+  }
+}
+
+function pictureOf(data: Float32Array, columns: number, kind: Numbers['kind'], extent: number, dark: boolean): ImageData {
+  const rows = data.length / columns;
+  const picture = new ImageData(columns, rows);
+  colour(picture, data, { top: 0, bottom: rows, left: 0, right: columns }, kind, extent, dark);
+  return picture;
+}
+
+/** Draws the image of a matrix. Where only some numbers are new, only these are coloured again. */
+export function drawImageOf(numbers: Numbers, dark: boolean): ImageBitmap {
+  const held = kept.get(numbers);
+  const isSame = held !== undefined && held.extent === numbers.extent && held.dark === dark;
+  const { rows, columns, data, kind, extent } = numbers;
+  const picture = held?.picture ?? new ImageData(columns, rows);
+  const areas = isSame ? numbers.fresh : [{ top: 0, bottom: rows, left: 0, right: columns }];
+  for (const area of areas) colour(picture, data, area, kind, extent, dark);
+  numbers.fresh = [];
+  held?.image.close();
+  const image = bitmapOf(picture);
+  kept.set(numbers, { image, picture, version: numbers.version, extent, dark });
   return image;
 }
 
-/** The patterns of all heads in one image, a tile for each; `layers` down and `heads` across. */
-export function sheetOf(shape: number[], data: Float32Array, dark: boolean): { image: HTMLCanvasElement; side: number } {
-  const [layers, heads, side] = shape;
-  const image = document.createElement('canvas');
-  image.width = heads * side;
-  image.height = layers * side;
-  const context = image.getContext('2d')!;
-  for (let layer = 0; layer < layers; ++layer) {
-    for (let head = 0; head < heads; ++head) {
-      const picture = context.createImageData(side, side);
-      const from = (layer * heads + head) * side * side;
-      for (let index = 0; index < side * side; ++index) picture.data.set([...weightColour(data[from + index], 1, dark), 255], 4 * index);
-      context.putImageData(picture, head * side, layer * side);
-    }
-  }
-  return { image, side };
+/** Images of arrays that do not change, in light and in dark colours. */
+function remembered<Key extends object, Image>(make: (numbers: Key, dark: boolean) => Image): (numbers: Key, dark: boolean) => Image {
+  const made = new WeakMap<Key, { dark: boolean; image: Image }>();
+  return (numbers, dark) => {
+    let held = made.get(numbers);
+    if (held?.dark !== dark) made.set(numbers, (held = { dark, image: make(numbers, dark) }));
+    return held.image;
+  };
 }
+
+/** A vector as one line of pixels. */
+export const stripOf = remembered((vector: Float32Array, dark) => bitmapOf(pictureOf(vector, vector.length, 'value', extentOf(vector), dark)));
+
+export interface Sheet {
+  image: ImageBitmap;
+  side: number;
+}
+
+/** The patterns of all heads in one image, a tile for each; `layers` down and `heads` across. */
+export const sheetOf = remembered(({ shape, data }: NumberArray, dark): Sheet => {
+  const [layers, heads, side] = shape;
+  const canvas = new OffscreenCanvas(heads * side, layers * side);
+  const context = canvas.getContext('2d')!;
+  for (let index = 0; index < layers * heads; ++index) {
+    const tile = data.subarray(index * side * side, (index + 1) * side * side);
+    context.putImageData(pictureOf(tile, side, 'weight', 1, dark), (index % heads) * side, Math.floor(index / heads) * side);
+  }
+  return { image: canvas.transferToImageBitmap(), side };
+});

@@ -1,4 +1,4 @@
-// Colours of the picture, from the design tokens, and text that fits its room.
+// Colours and fonts of the picture, from the design tokens.
 
 export interface Ink {
   paper: string;
@@ -30,29 +30,3 @@ export function readInk(element: HTMLElement, dark: boolean): Ink {
     sans: token('--sans'), mono: token('--mono'), dark,
   };
 }
-
-const mostMeasured = 4000;
-const widths = new Map<string, number>();
-
-function widthOf(context: CanvasRenderingContext2D, text: string): number {
-  const key = `${context.font}|${text}`;
-  let width = widths.get(key);
-  if (width === undefined) {
-    if (widths.size > mostMeasured) widths.clear();
-    width = context.measureText(text).width;
-    widths.set(key, width);
-  }
-  return width;
-}
-
-/** The first of the texts that fits in `room` pixels; the last one is cut if it must be, and left out where little remains. */
-export function fitting(context: CanvasRenderingContext2D, texts: string[], room: number): string {
-  const whole = texts.find((text) => widthOf(context, text) <= room);
-  if (whole !== undefined) return whole;
-  const letters = [...texts[texts.length - 1]];
-  const each = widthOf(context, letters.join('')) / Math.max(1, letters.length);
-  const kept = Math.floor(room / each) - 1;
-  return kept >= 3 ? `${letters.slice(0, kept).join('').trimEnd()}…` : '';
-}
-
-export { widthOf };

@@ -211,12 +211,17 @@ export function exitPart(subject: Subject, place: Box, inner: { width: number; h
   });
 }
 
+const sums = new WeakMap<Part, Partial<Record<Counted, number>>>();
+
 /** The parameters inside a part, by the names of Count's table. */
 export function countedIn(whole: Part): Partial<Record<Counted, number>> {
+  const known = sums.get(whole);
+  if (known) return known;
   const sum = { ...whole.counted };
   for (const child of whole.children) {
     for (const [name, number] of Object.entries(countedIn(child)) as [Counted, number][]) sum[name] = (sum[name] ?? 0) + number;
   }
+  sums.set(whole, sum);
   return sum;
 }
 

@@ -1,43 +1,26 @@
 // The numbers in the picture: requested when they come into sight, kept as long as the trace is shown.
 
 import { api } from '../../lib/api';
-import { extentOf } from '../../lib/colour';
 import { current } from '../../lib/state.svelte';
-import type { NumberArray, PointElement, Token } from '../../lib/types';
+import type { NumberArray, Token, WeightRole } from '../../lib/types';
 import type { Shape } from '../count/shape';
-import { coarseFirst } from './detail';
+import type { Sight } from './detail';
 import { placeIn, type Cell } from './find';
-import type { Part } from './parts';
+import { completeNumbers, emptyNumbers, fill, type Numbers } from './numbers';
+import type { Part, Source } from './parts';
+import { tilesOf } from './weight_tiles';
 
-/** A matrix, filled as its numbers arrive. */
-export interface Numbers {
-  rows: number;
-  columns: number;
-  data: Float32Array;
-  kind: 'weight' | 'value';
-  /** The number with the full colour. */
-  extent: number;
-  /** Changes with the data. */
-  version: number;
-  /** Indices of numbers that came since the image was drawn. */
-  fresh: number[];
-  /** How many numbers there are so far. */
-  filled: number;
+/** A request that is sent when it is its turn. */
+interface Wanted {
+  ask: () => Promise<void>;
+  failed: () => void;
 }
 
-/** Numbers of a weight matrix that come with one answer: a column, or a part of it, or a row. */
-interface Piece {
-  key: string;
-  element: PointElement;
-  put: (weights: Float32Array) => void;
-}
-
-const mostRequests = 3;
-/** A matrix with more pieces in sight asks for closer zoom. */
-export const mostPieces = 800;
+const mostRequests = 6;
 
 export interface Setting {
   shape: Shape;
+  tied: boolean;
   tokens: Token[];
   first: number;
   count: number;
@@ -46,17 +29,31 @@ export interface Setting {
   candidates: number[];
 }
 
-/** Weight matrices and the pieces of them that are loaded; they outlive a trace. */
-export type Weights = Map<string, { numbers: Numbers; asked: Set<string> }>;
+type WeightSource = Extract<Source, { from: 'weights' }>['of'];
+
+const roles: Record<Exclude<WeightSource, 'unembedding'>, { role: WeightRole; ofHead: boolean }> = {
+  query: { role: 'attention.query', ofHead: true }, key: { role: 'attention.key', ofHead: true }, value: { role: 'attention.value', ofHead: true },
+  'head-output': { role: 'attention.output', ofHead: true }, output: { role: 'attention.output', ofHead: false },
+  up: { role: 'feed_forward.up', ofHead: false }, down: { role: 'feed_forward.down', ofHead: false },
+};
+
+interface HeldWeights {
+  numbers: Numbers;
+  /** Areas that are loaded, on their way or failed. */
+  asked: Set<string>;
+  failed: boolean;
+}
+
+/** Weight matrices and the areas of them that are loaded; they outlive a trace. */
+export type Weights = Map<string, HeldWeights>;
 
 export class Store {
   #activations = new Map<string, Numbers | 'loading' | 'failed'>();
-  #wanted: Piece[] = [];
+  #wanted: Wanted[] = [];
   #running = 0;
+  #moving = false;
   #extra = new Map<string, NumberArray | 'loading' | 'failed'>();
   #closed = false;
-  /** Shown instead of numbers that could not be loaded. */
-  failure = '';
 
   constructor(readonly setting: Setting, private readonly held: Weights, private readonly changed: () => void) {}
 
@@ -66,17 +63,28 @@ export class Store {
   }
 
   /** Requests that are not yet sent are forgotten: the next drawing asks for what it sees. */
-  begin(): void {
+  begin(moving: boolean): void {
     this.#wanted = [];
+    this.#moving = moving;
   }
 
+  /** While the camera moves, answers would cost frames: then at most one request is sent with each. */
   end(): void {
-    while (this.#running < mostRequests && this.#wanted.length > 0 && !this.#closed) void this.#ask(this.#wanted.shift()!);
+    const most = this.#moving ? 1 : mostRequests;
+    while (this.#running < most && this.#wanted.length > 0 && !this.#closed) void this.#send(this.#wanted.shift()!);
   }
 
-  /** Whether answers are still to come. */
-  get waiting(): boolean {
-    return this.#running > 0 || [...this.#activations.values(), ...this.#extra.values()].includes('loading');
+  async #send({ ask, failed }: Wanted): Promise<void> {
+    this.#running += 1;
+    try {
+      await ask();
+    } catch {
+      failed();
+    } finally {
+      this.#running -= 1;
+      this.#arrived();
+      if (!this.#moving) this.end();
+    }
   }
 
   /** An activation or a pattern; loads it unless `peek`. */
@@ -88,112 +96,85 @@ export class Store {
     const known = this.#activations.get(key);
     if (known) return typeof known === 'string' ? null : known;
     if (peek) return null;
-    this.#activations.set(key, 'loading');
-    this.#load(part, layer, head, key).then(
-      (numbers) => this.#activations.set(key, numbers),
-      (error) => {
-        this.failure = String(error?.message ?? error);
-        this.#activations.set(key, 'failed');
+    this.#wanted.push({
+      ask: () => {
+        this.#activations.set(key, 'loading');
+        return this.#load(source, layer, head, key).then((numbers) => void this.#activations.set(key, numbers));
       },
-    ).finally(() => this.#arrived());
+      failed: () => this.#activations.set(key, 'failed'),
+    });
     return null;
   }
 
-  async #load(part: Part, layer: number, head: number, key: string): Promise<Numbers> {
+  async #load(source: Exclude<Source, { from: 'weights' }>, layer: number, head: number, key: string): Promise<Numbers> {
     const { first, count, tokens } = this.setting;
-    const source = part.source!;
     if (source.from === 'pattern') {
       const range = { query_begin: first, query_end: first + count, key_begin: first, key_end: first + count };
       const { data } = await current.keep(`whole ${key} ${first}`, (id) => api.attention(id, layer, head, count < tokens.length ? range : {}));
-      return { rows: count, columns: count, data, kind: 'weight', extent: 1, version: 0, fresh: [], filled: data.length };
+      return completeNumbers(count, count, data, 'weight');
     }
-    if (source.from !== 'activation') throw new Error('not an activation');
     const point = source.inBlock ? `blocks.${layer}.${source.point}` : source.point;
     const query = { positions: `${first}-${first + count - 1}`, heads: source.ofHead ? String(head) : undefined };
     const { data } = await current.keep(`whole ${key} ${first}`, (id) => api.array(id, point, query));
-    const columns = data.length / count;
-    return { rows: count, columns, data, kind: 'value', extent: extentOf(data), version: 0, fresh: [], filled: data.length };
+    return completeNumbers(count, data.length / count, data, 'value');
   }
 
-  /** A weight matrix as far as it is loaded; asks for the pieces of the cells in sight. */
-  weights(part: Part, path: string[], sight: { top: number; bottom: number; left: number; right: number } | null): Numbers | null {
+  #heldKey(of: WeightSource, layer: number, head: number): string {
+    return `${of} ${layer} ${head} ${of === 'unembedding' ? this.setting.candidates.join(' ') : ''}`;
+  }
+
+  /** A weight matrix as far as it is loaded; with `sight`, asks for the areas of the cells in sight. */
+  weights(part: Part, path: string[], sight: Sight | null): Numbers | null {
     if (part.source?.from !== 'weights') return null;
+    const { of } = part.source;
     const { layer, head } = placeIn(path);
-    const rows = part.source.of === 'unembedding' ? this.setting.candidates.join(' ') : '';
-    const key = `${part.source.of} ${layer} ${head} ${rows}`;
+    const key = this.#heldKey(of, layer, head);
     let held = this.held.get(key);
-    if (!held) {
-      const data = new Float32Array(part.rows * part.columns).fill(NaN);
-      held = { numbers: { rows: part.rows, columns: part.columns, data, kind: 'value', extent: 0, version: 0, fresh: [], filled: 0 }, asked: new Set() };
-      this.held.set(key, held);
-    }
-    if (sight) this.#want(part, layer, head, held, sight);
+    if (!sight) return held?.numbers ?? null;
+    if (!held) this.held.set(key, (held = { numbers: emptyNumbers(part.rows, part.columns), asked: new Set(), failed: false }));
+    if (of === 'unembedding') this.#wantCandidates(held, part);
+    else for (const tile of tilesOf(part.rows, part.columns, sight)) this.#want(held, tile, () => this.#tile(of, layer, head, tile));
     return held.numbers;
   }
 
-  #want(part: Part, layer: number, head: number, held: { numbers: Numbers; asked: Set<string> }, sight: { top: number; bottom: number; left: number; right: number }): void {
-    const { numbers, asked } = held;
-    const { head_size } = this.setting.shape;
-    const { of } = part.source as { of: string };
-    const position = this.setting.position;
-    const set = (index: number, weight: number) => {
-      numbers.data[index] = weight;
-      numbers.fresh.push(index);
-    };
-    const column = (index: number, from = 0) => (weights: Float32Array) => weights.forEach((weight, row) => set((from + row) * numbers.columns + index, weight));
-    const pieces: Piece[] = [];
-    const inSight = coarseFirst(sight.left, sight.right);
-    if (of === 'unembedding') {
-      for (let row = sight.top; row < sight.bottom; ++row) {
-        const token = this.setting.candidates[row];
-        if (token !== undefined) pieces.push({ key: `${row}`, element: { point: 'logits', position, index: token }, put: (weights) => weights.forEach((weight, channel) => set(row * numbers.columns + channel, weight)) });
-      }
-    } else if (of === 'output') {
-      for (const index of inSight) {
-        for (let one = Math.floor(sight.top / head_size); one < Math.ceil(sight.bottom / head_size); ++one) {
-          pieces.push({ key: `${index} ${one}`, element: { point: `blocks.${layer}.attn.hook_result`, layer, head: one, position, index }, put: column(index, one * head_size) });
-        }
-      }
-    } else {
-      const points: Record<string, string> = { query: 'attn.hook_q', key: 'attn.hook_k', value: 'attn.hook_v', 'head-output': 'attn.hook_result', up: 'mlp.hook_pre', down: 'hook_mlp_out' };
-      for (const index of inSight) {
-        const element: PointElement = { point: `blocks.${layer}.${points[of]}`, layer, position, index };
-        if (head >= 0) element.head = head;
-        pieces.push({ key: `${index}`, element, put: column(index) });
-      }
-    }
-    if (pieces.length > mostPieces) return;
-    for (const piece of pieces) {
-      if (asked.has(piece.key)) continue;
-      const put = piece.put;
-      this.#wanted.push({ ...piece, put: (weights) => {
-        put(weights);
-        numbers.filled += weights.length;
-        numbers.version += 1;
-        // The colours settle with the first columns.
-        if (numbers.extent === 0 || (numbers.version & (numbers.version - 1)) === 0) numbers.extent = extentOf(numbers.data.filter(Number.isFinite));
-        asked.add(piece.key);
-      } });
-    }
+  /** Whether numbers of a weight matrix could not be loaded. */
+  hasFailed(part: Part, path: string[]): boolean {
+    if (part.source?.from !== 'weights') return false;
+    const { layer, head } = placeIn(path);
+    return this.held.get(this.#heldKey(part.source.of, layer, head))?.failed ?? false;
   }
 
-  async #ask(piece: Piece): Promise<void> {
-    this.#running += 1;
-    try {
-      const id = current.meta?.id;
-      if (id === undefined) return;
-      const { terms } = await api.derivation(id, piece.element, undefined, 1 << 20);
-      const weights = new Float32Array(terms.length);
-      // Terms are sorted by size; their names end with the index: "channel 17".
-      for (const { label, right } of terms) weights[Number(/\d+$/.exec(label)?.[0])] = right ?? NaN;
-      piece.put(weights);
-    } catch (error) {
-      this.failure = error instanceof Error ? error.message : String(error);
-      this.#wanted = [];
-    } finally {
-      this.#running -= 1;
-      this.#arrived();
-      this.end();
+  #want(held: HeldWeights, area: Sight, load: () => Promise<Float32Array>): void {
+    const key = `${area.top} ${area.left}`;
+    if (held.asked.has(key)) return;
+    this.#wanted.push({
+      ask: () => {
+        held.asked.add(key);
+        return load().then((data) => fill(held.numbers, area, data));
+      },
+      failed: () => (held.failed = true),
+    });
+  }
+
+  async #tile(of: Exclude<WeightSource, 'unembedding'>, layer: number, head: number, { top, bottom, left, right }: Sight): Promise<Float32Array> {
+    const { role, ofHead } = roles[of];
+    const { data } = await api.weights(layer, role, { head: ofHead ? head : undefined, rows: `${top}-${bottom - 1}`, columns: `${left}-${right - 1}` });
+    return data;
+  }
+
+  /** A row of the unembedding for each candidate: the token embedding's where they are tied, else from its logit. */
+  #wantCandidates(held: HeldWeights, { rows, columns }: Part): void {
+    const { candidates, tied } = this.setting;
+    for (const [row, token] of candidates.slice(0, rows).entries()) {
+      this.#want(held, { top: row, bottom: row + 1, left: 0, right: columns }, async () => {
+        if (tied) return (await api.tokenEmbedding(String(token))).data;
+        const { position } = this.setting;
+        const { terms } = await current.keep(`whole logit ${position} ${token}`, (id) => api.derivation(id, { point: 'logits', position, index: token }, undefined, 1 << 20));
+        const weights = new Float32Array(columns);
+        // Terms are sorted by size; their names end with the index: "channel 17".
+        for (const { label, right } of terms) weights[Number(/\d+$/.exec(label)?.[0])] = right ?? NaN;
+        return weights;
+      });
     }
   }
 

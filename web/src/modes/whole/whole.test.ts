@@ -2,11 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { ParameterCount } from '../../lib/types';
 import { partsOf, shapeOf, type Shape } from '../count/shape';
 import { fit, flight, toScene, toScreen, zoomAt } from './camera';
-import { coarseFirst, insideShown, isOpen, shownPart, visibleCells } from './detail';
+import { insideShown, isOpen, shownPart, visibleCells } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, towards, type Found } from './find';
 import { lastStation, moveRoad, partial, pulseAt, stations } from './journey';
 import { countedIn, gridOf, hasBiases, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
+import { emptyNumbers, fill } from './numbers';
 import { arrangementFor, layOut, type Scene } from './scene';
+import { fitting } from './text_width';
+import { tilesIn, tilesOf } from './weight_tiles';
 
 const gpt3 = shapeOf({ n_layer: 96, n_head: 96, n_embd: 12288, n_inner: 49152, vocab_size: 50257, n_positions: 2048, tie_word_embeddings: true });
 const small: Shape = { layers: 4, heads: 6, head_size: 32, feed_forward: 768, vocabulary: 1536, context: 256, tied: false };
@@ -167,12 +170,6 @@ describe('cells', () => {
     const away = visibleCells({ x: 300, y: 0, width: 100, height: 100 }, 10, 10, { width: 200, height: 50 });
     expect(away.right).toBe(away.left);
   });
-
-  it('are loaded evenly, each once', () => {
-    const order = coarseFirst(3, 50);
-    expect([...order].sort((a, b) => a - b)).toEqual(Array.from({ length: 47 }, (_, index) => index + 3));
-    expect(order.slice(0, 3)).toEqual([16, 32, 48]);
-  });
 });
 
 describe('the camera', () => {
@@ -282,5 +279,46 @@ describe('the journey', () => {
   it('shows the part of a line that is passed', () => {
     const line = [{ x: 0, y: 0 }, { x: 10, y: 0 }, { x: 10, y: 10 }];
     expect(partial(line, 0.75)).toEqual([{ x: 0, y: 0 }, { x: 10, y: 0 }, { x: 10, y: 5 }]);
+  });
+});
+
+describe('weights', () => {
+  const all = (rows: number, columns: number) => ({ top: 0, left: 0, bottom: rows, right: columns });
+
+  it('of a small matrix come as a whole, whatever is in sight', () => {
+    expect(tilesOf(192, 768, { top: 100, bottom: 101, left: 7, right: 9 })).toEqual([all(192, 768)]);
+    expect(tilesIn(512, 512, all(512, 512))).toBe(1);
+  });
+
+  it('of a large one come in tiles in sight, each once, the middle first', () => {
+    for (const [rows, columns] of [[768, 3072], [3072, 768], [768, 768], [64, 8192]]) {
+      const tiles = tilesOf(rows, columns, all(rows, columns));
+      expect(tiles.length).toBe(tilesIn(rows, columns, all(rows, columns)));
+      expect(tiles.length).toBeGreaterThan(1);
+      expect(tiles.reduce((sum, { top, bottom, left, right }) => sum + (bottom - top) * (right - left), 0)).toBe(rows * columns);
+      for (const { top, bottom, left, right } of tiles) expect((bottom - top) * (right - left)).toBeLessThanOrEqual(256 * 1024);
+      expect(new Set(tiles.map(({ top, left }) => `${top} ${left}`)).size).toBe(tiles.length);
+    }
+    const sight = { top: 300, bottom: 340, left: 1000, right: 1100 };
+    const [tile, ...others] = tilesOf(768, 3072, sight);
+    expect(tile.top <= 300 && tile.bottom >= 340 && tile.left <= 1000 && tile.right > 1000).toBe(true);
+    expect(others.length).toBeLessThanOrEqual(1);
+    expect(tilesOf(12288, 49152, all(12288, 49152))).toEqual([]);
+  });
+
+  it('go to their places, and what is missing stays missing', () => {
+    const numbers = emptyNumbers(3, 4);
+    fill(numbers, { top: 1, bottom: 3, left: 1, right: 3 }, Float32Array.of(1, 2, 3, 4));
+    expect([...numbers.data]).toEqual([NaN, NaN, NaN, NaN, NaN, 1, 2, NaN, NaN, 3, 4, NaN]);
+    expect([numbers.filled, numbers.extent > 0]).toEqual([4, true]);
+  });
+});
+
+describe('texts', () => {
+  it('are the first that fit; the last one is cut', () => {
+    const widthOf = (text: string) => 10 * text.length;
+    expect(fitting(['long name', 'short'], 60, widthOf)).toBe('short');
+    expect(fitting(['a long name'], 60, widthOf)).toBe('a lon…');
+    expect(fitting(['a long name'], 20, widthOf)).toBe('');
   });
 });

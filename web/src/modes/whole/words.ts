@@ -6,6 +6,15 @@ import { placeIn, type Cell, type Found } from './find';
 import { parametersOf, type Part } from './parts';
 import type { Setting } from './store';
 
+const sizes = new WeakMap<Part, string>();
+
+/** "96 × 768" */
+export function sizeOf(part: Part): string {
+  let size = sizes.get(part);
+  if (size === undefined) sizes.set(part, (size = `${exactCount(part.rows)} × ${exactCount(part.columns)}`));
+  return size;
+}
+
 /** The name in the breadcrumb and in the outline. */
 export function nameOf(part: Part, path: string[]): string {
   const { layer, head } = placeIn(path);
@@ -76,6 +85,6 @@ export function partLine(part: Part, path: string[]): string {
   const parameters = parametersOf(part);
   const owns = parameters > 0 ? `${exactCount(parameters)} parameters` : '';
   const what = part.kind === 'head' ? `Block ${layer} · head ${head}` : ['model', 'block', 'entry', 'exit'].includes(part.kind) ? '' : part.title;
-  const size = part.rows > 0 && part.kind === 'matrix' ? `${exactCount(part.rows)} × ${exactCount(part.columns)} numbers` : '';
+  const size = part.rows > 0 && part.kind === 'matrix' ? `${sizeOf(part)} numbers` : '';
   return [what, size, owns].filter(Boolean).join(' · ');
 }

@@ -1,1 +1,0 @@
-const hasLongWord=words=>words.some(({begin,end})=>end-begin>1);function wordIndexAt(words,position){let[low,high]=[0,words.length-1];for(;low<high;){const middle=low+high+1>>1;words[middle].begin<=position?low=middle:high=middle-1}return Math.max(0,low)}const lastToken=({end})=>end-1;export{hasLongWord,lastToken,wordIndexAt};

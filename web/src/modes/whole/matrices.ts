@@ -1,0 +1,123 @@
+// A matrix with its name, its numbers as colours, and from near as figures.
+
+import { inkOn, valueColour, weightColour } from '../../lib/colour';
+import { percent, value } from '../../lib/numbers';
+import { numberCell, visibleCells, type Sight } from './detail';
+import type { Found } from './find';
+import { drawMarks, drawNames } from './matrix_names';
+import type { Numbers } from './numbers';
+import { cellsOf, type Box, type Part } from './parts';
+import type { Pen } from './pen';
+import { mostTiles, tilesIn } from './weight_tiles';
+import { sizeOf } from './words';
+
+/** Numbers written while the camera moves. */
+const mostMovingNumbers = 120;
+
+function drawLabel(pen: Pen, part: Part, { x, y, width, height }: Box): void {
+  const { ink, canvas } = pen.view;
+  const band = 0.17 * height;
+  if (band < 8.5 || width < 26) return;
+  const context = pen.context;
+  const size = Math.min(14, Math.max(9.5, band * 0.62));
+  const bottom = y + band - size * 0.62;
+  const left = Math.max(x, 6);
+  const room = Math.min(x + width, canvas.width) - left;
+  const colour = part.tone === 'plain' ? ink.ink : ink[part.tone];
+  pen.font(size, 600);
+  let main = pen.fitting([part.title, part.term, part.title], room);
+  if (main.endsWith('…')) {
+    pen.font(Math.max(9.5, size * 0.76), 600);
+    main = pen.fitting([part.title, part.term, part.title], room);
+  }
+  const used = pen.widthOf(main) + 6;
+  if (part.key.startsWith('norm')) {
+    // The branch runs behind it.
+    context.fillStyle = ink.card;
+    context.fillRect(left, y + 1, used, band - 2);
+  }
+  pen.text(main, left, bottom, colour);
+  if (main !== part.title) return;
+  pen.font(size * 0.9);
+  pen.text(pen.fitting([`${part.term} · ${sizeOf(part)}`, part.term, ''], room - used), left + used, bottom, ink.soft);
+}
+
+export function drawMatrix(pen: Pen, found: Found, area: Box): void {
+  const { part, path } = found;
+  const { store, ink, canvas, camera } = pen.view;
+  const context = pen.context;
+  const pixels = found.scale * camera.scale;
+  const units = cellsOf(part);
+  const cells = { x: area.x + units.x * pixels, y: area.y + units.y * pixels, width: units.width * pixels, height: units.height * pixels };
+  drawLabel(pen, part, area);
+  const sight = visibleCells(cells, part.rows, part.columns, canvas);
+  const shownX = Math.max(cells.x, -2);
+  const shownY = Math.max(cells.y, -2);
+  const frame = { x: shownX, y: shownY, width: Math.min(cells.x + cells.width, canvas.width + 2) - shownX, height: Math.min(cells.y + cells.height, canvas.height + 2) - shownY };
+  if (frame.width <= 0 || frame.height <= 0) return;
+  context.fillStyle = part.kind === 'matrix' && part.source?.from === 'weights' ? ink.line : ink.sunken;
+  context.fillRect(frame.x, frame.y, frame.width, frame.height);
+  if (store && sight.right > sight.left && sight.bottom > sight.top) {
+    const isWeight = part.source?.from === 'weights';
+    const heavy = part.rows * part.columns > 40_000;
+    const near = cells.width >= (isWeight ? 30 : heavy ? 46 : 20) && (!isWeight || isNear(part, cells, sight));
+    const numbers = isWeight ? store.weights(part, path, near ? sight : null) : store.activation(part, path, !near);
+    if (numbers && numbers.filled > 0) drawCells(pen, found, cells, sight, numbers);
+    if (isWeight && !numbers?.filled && frame.width >= 74 && frame.height >= 36) drawHint(pen, frame, store.hasFailed(part, path) ? ['could not', 'be loaded'] : near ? ['loading'] : ['zoom in to', 'load weights']);
+  } else if (!store && cells.width >= 70 && cells.height > 26) {
+    pen.font(11);
+    pen.text(pen.fitting([sizeOf(part), ''], frame.width - 8), frame.x + frame.width / 2, frame.y + frame.height / 2, ink.soft, 'center');
+  }
+  context.strokeStyle = part.tone === 'plain' ? ink.strong : ink[part.tone];
+  context.lineWidth = 1;
+  context.globalAlpha *= 0.6;
+  context.strokeRect(frame.x, frame.y, frame.width, frame.height);
+  context.globalAlpha = 1;
+  drawMarks(pen, found, cells);
+}
+
+/** Whether a weight matrix is loaded: large ones when few of their tiles are in sight. */
+function isNear({ rows, columns }: Part, cells: Box, sight: Sight): boolean {
+  return tilesIn(rows, columns, { top: 0, bottom: rows, left: 0, right: columns }) === 1 || (cells.width >= 0.1 * columns && tilesIn(rows, columns, sight) <= mostTiles);
+}
+
+/** Why there are no weights. */
+function drawHint(pen: Pen, frame: Box, lines: string[]): void {
+  pen.font(11.5);
+  lines.forEach((line, index) => pen.text(line, frame.x + frame.width / 2, frame.y + frame.height / 2 + (index - (lines.length - 1) / 2) * 15, pen.view.ink.ink, 'center'));
+}
+
+function drawCells(pen: Pen, found: Found, area: Box, sight: Sight, numbers: Numbers): void {
+  const { part } = found;
+  const { ink, canvas } = pen.view;
+  const context = pen.context;
+  const image = pen.imageOf(numbers);
+  if (!image) return;
+  const [wide, tall] = [area.width / part.columns, area.height / part.rows];
+  const [across, down] = [sight.right - sight.left, sight.bottom - sight.top];
+  context.imageSmoothingEnabled = wide < 1 || tall < 1;
+  context.imageSmoothingQuality = pen.view.moving ? 'low' : 'medium';
+  context.drawImage(image, sight.left, sight.top, across, down, area.x + sight.left * wide, area.y + sight.top * tall, across * wide, down * tall);
+  if (wide >= numberCell.width && tall >= numberCell.height && (!pen.view.moving || across * down <= mostMovingNumbers)) {
+    pen.font(Math.min(15, Math.max(10, Math.min(tall * 0.5, wide * 0.19))));
+    for (let row = sight.top; row < sight.bottom; ++row) {
+      for (let column = sight.left; column < sight.right; ++column) {
+        const number = numbers.data[row * part.columns + column];
+        if (Number.isNaN(number)) continue;
+        const colour = numbers.kind === 'weight' ? weightColour(number, numbers.extent, ink.dark) : valueColour(number, numbers.extent, ink.dark);
+        const text = numbers.kind === 'weight' ? percent(number) : wide > 70 ? value(number, 4) : number.toFixed(2).replace('-', '\u2212');
+        pen.text(text, area.x + (column + 0.5) * wide, area.y + (row + 0.5) * tall, inkOn(colour), 'center');
+      }
+    }
+  }
+  drawNames(pen, found, area, sight, wide, tall);
+  // The chosen token's row.
+  const { store } = pen.view;
+  if (store && part.source?.from !== 'weights' && tall >= 3) {
+    const row = store.setting.position - store.setting.first;
+    context.strokeStyle = ink.query;
+    context.lineWidth = Math.min(2, tall / 3);
+    const left = Math.max(area.x, -4);
+    context.strokeRect(left, area.y + row * tall, Math.min(area.x + area.width, canvas.width + 4) - left, tall);
+  }
+}

@@ -1,0 +1,42 @@
+// What the model predicts after the chosen token: at the end, and by the logit lens at each station of its way.
+
+import { api } from '../../lib/api';
+import { loaded } from '../../lib/load.svelte';
+import { current } from '../../lib/state.svelte';
+import { stations, type Station } from './journey';
+import type { Pictured } from './pictured.svelte';
+import type { Guess } from './view';
+
+/** Make it during component initialisation. */
+export class Predicted {
+  constructor(private readonly pictured: Pictured) {}
+
+  readonly #next = loaded(() => {
+    const position = current.position;
+    return current.meta && current.keep(`whole next ${position}`, (id) => api.next(id, { position, limit: this.pictured.listed }));
+  });
+  readonly #lens = loaded(() => {
+    const position = current.position;
+    return current.meta && current.keep(`whole lens ${position}`, (id) => api.lens(id, 3, String(position)));
+  });
+  readonly candidates: Guess[] = $derived.by(() => (this.pictured.preset ? [] : (this.#next.value?.candidates ?? []).map(({ id, token, probability }) => ({ token: { id, text: token }, probability }))));
+  readonly way: Station[] = $derived.by(() => stations(this.pictured.shape.layers));
+  /** The best guess after each block. */
+  readonly afterBlocks: (Guess | null)[] = $derived.by(() => (this.pictured.preset ? [] : Array.from({ length: this.pictured.shape.layers }, (_, layer) => this.#lensRow(this.way[3 + 2 * layer].lens)[0] ?? null)));
+
+  get lensLoaded(): boolean {
+    return this.#lens.value !== undefined;
+  }
+
+  /** The guesses in a row of the logit lens. */
+  #lensRow(name: string | null): Guess[] {
+    const lens = this.#lens.value;
+    const cell = name === null ? undefined : lens?.cells[lens.rows.indexOf(name)]?.[0];
+    return cell ? cell.tokens.map((token, rank) => ({ token, probability: cell.probabilities[rank] })) : [];
+  }
+
+  /** The best three guesses at a station. */
+  at(station: number): Guess[] {
+    return station === this.way.length - 1 ? this.candidates.slice(0, 3) : this.#lensRow(this.way[station].lens);
+  }
+}
