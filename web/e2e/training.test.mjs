@@ -61,6 +61,7 @@ test('a recorded run is shown at once, with its loss against the entropy of its 
   await runCard(page).getByText('it comes with heed').waitFor();
   const { rows } = await session.get(`/api/runs/${encodeURIComponent(recorded.name)}/metrics`);
   const last = rows.findLast(({ val_loss }) => val_loss !== undefined);
+  await page.getByTestId('floor').locator('strong').nth(2).waitFor();
   const numbers = await page.getByTestId('floor').locator('strong').allTextContents();
   assertShows(numbers[0], recorded.entropy_per_token, 'entropy');
   assertShows(numbers[1], last.val_loss, 'the last validation loss');
