@@ -31,8 +31,8 @@ std::vector<std::string> characters(const std::string& text) {
 // What a map shows: the tokens, or the words, and the weights between them.
 struct Map {
   std::vector<std::string> names;
-  Tensor<float> by_words;      // present for a map of words
-  View<const float> pattern;   // (names, names)
+  Tensor<float> by_words;     // present for a map of words
+  View<const float> pattern;  // (names, names)
 
   int size() const { return static_cast<int>(names.size()); }
   std::string label(int i, int width) const {
@@ -104,7 +104,8 @@ void print_head_map(const AttendedText& attended, const HeadChoice& choice, MapU
         ink.quiet("  mostly " + habit_text(statistics) + "; counted from 0\n"));
   print(ink.quiet("  Rows are queries, columns keys; the weights of a row sum to 100 %.\n"));
   if (unit == MapUnit::words) {
-    print(ink.quiet("  A word's row is that of its last token; the weights of its tokens are summed.\n"));
+    print(ink.quiet(
+        "  A word's row is that of its last token; the weights of its tokens are summed.\n"));
   }
   print("\n");
 

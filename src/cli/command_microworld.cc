@@ -229,8 +229,8 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
     effects.add({check.subject, heads, percent(check.probability),
                  ink.bold(percent(check.without_heads)), percent(check.without_others),
                  percent(check.without_edges), ink.bold(percent(check.replaced)),
-                 percent(check.isolated),
-                 percent(check.right_by_depth[1]), percent(check.right_by_depth.back())});
+                 percent(check.isolated), percent(check.right_by_depth[1]),
+                 percent(check.right_by_depth.back())});
   }
   print("\n" + ink.title("Attention from the word to what decides its answer") + "\n\n" +
         weights.text(ink));

@@ -67,8 +67,7 @@ WordRow last_word_row(const AttendedText& text) {
   WordRow row{.word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
               .head = {},
               .positions = {}};
-  row.head =
-      head_to_show(text.model.gpt, text.tokens, row.word.last(), row.word.begin).effect;
+  row.head = head_to_show(text.model.gpt, text.tokens, row.word.last(), row.word.begin).effect;
   const View<const float> weights = text.pattern(row.head.layer, row.head.head)[row.word.last()];
   for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
   std::ranges::stable_sort(row.positions, std::greater{},

@@ -16,11 +16,11 @@ std::string run_sample(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSe
     prompt = tokenizer.encode("\n");
   }
   const std::int64_t room = gpt.config().context - std::ssize(prompt);
-  const GenerationResult result = generate(
-      gpt, &tokenizer, prompt,
-      {.max_new_tokens = std::min(settings.sample_tokens, room),
-       .sampling = {.seed = settings.seed},
-       .stop = stop});
+  const GenerationResult result =
+      generate(gpt, &tokenizer, prompt,
+               {.max_new_tokens = std::min(settings.sample_tokens, room),
+                .sampling = {.seed = settings.seed},
+                .stop = stop});
   require(result.finish_reason != FinishReason::interrupted, ErrorCode::interrupted,
           "stopped while generating a sample");
   return result.text;

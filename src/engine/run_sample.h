@@ -10,8 +10,8 @@
 
 namespace heed {
 
-// settings.sample_tokens tokens after the end-of-text token or, without one, after a newline. Throws
-// Error{interrupted} when stopped.
+// settings.sample_tokens tokens after the end-of-text token or, without one, after a newline.
+// Throws Error{interrupted} when stopped.
 std::string run_sample(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSettings& settings,
                        StopFlag stop);
 

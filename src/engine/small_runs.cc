@@ -42,8 +42,9 @@ std::vector<SmallRun> make_runs() {
   std::vector<SmallRun> runs;
   runs.push_back({.name = "sentences",
                   .title = "Famous sentences",
-                  .note = "Captions and sayings, a line each: the mole of biology, of chemistry and "
-                          "of medicine, two towers, two Harrys, the cat that was too tired.",
+                  .note =
+                      "Captions and sayings, a line each: the mole of biology, of chemistry and "
+                      "of medicine, two towers, two Harrys, the cat that was too tired.",
                   .kinds = {StoryKind::album},
                   .stories = 12'000,
                   .settings = small_settings(/*channels=*/64, /*steps=*/2000)});

@@ -1,5 +1,5 @@
-// Runs that take a few minutes on two cores: on stories of one kind, whose entropy is known, so that
-// a loss can be compared with the best possible one.
+// Runs that take a few minutes on two cores: on stories of one kind, whose entropy is known, so
+// that a loss can be compared with the best possible one.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 namespace heed {
 
 struct SmallRun {
-  std::string name;   // as in `heed train --config sentences`
+  std::string name;  // as in `heed train --config sentences`
   std::string title;
-  std::string note;   // what can be seen in it
+  std::string note;  // what can be seen in it
   std::vector<microworld::StoryKind> kinds;
   std::int64_t stories = 0;
   TrainSettings settings;
@@ -29,8 +29,8 @@ const std::vector<SmallRun>& small_runs();
 // Null when no small run has this name.
 const SmallRun* find_small_run(std::string_view name);
 
-// Writes the stories of a run to `file`, and returns their entropy: −Σ ln p(story), in nats, p being
-// the probability under the grammar that tells them. Throws Error{interrupted} when stopped.
+// Writes the stories of a run to `file`, and returns their entropy: −Σ ln p(story), in nats, p
+// being the probability under the grammar that tells them. Throws Error{interrupted} when stopped.
 double write_stories(const SmallRun& run, const std::filesystem::path& file,
                      StopFlag stop = nullptr);
 

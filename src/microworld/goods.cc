@@ -96,8 +96,8 @@ void write_fate(Writer& writer, const Goods& goods, const Slots& slots) {
   say(writer, goods.condition->fate, slots);
   if (!writer.alive() || goods.evidence.empty()) return;
   // The word before the first that no other condition has.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> decided = {{
-      {" and hid it", " from"}, {" and", " used"}, {" and", " smiled"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> decided = {
+      {{" and hid it", " from"}, {" and", " used"}, {" and", " smiled"}}};
   const std::string_view text = std::string_view(writer.story().text).substr(begin);
   for (const auto& [before, answer] : decided) {
     if (!text.starts_with(std::string(before) + std::string(answer))) continue;

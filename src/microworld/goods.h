@@ -31,9 +31,9 @@ struct GoodsOptions {
   std::size_t most_adjectives = 2;            // 1 or 2
 };
 
-// Writes what its condition says of a thing's fate, and marks the word that depends on it as evidence
-// of the subject "fate", where only the thing's own description decides that word: first the noun
-// just written has to be looked up, then what was said of it.
+// Writes what its condition says of a thing's fate, and marks the word that depends on it as
+// evidence of the subject "fate", where only the thing's own description decides that word: first
+// the noun just written has to be looked up, then what was said of it.
 void write_fate(Writer& writer, const Goods& goods, const Slots& slots);
 
 // Writes "a" and a thing with its adjectives and their tails.

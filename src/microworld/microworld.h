@@ -21,8 +21,8 @@ class Microworld {
   explicit Microworld(std::uint64_t seed, std::vector<StoryKind> kinds = {})
       : seed_(seed), kinds_(std::move(kinds)) {}
 
-  // Story `index` of this seed, a pure function of the two and the kinds. Throws Error{invalid_argument} when
-  // index < 0.
+  // Story `index` of this seed, a pure function of the two and the kinds. Throws
+  // Error{invalid_argument} when index < 0.
   Story story(std::int64_t index) const;
 
   std::uint64_t seed() const { return seed_; }

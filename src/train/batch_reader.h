@@ -18,9 +18,11 @@ class BatchReader {
   // Reads the batch at `position`, which moves on to the next.
   void read(DataPosition& position);
 
-  View<const std::int32_t> tokens() const { return tokens_; }    // (B, T)
-  View<const std::int32_t> targets() const { return targets_; }  // (B, T): the token after each,
-                                                                 // ignored_target past the end
+  View<const std::int32_t> tokens() const { return tokens_; }  // (B, T)
+  View<const std::int32_t> targets() const {
+    return targets_;
+  }  // (B, T): the token after each,
+     // ignored_target past the end
 
  private:
   const TokenData& data_;

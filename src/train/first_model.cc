@@ -20,8 +20,8 @@ Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& setting
   require(gpt.config() == settings.model, ErrorCode::conflict,
           "'{}' has another shape than the settings ask for: fine-tuning keeps the shape", from);
   require(tokenizer.vocabulary_size() <= settings.model.vocabulary_size, ErrorCode::corrupt_data,
-          "'{}': its tokenizer has {} tokens, its model only {}", from,
-          tokenizer.vocabulary_size(), settings.model.vocabulary_size);
+          "'{}': its tokenizer has {} tokens, its model only {}", from, tokenizer.vocabulary_size(),
+          settings.model.vocabulary_size);
   return gpt;
 }
 

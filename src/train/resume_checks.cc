@@ -24,21 +24,21 @@ void require_same_text(const RunRecord& before, const RunRecord& now, const Trai
       "'{}' was started on other text than '{}' holds now: restore the data, or start a new run "
       "from it with --from '{}'",
       directory.root().string(), request.data.front().string(), directory.last().string());
-  require(
-      before.validation_key.empty() || before.validation_key == now.validation_key,
-      ErrorCode::conflict,
-      "'{}' was started with other validation text than '{}' gives now: restore it, or start "
-      "a new run from it with --from '{}'",
-      directory.root().string(),
-      request.validation.empty() ? request.data.back().string() : request.validation.string(),
-      directory.last().string());
+  require(before.validation_key.empty() || before.validation_key == now.validation_key,
+          ErrorCode::conflict,
+          "'{}' was started with other validation text than '{}' gives now: restore it, or start "
+          "a new run from it with --from '{}'",
+          directory.root().string(),
+          request.validation.empty() ? request.data.back().string() : request.validation.string(),
+          directory.last().string());
 }
 
 std::optional<std::string> thread_notice(const RunRecord& before) {
   if (before.threads == 0 || before.threads == thread_count()) return std::nullopt;
-  return fmt::format("the run began with {} threads and is resumed with {}: its numbers will differ "
-                     "by rounding from those of an uninterrupted run; -t {} avoids that",
-                     before.threads, thread_count(), before.threads);
+  return fmt::format(
+      "the run began with {} threads and is resumed with {}: its numbers will differ "
+      "by rounding from those of an uninterrupted run; -t {} avoids that",
+      before.threads, thread_count(), before.threads);
 }
 
 }  // namespace heed

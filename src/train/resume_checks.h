@@ -17,7 +17,8 @@ void require_same_settings(const RunRecord& before, const TrainSettings& now,
 void require_same_text(const RunRecord& before, const RunRecord& now, const TrainRequest& request,
                        const RunDirectory& directory);
 
-// What the user should know where the number of threads is another: the order of sums depends on it.
+// What the user should know where the number of threads is another: the order of sums depends on
+// it.
 std::optional<std::string> thread_notice(const RunRecord& before);
 
 }  // namespace heed

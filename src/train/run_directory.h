@@ -30,7 +30,7 @@ struct RunRecord {
   int threads = 0;             // that the run began with; 0: not recorded
   // Of the whole text, nats; nothing where its entropy is not known.
   std::optional<double> entropy_per_token{};
-  std::string sentence;        // of the run's own text, to try its models on; empty: none
+  std::string sentence;  // of the run's own text, to try its models on; empty: none
 };
 
 class RunDirectory {

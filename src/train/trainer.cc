@@ -298,15 +298,16 @@ void Run::report(const StepResult& result, double step_seconds) {
   loss_.add(result.loss);
   step_seconds_.add(step_seconds);
   const auto tokens = static_cast<double>(settings_.tokens_per_step());
-  const StepReport report{.step = position_.step,
-                          .steps = settings_.steps,
-                          .loss = result.loss,
-                          .learning_rate = learning_rate_at(settings_, position_.step - 1) * result.rate_factor,
-                          .gradient_norm = result.gradient_norm,
-                          .tokens_per_second = tokens / step_seconds_.value(),
-                          .flops_per_second = tokens / step_seconds_.value() * flops_per_token_,
-                          .seconds_left = static_cast<double>(settings_.steps - position_.step) *
-                                          step_seconds_.value()};
+  const StepReport report{
+      .step = position_.step,
+      .steps = settings_.steps,
+      .loss = result.loss,
+      .learning_rate = learning_rate_at(settings_, position_.step - 1) * result.rate_factor,
+      .gradient_norm = result.gradient_norm,
+      .tokens_per_second = tokens / step_seconds_.value(),
+      .flops_per_second = tokens / step_seconds_.value() * flops_per_token_,
+      .seconds_left =
+          static_cast<double>(settings_.steps - position_.step) * step_seconds_.value()};
   OrderedJson line;
   line["step"] = report.step;
   line["loss"] = report.loss;

@@ -18,7 +18,8 @@ TEST(RecordedRun, IsARunWhoseCheckpointsCanBeLoaded) {
   ASSERT_TRUE(RunDirectory(directory).holds_a_run());
   const RunRecord record = RunDirectory(directory).read_record();
   EXPECT_TRUE(record.entropy_per_token.has_value());
-  for (const std::string& data : record.data) EXPECT_FALSE(std::filesystem::path(data).is_absolute());
+  for (const std::string& data : record.data)
+    EXPECT_FALSE(std::filesystem::path(data).is_absolute());
   int checkpoints = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints")) {
     EXPECT_NO_THROW(load_model(entry.path().string()));

@@ -75,7 +75,8 @@ TEST_F(ExplorerEffects, WordsAreNeitherPooledNorScored) {
 
 TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
   const Json shown = explorer.get(path("/head?position=4"));
-  const std::vector<std::int32_t> tokens = explorer.model().encode("One moleskin of carbon dioxide.");
+  const std::vector<std::int32_t> tokens =
+      explorer.model().encode("One moleskin of carbon dioxide.");
   const std::vector<std::int32_t> read(tokens.begin(), tokens.begin() + 5);
   const std::vector<HeadName> head{
       {shown["layer"].get<std::int64_t>(), shown["head"].get<std::int64_t>()}};
@@ -87,8 +88,8 @@ TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
 }
 
 TEST_F(ExplorerEffects, ChangedTracesHaveNoHeadByEffect) {
-  const std::string changed = explorer.trace(
-      "One mole", Json::parse(R"([{"kind":"scale","point":"L1H2","factor":0.5}])"));
+  const std::string changed =
+      explorer.trace("One mole", Json::parse(R"([{"kind":"scale","point":"L1H2","factor":0.5}])"));
   explorer.refusal("GET", "/api/traces/" + changed + "/head", 422);
   explorer.refusal("GET", "/api/traces/" + changed + "/gradients", 422);
 }
@@ -98,8 +99,8 @@ TEST_F(ExplorerEffects, TheLossIsThatOfTheNextTokenOfTheText) {
   const Json trace = explorer.get(path(""));
   EXPECT_EQ(flow["token"], trace["tokens"][3]);
   const std::string text = flow["token"]["text"].get<std::string>();
-  const Json next = explorer.get(
-      path("/next?position=2&temperature=1&top_k=0&top_p=1&min_p=0&limit=0"));
+  const Json next =
+      explorer.get(path("/next?position=2&temperature=1&top_k=0&top_p=1&min_p=0&limit=0"));
   for (const Json& candidate : next["candidates"]) {
     if (candidate["id"] != flow["token"]["id"]) continue;
     EXPECT_NEAR(flow["loss"].get<double>(), -std::log(candidate["probability"].get<double>()),

@@ -19,8 +19,8 @@ constexpr const char* training = "/api/training";
 
 // A step takes some milliseconds.
 Json tiny(std::int64_t steps) {
-  return {{"layers", 1}, {"heads", 1}, {"width", 16}, {"context", 32}, {"batch_size", 2},
-          {"steps", steps}};
+  return {{"layers", 1},   {"heads", 1},      {"width", 16},
+          {"context", 32}, {"batch_size", 2}, {"steps", steps}};
 }
 
 class ExplorerTraining : public ::testing::Test {
@@ -82,7 +82,8 @@ TEST_F(ExplorerTraining, IsARunLikeOthersFromItsBeginningToItsEnd) {
   }
   EXPECT_TRUE(has_sample && has_evaluation && has_gradients);
   // Its checkpoints can be traced, and the next run has another name.
-  explorer().post("/api/traces", {{"text", "the mole"}, {"model", {{"run", "live-1"}, {"step", 0}}}});
+  explorer().post("/api/traces",
+                  {{"text", "the mole"}, {"model", {{"run", "live-1"}, {"step", 0}}}});
   EXPECT_EQ(explorer().post(training, {{"settings", tiny(10)}}, 201)["run"], "live-2");
   wait_for("finished");
 }

@@ -102,8 +102,9 @@ class OpenApi : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
-  TestExplorer explorer_{load_model("starter"), {.runs = {testing::train_small_run(directory_)},
-                                                 .live_runs = directory_ / "live"}};
+  TestExplorer explorer_{
+      load_model("starter"),
+      {.runs = {testing::train_small_run(directory_)}, .live_runs = directory_ / "live"}};
   const Json document_ = Json::parse(openapi_document());
   const SchemaChecker checker_{document_};
   std::string trace_;

@@ -38,6 +38,14 @@ TEST(Service, CallsAModelByItsDirectoryAlone) {
   EXPECT_EQ(server.get("/v1/models/fables")["id"], "fables");
   EXPECT_EQ(server.get("/api/model")["name"], "fables");
   EXPECT_EQ(server.get("/props")["model_path"], "fables");
+  // Nothing has been measured of it: it is offered sentences, and no head is named.
+  bool has_mole = false;
+  const Json model = server.get("/api/model");
+  for (const Json& example : model["examples"]) {
+    has_mole |= example["text"].get<std::string>() == "One mole of carbon dioxide";
+    EXPECT_FALSE(example.contains("head") || example.contains("trials")) << example;
+  }
+  EXPECT_TRUE(has_mole);
   const Json refusal = server.post("/tokenize", {{"content", "a"}}, 404);
   EXPECT_EQ(refusal.dump().find("elsewhere"), std::string::npos) << refusal;
   ServeOptions named = options;

@@ -24,8 +24,8 @@ struct TextWord {
 // `tokens` are the bytes of each token of the text, in order.
 std::vector<TextWord> words_of(std::span<const std::string> tokens);
 
-// The words and, between them, each token that belongs to none (punctuation, the end of a text) as a
-// unit of its own: together they cover every token once, in order. A token that ends one word and
+// The words and, between them, each token that belongs to none (punctuation, the end of a text) as
+// a unit of its own: together they cover every token once, in order. A token that ends one word and
 // begins the next counts with the first.
 std::vector<TextWord> units_of(std::span<const std::string> tokens);
 

@@ -14,7 +14,7 @@ namespace heed {
 struct LossFlow {
   double loss = 0;            // −log p(token | text up to `position`), nats
   std::vector<Point> points;  // residual_pre of every block, then residual_post of the last
-  Tensor<float> norms;        // (L + 1, T): ‖∂loss/∂stream‖ at each of them; 0 after `position`
+  Tensor<float> norms;  // (L + 1, T): ‖∂loss/∂stream‖ at each of them; 0 after `position`
 };
 
 // One forward and one backward pass. −1 is the last position. Throws Error{invalid_argument} for a

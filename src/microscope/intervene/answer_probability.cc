@@ -49,8 +49,7 @@ std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std
 
 double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,
                           Editor* editor, Probe* probe) {
-  return next_token_probabilities(gpt, tokens, editor,
-                                  probe)[static_cast<std::size_t>(answer)];
+  return next_token_probabilities(gpt, tokens, editor, probe)[static_cast<std::size_t>(answer)];
 }
 
 double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> tokens,

@@ -19,9 +19,8 @@ Reply head_by_effect(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   require_unedited(trace, "effects of heads do");
   const std::int64_t position = position_of(request, trace);
-  const HeadChoiceByEffect shown =
-      head_to_show(trace.model().gpt, trace.pass->tokens(), position,
-                   unit_at(trace.units, position).begin, request.stop);
+  const HeadChoiceByEffect shown = head_to_show(trace.model().gpt, trace.pass->tokens(), position,
+                                                unit_at(trace.units, position).begin, request.stop);
   return json_reply({{"position", position},
                      {"layer", shown.effect.layer},
                      {"head", shown.effect.head},
@@ -43,8 +42,7 @@ std::int32_t predicted_token(const Request& request, const StoredTrace& trace,
     return trace.pass->tokens()[static_cast<std::size_t>(position) + 1];
   }
   const Tensor<float> logits = trace.pass->logits(position, position + 1);
-  return static_cast<std::int32_t>(std::ranges::max_element(logits.span()) -
-                                   logits.span().begin());
+  return static_cast<std::int32_t>(std::ranges::max_element(logits.span()) - logits.span().begin());
 }
 
 Reply gradients(State& state, const Request& request) {

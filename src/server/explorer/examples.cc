@@ -14,7 +14,12 @@ struct Example {
   std::string_view id, title, text, note;
 };
 
-constexpr std::array<Example, 3> general{{
+// For models of which nothing has been measured: the notes ask, and claim nothing. The page picks
+// the head by its effect.
+constexpr std::string_view what_tells = "Which word tells what is meant here?";
+constexpr std::string_view what_it_is = "What is “it”? Choose the word and see.";
+
+constexpr std::array<Example, 18> general{{
     {.id = "question",
      .title = "A question",
      .text = "The capital of France is",
@@ -29,6 +34,66 @@ constexpr std::array<Example, 3> general{{
      .text = "One two three four five, one two three",
      .note =
          "A repeated text: look for heads that attend to the token after the first occurrence."},
+    {.id = "creature",
+     .title = "A fluffy blue creature",
+     .text = "A fluffy blue creature roamed the verdant forest",
+     .note = "Do “creature” and “forest” attend to their adjectives?"},
+    {.id = "mole-animal",
+     .title = "American shrew mole",
+     .text = "American shrew mole",
+     .note = what_tells},
+    {.id = "mole-quantity",
+     .title = "One mole of carbon dioxide",
+     .text = "One mole of carbon dioxide",
+     .note = what_tells},
+    {.id = "mole-skin",
+     .title = "Take a biopsy of the mole",
+     .text = "Take a biopsy of the mole",
+     .note = what_tells},
+    {.id = "tower-eiffel",
+     .title = "The Eiffel tower",
+     .text = "The Eiffel tower",
+     .note = what_tells},
+    {.id = "tower-miniature",
+     .title = "A miniature tower",
+     .text = "A miniature tower",
+     .note = what_tells},
+    {.id = "car",
+     .title = "They crashed the car",
+     .text = "They crashed the car",
+     .note = "What happened to the car?"},
+    {.id = "harry-wizard",
+     .title = "Harry among wizards",
+     .text = "The wizard spoke of spells, of dragons and of Harry",
+     .note = what_tells},
+    {.id = "harry-prince",
+     .title = "Harry, Sussex and William",
+     .text = "The Queen spoke of Sussex, of William and of Harry",
+     .note = what_tells},
+    {.id = "bank-river",
+     .title = "The river bank",
+     .text = "They sat by the river bank",
+     .note = what_tells},
+    {.id = "bank-money",
+     .title = "Money to the bank",
+     .text = "They carried the money to the bank",
+     .note = what_tells},
+    {.id = "apple-fruit",
+     .title = "An orange and an apple",
+     .text = "Please buy an orange and an apple",
+     .note = what_tells},
+    {.id = "apple-company",
+     .title = "A phone and an apple",
+     .text = "Please buy a phone and an apple",
+     .note = what_tells},
+    {.id = "pronoun-animal",
+     .title = "Too tired to cross",
+     .text = "The animal didn't cross the street because it was too tired",
+     .note = what_it_is},
+    {.id = "pronoun-street",
+     .title = "Too wide to cross",
+     .text = "The animal didn't cross the street because it was too wide",
+     .note = what_it_is},
 }};
 
 }  // namespace

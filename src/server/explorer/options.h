@@ -15,7 +15,7 @@ struct ExplorerOptions {
   // Where runs trained by the server are kept; those that are there are shown.
   std::filesystem::path live_runs{};
   std::filesystem::path recorded_run{};  // the one that comes with heed; empty: it is not shown
-  std::string why_no_training{};  // empty: clients may train
+  std::string why_no_training{};         // empty: clients may train
 };
 
 }  // namespace heed::server

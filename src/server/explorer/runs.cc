@@ -138,7 +138,8 @@ bool Runs::is_finished(const std::string& name) const {
   const Run found = find(name);
   // Its training state was left out.
   if (found.origin == RunOrigin::recorded) return true;
-  return naming_files_from(found.directory, [&] { return RunDirectory(found.directory).is_finished(); });
+  return naming_files_from(found.directory,
+                           [&] { return RunDirectory(found.directory).is_finished(); });
 }
 
 fs::path Runs::metrics_file(const std::string& run) const {
@@ -158,18 +159,18 @@ OrderedJson Runs::describe(const Run& run) const {
       is_locked(run.directory).value_or(step < record.settings.steps && wrote_lately(metrics));
   OrderedJson settings = settings_to_json(record.settings);
   settings["tokenizer"] = last_folder(record.settings.tokenizer);
-  OrderedJson description{{"name", run.name},
-                          {"origin", origin_name(run.origin)},
-                          {"path_shown", run.directory.filename().string()},
-                          {"settings", std::move(settings)},
-                          {"steps_total", record.settings.steps},
-                          {"step", step},
-                          {"live", is_running},
-                          {"checkpoints", checkpoints(run)},
-                          {"parameters", count_parameters(config).total},
-                          {"entropy_per_token", record.entropy_per_token
-                                                    ? json_number(*record.entropy_per_token)
-                                                    : OrderedJson(nullptr)}};
+  OrderedJson description{
+      {"name", run.name},
+      {"origin", origin_name(run.origin)},
+      {"path_shown", run.directory.filename().string()},
+      {"settings", std::move(settings)},
+      {"steps_total", record.settings.steps},
+      {"step", step},
+      {"live", is_running},
+      {"checkpoints", checkpoints(run)},
+      {"parameters", count_parameters(config).total},
+      {"entropy_per_token",
+       record.entropy_per_token ? json_number(*record.entropy_per_token) : OrderedJson(nullptr)}};
   if (!record.sentence.empty()) description["sentence"] = record.sentence;
   return description;
 }

@@ -28,7 +28,8 @@ class Runs {
   // Throws Error{not_found} for a directory that holds no run.
   std::string add(const std::filesystem::path& directory, RunOrigin origin);
 
-  // Adds the runs in a directory of live runs, in the order of their names; none where it is absent.
+  // Adds the runs in a directory of live runs, in the order of their names; none where it is
+  // absent.
   void add_live_runs(const std::filesystem::path& directory);
 
   std::vector<std::string> names() const;

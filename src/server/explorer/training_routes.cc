@@ -1,5 +1,5 @@
-// Training in the server: its state, and what the page asks of it. These handlers do not wait for the
-// computing thread.
+// Training in the server: its state, and what the page asks of it. These handlers do not wait for
+// the computing thread.
 #include "server/explorer/live_training.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"

@@ -69,15 +69,14 @@ Reply matrix_reply(const Request& request, const Matrix& matrix, const std::stri
   for (std::int64_t c = 0; c < std::ssize(columns); ++c) {
     const std::vector<float> column = matrix.column(columns[static_cast<std::size_t>(c)]);
     for (std::int64_t r = 0; r < std::ssize(rows); ++r) {
-      numbers.view()(r, c) =
-          column[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])];
+      numbers.view()(r, c) = column[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])];
     }
   }
   return array_reply(request, numbers, name);
 }
 
-constexpr std::array<std::string_view, 6> roles = {"attention.query",   "attention.key",
-                                                   "attention.value",   "attention.output",
+constexpr std::array<std::string_view, 6> roles = {"attention.query", "attention.key",
+                                                   "attention.value", "attention.output",
                                                    "feed_forward.up", "feed_forward.down"};
 
 Matrix matrix_of_role(const Request& request, const GptConfig& config, const BlockParameters& block,
@@ -86,8 +85,7 @@ Matrix matrix_of_role(const Request& request, const GptConfig& config, const Blo
   const std::int64_t width = config.attention_width();
   const bool is_of_head = role <= 3 && request.parameter("head").has_value();
   require(is_of_head || role >= 3, ErrorCode::invalid_argument,
-          "{} is a matrix of one head: choose it with head=0 to {}", roles[role],
-          config.heads - 1);
+          "{} is a matrix of one head: choose it with head=0 to {}", roles[role], config.heads - 1);
   const std::int64_t head = is_of_head ? checked_head(request.integer("head", 0), config) : 0;
   const std::int64_t first = head * config.head_size;
   if (role < 3) {

@@ -7,8 +7,8 @@
 namespace heed::server {
 
 // (words, words), or the part of it that ?query_begin=, query_end=, key_begin= and key_end= name,
-// counted in words. Throws Error{invalid_argument} where the request also pools, or asks for scores,
-// which have no sum.
+// counted in words. Throws Error{invalid_argument} where the request also pools, or asks for
+// scores, which have no sum.
 Reply words_region(const Request& request, StoredTrace& trace, std::int64_t layer,
                    std::int64_t head);
 

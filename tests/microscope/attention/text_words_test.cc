@@ -33,7 +33,8 @@ TEST(TextWords, KeepsLonelyPunctuationAndInnerApostrophes) {
 }
 
 TEST(Units, CoverEveryTokenOnceInOrder) {
-  const std::vector<std::string> tokens{"<end>", "\"", "A", " fl", "uffy", " mole", ".\"", "\n", "Moles"};
+  const std::vector<std::string> tokens{"<end>", "\"",  "A",  " fl",  "uffy",
+                                        " mole", ".\"", "\n", "Moles"};
   const auto units = units_of(tokens);
   std::int64_t covered = 0;
   for (const TextWord& unit : units) {

@@ -16,7 +16,9 @@ using testing::Nudge;
 
 class LossFlowOfAPass : public ::testing::Test {
  protected:
-  double loss(Editor* editor) const { return -std::log(answer_probability(gpt, tokens, 7, editor)); }
+  double loss(Editor* editor) const {
+    return -std::log(answer_probability(gpt, tokens, 7, editor));
+  }
 
   const Gpt gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
@@ -26,7 +28,8 @@ TEST_F(LossFlowOfAPass, LossIsThatOfTheToken) {
   EXPECT_NEAR(loss_flow(gpt, tokens, 7, -1).loss, loss(nullptr), 1e-6);
 }
 
-// Central differences of a float pass, channel by channel: each loses about 1e-7 / 4e-3 to rounding.
+// Central differences of a float pass, channel by channel: each loses about 1e-7 / 4e-3 to
+// rounding.
 TEST_F(LossFlowOfAPass, NormsAgreeWithFiniteDifferences) {
   constexpr float step = 2e-3F;
   const LossFlow flow = loss_flow(gpt, tokens, 7, 8);
