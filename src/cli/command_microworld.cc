@@ -192,6 +192,7 @@ OrderedJson evidence_json(const std::vector<EvidenceCheck>& checks) {
                     {"without_edges", json_number(check.without_edges)},
                     {"replaced", json_number(check.replaced)},
                     {"isolated", json_number(check.isolated)},
+                    {"others_isolated", json_number(check.others_isolated)},
                     {"right_by_depth", check.right_by_depth}});
   }
   return list;
@@ -213,6 +214,7 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
                  {"edges cut", Align::right},
                  {"replaced", Align::right},
                  {"isolated", Align::right},
+                 {"others isolated", Align::right},
                  {"first block", Align::right},
                  {"last block", Align::right}});
   for (const EvidenceCheck& check : checks) {
@@ -229,8 +231,8 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
     effects.add({check.subject, heads, percent(check.probability),
                  ink.bold(percent(check.without_heads)), percent(check.without_others),
                  percent(check.without_edges), ink.bold(percent(check.replaced)),
-                 percent(check.isolated), percent(check.right_by_depth[1]),
-                 percent(check.right_by_depth.back())});
+                 percent(check.isolated), percent(check.others_isolated),
+                 percent(check.right_by_depth[1]), percent(check.right_by_depth.back())});
   }
   print("\n" + ink.title("Attention from the word to what decides its answer") + "\n\n" +
         weights.text(ink));

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "base/cache_directory.h"
-#include "base/error.h"
 #include "base/files.h"
 #include "base/index_list.h"
 #include "cli/command.h"
@@ -62,21 +61,30 @@ void check_access(const Command& command, const server::ServeOptions& serve) {
   }
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+// Whether only this machine's own clients, or those with a key, reach the server.
+bool is_closed(const server::ServeOptions& serve) {
+  if (!serve.gate.api_key.empty()) return true;
+  const std::string& host = serve.http.host;
+  const bool is_loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
+  return is_loopback && serve.gate.allowed_hosts.empty() && serve.gate.allowed_origins.empty();
 }
 
-// Clients of this machine, or with a key, may train: it takes the processor and the disk.
+// Training takes the processor and the disk, and its runs show the user's texts: both are for a
+// closed server alone, unless a directory of runs is named.
 void choose_training(const TrainingOptions& chosen, server::ServeOptions& serve) {
   server::ExplorerOptions& explorer = serve.explorer;
   explorer.live_runs = chosen.directory;
-  if (explorer.live_runs.empty()) explorer.live_runs = data_directory("runs");
   if (chosen.is_off) {
     explorer.why_no_training = "this server was started with --no-training";
-  } else if (!is_loopback(serve.http.host) && serve.gate.api_key.empty()) {
+    return;
+  }
+  if (!is_closed(serve)) {
     explorer.why_no_training =
-        "this server is open to other machines without --api-key, so it does not train";
-  } else if (explorer.live_runs.empty()) {
+        "this server is open to others without --api-key, so it does not train";
+    return;
+  }
+  if (explorer.live_runs.empty()) explorer.live_runs = data_directory("runs");
+  if (explorer.live_runs.empty()) {
     explorer.why_no_training =
         "there is no place for runs: neither XDG_DATA_HOME nor HOME names a directory; start with "
         "--live-runs DIR";
@@ -89,7 +97,7 @@ std::filesystem::path recorded_run() {
   if (cache.empty()) return {};
   try {
     return unpack_recorded_run(cache);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     spdlog::warn("heed: the recorded run is not shown: {}", error.what());
     return {};
   }

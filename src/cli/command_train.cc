@@ -238,12 +238,17 @@ class OwnStories {
             "'{}' already holds a run: continue it with --resume, or choose another --out",
             options.out);
     directory_.emplace(run_.root());
-    file_ = run_.root() / "text.txt";
+    const std::filesystem::path file = run_.root() / "text.txt";
+    std::error_code error;
+    require(!std::filesystem::exists(file, error), ErrorCode::conflict,
+            "'{}' is there already: train on it with --data, or choose another --out",
+            file.string());
+    file_ = file;
     request.data = {file_};
     request.entropy = write_stories(*small, file_, interrupt_flag());
   }
   ~OwnStories() {
-    if (!directory_) return;
+    if (file_.empty()) return;
     std::error_code ignored;
     if (run_.holds_a_run()) {
       directory_->keep();

@@ -74,8 +74,7 @@ double write_stories(const SmallRun& run, const std::filesystem::path& file, Sto
   const microworld::Microworld world(story_seed, run.kinds);
   std::vector<microworld::Story> stories(static_cast<std::size_t>(run.stories));
   parallel_ranges(run.stories, 64, [&](std::int64_t first, std::int64_t last) {
-    if (stop_requested(stop)) return;
-    for (std::int64_t i = first; i < last; ++i) {
+    for (std::int64_t i = first; i < last && !stop_requested(stop); ++i) {
       stories[static_cast<std::size_t>(i)] = world.story(i);
     }
   });

@@ -1,4 +1,5 @@
-// The single thread that runs models. Jobs run in the order in which they are posted, so that
+// The single thread that answers with models; a run that the server trains has a thread of its own
+// and gives way to this one. Jobs run in the order in which they are posted, so that
 // concurrent requests do not oversubscribe the cores.
 #pragma once
 

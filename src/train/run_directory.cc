@@ -34,7 +34,10 @@ std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
   return checkpoints() / fmt::format("{:08}", step);
 }
 
-bool RunDirectory::holds_a_run() const { return std::filesystem::exists(record_file()); }
+bool RunDirectory::holds_a_run() const {
+  std::error_code error;
+  return std::filesystem::exists(record_file(), error);
+}
 
 bool RunDirectory::is_finished() const {
   if (!std::filesystem::exists(state_file())) return false;

@@ -295,6 +295,11 @@ TEST_F(TrainCommand, ASmallRunNeedsNoData) {
   EXPECT_GT(record["entropy_per_token"].get<double>(), 0);
   EXPECT_EQ(run_heed(small + path("small")).status, 1);  // it is there already
   EXPECT_TRUE(std::filesystem::exists(path("small") + "/text.txt"));
+  // A file of the user's is kept.
+  std::filesystem::create_directory(path("mine"));
+  write_text_file(path("mine") + "/text.txt", "mine");
+  EXPECT_THAT(run_heed(small + path("mine")).err, HasSubstr("is there already"));
+  EXPECT_EQ(read_text_file(path("mine") + "/text.txt"), "mine");
   // One that does not begin leaves nothing.
   EXPECT_NE(run_heed(small + path("none") + " --set sequence_length=100000").status, 0);
   EXPECT_FALSE(std::filesystem::exists(path("none")));

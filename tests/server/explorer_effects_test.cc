@@ -138,6 +138,7 @@ TEST_F(ExplorerEffects, WeightsThatAreNotThereAreRefused) {
   explorer.refusal("GET", "/api/weights/0/attention.query?head=99", 400);
   explorer.refusal("GET", "/api/weights/99/feed_forward.up", 400);
   explorer.refusal("GET", "/api/weights/0/attention.other", 404);
+  explorer.refusal("GET", "/api/weights/0/feed_forward.up?head=0", 400);
   explorer.refusal("GET", "/api/weights/0/feed_forward.up?rows=-1", 400);
   explorer.refusal("GET", "/api/weights/0/feed_forward.up?columns=0-100000", 400);
 }

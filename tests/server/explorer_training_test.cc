@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "server/explorer_support.h"
 #include "train/run_directory.h"
+#include "train/schedule.h"
 
 namespace heed::server {
 namespace {
@@ -55,6 +57,16 @@ class ExplorerTraining : public ::testing::Test {
     return wait_until([&](const Json& state) { return state["step"].get<std::int64_t>() >= step; });
   }
 
+  // The state once the step that was being made when the run was paused is done.
+  Json wait_until_still() {
+    std::int64_t last = -1;
+    return wait_until([&](const Json& state) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      const std::int64_t before = std::exchange(last, state["step"].get<std::int64_t>());
+      return before == last;
+    });
+  }
+
   TemporaryDirectory directory_;
   std::unique_ptr<TestExplorer> explorer_;
 };
@@ -62,9 +74,9 @@ class ExplorerTraining : public ::testing::Test {
 TEST_F(ExplorerTraining, IsARunLikeOthersFromItsBeginningToItsEnd) {
   EXPECT_EQ(explorer().get(training)["state"], "none");
   const Json begun = explorer().post(training, {{"settings", tiny(40)}}, 201);
-  EXPECT_EQ(begun["run"], "live-1");
   EXPECT_EQ(begun["steps"], 40);
   const Json ended = wait_for("finished");
+  EXPECT_EQ(ended["run"], "live-1");
   EXPECT_EQ(ended["step"], 40);
 
   const Json run = explorer().get("/api/runs")["runs"][0];
@@ -84,16 +96,15 @@ TEST_F(ExplorerTraining, IsARunLikeOthersFromItsBeginningToItsEnd) {
   // Its checkpoints can be traced, and the next run has another name.
   explorer().post("/api/traces",
                   {{"text", "the mole"}, {"model", {{"run", "live-1"}, {"step", 0}}}});
-  EXPECT_EQ(explorer().post(training, {{"settings", tiny(10)}}, 201)["run"], "live-2");
-  wait_for("finished");
+  explorer().post(training, {{"settings", tiny(10)}}, 201);
+  EXPECT_EQ(wait_for("finished")["run"], "live-2");
 }
 
 TEST_F(ExplorerTraining, PausesAndGoesOn) {
   explorer().post(training, {{"settings", tiny(20'000)}}, 201);
   wait_for_step(3);
   EXPECT_EQ(act("pause")["state"], "paused");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the step that was being made
-  const Json first = explorer().get(training);
+  const Json first = wait_until_still();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(explorer().get(training)["step"], first["step"]);
   EXPECT_EQ(act("resume")["state"], "running");
@@ -109,23 +120,25 @@ TEST_F(ExplorerTraining, ChangesItsLearningRate) {
   EXPECT_EQ(explorer().post(std::string(training) + "/learning_rate",
                             {{"factor", 0.25}})["learning_rate_factor"],
             0.25);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const Json before = explorer().get(training);
+  const Json before = wait_until_still();
   act("resume");
   wait_for_step(before["step"].get<std::int64_t>() + 3);
   act("stop");
   wait_for("stopped");
   const Json rows = explorer().get("/api/runs/live-1/metrics")["rows"];
-  // In the warm-up, step n has a learning rate of n parts of the whole.
-  double unit = 0;
+  const TrainSettings recorded = RunDirectory(runs() / "live-1").read_record().settings;
+  const std::int64_t changed = before["step"].get<std::int64_t>() + 2;
+  int seen = 0;
   for (const Json& row : rows) {
     if (!row.contains("learning_rate")) continue;
-    const double per_step = row["learning_rate"].get<double>() / row["step"].get<double>();
-    if (row["step"] == 1) unit = per_step;
-    if (row["step"] == before["step"].get<std::int64_t>() + 2) {
-      EXPECT_NEAR(per_step, 0.25 * unit, 0.01 * unit);
-    }
+    const auto step = row["step"].get<std::int64_t>();
+    if (step != 1 && step != changed) continue;
+    const double factor = step == 1 ? 1 : 0.25;
+    EXPECT_NEAR(row["learning_rate"].get<double>(), factor * learning_rate_at(recorded, step - 1),
+                1e-9);
+    ++seen;
   }
+  EXPECT_EQ(seen, 2);
   for (const char* wrong : {R"({"factor":0})", R"({"factor":11})", R"({})", R"({"rate":1})"}) {
     explorer().refusal("POST", std::string(training) + "/learning_rate", 400, wrong);
   }
@@ -133,6 +146,7 @@ TEST_F(ExplorerTraining, ChangesItsLearningRate) {
 
 TEST_F(ExplorerTraining, OnlyOneRunAtATime) {
   explorer().post(training, {{"settings", tiny(20'000)}}, 201);
+  wait_for_step(1);
   EXPECT_NE(explorer().refusal("POST", training, 409, "{}").find("live-1"), std::string::npos);
   act("stop");
   wait_for("stopped");
@@ -174,7 +188,8 @@ TEST_F(ExplorerTraining, RefusesWhatCannotBeTrainedAndLeavesNothing) {
         R"({"text":"ab","tokenizer":"words"})", R"({"settings":{"layers":0}})",
         R"({"settings":{"layers":9}})", R"({"settings":{"width":17,"heads":4}})",
         R"({"settings":{"steps":1.5}})", R"({"settings":{"learning_rate":"fast"}})",
-        R"({"setting":{}})", R"([])"}) {
+        R"({"setting":{}})", R"([])",
+        R"({"settings":{"layers":8,"width":256,"context":512,"batch_size":64,"steps":20000}})"}) {
     const std::string message = explorer().refusal("POST", training, 400, wrong);
     EXPECT_EQ(message.find(directory_.path().string()), std::string::npos) << message;
   }

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/files.h"
 #include "base/temporary_directory.h"
@@ -216,6 +218,9 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", training, training);
   check("POST", training, training,
         {{"settings", {{"layers", 1}, {"heads", 1}, {"width", 16}, {"steps", 20'000}}}}, 201);
+  while (explorer_.get(training)["state"].get<std::string>() == "preparing") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   check("POST", training + "/pause", training + "/pause", Json::object());
   check("POST", training + "/resume", training + "/resume", Json::object());
   check("POST", training + "/learning_rate", training + "/learning_rate", {{"factor", 0.5}});

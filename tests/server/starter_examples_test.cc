@@ -8,6 +8,7 @@
 #include "engine/measured_examples.h"
 #include "engine/starter.h"
 #include "microscope/attention/text_words.h"
+#include "microscope/microworld/evidence_check.h"
 #include "server/explorer_support.h"
 
 namespace heed::server {
@@ -141,6 +142,20 @@ Json first_claim_with(const char* key, const char* value) {
   Json changed = Json::array({claims()[0]});
   changed[0]["claims"][0][key] = value;
   return changed;
+}
+
+// The murderer's name takes two hops, and only the clue says it.
+TEST(StarterExamples, TheCulpritIsFoundByWhatTheClueHasRead) {
+  const auto checks = check_evidence(
+      starter().gpt, starter().require_tokenizer(),
+      {.variants = 6, .choosing = 1, .most_heads = 1, .subjects = {"culprit"}, .seed = 5});
+  const EvidenceCheck& culprit = checks.front();
+  EXPECT_GT(culprit.probability, 0.9);
+  EXPECT_LT(culprit.replaced, 0.1);
+  EXPECT_LT(culprit.isolated, 0.6);
+  EXPECT_GT(culprit.others_isolated, 0.9);
+  EXPECT_LT(culprit.right_by_depth[1], 0.5);
+  EXPECT_NEAR(culprit.right_by_depth.back(), 1, 1e-9);
 }
 
 TEST(StarterExamples, AClaimThatTheModelDoesNotCarryIsRefused) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "microscope/explain/logit_direction.h"
 #include "microscope/traces/text_pass.h"
 #include "model/input_checks.h"
@@ -76,7 +77,7 @@ double softmax_loss(std::span<const float> logits, std::int32_t token,
 }  // namespace
 
 LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
-                   std::int64_t position) {
+                   std::int64_t position, StopFlag stop) {
   const GptConfig& config = gpt.config();
   require_text_fits(config, tokens);
   LogitQuestion{.token = token}.validate(config);
@@ -94,6 +95,7 @@ LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::in
   std::vector<double> probabilities;
   flow.loss = softmax_loss(logits.span(), token, probabilities);
 
+  require(!stop_requested(stop), ErrorCode::interrupted, "stopped before the backward pass");
   const GptActivationGradients buffers(config, positions);
   std::ranges::fill(buffers.norm.span(), 0.0F);
   std::ranges::copy(loss_gradient(gpt, probabilities, token), &buffers.norm(position, 0));

@@ -158,14 +158,16 @@ class SubjectExamination {
     for (std::size_t i = 0; i < measured_.size(); ++i) {
       const Variant& variant = measured_[i];
       check_.replaced += probability_replaced(variant, i);
-      check_.isolated += probability_isolated(variant);
+      check_.isolated += probability_isolated(variant, 0);
+      check_.others_isolated += probability_isolated(variant, 1);
       check_.probability += probability(variant, nullptr);
       check_.without_heads += probability_without(variant, check_.heads);
       check_.without_others += probability_without(variant, others);
       check_.without_edges += probability_without_edges(variant);
     }
-    for (double* sum : {&check_.probability, &check_.without_heads, &check_.without_others,
-                        &check_.without_edges, &check_.replaced, &check_.isolated}) {
+    for (double* sum :
+         {&check_.probability, &check_.without_heads, &check_.without_others, &check_.without_edges,
+          &check_.replaced, &check_.isolated, &check_.others_isolated}) {
       *sum /= static_cast<double>(measured_.size());
     }
     weigh();
@@ -204,15 +206,18 @@ class SubjectExamination {
       if (std::ssize(tokens) > gpt_.config().context) continue;
       return answer_probability(gpt_, tokens, variant.answer);
     }
-    return probability(variant, nullptr);  // every answer is the same
+    return probability(variant, nullptr);  // nothing else could be said
   }
 
   // With all edges cut from the evidence to what stands before it: it is then read by itself, and
   // what follows can no longer find it by what it belongs to.
-  double probability_isolated(const Variant& variant) const {
+  // `back` moves the cut: by as many tokens as the evidence has for 1.
+  double probability_isolated(const Variant& variant, std::int64_t back) const {
     std::vector<EdgeBlock> blocks;
     for (const TokenRange& evidence : variant.evidence) {
-      if (evidence.begin > 0) blocks.push_back({.queries = evidence, .keys = {0, evidence.begin}});
+      const std::int64_t length = evidence.end - evidence.begin;
+      const std::int64_t begin = evidence.begin - back * length;
+      if (begin > 0) blocks.push_back({.queries = {begin, begin + length}, .keys = {0, begin}});
     }
     EdgeCutter cutter(blocks);
     return probability(variant, &cutter);

@@ -39,9 +39,11 @@ struct EvidenceCheck {
   double without_others = 0;
   double without_edges = 0;
   double replaced = 0;
-  // With all edges cut from the evidence to what stands before it. Where this lowers the answer, it
-  // takes two hops: the evidence reads what it belongs to, and the word finds it by that.
+  // With all edges cut from the evidence to what stands before it; and, as a control, from as many
+  // tokens directly before it. Where the first lowers the answer and the second does not, it takes
+  // two hops: the evidence reads what it belongs to, and the word finds it by that.
   double isolated = 0;
+  double others_isolated = 0;
 
   // For each layer's residual stream, before the first block and after each: the share of variants
   // in which the logit lens has the answer's first token as the most likely.

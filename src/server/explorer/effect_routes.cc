@@ -50,7 +50,8 @@ Reply gradients(State& state, const Request& request) {
   require_unedited(trace, "gradients of the loss do");
   const std::int64_t position = position_of(request, trace);
   const std::int32_t token = predicted_token(request, trace, position);
-  const LossFlow flow = loss_flow(trace.model().gpt, trace.pass->tokens(), token, position);
+  const LossFlow flow =
+      loss_flow(trace.model().gpt, trace.pass->tokens(), token, position, request.stop);
   OrderedJson rows = OrderedJson::array();
   OrderedJson norms = OrderedJson::array();
   for (std::size_t row = 0; row < flow.points.size(); ++row) {

@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "engine/run_sample.h"
+#include "model/parameter_count.h"
 #include "server/exchange.h"
 #include "server/explorer/shown_files.h"
 #include "server/fields.h"
-#include "train/run_directory.h"
 
 namespace heed::server {
 namespace {
@@ -18,6 +18,10 @@ namespace {
 constexpr std::size_t most_text_bytes = std::size_t{1} << 20;
 constexpr std::chrono::seconds naming_time{5};  // that start() waits for the run's name
 constexpr std::int64_t kept_checkpoints = 12;
+constexpr std::int64_t most_live_runs = 1000;
+
+// Of a whole run: some hours on two cores.
+constexpr double most_operations = 1e15;
 
 struct Limit {
   const char* name;
@@ -26,7 +30,7 @@ struct Limit {
   bool is_whole = true;
 };
 
-// Of the settings that a request may change: what a machine with two cores trains in minutes.
+// Of the settings that a request may change, one by one.
 constexpr std::array<Limit, 7> limits = {{{"layers", 1, 8},
                                           {"heads", 1, 8},
                                           {"width", 16, 256},
@@ -116,6 +120,13 @@ TrainSettings wanted_settings(const Fields& fields, const SmallRun& preset, bool
   }
   space_out(settings);
   settings.validate();
+  const double operations = model_cost(settings.model).train_flops_per_token *
+                            static_cast<double>(settings.tokens_per_step() * settings.steps);
+  require(
+      operations <= most_operations, ErrorCode::invalid_argument,
+      "the run takes {:.1e} operations; at most {:.0e} in the page: choose fewer layers or steps, "
+      "or a smaller width, context or batch_size",
+      operations, most_operations);
   return settings;
 }
 
@@ -136,6 +147,7 @@ class LiveTraining::Observer final : public TrainObserver {
     std::string name = training_.runs_.add(directory_, RunOrigin::live);
     const std::lock_guard lock(training_.mutex_);
     training_.run_ = std::move(name);
+    training_.has_begun_ = true;
     training_.steps_ = run.settings.steps;
     training_.preparing_.reset();
     if (training_.state_ == State::preparing) training_.state_ = State::running;
@@ -201,12 +213,18 @@ OrderedJson LiveTraining::describe() const {
           {"limits", limits_json()}};
 }
 
-// live-1, live-2, …: the first that is not there.
-std::filesystem::path LiveTraining::new_directory() const {
-  for (std::int64_t number = 1;; ++number) {
+// Makes live-1, live-2, …: the first that is not there; it is this server's alone.
+std::filesystem::path LiveTraining::claim_directory() const {
+  std::error_code error;
+  std::filesystem::create_directories(options_.live_runs, error);
+  for (std::int64_t number = 1; !error && number <= most_live_runs; ++number) {
     std::filesystem::path directory = options_.live_runs / fmt::format("live-{}", number);
-    if (!std::filesystem::exists(directory)) return directory;
+    if (std::filesystem::create_directory(directory, error)) return directory;
   }
+  require(!error, ErrorCode::input_output, "cannot make a directory for the run: {}",
+          error.message());
+  fail(ErrorCode::conflict,
+       "there are {} runs already: remove some from the directory of live runs", most_live_runs);
 }
 
 void LiveTraining::start(const Json& body) {
@@ -227,8 +245,9 @@ void LiveTraining::start(const Json& body) {
           "a run is being trained{}: stop it, or wait for its end",
           run_.empty() ? "" : " (" + run_ + ")");
   if (thread_.joinable()) thread_.join();  // it has ended
-  request.out = new_directory();
-  state_ = State::preparing;
+  request.out = claim_directory();
+  const std::int64_t attempt = ++attempt_;
+  has_begun_ = false;
   run_.clear();
   preset_ = text.empty() ? preset.name : "";
   failure_.reset();
@@ -238,15 +257,22 @@ void LiveTraining::start(const Json& body) {
   learning_rate_ = 0;
   learning_rate_factor_ = 1;
   stop_ = false;
-  thread_ = std::thread([this, request, &preset, text] { work(request, preset, text); });
-  changed_.wait_for(lock, naming_time, [&] { return state_ != State::preparing; });
-  if (state_ == State::failed && step_ == 0) throw *failure_;
+  try {
+    thread_ = std::thread([this, request, &preset, text] { work(request, preset, text); });
+  } catch (const std::exception&) {
+    std::error_code ignored;
+    std::filesystem::remove_all(request.out, ignored);
+    throw;
+  }
+  state_ = State::preparing;  // the thread waits for the lock before it reports anything
+  changed_.wait_for(lock, naming_time,
+                    [&] { return attempt_ != attempt || state_ != State::preparing; });
+  if (attempt_ == attempt && state_ == State::failed && !has_begun_) throw *failure_;
 }
 
 LiveTraining::State LiveTraining::train_run(TrainRequest& request, const SmallRun& preset,
                                             const std::string& text) {
   Observer observer(*this, request.out);
-  std::filesystem::create_directories(request.out);
   const std::filesystem::path data = request.out / "text.txt";
   if (text.empty()) {
     request.entropy = write_stories(preset, data, &stop_);
@@ -280,10 +306,8 @@ void LiveTraining::work(TrainRequest request, const SmallRun& preset, const std:
   }
   std::error_code ignored;
   std::filesystem::remove_all(request.out / "tokens", ignored);
-  // Nothing is left of a run that was stopped or failed before it began.
-  if (!RunDirectory(request.out).holds_a_run()) std::filesystem::remove_all(request.out, ignored);
-
   const std::lock_guard lock(mutex_);
+  if (!has_begun_) std::filesystem::remove_all(request.out, ignored);
   state_ = reached;
   failure_ = std::move(failure);
   preparing_.reset();

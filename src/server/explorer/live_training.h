@@ -1,5 +1,5 @@
 // A training run in the server itself, started, paused and stopped by its page. It runs beside the
-// computing thread and gives way to it: after every step it waits until all posted jobs are done.
+// computing thread and gives way to it: after every step it waits for the jobs posted until then.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ class LiveTraining {
   static const char* state_name(State state);
   static bool is_active(State state);
   void require_active(const char* what) const;
-  std::filesystem::path new_directory() const;
+  std::filesystem::path claim_directory() const;
   State train_run(TrainRequest& request, const SmallRun& preset, const std::string& text);
   void work(TrainRequest request, const SmallRun& preset, const std::string& text);
 
@@ -62,8 +62,10 @@ class LiveTraining {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::none;
-  std::string run_;     // its name; empty until it is known
-  std::string preset_;  // whose stories it reads; empty for a text
+  std::int64_t attempt_ = 0;  // counts the starts
+  bool has_begun_ = false;    // the run: it has its first checkpoint
+  std::string run_;           // its name; empty until it is known
+  std::string preset_;        // whose stories it reads; empty for a text
   std::optional<Error> failure_;
   std::optional<Progress> preparing_;
   std::int64_t step_ = 0;

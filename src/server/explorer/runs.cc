@@ -64,6 +64,8 @@ std::string Runs::add(const fs::path& given, RunOrigin origin) {
           "there is no training run in '{}': it has no run.json", given.string());
   const fs::path directory = fs::canonical(given);
   const std::lock_guard lock(mutex_);
+  const auto known = std::ranges::find(runs_, directory, &Run::directory);
+  if (known != runs_.end() && origin == RunOrigin::live) return known->name;
   std::string name = directory.filename().string();
   for (int number = 2; std::ranges::find(runs_, name, &Run::name) != runs_.end(); ++number) {
     name = fmt::format("{}-{}", directory.filename().string(), number);
@@ -85,7 +87,13 @@ void Runs::add_live_runs(const fs::path& directory) {
     const std::string second = b.string();
     return std::pair(first.size(), first) < std::pair(second.size(), second);
   });
-  for (const fs::path& run : found) add(run, RunOrigin::live);
+  for (const fs::path& run : found) {
+    try {
+      add(run, RunOrigin::live);
+    } catch (const std::exception&) {
+      continue;  // it went, or cannot be read: the others are shown
+    }
+  }
 }
 
 std::vector<Runs::Run> Runs::all() const {

@@ -24,12 +24,13 @@ class Runs {
   // Given runs; throws what add() throws.
   explicit Runs(const std::vector<std::filesystem::path>& directories);
 
-  // Adds a run, named by its last folder, with a number if that is taken, and returns its name.
-  // Throws Error{not_found} for a directory that holds no run.
+  // Adds a run, named by its last folder, with a number if that is taken, and returns its name; a
+  // live one that is known already keeps its name. Throws Error{not_found} for a directory that
+  // holds no run.
   std::string add(const std::filesystem::path& directory, RunOrigin origin);
 
-  // Adds the runs in a directory of live runs, in the order of their names; none where it is
-  // absent.
+  // Adds the runs in a directory of live runs, in the order of their names: those that can be read,
+  // none where it is absent.
   void add_live_runs(const std::filesystem::path& directory);
 
   std::vector<std::string> names() const;

@@ -1,4 +1,5 @@
-// State shared by the explorer's handlers, used on the computing thread only.
+// State shared by the explorer's handlers: used on the computing thread only, but for `runs` and
+// `training`, which any thread may use.
 #pragma once
 
 #include <map>

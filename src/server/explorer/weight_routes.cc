@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include <fmt/ranges.h>
@@ -20,25 +21,30 @@ constexpr std::int64_t most_numbers = std::int64_t{1} << 22;
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::function<std::vector<float>(std::int64_t)> column;  // all rows of it
+  // Of a column, the numbers of these rows.
+  std::function<std::vector<float>(std::int64_t, std::span<const std::int64_t>)> column;
 };
 
 // Inputs [input, input + rows) and outputs [output, output + columns) of a linear layer, as it
 // multiplies: dequantised where it is quantised.
 Matrix part_of(const LinearWeights& linear, std::int64_t input, std::int64_t rows,
                std::int64_t output, std::int64_t columns) {
-  return {rows, columns, [&linear, input, rows, output](std::int64_t column) {
+  return {rows, columns,
+          [&linear, input, output](std::int64_t column, std::span<const std::int64_t> chosen) {
             const std::vector<float> all = kernels::multiplied_row(linear, output + column);
-            return std::vector<float>(all.begin() + input, all.begin() + input + rows);
+            std::vector<float> values;
+            for (const std::int64_t row : chosen) {
+              values.push_back(all[static_cast<std::size_t>(input + row)]);
+            }
+            return values;
           }};
 }
 
 Matrix embedding(View<const float> rows) {
-  return {rows.extent(0), rows.extent(1), [rows](std::int64_t column) {
+  return {rows.extent(0), rows.extent(1),
+          [rows](std::int64_t column, std::span<const std::int64_t> chosen) {
             std::vector<float> values;
-            for (std::int64_t row = 0; row < rows.extent(0); ++row) {
-              values.push_back(rows(row, column));
-            }
+            for (const std::int64_t row : chosen) values.push_back(rows(row, column));
             return values;
           }};
 }
@@ -67,9 +73,10 @@ Reply matrix_reply(const Request& request, const Matrix& matrix, const std::stri
           rows.size(), columns.size(), most_numbers);
   Tensor<float> numbers(Shape{std::ssize(rows), std::ssize(columns)});
   for (std::int64_t c = 0; c < std::ssize(columns); ++c) {
-    const std::vector<float> column = matrix.column(columns[static_cast<std::size_t>(c)]);
+    require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
+    const std::vector<float> column = matrix.column(columns[static_cast<std::size_t>(c)], rows);
     for (std::int64_t r = 0; r < std::ssize(rows); ++r) {
-      numbers.view()(r, c) = column[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])];
+      numbers.view()(r, c) = column[static_cast<std::size_t>(r)];
     }
   }
   return array_reply(request, numbers, name);
@@ -83,7 +90,8 @@ Matrix matrix_of_role(const Request& request, const GptConfig& config, const Blo
                       std::size_t role) {
   const std::int64_t channels = config.channels;
   const std::int64_t width = config.attention_width();
-  const bool is_of_head = role <= 3 && request.parameter("head").has_value();
+  const bool is_of_head = request.parameter("head").has_value();
+  require(!is_of_head || role <= 3, ErrorCode::invalid_argument, "{} has no heads", roles[role]);
   require(is_of_head || role >= 3, ErrorCode::invalid_argument,
           "{} is a matrix of one head: choose it with head=0 to {}", roles[role], config.heads - 1);
   const std::int64_t head = is_of_head ? checked_head(request.integer("head", 0), config) : 0;

@@ -90,6 +90,7 @@ Reply words_column(const Request& request, StoredTrace& trace, std::int64_t laye
                    std::int64_t head, std::int64_t key) {
   require_sums(request);
   const TextWord& attended = unit_at(trace.units, key);
+  require_sendable(trace.positions() * (attended.end - attended.begin));
   const Tensor<float> columns = trace.attention->region({.layer = layer,
                                                          .head = head,
                                                          .query_end = trace.positions(),
