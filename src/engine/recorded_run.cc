@@ -35,7 +35,7 @@ void write_files(const std::filesystem::path& directory) {
 std::filesystem::path unpack_recorded_run(const std::filesystem::path& cache) {
   if (recorded_run_files().empty()) return {};
   const std::filesystem::path home = cache / recorded_run_key();
-  const std::filesystem::path directory = home / "recorded";
+  std::filesystem::path directory = home / "recorded";
   if (is_complete(directory)) return directory;
   // Beside it, then renamed: another process may do the same.
   const std::filesystem::path partial = home / fmt::format("partial-{}", ::getpid());
