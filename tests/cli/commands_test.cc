@@ -286,7 +286,9 @@ TEST(Microworld, WritesAndChecks) {
   EXPECT_EQ(document["stories"].size(), 3U);
   EXPECT_THAT(run_heed("microworld -n 1 -s 5").out,
               HasSubstr(document["stories"][0]["text"].get<std::string>()));
-  for (const Json& story : json_of("microworld --json -n 9 --kinds tale,letter")["stories"]) {
+  const Json chosen = json_of("microworld --json -n 9 --kinds tale,letter");
+  EXPECT_EQ(chosen["stories"].size(), 9U);
+  for (const Json& story : chosen["stories"]) {
     EXPECT_THAT(story["kind"].get<std::string>(), ::testing::AnyOf("tale", "letter"));
   }
   const Outcome unknown = run_heed("microworld --kinds novel");

@@ -200,6 +200,9 @@ TEST_F(ExplorerTraining, IsRefusedWhereItIsNotAllowed) {
   TestExplorer closed(load_model("starter"), {.live_runs = runs(), .why_no_training = "not here"});
   EXPECT_FALSE(closed.get(training)["allowed"].get<bool>());
   EXPECT_EQ(closed.refusal("POST", training, 403, "{}"), "not here");
+  TestExplorer homeless(load_model("starter"));
+  EXPECT_FALSE(homeless.get(training)["allowed"].get<bool>());
+  homeless.refusal("POST", training, 403, "{}");
 }
 
 }  // namespace

@@ -188,18 +188,23 @@ bool LiveTraining::is_active(State state) {
          state == State::stopping;
 }
 
+std::string LiveTraining::why_not() const {
+  if (!options_.why_no_training.empty()) return options_.why_no_training;
+  return options_.live_runs.empty() ? "this server has no directory for runs" : "";
+}
+
 OrderedJson LiveTraining::describe() const {
   OrderedJson presets = OrderedJson::array();
   for (const SmallRun& run : small_runs()) presets.push_back(preset_json(run));
-  const bool allowed = options_.why_no_training.empty();
+  const std::string why = why_not();
   const std::lock_guard lock(mutex_);
   OrderedJson preparing;
   if (preparing_) {
     preparing = {
         {"what", preparing_->what}, {"done", preparing_->done}, {"total", preparing_->total}};
   }
-  return {{"allowed", allowed},
-          {"why_not", allowed ? OrderedJson(nullptr) : OrderedJson(options_.why_no_training)},
+  return {{"allowed", why.empty()},
+          {"why_not", why.empty() ? OrderedJson(nullptr) : OrderedJson(why)},
           {"state", state_name(state_)},
           {"run", run_.empty() ? OrderedJson(nullptr) : OrderedJson(run_)},
           {"preset", preset_.empty() ? OrderedJson(nullptr) : OrderedJson(preset_)},
@@ -228,7 +233,6 @@ std::filesystem::path LiveTraining::claim_directory() const {
 }
 
 void LiveTraining::start(const Json& body) {
-  if (!options_.why_no_training.empty()) throw HttpError(403, options_.why_no_training);
   const Fields fields(body);
   fields.expect_only({"preset", "text", "tokenizer", "settings"});
   const SmallRun& preset = chosen_preset(fields);
@@ -239,6 +243,7 @@ void LiveTraining::start(const Json& body) {
           text.size(), most_text_bytes);
   TrainRequest request;
   request.settings = wanted_settings(fields, preset, !text.empty());
+  if (const std::string why = why_not(); !why.empty()) throw HttpError(403, why);
 
   std::unique_lock lock(mutex_);
   require(!is_active(state_), ErrorCode::conflict,

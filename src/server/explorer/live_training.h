@@ -48,6 +48,7 @@ class LiveTraining {
   enum class State { none, preparing, running, paused, stopping, finished, stopped, failed };
   class Observer;
 
+  std::string why_not() const;  // empty: clients may train
   static const char* state_name(State state);
   static bool is_active(State state);
   void require_active(const char* what) const;
