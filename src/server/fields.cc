@@ -162,9 +162,10 @@ void Fields::expect_only(std::initializer_list<std::string_view> names) const {
     if (std::ranges::find(names, key) != names.end()) continue;
     const std::vector<std::string> candidates(names.begin(), names.end());
     const std::vector<std::string> nearest = nearest_names(key, candidates, 1);
+    const std::string hint =
+        nearest.empty() ? "it has no fields" : fmt::format("did you mean \"{}\"?", nearest.front());
     throw FieldError(path(key.substr(0, 100).c_str()), field_code::unknown,
-                     fmt::format("{} has an unknown {}; did you mean \"{}\"?", owner(), shown(key),
-                                 nearest.empty() ? candidates.front() : nearest.front()));
+                     fmt::format("{} has an unknown {}; {}", owner(), shown(key), hint));
   }
 }
 

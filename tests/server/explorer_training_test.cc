@@ -150,7 +150,10 @@ TEST_F(ExplorerTraining, OnlyOneRunAtATime) {
   EXPECT_NE(explorer().refusal("POST", training, 409, "{}").find("live-1"), std::string::npos);
   act("stop");
   wait_for("stopped");
-  for (const char* action : {"pause", "resume", "stop"}) act(action, 409);
+  for (const char* action : {"pause", "resume", "stop"}) {
+    act(action, 409);
+    explorer().refusal("POST", std::string(training) + "/" + action, 400, R"({"now":true})");
+  }
 }
 
 TEST_F(ExplorerTraining, OthersAreAnsweredMeanwhile) {
