@@ -17,20 +17,10 @@ string(SHA256 key "${contents}")
 string(SUBSTRING ${key} 0 16 key)
 file(WRITE ${OUTPUT}
 "// The recorded run's files, in the read-only data of the program.
+#include \"base/embedded_file.h\"
 #include \"engine/recorded_run.h\"
 
 #include <vector>
-
-#define HEED_EMBED(symbol, path)                                        \\
-  asm(\".pushsection .rodata, \\\"a\\\", @progbits\\n\"                        \\
-      \".hidden \" #symbol \"_begin\\n.global \" #symbol \"_begin\\n\"         \\
-      #symbol \"_begin:\\n.incbin \\\"\" path \"\\\"\\n\"                        \\
-      \".hidden \" #symbol \"_end\\n.global \" #symbol \"_end\\n\"             \\
-      #symbol \"_end:\\n.byte 0\\n.popsection\\n\");                         \\
-  extern \"C\" {                                                          \\
-  __attribute__((visibility(\"hidden\"))) extern const char symbol##_begin[]; \\
-  __attribute__((visibility(\"hidden\"))) extern const char symbol##_end[];   \\
-  }
 
 ${embedded}
 namespace heed {

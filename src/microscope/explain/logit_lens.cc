@@ -7,21 +7,13 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
+#include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
 
 namespace heed {
 namespace {
 
 constexpr std::int64_t chunk_elements = std::int64_t{1} << 23;  // of logits: 32 MiB
-
-std::vector<Point> lens_points(std::int64_t layers) {
-  std::vector<Point> points;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    points.push_back({PointKind::residual_pre, layer});
-  }
-  points.push_back({PointKind::residual_post, layers - 1});
-  return points;
-}
 
 // Predictions of a chunk of rows of the stream.
 class Prediction {
@@ -149,7 +141,7 @@ LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& strea
   const std::vector<std::int64_t> chosen = chosen_positions(options, length);
   const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);
-  LogitLens lens{.points = lens_points(config.layers), .positions = positions};
+  LogitLens lens{.points = stream_points(config.layers), .positions = positions};
   const auto points = std::ssize(lens.points);
   lens.cells.resize(static_cast<std::size_t>(points * positions));
 
@@ -182,13 +174,13 @@ LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> toke
                               const LensOptions& options) {
   const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
   require_followed(options, gpt.config(), chosen);
-  Capture streams(lens_points(gpt.config().layers));
+  Capture streams(stream_points(gpt.config().layers));
   run_text(gpt, tokens, streams);
   return read_streams(gpt, std::ssize(tokens), streams, options);
 }
 
 LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options) {
-  Capture streams(lens_points(pass.gpt().config().layers));
+  Capture streams(stream_points(pass.gpt().config().layers));
   pass.replay(streams);
   return read_streams(pass.gpt(), pass.positions(), streams, options);
 }

@@ -5,20 +5,12 @@
 
 #include "base/error.h"
 #include "microscope/explain/logit_direction.h"
+#include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
 namespace {
-
-std::vector<Point> stream_points(std::int64_t layers) {
-  std::vector<Point> points;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    points.push_back({PointKind::residual_pre, layer});
-  }
-  points.push_back({PointKind::residual_post, layers - 1});
-  return points;
-}
 
 // Keeps the length of each position's gradient at every one of `points`.
 class NormProbe final : public Probe {

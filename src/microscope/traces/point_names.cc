@@ -83,6 +83,15 @@ std::string list_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::vector<Point> stream_points(std::int64_t layers) {
+  std::vector<Point> points;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    points.push_back({PointKind::residual_pre, layer});
+  }
+  points.push_back({PointKind::residual_post, layers - 1});
+  return points;
+}
+
 std::string edit_label(const Point& point) {
   constexpr std::string_view before = "hook_";
   const std::string name = point_name(point);

@@ -22,6 +22,9 @@ inline constexpr std::string_view gradient_suffix = "_grad";
 // Throws Error{invalid_argument} for any other, with the nearest names.
 std::vector<Point> points_named(std::string_view name, std::int64_t layers);
 
+// The residual stream before every block (residual_pre), and after the last (residual_post).
+std::vector<Point> stream_points(std::int64_t layers);
+
 // "2_resid_mid_edit": the label of what an intervention at a point adds to the stream.
 std::string edit_label(const Point& point);
 

@@ -14,12 +14,9 @@ namespace heed::server {
 namespace {
 
 // The embedding, the residual stream before each block and after the last one.
-std::vector<Point> stream_points(const GptConfig& config) {
-  std::vector<Point> points{{PointKind::embedding, -1}};
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    points.push_back({PointKind::residual_pre, layer});
-  }
-  points.push_back({PointKind::residual_post, config.layers - 1});
+std::vector<Point> compared_points(const GptConfig& config) {
+  std::vector<Point> points = stream_points(config.layers);
+  points.insert(points.begin(), {PointKind::embedding, -1});
   return points;
 }
 
@@ -51,7 +48,7 @@ Reply compare_streams(State& state, const Request& request) {
               second.trace.config().layers == config.layers,
           ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
           first.trace.id, second.trace.id);
-  const std::vector<Point> points = stream_points(config);
+  const std::vector<Point> points = compared_points(config);
   Capture of_first(points), of_second(points);
   first.trace.pass->replay(of_first);
   second.trace.pass->replay(of_second);
