@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, overflowsSideways, paramsOf, picture, seriousFindings, translatorOf, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const plain = (text) => Number(text.replace(/[,\s]/g, ''));
@@ -92,6 +92,72 @@ test('twice the text has four times the scores, for any length that the slider s
   await page.context().close();
 });
 
+const stacked = ['transformer-base', 'transformer-big', 't5-small', 't5-base', 'bert-base-uncased'];
+const totalled = (page, total) => page.waitForFunction((text) => document.querySelector('.total')?.textContent === text, total.toLocaleString('en-US'));
+const partsShown = (page) => page.locator('.table tbody tr.part').evaluateAll((rows) => rows.map((row) => ({ name: row.cells[0].firstChild.nextSibling.textContent, factors: [...row.querySelectorAll('td.factors .number')].map((one) => one.textContent), count: row.cells[2].textContent })));
+
+test('encoders and decoders have the parameters of heed params, part by part', async () => {
+  const page = await session.open('#/count');
+  for (const name of stacked) {
+    const expected = paramsOf(name);
+    await page.getByRole('group', { name: 'Encoders and decoders' }).locator('button').filter({ hasText: new RegExp(`^${name} `) }).click();
+    await totalled(page, expected.total);
+    const parts = await partsShown(page);
+    assert.equal(parts.reduce((sum, { count }) => sum + plain(count), 0), expected.total, name);
+    const sumOf = (pattern) => parts.filter(({ name: part }) => pattern.test(part)).reduce((sum, { count }) => sum + plain(count), 0);
+    assert.equal(sumOf(/attention/), expected.attention_total, name);
+    assert.equal(sumOf(/feed-forward/), expected.feed_forward_total, name);
+    assert.equal(sumOf(/^Token embedding/), expected.embedding, name);
+    assert.equal(sumOf(/^Biases/), expected.biases, name);
+    assert.equal(sumOf(/^Norms/), expected.norms, name);
+    for (const { stack, attention_total, cross_attention_total, feed_forward_total } of expected.stacks ?? []) {
+      const of = stack === 'encoder' ? 'Encoder' : 'Decoder';
+      assert.deepEqual([sumOf(new RegExp(`^${of}, attention`)), sumOf(new RegExp(`^${of}, cross`)), sumOf(new RegExp(`^${of}, feed`))], [attention_total, cross_attention_total, feed_forward_total], `${name}, ${stack}`);
+    }
+    for (const { name: part, factors, count } of parts) if (factors.length > 0) assert.equal(factors.reduce((product, factor) => product * plain(factor), 1), plain(count), `${name}, ${part}`);
+  }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('the server’s translator is counted whole, or said not to be there', async () => {
+  const translator = await translatorOf(session);
+  const page = await session.open('#/count?config=translator');
+  if (translator === null) await page.getByText('This server holds no translator').waitFor();
+  else {
+    await totalled(page, translator.parameters);
+    assert.equal((await partsShown(page)).reduce((sum, { count }) => sum + plain(count), 0), translator.parameters);
+  }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('operations and grids of two texts follow both lengths, and sizes are in the link', async () => {
+  const page = await session.open('#/count?config=transformer-base&source=16&target=64');
+  const grid = (kind) => page.locator(`tr[data-kind=${kind}] td`).allTextContents();
+  await page.locator('tr[data-kind=cross]').waitFor();
+  assert.deepEqual(await grid('encoder'), ['16 × 16 = 256', '256', '12,288', '49,152']);
+  assert.deepEqual(await grid('decoder'), ['64 × 64 = 4,096', '2,080', '196,608', '786,432']);
+  assert.deepEqual(await grid('cross'), ['64 × 16 = 1,024', '1,024', '49,152', '196,608']);
+  const work = async () => JSON.parse(await exported(page, page.locator('.whole details.export'), 'JSON')).reduce((sum, row) => sum + row.work, 0);
+  const before = await work();
+  await page.getByRole('slider', { name: 'Source tokens' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('source=32'));
+  // Per source token: 24·C² in each encoder block and 4·C² for keys and values; products grow with S², and with S·T.
+  assert.equal((await work()) - before, 16 * 6 * (24 + 4) * 512 ** 2 + 4 * 512 * 6 * (32 ** 2 - 16 ** 2) + 4 * 512 * 6 * 64 * 16);
+  await page.getByRole('slider', { name: 'Decoder blocks' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('sizes=6+7+8+64+2048+37000'));
+  const block = 8 * 512 ** 2 + 2 * 512 * 2048 + 8 * 512 + 2048 + 512 + 3 * 2 * 512;
+  await totalled(page, paramsOf('transformer-base').total + block);
+  const again = await session.open(new URL(page.url()).hash);
+  await totalled(again, paramsOf('transformer-base').total + block);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+  await again.context().close();
+});
+
 test('no serious findings or overflow in both themes and at all widths', async () => {
   for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
     const page = await session.open('#/count', { width, dark });
@@ -100,5 +166,11 @@ test('no serious findings or overflow in both themes and at all widths', async (
     assert.equal(await overflowsSideways(page), false, `${width}`);
     await picture(page, `count-${width}-${dark ? 'dark' : 'light'}`);
     await page.context().close();
+    const pair = await session.open('#/count?config=transformer-base', { width, dark });
+    await pair.locator('tr[data-kind=cross]').waitFor();
+    assert.deepEqual(await seriousFindings(pair), [], `two stacks, ${width} ${dark ? 'dark' : 'light'}`);
+    assert.equal(await overflowsSideways(pair), false, `two stacks, ${width}`);
+    await picture(pair, `count-pair-${width}-${dark ? 'dark' : 'light'}`);
+    await pair.context().close();
   }
 });

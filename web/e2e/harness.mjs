@@ -5,7 +5,7 @@
 //   CHROMIUM      the browser [/usr/bin/chromium]
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before } from 'node:test';
@@ -89,7 +89,9 @@ export function useExplorer(serverOptions, model) {
     page.problems = [];
     page.on('pageerror', (error) => page.problems.push(String(error)));
     page.on('console', (message) => {
-      if (message.type() === 'error') page.problems.push(message.text());
+      // A server without a translator says so with 404, which the browser logs.
+      const isAbsent = /\/api\/translator$/.test(message.location().url) && message.text().includes('404');
+      if (message.type() === 'error' && !isAbsent) page.problems.push(message.text());
     });
     await page.goto(`${session.address}/${link}`);
     await page.locator('main h1').first().waitFor();
@@ -98,9 +100,27 @@ export function useExplorer(serverOptions, model) {
   return session;
 }
 
+/** What the server says of its translator; null where it holds none. */
+export async function translatorOf(session) {
+  const response = await fetch(`${session.address}/api/translator`);
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error(`/api/translator: ${response.status}`);
+  return response.json();
+}
+
+/** What `heed params NAME --json` says. */
+export function paramsOf(name) {
+  const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
+  return JSON.parse(execFileSync(binary, ['params', name, '--json'], { cwd: root, encoding: 'utf8' }));
+}
+
 /** Serious and critical findings of axe-core, one line each. */
 export async function seriousFindings(page) {
   await page.evaluate(axe.source);
+  // Colours on their way from one to another are of neither theme.
+  await page.evaluate(() => Promise.allSettled(document.getAnimations()
+    .filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity)
+    .map(({ finished }) => finished)));
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

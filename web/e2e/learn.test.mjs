@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, overflowsSideways, picture, seriousFindings, translatorOf, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
-const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training'];
+const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training', 'two-texts'];
 
 test('the tour is navigated by keyboard from the first to the last chapter', async () => {
   const page = await session.open('#/learn');
@@ -119,6 +119,89 @@ test('the exported matrices of a head equal those of the API', async () => {
   const rows = (await exported(page, menu, 'CSV')).toString().trim().split('\r\n');
   assert.equal(rows[0], 'matrix,row,row_name,column,value');
   assert.equal(rows.length, 1 + 4 * numbers.length + 2 * shape[1] ** 2);
+  await page.context().close();
+});
+
+async function post(path, body) {
+  const response = await fetch(session.address + path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+  assert.ok(response.ok, `${path}: ${response.status}`);
+  return response.json();
+}
+
+/** A kind's table on the page, and the same array of the API. */
+async function compareKind(page, id, kind, layer, head) {
+  const section = page.locator(`section[data-kind=${kind}]`);
+  const row = kind === 'encoder' ? '' : '&row=written';
+  const { values, shape } = await session.get(`/api/pairs/${id}/attention/${kind}/${layer}/${head}?unit=words${row}&format=json`);
+  const table = section.locator('details', { hasText: 'As a table' });
+  if (!(await table.evaluate((one) => one.open))) await table.locator('summary').click();
+  await table.locator('tbody tr').first().waitFor();
+  const shown = await table.locator('tbody tr').evaluateAll((rows) => rows.map((one) => [...one.querySelectorAll('td')].map((cell) => cell.textContent)));
+  assert.deepEqual([shown.length, shown[0].length], shape, kind);
+  const flat = values.flat(Infinity);
+  shown.flat().forEach((text, index) => assertShows(text, flat[index], `${kind} ${index}`));
+  return { weights: flat, columns: shape[1] };
+}
+
+test('three kinds of attention of a translator equal those of the API, and the mask hides later words', async () => {
+  const translator = await translatorOf(session);
+  const page = await session.open('#/learn?chapter=two-texts&encoder=1.0&decoder=0.1&cross=1.2&from=1&to=2');
+  if (translator === null) {
+    await page.getByRole('region', { name: 'No translator' }).waitFor();
+    assert.match(await page.locator('article').innerText(), /This server holds no translator, so there are no numbers to show beside this chapter/);
+    assert.deepEqual(page.problems, []);
+    return page.context().close();
+  }
+  const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
+  const free = await post('/api/pairs', { source, ...(target && { target }) });
+  for (const kind of ['encoder', 'decoder', 'cross']) await page.getByTestId(`says-${kind}`).waitFor();
+  const { weights, columns } = await compareKind(page, free.id, 'encoder', 1, 0);
+  await compareKind(page, free.id, 'decoder', 0, 1);
+  await compareKind(page, free.id, 'cross', 1, 2);
+  const after = (row) => row.slice(2).reduce((sum, weight) => sum + weight, 0);
+  assertShows(await page.getByTestId('ahead').textContent(), after(weights.slice(columns, 2 * columns)), 'words after the chosen one');
+  assert.match(await page.locator('article').innerText(), new RegExp(`“${translator.name}”`));
+
+  // Another word moves the vectors of earlier ones, unless there is a mask.
+  const masked = await post('/api/pairs', { source_tokens: free.source.tokens.map(({ id }) => id), target_tokens: free.target.tokens.map(({ id }) => id), interventions: [{ kind: 'mask_future', point: 'encoder' }] });
+  const position = free.source.words[1].begin;
+  const [without, within] = await Promise.all([free, masked].map(({ id }) => session.get(`/api/pairs/${id}/influence?side=source&position=${position}`)));
+  await page.getByTestId('influence').waitFor();
+  const cells = await page.getByTestId('influence').locator('tbody tr').evaluateAll((rows) => rows.map((row) => [row.cells[1].textContent, row.cells[3].textContent]));
+  assert.equal(cells.length, free.source.tokens.length);
+  cells.forEach(([one, other], index) => {
+    assertShows(one, without.encoder[index], `no mask, ${index}`);
+    assertShows(other, within.encoder[index], `with the mask, ${index}`);
+    if (index < position) assert.equal(other, '0');
+  });
+  const { text, without: usual } = await post(`/api/pairs/${masked.id}/translation`, {});
+  const said = await page.getByTestId('translations').innerText();
+  for (const one of [text, ...(text === usual.text ? [] : [usual.text])]) assert.ok(said.includes(one), `${said} has ${one}`);
+
+  await page.getByRole('button', { name: 'Mask switched on in the encoder' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('mask=on') && /To words after it/.test(document.querySelector('[data-testid=says-encoder]')?.textContent ?? ''));
+  const hidden = await compareKind(page, masked.id, 'encoder', 1, 0);
+  hidden.weights.forEach((weight, index) => index % columns > Math.floor(index / columns) && assert.equal(weight, 0));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('a word of the target is chosen by keyboard, and the sentence says what is read to write it', async () => {
+  const translator = await translatorOf(session);
+  if (translator === null) return;
+  const page = await session.open('#/learn?chapter=two-texts&cross=1.2&to=1');
+  await page.getByTestId('says-cross').waitFor();
+  await page.getByRole('toolbar', { name: 'Words of the target' }).locator('button[aria-pressed=true]').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('to=2'));
+  const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
+  const free = await post('/api/pairs', { source, ...(target && { target }) });
+  const { positions } = await session.get(`/api/pairs/${free.id}/attention/cross/1/2/rows/2?top=1&unit=words&row=written`);
+  await page.waitForFunction((word) => document.querySelector('[data-testid=says-cross]')?.textContent.includes(`To write “${word}”`), free.target.words[2].text);
+  const said = await page.getByTestId('says-cross').innerText();
+  assert.ok(said.includes(`“${positions[0].text}”`), `${said} names ${positions[0].text}`);
+  assertShows(await page.getByTestId('says-cross').locator('strong').first().textContent(), positions[0].weight, 'the largest weight');
   await page.context().close();
 });
 

@@ -217,3 +217,15 @@ test('no serious findings, no sideways scrolling, at three widths and in both th
     await page.context().close();
   }
 });
+
+test('another family’s shape has its own parts and parameters', async () => {
+  const { presets } = await session.get('/api/presets');
+  for (const name of ['llama-3.2-1b', 'qwen3-0.6b', 'pythia-160m']) {
+    if (!presets.some((preset) => preset.name === name)) continue;
+    const { total } = await session.get(`/api/parameters?config=${name}`);
+    const page = await session.open(`#/whole?picture=${name}`);
+    await page.getByText(`${total.toLocaleString('en-US')} parameters`).first().waitFor();
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});

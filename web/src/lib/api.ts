@@ -3,6 +3,7 @@
 import { connection } from './connection.svelte';
 import { readEvents, type ServerEvent } from './events';
 import { samplingFields } from './sampling';
+import type * as Pairs from './pair_types';
 import type * as Types from './types';
 
 export class ApiError extends Error {
@@ -79,15 +80,25 @@ export function idsOf(text: string): number[] {
   return words.map((word) => Number(word.replace('#', '')));
 }
 
+/** A text of a translator: ids where all of it is written as such ("#17 #4"), otherwise words. */
+export function asPairText(side: Pairs.PairSide, text: string): Pairs.PairRequest {
+  const words = text.split(/[\s,]+/).filter(Boolean);
+  const areIds = words.length > 0 && words.every((word) => /^#\d+$/.test(word));
+  if (!areIds) return { [side]: text };
+  return { [`${side}_tokens`]: idsOf(text) };
+}
+
 let hasTokenizer = true;
 
 const trace = (id: string) => `/api/traces/${encodeURIComponent(id)}`;
+const pair = (id: string) => `/api/pairs/${encodeURIComponent(id)}`;
+const pairHead = (id: string, kind: Pairs.PairKind, layer: number, index: number) => `${pair(id)}/attention/${kind}/${layer}/${index}`;
 const head = (id: string, layer: number, index: number) => `${trace(id)}/attention/${layer}/${index}`;
 
 export const api = {
-  model: async (): Promise<Types.ModelCard> => {
-    const card = await json<Types.ModelCard>('/api/model');
-    hasTokenizer = card.has_tokenizer;
+  model: async (): Promise<Types.ModelCard | Pairs.ServedTranslator> => {
+    const card = await json<Types.ModelCard | Pairs.ServedTranslator>('/api/model');
+    if (!('is_translator' in card)) hasTokenizer = card.has_tokenizer;
     return card;
   },
   status: () => json<Types.ServerStatus>('/api/status'),
@@ -178,11 +189,30 @@ export const api = {
     }
   },
 
+  /** The translator that the server holds; 404 where it holds none. */
+  translator: () => json<Pairs.TranslatorCard>('/api/translator'),
+  makePair: async (request: Pairs.PairRequest): Promise<Pairs.PairMeta> => (await post('/api/pairs', request)).json(),
+  pairThumbnails: (id: string, kind: Pairs.PairKind, size = 32) => binary(`${pair(id)}/thumbnails`, { kind, size }),
+  pairHeads: async (id: string, kind: Pairs.PairKind) => (await json<{ heads: Pairs.PairHeadStatistics[] }>(`${pair(id)}/heads`, { kind })).heads,
+  /** (queries, keys); with `unit` by words. */
+  pairAttention: (id: string, kind: Pairs.PairKind, layer: number, index: number, query?: { unit?: 'words'; row?: Pairs.PairRow }) =>
+    binary(pairHead(id, kind, layer, index), query),
+  /** Without a head: the mean of the layer's. */
+  alignment: (id: string, layer: number, index: number | null, row: Pairs.PairRow) =>
+    json<Pairs.PairAlignment>(`${pair(id)}/alignment`, { layer, head: index, row }),
+  pairPredictions: (id: string, position: number, top = 6) => json<Pairs.PairPredictions>(`${pair(id)}/predictions`, { position, top }),
+  pairEffect: (id: string) => json<Pairs.PairEffect>(`${pair(id)}/effect`),
+  influence: (id: string, side: Pairs.PairSide, position: number) => json<Pairs.PairInfluence>(`${pair(id)}/influence`, { side, position }),
+  translations: async (id: string): Promise<Pairs.PairTranslations> => (await post(`${pair(id)}/translation`, {})).json(),
+
   training: (signal?: AbortSignal) => json<Types.Training>('/api/training', {}, signal),
   train: async (request: Types.TrainingRequest): Promise<Types.Training> => (await post('/api/training', request)).json(),
   controlTraining: async (action: 'pause' | 'resume' | 'stop'): Promise<Types.Training> => (await post(`/api/training/${action}`, {})).json(),
   /** Multiplies the schedule's learning rate from the next step on. */
   scaleLearningRate: async (factor: number): Promise<Types.Training> => (await post('/api/training/learning_rate', { factor })).json(),
+
+  /** Every candidate that beam search looks at, as a tree. */
+  beams: async (id: string, request: Pairs.BeamRequest, signal?: AbortSignal): Promise<Pairs.BeamSearch> => (await post(`${pair(id)}/beams`, request, signal)).json(),
 
   runs: async () => (await json<{ runs: (Types.Run | Types.DamagedRun)[] }>('/api/runs')).runs,
   metrics: async (run: string, from = 0) =>

@@ -2,9 +2,11 @@
 
 import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
+import { architectureOf, gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
 import { differing, unmodified } from './sampling';
-import type { Example, ModelCard, NumberArray, Sampling, TraceMeta } from './types';
+import type { ServedTranslator } from './pair_types';
+import type { Architecture, Example, ModelCard, NumberArray, Sampling, TraceMeta } from './types';
 
 /** For a model without examples. */
 const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox waited in the forest, and the hare saw the fox' };
@@ -15,6 +17,8 @@ const openingIds: Example = { ...opening, id: 'ids', text: '1 2 3 4 5 6 1 2 3 4'
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
+  /** The served model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
+  translator: ServedTranslator | null = $state.raw(null);
   /** The server's; known once `model` is. */
   defaultSampling: Sampling = $state.raw(unmodified);
   /** Why the model could not be loaded. */
@@ -22,6 +26,15 @@ class Page {
   /** Announced by screen readers when it changes. */
   announcement = $state('');
   dark = $state(false);
+
+  /** Whether the served model is known. */
+  get ready(): boolean {
+    return this.model !== null || this.translator !== null;
+  }
+
+  get architecture(): Architecture {
+    return this.model ? architectureOf(this.model) : gpt2(1);
+  }
 
   get sampling(): Sampling {
     return { ...this.defaultSampling, ...this.view.sampling };
@@ -54,8 +67,12 @@ class Page {
     paper.addEventListener('change', () => flushSync(setDark));
     setDark();
     try {
-      const [model, sampling] = await Promise.all([api.model(), api.sampling()]);
-      this.defaultSampling = sampling;
+      const model = await api.model();
+      if ('is_translator' in model) {
+        this.translator = model;
+        return;
+      }
+      this.defaultSampling = await api.sampling();
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
       this.view = opened(this.view, this.#opening);

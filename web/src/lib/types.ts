@@ -17,6 +17,26 @@ export interface Dimensions {
   parameters: number;
 }
 
+/** What a model is made of. */
+export interface Architecture {
+  /** A checkpoint format, or "custom". */
+  family: string;
+  norm: 'layer' | 'rms';
+  positions: 'learned' | 'rotary' | 'sinusoidal' | 'none';
+  key_value_heads: number;
+  /** For each layer, how many positions a query attends to, its own included; 0: all before it. Empty: none has a window. */
+  windows: number[];
+  /** Whether each neuron is multiplied by a second projection. */
+  gated: boolean;
+  activation: string;
+  query_key_norm: boolean;
+  /** Parallel: attention and feed-forward read the same stream. */
+  residual: 'sequential' | 'parallel';
+  /** `channels` of each head rotate. */
+  rotary?: { base: number; channels: number; scaling?: Record<string, unknown> };
+  biases: { norm: boolean; query: boolean; output: boolean; feed_forward: boolean };
+}
+
 /** An intervention, and what it does to the probability of a next token. */
 export interface Trial {
   label: string;
@@ -44,6 +64,8 @@ export interface ModelCard {
   dimensions: Dimensions;
   activation: string;
   tied: boolean;
+  /** Absent where the server does not describe its model. */
+  architecture?: Architecture;
   dtype: string;
   has_tokenizer: boolean;
   examples: Example[];
@@ -183,6 +205,7 @@ export interface Walk {
   head_projection: number[];
   attention_out: number[];
   residual_before: number[];
+  /** After attention; no part of a parallel block reads it. */
   residual_after: number[];
 }
 
@@ -284,14 +307,14 @@ export interface Derivation {
   formula: string;
   latex: string;
   /** Made by the page itself: `shares` is a sum of percentages, `steps` are successive values that are not summed. */
-  operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'mean' | 'shares' | 'steps';
+  operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'silu' | 'relu' | 'rotation' | 'mean' | 'shares' | 'steps';
   terms: DerivationTerm[];
   count: number;
   rest: number;
   bias: number | null;
 }
 
-export type WeightRole = 'attention.query' | 'attention.key' | 'attention.value' | 'attention.output' | 'feed_forward.up' | 'feed_forward.down';
+export type WeightRole = 'attention.query' | 'attention.key' | 'attention.value' | 'attention.output' | 'feed_forward.up' | 'feed_forward.gate' | 'feed_forward.down';
 
 /** One number of a trace: `point` is a TransformerLens name, `index` counts within its last dimension. */
 export interface PointElement {
@@ -341,7 +364,9 @@ export interface ParameterCount {
   key_value_bytes_per_token: number;
   flops_per_token: number;
   train_flops_per_token: number;
-  config: Record<string, unknown>;
+  architecture?: Architecture;
+  /** Null where no checkpoint format can say it. */
+  config: Record<string, unknown> | null;
   parts: { name: string; parameters: number; share: number }[];
 }
 

@@ -5,8 +5,8 @@ import { percent, value } from '../../lib/numbers';
 
 export type StatisticKey = Exclude<keyof HeadStatistics, 'layer' | 'head'>;
 
-export interface StatisticName {
-  key: StatisticKey;
+export interface StatisticName<Key extends string = StatisticKey> {
+  key: Key;
   name: string;
   meaning: string;
   unit: 'share' | 'nats' | 'tokens';
@@ -28,9 +28,9 @@ export function statisticName(key: string): StatisticName {
   return statisticNames.find((statistic) => statistic.key === key) ?? statisticNames[0];
 }
 
-export function formatStatistic(number: number, unit: StatisticName['unit']): string {
-  if (unit === 'share') return percent(number);
-  return `${value(number, 2)} ${unit}`;
+export function formatStatistic(number: number | null, unit: StatisticName['unit']): string {
+  if (number === null) return '–';
+  return unit === 'share' ? percent(number) : `${value(number, 2)} ${unit}`;
 }
 
 export const headName = (layer: number, head: number): string => `L${layer}H${head}`;

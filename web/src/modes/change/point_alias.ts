@@ -1,5 +1,6 @@
 // Short names of points and names of other libraries: resid_post1, L1.resid_post, block 1 mlp, h.1.attn, ("q", 2), ln_f.
 
+import type { Architecture } from '../../lib/types';
 import { isPart, pointNames } from './points';
 
 /** The part after "blocks.l." by short name. */
@@ -8,9 +9,11 @@ const inBlock: Record<string, string> = {
   attn_out: 'hook_attn_out', attention_out: 'hook_attn_out', attention: 'hook_attn_out', self_attn: 'hook_attn_out',
   mlp_out: 'hook_mlp_out', mlp: 'hook_mlp_out', ffn: 'hook_mlp_out', ffn_out: 'hook_mlp_out', feed_forward: 'hook_mlp_out',
   q: 'attn.hook_q', query: 'attn.hook_q', queries: 'attn.hook_q', k: 'attn.hook_k', key: 'attn.hook_k', keys: 'attn.hook_k', v: 'attn.hook_v', value: 'attn.hook_v', values: 'attn.hook_v', z: 'attn.hook_z',
+  rot_q: 'attn.hook_rot_q', rot_query: 'attn.hook_rot_q', rot_k: 'attn.hook_rot_k', rot_key: 'attn.hook_rot_k',
   attn_in: 'hook_attn_in', q_input: 'hook_q_input', k_input: 'hook_k_input', v_input: 'hook_v_input', mlp_in: 'hook_mlp_in', result: 'attn.hook_result', head_result: 'attn.hook_result', head_results: 'attn.hook_result',
   pattern: 'attn.hook_pattern', attn_pattern: 'attn.hook_pattern', attn_weights: 'attn.hook_pattern', attn_probs: 'attn.hook_pattern',
   scores: 'attn.hook_attn_scores', attn_scores: 'attn.hook_attn_scores', attn_logits: 'attn.hook_attn_scores',
+  gate: 'mlp.hook_pre', mlp_gate: 'mlp.hook_pre', pre_linear: 'mlp.hook_pre_linear', up: 'mlp.hook_pre_linear', mlp_up: 'mlp.hook_pre_linear',
   pre: 'mlp.hook_pre', mlp_pre: 'mlp.hook_pre', post: 'mlp.hook_post', mlp_post: 'mlp.hook_post', mlp_act: 'mlp.hook_post', act: 'mlp.hook_post', neurons: 'mlp.hook_post',
   ln1: 'ln1.hook_normalized', ln_1: 'ln1.hook_normalized', ln1_normalized: 'ln1.hook_normalized', ln1_scale: 'ln1.hook_scale',
   ln2: 'ln2.hook_normalized', ln_2: 'ln2.hook_normalized', ln2_normalized: 'ln2.hook_normalized', ln2_scale: 'ln2.hook_scale',
@@ -26,9 +29,9 @@ const spelt = (name: string): string => name.toLowerCase().replace(/hook_|["'()[
 const inBlockPoint = (name: string): string | undefined => inBlock[name] ?? inBlock[name.replace(/^attn_/, '')];
 
 /** The full name, with * for an unnamed block; an unknown name stays as it is. */
-export function resolvePoint(typed: string, layers: number): string {
+export function resolvePoint(typed: string, layers: number, architecture?: Architecture): string {
   const name = typed.trim();
-  if (name.includes('*') || pointNames(layers).includes(name)) return name;
+  if (name.includes('*') || pointNames(layers, architecture).includes(name)) return name;
   if (isPart(name.toUpperCase().replace(/\.(ATTN|MLP)$/, (half) => half.toLowerCase()))) return name.replace(/^l/, 'L').replace(/(\d)([hn])(\d)/, (_, layer, unit, index) => `${layer}${unit.toUpperCase()}${index}`);
   const plain = spelt(name);
   const [, layerBefore, after] = /^(?:transformer_|model_)?(?:blocks?|layers?|h|l)_?(\d+)(?:_(.+))?$/.exec(plain) ?? [];
@@ -47,12 +50,12 @@ export function resolvePoint(typed: string, layers: number): string {
 export type Resolved = { point: string; problem: null } | { point: null; problem: string };
 
 /** One whole point, which adding a vector needs; a part of the model means its output. */
-export function resolveOnePoint(typed: string, layers: number): Resolved {
-  const point = resolvePoint(typed, layers);
+export function resolveOnePoint(typed: string, layers: number, architecture?: Architecture): Resolved {
+  const point = resolvePoint(typed, layers, architecture);
   const [, layer, rest] = /^L(\d+)(.*)$/.exec(point) ?? [];
   if (layer !== undefined) {
     const added: Record<string, string> = { '': 'hook_resid_post', '.attn': 'hook_attn_out', '.mlp': 'hook_mlp_out' };
-    if (added[rest]) return resolveOnePoint(`blocks.${layer}.${added[rest]}`, layers);
+    if (added[rest]) return resolveOnePoint(`blocks.${layer}.${added[rest]}`, layers, architecture);
     return { point: null, problem: `A vector can be added to a whole point only, and “${typed.trim()}” is a part of one: use blocks.${layer}.attn.hook_z (head outputs) or blocks.${layer}.hook_attn_out (attention output).` };
   }
   if (point.includes('*')) {

@@ -1,7 +1,8 @@
 // What the closer views read from the server about the shown trace.
 
 import { api } from '../../lib/api';
-import { current } from '../../lib/state.svelte';
+import { asRead, headOfPart, windowOf, type HeadPart } from '../../lib/architecture';
+import { current, page } from '../../lib/state.svelte';
 import type { Derivation, Intervention } from '../../lib/types';
 import { directEffect, type DirectEffect, type Reading } from './direct_effect';
 import * as elements from './elements';
@@ -9,15 +10,28 @@ import { tableOf, type EmbeddingTable } from './nearest';
 import { inputOf, weightsOf, type Role, type Weights } from './projection';
 import type { QueriesAndKeys } from './scores';
 
-/** (T, D): queries, keys, values or outputs of one head at every position. */
-export function ofOneHead(part: 'q' | 'k' | 'v' | 'z', layer: number, head: number): Promise<Float32Array> {
-  return current.keep(`head ${part} ${layer} ${head}`, async (id) => (await api.array(id, `blocks.${layer}.attn.hook_${part}`, { heads: String(head) })).data);
+/** Where the server finds the vector of a query head: keys and values may be shared. */
+function serverHead(part: HeadPart, head: number): number {
+  return headOfPart(page.architecture, current.meta!.heads, part, head);
+}
+
+/** (T, D): queries, keys, values or outputs of one query head at every position. */
+export function ofOneHead(part: HeadPart, layer: number, head: number): Promise<Float32Array> {
+  const from = serverHead(part, head);
+  return current.keep(`head ${part} ${layer} ${from}`, async (id) => (await api.array(id, `blocks.${layer}.attn.hook_${part}`, { heads: String(from) })).data);
+}
+
+/** (D): the vector of one query head at a position. */
+export async function headAt(part: HeadPart, layer: number, head: number, position: number): Promise<Float32Array> {
+  const { head_size: size } = current.meta!.dimensions;
+  const from = serverHead(part, head);
+  return (await current.vector(`blocks.${layer}.attn.hook_${part}`, position)).subarray(from * size, (from + 1) * size);
 }
 
 export async function queriesAndKeys(layer: number, head: number): Promise<QueriesAndKeys> {
   const { tokens, dimensions } = current.meta!;
-  const [q, k] = await Promise.all([ofOneHead('q', layer, head), ofOneHead('k', layer, head)]);
-  return { positions: tokens.length, size: dimensions.head_size, q, k };
+  const [q, k] = await Promise.all((['q', 'k'] as const).map((part) => ofOneHead(asRead(page.architecture, part), layer, head)));
+  return { positions: tokens.length, size: dimensions.head_size, window: windowOf(page.architecture, layer), q, k };
 }
 
 /** (H, C): what each head of a block adds to the residual stream at a position. */
@@ -27,17 +41,17 @@ export function additionsOf(layer: number, position: number): Promise<Float32Arr
 
 function derivationOf(id: string, role: Role, layer: number, head: number, position: number, column: number): Promise<Derivation> {
   const { channels } = current.meta!.dimensions;
-  return api.derivation(id, elements.ofHead(layer, head, role, position)(column), undefined, channels);
+  return api.derivation(id, elements.ofHead(layer, serverHead(role, head), role, position)(column), undefined, channels);
 }
 
-/** The row that block `layer` projects at `position`: the residual stream after the layer norm with its gain and bias. */
+/** The row that block `layer` projects at `position`: the residual stream after the norm with its gain and bias. */
 export function projectedRow(layer: number, position: number): Promise<Float32Array> {
   return current.keep(`projected ${layer} ${position}`, async (id) => inputOf(await derivationOf(id, 'q', layer, 0, position, 0)));
 }
 
 /** W and b of a head; `ondone` is called with the share that has arrived. */
 export function headWeights(role: Role, layer: number, head: number, ondone: (share: number) => void): Promise<Weights> {
-  return current.keep(`weights ${role} ${layer} ${head}`, async (id) => {
+  return current.keep(`weights ${role} ${layer} ${serverHead(role, head)}`, async (id) => {
     const size = current.meta!.dimensions.head_size;
     let done = 0;
     const column = async (index: number) => {

@@ -1,5 +1,6 @@
 // The element of a point that each number on the page shows, for which the server derives its computation.
 
+import type { HeadPart } from '../../lib/architecture';
 import { tokenText } from '../../lib/numbers';
 import type { Derivation, PointElement, WalkAnswer } from '../../lib/types';
 
@@ -21,7 +22,7 @@ export function normalized(layer: number, part: 'ln1' | 'ln2', position: number)
   return (index) => ({ point: `blocks.${layer}.${part}.hook_normalized`, layer, position, index });
 }
 
-/** The standard deviation that a layer norm divides by. */
+/** What a norm divides by. */
 export function spread(layer: number, part: 'ln1' | 'ln2', position: number): PointElement {
   return { point: `blocks.${layer}.${part}.hook_scale`, layer, position, index: 0 };
 }
@@ -34,7 +35,8 @@ export function finalNormalized(position: number): At {
   return (index) => ({ point: 'ln_final.hook_normalized', position, index });
 }
 
-export function ofHead(layer: number, head: number, part: 'q' | 'k' | 'v' | 'z', position: number): At {
+/** `head` counts key/value heads where the part has one vector for each of them. */
+export function ofHead(layer: number, head: number, part: HeadPart, position: number): At {
   return (index) => ({ point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, index });
 }
 
@@ -52,7 +54,7 @@ export function pair(layer: number, head: number, part: 'attn_scores', position:
   return { point: `blocks.${layer}.attn.hook_${part}`, layer, head, position, key };
 }
 
-export function neuron(layer: number, part: 'pre' | 'post', position: number): At {
+export function neuron(layer: number, part: 'pre' | 'pre_linear' | 'post', position: number): At {
   return (index) => ({ point: `blocks.${layer}.mlp.hook_${part}`, layer, position, index });
 }
 
@@ -61,11 +63,14 @@ export function logit(position: number, token: number): PointElement {
 }
 
 /** q·k, term by term. */
+export function dotOf(query: ArrayLike<number>, key: ArrayLike<number>): Derivation {
+  const terms = Array.from(query, (left, index) => ({ label: `dimension ${index}`, left, right: key[index], value: left * key[index] })).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  return { name: 'q·k', value: terms.reduce((sum, { value }) => sum + value, 0), formula: 'q·k = Σ_j q_j k_j', latex: 'q\\cdot k=\\sum_j q_j\\,k_j', operation: 'sum', terms, count: terms.length, rest: 0, bias: null };
+}
+
+/** The server's q·k, term by term. */
 export function dotProduct(query: number[], answer: WalkAnswer): Derivation {
-  const terms = query
-    .map((left, index) => ({ label: `dimension ${index}`, left, right: answer.key[index], value: left * answer.key[index] }))
-    .sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  return { name: 'q·k', value: answer.product, formula: 'q·k = Σ_j q_j k_j', latex: 'q\\cdot k=\\sum_j q_j\\,k_j', operation: 'sum', terms, count: terms.length, rest: 0, bias: null };
+  return { ...dotOf(query, answer.key), value: answer.product };
 }
 
 /** A key's attention weight: the softmax over all unmasked scores, its own first. */

@@ -3,7 +3,9 @@ import type { Candidate, Walk, WalkAnswer } from '../../lib/types';
 import { draw } from './draw';
 import { concatenated, dotProduct, share, shareInRow, sharesOf } from './elements';
 import { walkFits } from './fits';
+import { dialsOf, partnerOf, turnOf } from './rotation';
 import { rowsToShow } from './rows';
+import { scoreDivisor } from './scores';
 import { strongestWords } from './strongest';
 
 function answers(shares: number[], seen = shares.length): WalkAnswer[] {
@@ -30,6 +32,55 @@ describe('the listed keys', () => {
     expect(rows.map(({ masked }) => masked)).toEqual([false, false, true, true]);
     expect(hidden).toBe(1);
     expect(rowsToShow(answers([0.5, 0.5, 0], 2), true).rows.length).toBe(3);
+  });
+});
+
+describe('the keys of a window', () => {
+  const all = answers(Array.from({ length: 12 }, (_, position) => (position >= 5 && position < 9 ? 0.25 : 0))).map((answer) => ({ ...answer, masked: answer.position < 5 || answer.position > 8 }));
+
+  it('are listed between the nearest masked ones on both sides', () => {
+    const { rows, hidden, hiddenShare } = rowsToShow(all, false);
+    expect(rows.map(({ position }) => position)).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
+    expect([hidden, hiddenShare]).toEqual([4, 0]);
+    expect(rowsToShow(all, true).rows.length).toBe(12);
+  });
+});
+
+describe('the divisor of the scores', () => {
+  it('is √D, or what the server divided by', () => {
+    const scaled = (by: number) => [4, -9, 0].map((product) => ({ product, scaled: product / by }) as WalkAnswer);
+    expect(scoreDivisor({ answers: scaled(8), head_size: 64 })).toBe('÷ √64');
+    expect(scoreDivisor({ answers: scaled(16), head_size: 64 })).toBe('÷ 16.0');
+    expect(scoreDivisor({ answers: [{ product: 0, scaled: 0 } as WalkAnswer], head_size: 64 })).toBe('÷ √64');
+  });
+});
+
+describe('a rotation', () => {
+  /** Pairs of halves, at a position. */
+  function turned(vector: number[], position: number, base: number, channels: number): number[] {
+    const half = channels / 2;
+    return vector.map((number, index) => {
+      if (index >= channels) return number;
+      const angle = position * base ** (-(index % half) / half);
+      return index < half ? number * Math.cos(angle) - vector[index + half] * Math.sin(angle) : number * Math.cos(angle) + vector[index - half] * Math.sin(angle);
+    });
+  }
+  const vector = [1, -2, 0.5, 3, 4, 5];
+
+  it('turns each pair by its angle, and leaves the other numbers', () => {
+    const dials = dialsOf(vector, turned(vector, 2, 100, 4), 4, 2, 8);
+    expect(dials.map(({ first, second }) => [first, second])).toEqual([[0, 2], [1, 3]]);
+    // Sums of a few products of numbers below 5: 1e-12 is some thousand roundings of f64.
+    expect(turnOf(dials[0])).toBeCloseTo(2, 12);
+    expect(turnOf(dials[1])).toBeCloseTo(0.2, 12);
+    for (const { before, after } of dials) expect(Math.hypot(...after)).toBeCloseTo(Math.hypot(...before), 12);
+  });
+
+  it('pairs neighbours where the server’s term says so', () => {
+    expect(partnerOf([{ label: 'q number 0' }, { label: 'q number 1' }])).toBe(1);
+    expect(partnerOf([{ label: 'q number 4' }, { label: 'q number 0' }])).toBe(4);
+    expect(partnerOf([{ label: 'q number 0' }])).toBeNull();
+    expect(dialsOf(vector, vector, 6, 1, 2).map(({ first, second }) => [first, second])).toEqual([[0, 1], [2, 3]]);
   });
 });
 

@@ -1,4 +1,4 @@
-// The keys that are listed: the strongest, in the order of the text.
+// The keys that are listed: the strongest, in the order of the text, between some that are masked.
 
 import type { WalkAnswer, Word } from '../../lib/types';
 
@@ -29,11 +29,13 @@ export function rowsToShow(answers: WalkAnswer[], everything: boolean, words: Wo
   if (everything) return { rows: answers, hidden: 0, hiddenShare: 0 };
   const seen = answers.filter((answer) => !answer.masked);
   const kept = new Set(words ? strongestByWords(seen, words) : [...seen].sort((a, b) => b.share - a.share).slice(0, strongest));
-  const later = answers.filter((answer) => answer.masked).slice(0, masked);
+  const isLater = ({ position }: WalkAnswer) => position > (seen.at(-1)?.position ?? -1);
+  const later = answers.filter((answer) => answer.masked && isLater(answer)).slice(0, masked);
+  const before = answers.filter((answer) => answer.masked && !isLater(answer)).slice(-masked);
   const hidden = seen.filter((answer) => !kept.has(answer));
   return {
-    rows: [...seen.filter((answer) => kept.has(answer)), ...later],
-    hidden: answers.length - kept.size - later.length,
+    rows: [...before, ...seen.filter((answer) => kept.has(answer)), ...later],
+    hidden: answers.length - kept.size - later.length - before.length,
     hiddenShare: hidden.reduce((sum, { share }) => sum + share, 0),
   };
 }

@@ -1,12 +1,15 @@
 // Scores and softmax of one head from its queries and keys, with or without the mask and the division by √D.
 
-import { tokenText } from '../../lib/numbers';
-import type { Derivation } from '../../lib/types';
+import { isMasked } from '../../lib/architecture';
+import { tokenText, value } from '../../lib/numbers';
+import type { Derivation, Walk } from '../../lib/types';
 
-/** One head's queries and keys, (T, D) each. */
+/** One head's queries and keys as attention reads them, (T, D) each. */
 export interface QueriesAndKeys {
   positions: number;
   size: number;
+  /** Positions that a query attends to, its own included; 0: all before it. */
+  window: number;
   q: Float32Array;
   k: Float32Array;
 }
@@ -22,9 +25,17 @@ export function scoreRow(head: QueriesAndKeys, query: number, divisor = Math.sqr
   return Array.from({ length: head.positions }, (_, key) => product(head, query, key) / divisor);
 }
 
-/** Later keys are −∞. */
-export function masked(scores: number[], query: number): number[] {
-  return scores.map((score, key) => (key > query ? -Infinity : score));
+/** Later keys, and those before the window, are −∞. */
+export function masked(scores: number[], query: number, window = 0): number[] {
+  return scores.map((score, key) => (isMasked(query, key, window) ? -Infinity : score));
+}
+
+/** What the head divides its dot products by, read off its largest score: "÷ √64", or a number where that is not √D. */
+export function scoreDivisor({ answers, head_size }: Pick<Walk, 'answers' | 'head_size'>): string {
+  const largest = answers.reduce((most, answer) => (Math.abs(answer.product) > Math.abs(most.product) ? answer : most), answers[0]);
+  const divisor = largest && largest.scaled !== 0 ? largest.product / largest.scaled : Math.sqrt(head_size);
+  // Both are f64 of the server: equal to a few units in the last place, unless the model's scale is another.
+  return Math.abs(divisor / Math.sqrt(head_size) - 1) < 1e-6 ? `÷ √${head_size}` : `÷ ${value(divisor, 2)}`;
 }
 
 export function softmax(scores: number[]): number[] {

@@ -5,6 +5,8 @@ export interface ModelShape {
   head_size: number;
   heads: number;
   layers: number;
+  /** Where heads share values. */
+  key_value_heads?: number;
 }
 
 export interface ValueCounts {
@@ -19,8 +21,8 @@ export interface ValueCounts {
   bothOfAll: number;
 }
 
-export function valueCounts({ channels, head_size, heads, layers }: ModelShape): ValueCounts {
+export function valueCounts({ channels, head_size, heads, layers, key_value_heads = heads }: ModelShape): ValueCounts {
   const whole = channels * channels;
   const factor = channels * head_size;
-  return { whole, factor, both: 2 * factor, times: whole / (2 * factor), wholeOfAll: whole * heads * layers, bothOfAll: 2 * factor * heads * layers };
+  return { whole, factor, both: 2 * factor, times: whole / (2 * factor), wholeOfAll: whole * heads * layers, bothOfAll: factor * (key_value_heads + heads) * layers };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { keptPairs } from '../../lib/architecture';
 import type { Derivation } from '../../lib/types';
 import { directEffect, effectDerivation, extremes } from './direct_effect';
 import { headColour } from './head_colours';
@@ -44,7 +45,7 @@ describe('a projection put together from derivations', () => {
 });
 
 describe('scores and their softmax', () => {
-  const head: QueriesAndKeys = { positions: 3, size: 4, q: Float32Array.from([1, 0, 0, 0, 0, 2, 0, 0, 1, 1, 1, 1]), k: Float32Array.from([3, 0, 0, 0, 0, 1, 0, 0, -1, 2, 0, 5]) };
+  const head: QueriesAndKeys = { positions: 3, size: 4, window: 0, q: Float32Array.from([1, 0, 0, 0, 0, 2, 0, 0, 1, 1, 1, 1]), k: Float32Array.from([3, 0, 0, 0, 0, 1, 0, 0, -1, 2, 0, 5]) };
 
   it('are dot products divided by √D', () => {
     expect(scoreRow(head, 2)).toEqual([1.5, 0.5, 3]);
@@ -60,6 +61,16 @@ describe('scores and their softmax', () => {
     expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1, 12);
     expect(softmax(masked(scoreRow(head, 0), 0))).toEqual([1, 0, 0]);
     expect(softmax([1000, 1000])).toEqual([0.5, 0.5]);
+  });
+
+  it('have no weight outside a window either', () => {
+    const shares = softmax(masked([1, 2, 3, 4, 5], 3, 2));
+    expect(shares.map((share) => share > 0)).toEqual([false, false, true, true, false]);
+    expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1, 12);
+    for (const [positions, window] of [[6, 0], [6, 3], [6, 9], [1, 1]]) {
+      const kept = Array.from({ length: positions }, (_, query) => masked(Array(positions).fill(0), query, window).filter(Number.isFinite).length);
+      expect(keptPairs(positions, window)).toBe(kept.reduce((sum, count) => sum + count, 0));
+    }
   });
 
   it('are more peaked without the division, whatever the scores', () => {
@@ -118,6 +129,7 @@ describe('what a head adds', () => {
 it('two factors of GPT-3’s value matrix have 48 times fewer numbers than one', () => {
   const { whole, factor, both, times } = valueCounts({ channels: 12288, head_size: 128, heads: 96, layers: 96 });
   expect([whole, factor, both, times]).toEqual([150_994_944, 1_572_864, 3_145_728, 48]);
+  expect(valueCounts({ channels: 32, head_size: 8, heads: 4, layers: 2, key_value_heads: 1 }).bothOfAll).toBe(2 * (1 + 4) * 32 * 8);
 });
 
 it('the nearest words have the largest cosines, whatever their lengths', () => {

@@ -1,16 +1,43 @@
 import { describe, expect, it } from 'vitest';
 import { render } from '../../lib/typeset';
-import { chapters, emphasised } from './chapters';
+import { families } from '../../lib/families';
+import { chaptersOf, emphasised } from './chapters';
 import { surprise } from './surprise';
 
 describe('the chapters', () => {
-  it('have formulas that KaTeX renders', () => {
-    for (const { latex } of chapters.flatMap(({ formula }) => formula)) expect(render(latex, true)).not.toContain('katex-error');
+  const tours = Object.fromEntries(Object.entries(families).map(([name, architecture]) => [name, chaptersOf({ architecture, heads: 4, layer: 1 })])) as Record<keyof typeof families, ReturnType<typeof chaptersOf>>;
+  const said = (name: keyof typeof families, id: string) => {
+    const { plain, exact, formula, try: task } = tours[name].find((chapter) => chapter.id === id)!;
+    return [...plain, exact, task, ...formula.flatMap(({ latex, says }) => [latex, says])].join(' ');
+  };
+
+  it('have formulas that KaTeX renders, of every family', () => {
+    for (const [name, chapters] of Object.entries(tours)) {
+      for (const { latex } of chapters.flatMap(({ formula }) => formula)) expect(render(latex, true), name).not.toContain('katex-error');
+    }
   });
 
   it('close every emphasis', () => {
-    for (const text of chapters.flatMap(({ plain }) => plain)) expect(text.split('*').length % 2).toBe(1);
+    for (const text of Object.values(tours).flat().flatMap(({ plain }) => plain)) expect(text.split('*').length % 2, text).toBe(1);
     expect(emphasised('a *b* c')).toEqual([{ text: 'a ', strong: false }, { text: 'b', strong: true }, { text: ' c', strong: false }]);
+  });
+
+  it('say of each model what is true of it', () => {
+    expect(said('gpt2', 'embeddings')).toContain('W_P');
+    for (const name of ['llama', 'mistral', 'qwen2', 'qwen3', 'neox'] as const) {
+      expect(said(name, 'embeddings'), name).not.toMatch(/W_P|GPT-2|The two rows are added/);
+      expect(said(name, 'head'), name).toContain('rotate');
+    }
+    expect(said('gpt2', 'head')).not.toMatch(/rotate|share/);
+    expect(said('gpt2', 'block')).toMatch(/layer norm.*GELU/);
+    expect(said('llama', 'block')).toMatch(/\*gate\*.*RMS norm.*SiLU/s);
+    expect(said('llama', 'block')).not.toMatch(/layer norm|GELU|\\mu/);
+    expect(said('llama', 'head')).toContain('2 heads share');
+    expect(said('qwen2', 'head')).toContain('4 heads share');
+    expect(said('neox', 'block')).toMatch(/read the same stream.*norm}_2/s);
+    expect(said('mistral', 'mask')).toMatch(/the 6 before it.*t-7<s/s);
+    expect(said('qwen2', 'mask')).toContain('the 4 before it');
+    expect(said('llama', 'mask')).toContain('triangle');
   });
 });
 

@@ -69,6 +69,7 @@ export function drawArrows(pen: Pen, found: Found): void {
   const pixels = found.scale * camera.scale;
   if (pixels < 0.25) return;
   const context = pen.context;
+  const has = (key: string) => found.part.children.some((child) => child.key === key);
   const part = (key: string) => pen.onScreen(childOf(found, found.part.children.find((child) => child.key === key)!));
   const between = (from: Point, to: Point, colour: string) => {
     context.strokeStyle = colour;
@@ -88,8 +89,12 @@ export function drawArrows(pen: Pen, found: Found): void {
   const right = ({ x, y, width, height }: Box, share = 0.58): Point => ({ x: x + width + 3, y: y + share * height });
   const left = ({ x, y, height }: Box, share = 0.58): Point => ({ x: x - 3, y: y + share * height });
   for (const [weights, vectors, colour] of [['wq', 'q', ink.query], ['wk', 'k', ink.key], ['wv', 'v', ink.value]] as const) between(right(part(weights)), left(part(vectors)), colour);
-  between(right(part('q')), left(part('pattern'), 0.35), ink.query);
-  between(right(part('k')), left(part('pattern'), 0.75), ink.key);
+  // What attention reads: rotated where queries and keys rotate.
+  for (const [of, colour, share] of [['q', ink.query, 0.35], ['k', ink.key, 0.75]] as const) {
+    const read = has(`rot_${of}`) ? `rot_${of}` : of;
+    if (read !== of) between(right(part(of)), left(part(read)), colour);
+    between(right(part(read)), left(part('pattern'), share), colour);
+  }
   between(right(part('v')), left(part('z')), ink.value);
   between(right(part('z')), left(part('wo')), ink.value);
   const vertical = (from: Box, to: Box, colour: string, up: boolean) => {

@@ -1,7 +1,7 @@
 // The way of one token's data through the model, as stations and moves between them.
 
 import { childOf, find, rootOf } from './find';
-import { blockUnits } from './parts';
+import { blockUnits, parallelUnits } from './parts';
 import type { Point, Scene } from './scene';
 
 export interface Station {
@@ -14,27 +14,35 @@ export interface Station {
   path: string[];
 }
 
-/** Words, embedding, after each half of each block, prediction. */
-export function stations(layers: number): Station[] {
-  const halves = Array.from({ length: layers }, (_, layer): Station[] => [
-    { name: `Block ${layer}, after attention`, point: `blocks.${layer}.hook_resid_mid`, lens: null, path: [`b${layer}`, 'mid'] },
-    { name: `Block ${layer}, after feed-forward`, point: `blocks.${layer}.hook_resid_post`, lens: layer === layers - 1 ? 'final_post' : `${layer + 1}_pre`, path: [`b${layer}`] },
+/** The row of the logit lens after a block, which is named as the input of the next one. */
+export function rowAfter(layer: number, layers: number): string {
+  return layer === layers - 1 ? 'final_post' : `${layer + 1}_pre`;
+}
+
+/** Words, embedding, after each half of each block, or after each block where its halves are parallel, prediction. */
+export function stations(layers: number, parallel = false): Station[] {
+  const blocks = Array.from({ length: layers }, (_, layer): Station[] => [
+    ...(parallel ? [] : [{ name: `Block ${layer}, after attention`, point: `blocks.${layer}.hook_resid_mid`, lens: null, path: [`b${layer}`, 'mid'] }]),
+    { name: parallel ? `After block ${layer}` : `Block ${layer}, after feed-forward`, point: `blocks.${layer}.hook_resid_post`, lens: rowAfter(layer, layers), path: [`b${layer}`] },
   ]);
   return [
     { name: 'The words', point: null, lens: null, path: ['entry', 'tokens'] },
     { name: 'As vectors', point: 'blocks.0.hook_resid_pre', lens: '0_pre', path: ['entry'] },
-    ...halves.flat(),
+    ...blocks.flat(),
     { name: 'The prediction', point: 'unembed.hook_in', lens: 'final_post', path: ['exit'] },
   ];
 }
 
-export function lastStation(layers: number): number {
-  return 2 * layers + 2;
+/** Moves through a block. */
+const movesOf = (parallel: boolean) => (parallel ? 1 : 2);
+
+export function lastStation(layers: number, parallel = false): number {
+  return movesOf(parallel) * layers + 2;
 }
 
 export interface Branch {
   layer: number;
-  half: 'attention' | 'mlp';
+  half: Half;
   /** How far the data is through the branch, from 0 to 1. */
   progress: number;
   points: Point[];
@@ -43,7 +51,8 @@ export interface Branch {
 export interface Pulse {
   /** Where the token's data is on the road. */
   at: Point;
-  branch: Branch | null;
+  /** The halves of a block that it is in. */
+  branches: Branch[];
   /** The block that it is in; −1 before the first and `layers` after the last. */
   layer: number;
 }
@@ -91,11 +100,23 @@ export function inBlock(scene: Scene, layer: number, x: number, y: number): Poin
   return { x: box.x + x * scale, y: box.y + y * scale };
 }
 
-/** From the road through a half of a block and back to the road. */
-export function branchPoints(scene: Scene, layer: number, half: 'attention' | 'mlp'): Point[] {
+const halves = ['attention', 'mlp'] as const;
+type Half = (typeof halves)[number];
+
+/** Where a half leaves the road and where it is added to it, in the units of the block. */
+export function waysOf({ parallel }: Scene, half: Half): { fork: number; join: number } {
   const { fork, join } = half === 'attention' ? blockUnits.attention : blockUnits.feedForward;
+  return { fork: parallel && half === 'mlp' ? parallelUnits.fork : fork, join };
+}
+
+/** From the road through a half of a block and back to the road. */
+export function branchPoints(scene: Scene, layer: number, half: Half): Point[] {
+  const { fork, join } = waysOf(scene, half);
   const inside = blockUnits.title + 230;
-  return [[fork, blockUnits.road], [fork, inside], [join, inside], [join, blockUnits.road]].map(([x, y]) => inBlock(scene, layer, x, y));
+  const { below } = parallelUnits;
+  // Feed-forward of a parallel block passes below attention to its own side.
+  const up = half === 'mlp' && scene.parallel ? [[fork, below], [blockUnits.feedForward.fork, below], [blockUnits.feedForward.fork, inside]] : [[fork, inside]];
+  return [[fork, blockUnits.road], ...up, [join, inside], [join, blockUnits.road]].map(([x, y]) => inBlock(scene, layer, x, y));
 }
 
 /** The road of each move, from station to station. */
@@ -108,37 +129,40 @@ export function moveRoad(scene: Scene, layers: number, move: number): Point[] {
     const end = scene.legs[0][0];
     return [start, { x: turn, y: start.y }, { x: turn, y: end.y }, end];
   }
-  if (move === 2 * layers + 1) {
+  if (move === lastStation(layers, scene.parallel) - 1) {
     const { box } = find(scene, ['exit', 'words']);
     const leg = scene.legs[layers];
     return [...leg, { x: box.x, y: leg[leg.length - 1].y }];
   }
-  const layer = Math.floor((move - 1) / 2);
+  const layer = Math.floor((move - 1) / movesOf(scene.parallel));
+  if (scene.parallel) return [...scene.legs[layer], ...road(layer, 0, blockUnits.width)];
   if (move % 2 === 1) return [...scene.legs[layer], ...road(layer, 0, blockUnits.attention.join + 45).slice(0, 2)];
   return road(layer, blockUnits.attention.join + 45, blockUnits.width);
 }
 
 /** Where the data is at `time`, counted in stations. */
 export function pulseAt(scene: Scene, layers: number, time: number): Pulse {
-  const last = lastStation(layers);
+  const last = lastStation(layers, scene.parallel);
   const move = Math.min(last - 1, Math.max(0, Math.floor(time)));
   const at = along(moveRoad(scene, layers, move), time - move);
-  const layer = move === 0 ? -1 : move === last - 1 ? layers : Math.floor((move - 1) / 2);
-  if (layer < 0 || layer >= layers) return { at, branch: null, layer };
-  const half = move % 2 === 1 ? 'attention' : 'mlp';
-  const { fork, join } = half === 'attention' ? blockUnits.attention : blockUnits.feedForward;
-  const from = inBlock(scene, layer, fork, blockUnits.road);
-  const to = inBlock(scene, layer, join, blockUnits.road);
-  const progress = (at.x - from.x) / (to.x - from.x);
-  // On a leg between two lines the data may be anywhere beside the block.
-  const onRoad = Math.abs(at.y - from.y) < 1e-6 * (1 + Math.abs(from.y));
-  const branch = onRoad && progress > 0 && progress <= 1 ? { layer, half, progress, points: branchPoints(scene, layer, half) } as const : null;
-  return { at, branch, layer };
+  const layer = move === 0 ? -1 : move === last - 1 ? layers : Math.floor((move - 1) / movesOf(scene.parallel));
+  if (layer < 0 || layer >= layers) return { at, branches: [], layer };
+  const entered = scene.parallel ? halves : [halves[(move + 1) % 2]];
+  const branches = entered.flatMap((half): Branch[] => {
+    const { fork, join } = waysOf(scene, half);
+    const from = inBlock(scene, layer, fork, blockUnits.road);
+    const to = inBlock(scene, layer, join, blockUnits.road);
+    const progress = (at.x - from.x) / (to.x - from.x);
+    // On a leg between two lines the data may be anywhere beside the block.
+    const onRoad = Math.abs(at.y - from.y) < 1e-6 * (1 + Math.abs(from.y));
+    return onRoad && progress > 0 && progress <= 1 ? [{ layer, half, progress, points: branchPoints(scene, layer, half) }] : [];
+  });
+  return { at, branches, layer };
 }
 
 /** The road that the data has passed at `time`. */
 export function passedRoad(scene: Scene, layers: number, time: number): Point[] {
-  const last = lastStation(layers);
+  const last = lastStation(layers, scene.parallel);
   const move = Math.min(last - 1, Math.max(0, Math.floor(time)));
   const passed: Point[] = [];
   for (let before = 0; before < move; ++before) passed.push(...moveRoad(scene, layers, before));

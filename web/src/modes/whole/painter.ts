@@ -55,7 +55,7 @@ function drawInside(pen: Pen, found: Found, pulse: Pulse | null): void {
   if (part.kind === 'head') drawArrows(pen, found);
   for (const child of children) {
     if (child.part.kind !== 'matrix' && child.part.kind !== 'tokens' && child.part.kind !== 'candidates') pen.card(child);
-    if (pulse?.branch && (child.part.kind === 'attention' || child.part.kind === 'feed-forward')) drawLit(pen, child, pulse);
+    if (pulse && (child.part.kind === 'attention' || child.part.kind === 'feed-forward')) drawLit(pen, child, pulse);
     drawInside(pen, child, pulse);
     if (shown < 1) pen.context.globalAlpha = shown;
   }
@@ -68,9 +68,10 @@ function drawInside(pen: Pen, found: Found, pulse: Pulse | null): void {
 }
 
 /** A branch shines while the data is in it. */
-function drawLit(pen: Pen, found: Found, { branch }: Pulse): void {
+function drawLit(pen: Pen, found: Found, { branches }: Pulse): void {
   const { layer } = placeIn(found.path);
-  if (!branch || branch.layer !== layer || found.part.key !== branch.half) return;
+  const branch = branches.find((one) => one.layer === layer && one.half === found.part.key);
+  if (!branch) return;
   const { ink } = pen.view;
   const context = pen.context;
   const strength = Math.sin(Math.PI * Math.min(1, branch.progress));

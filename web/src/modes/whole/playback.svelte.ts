@@ -1,6 +1,7 @@
 // The token's data on its way through the model: where it is, and whether it moves.
 
 import { percent, tokenWord } from '../../lib/numbers';
+import { isParallel } from '../../lib/architecture';
 import { page } from '../../lib/state.svelte';
 import { lastStation } from './journey';
 import type { Pictured } from './pictured.svelte';
@@ -13,7 +14,7 @@ const stationMilliseconds = 1200;
 /** Make it during component initialisation. */
 export class Playback {
   /** In stations. */
-  time = $state(Math.max(0, Math.min(lastStation(page.model!.dimensions.layers), Number(page.view.extra.step) || 0)));
+  time = $state(Math.max(0, Math.min(lastStation(page.model!.dimensions.layers, isParallel(page.architecture)), Number(page.view.extra.step) || 0)));
   playing = $state(false);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -28,7 +29,7 @@ export class Playback {
 
   /** Seconds from station to station: deep models take about as long in all. */
   get #perMove(): number {
-    return Math.max(0.22, Math.min(1.15, 26 / lastStation(this.pictured.shape.layers)));
+    return Math.max(0.22, Math.min(1.15, 26 / lastStation(this.pictured.shape.layers, isParallel(this.pictured.architecture))));
   }
 
   #writeStep(): void {

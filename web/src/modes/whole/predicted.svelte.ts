@@ -1,9 +1,10 @@
 // What the model predicts after the chosen token: at the end, and by the logit lens at each station of its way.
 
 import { api } from '../../lib/api';
+import { isParallel } from '../../lib/architecture';
 import { loaded } from '../../lib/load.svelte';
 import { current } from '../../lib/state.svelte';
-import { stations, type Station } from './journey';
+import { rowAfter, stations, type Station } from './journey';
 import type { Pictured } from './pictured.svelte';
 import type { Guess } from './view';
 
@@ -20,9 +21,9 @@ export class Predicted {
     return current.meta && current.keep(`whole lens ${position}`, (id) => api.lens(id, 3, String(position)));
   });
   readonly candidates: Guess[] = $derived.by(() => (this.pictured.preset ? [] : (this.#next.value?.candidates ?? []).map(({ id, token, probability }) => ({ token: { id, text: token }, probability }))));
-  readonly way: Station[] = $derived.by(() => stations(this.pictured.shape.layers));
+  readonly way: Station[] = $derived.by(() => stations(this.pictured.shape.layers, isParallel(this.pictured.architecture)));
   /** The best guess after each block. */
-  readonly afterBlocks: (Guess | null)[] = $derived.by(() => (this.pictured.preset ? [] : Array.from({ length: this.pictured.shape.layers }, (_, layer) => this.#lensRow(this.way[3 + 2 * layer].lens)[0] ?? null)));
+  readonly afterBlocks: (Guess | null)[] = $derived.by(() => (this.pictured.preset ? [] : Array.from({ length: this.pictured.shape.layers }, (_, layer) => this.#lensRow(rowAfter(layer, this.pictured.shape.layers))[0] ?? null)));
 
   get lensLoaded(): boolean {
     return this.#lens.value !== undefined;

@@ -38,7 +38,7 @@ export function drawRoad(pen: Pen, seen: Found[], pulse: Pulse | null): void {
     const isHere = pulse.layer === layer && Math.abs(pulse.at.y - ways[0].y) < 1e-6 * (1 + Math.abs(ways[0].y));
     if (pulse.layer > layer || (isHere && pulse.at.x > ways[0].x)) pen.line([ways[0], isHere ? { x: Math.min(pulse.at.x, ways[1].x), y: ways[0].y } : ways[1]], roadWidth(pen, scale), ink.accent, 1);
     for (const half of ['attention', 'mlp'] as const) {
-      const now = pulse.branch?.layer === layer && pulse.branch.half === half ? pulse.branch.progress : isPassed(pen, pulse, layer, half) ? 1 : 0;
+      const now = pulse.branches.find((branch) => branch.layer === layer && branch.half === half)?.progress ?? (isPassed(pen, pulse, layer, half) ? 1 : 0);
       if (now > 0) pen.line(partial(branchPoints(scene, layer, half), now), roadWidth(pen, scale) * 0.5, ink.accent, 1);
     }
   }
@@ -52,7 +52,7 @@ function isPassed(pen: Pen, pulse: Pulse, layer: number, half: 'attention' | 'ml
 }
 
 /** The token's data on its way: its word and its vector. */
-export function drawPulse(pen: Pen, { at, branch }: Pulse): void {
+export function drawPulse(pen: Pen, { at, branches }: Pulse): void {
   const { ink, carried, store, canvas } = pen.view;
   const context = pen.context;
   const { x, y } = pen.toScreen(at);
@@ -67,8 +67,9 @@ export function drawPulse(pen: Pen, { at, branch }: Pulse): void {
     context.arc(place.x, place.y, radius, 0, 2 * Math.PI);
     context.fill();
   };
-  if (branch && branch.progress < 1) {
-    const part = partial(branch.points, branch.progress);
+  for (const { points, progress } of branches) {
+    if (progress >= 1) continue;
+    const part = partial(points, progress);
     dot(pen.toScreen(part[part.length - 1]), 5);
   }
   dot({ x, y }, 6.5);

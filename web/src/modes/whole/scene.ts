@@ -1,5 +1,6 @@
 // The model laid out: blocks in lines like a text, the road of the residual stream through all of them.
 
+import { isParallel } from '../../lib/architecture';
 import { blockParts, blockUnits, cellsOf, entryPart, entryWidth, exitPart, exitWidth, type Box, type Part, type Subject } from './parts';
 
 export interface Point {
@@ -14,6 +15,8 @@ export interface Scene {
   /** Where the chosen token's data sets out. */
   start: Point;
   columns: number;
+  /** Whether both halves of a block leave the road before either is added. */
+  parallel: boolean;
 }
 
 const blockScale = 0.22;
@@ -146,5 +149,5 @@ export function layOut(subject: Subject, { columns, stacked }: Arrangement, expa
     x: entry.box.x + scale * (words.box.x + words.box.width),
     y: entry.box.y + scale * (words.box.y + rowsOf.y + (rowsOf.height * (subject.chosen + 0.5)) / words.rows),
   };
-  return { root, start: shift(start), legs: legs.map((leg) => leg.map(shift)), columns };
+  return { root, start: shift(start), legs: legs.map((leg) => leg.map(shift)), columns, parallel: isParallel(subject.architecture) };
 }

@@ -1,5 +1,6 @@
 import { beforeEach, expect, it, vi } from 'vitest';
-import { shapeOf } from '../count/shape';
+import { llama } from '../../lib/families';
+import { describedBy, shapeOf } from '../count/shape';
 import { layOut } from './scene';
 import { find } from './find';
 
@@ -9,7 +10,7 @@ vi.mock('../../lib/state.svelte', () => ({ current: { keep: (_: string, ask: (id
 const { Store } = await import('./store');
 
 const shape = shapeOf({ n_layer: 2, n_head: 3, n_embd: 12, n_inner: 48, vocab_size: 50, n_positions: 16, tie_word_embeddings: true });
-const scene = layOut({ shape, biases: true, tokens: 2, candidates: 3, chosen: 1 }, { columns: 2, stacked: false }, []);
+const scene = layOut({ shape, architecture: describedBy(shape), tokens: 2, candidates: 3, chosen: 1 }, { columns: 2, stacked: false }, []);
 const setting = { shape, tied: true, tokens: [], first: 0, count: 2, position: 1, candidates: [7, 5, 9] };
 const everything = { top: 0, left: 0, bottom: 1000, right: 1000 };
 
@@ -45,6 +46,21 @@ for (const [path, role, head] of [['b1/attention/h2/wq', 'attention.query', 2], 
     expect(store.numbers(part, keys)!.filled).toBe(part.rows * part.columns);
   });
 }
+
+it('loads a shared key matrix once, under the head that has it', async () => {
+  const grouped = shapeOf({ layers: 2, heads: 4, head_size: 3, channels: 12, feed_forward: 8, vocabulary: 50, context: 16 }, llama);
+  const picture = layOut({ shape: grouped, architecture: llama, tokens: 2, candidates: 3, chosen: 1 }, { columns: 2, stacked: false }, []);
+  const store = new Store({ ...setting, shape: grouped }, new Map(), () => {});
+  await settled(() => {
+    store.begin(false);
+    for (const path of ['b0/attention/h2/wk', 'b0/attention/h3/wk', 'b0/attention/h3/wq', 'b0/mlp/gate']) {
+      const { part, path: keys } = find(picture, path.split('/'));
+      store.weights(part, keys, { ...everything, bottom: part.rows, right: part.columns });
+    }
+    store.end();
+  });
+  expect(api.weights.mock.calls.map(([, role, { head }]) => [role, head])).toEqual([['attention.key', 1], ['attention.query', 3], ['feed_forward.gate', undefined]]);
+});
 
 it('reads a tied unembedding from the token embedding, one row for each candidate', async () => {
   api.tokenEmbedding.mockImplementation(async (id: string) => ({ shape: [1, 12], data: new Float32Array(12).fill(Number(id)) }));

@@ -7,7 +7,7 @@ import type { Shape } from '../count/shape';
 import type { Sight } from './detail';
 import { placeIn, type Cell } from './find';
 import { completeNumbers, emptyNumbers, fill, type Numbers } from './numbers';
-import type { Part, Source } from './parts';
+import { headOfSource, type Part, type Source } from './parts';
 import { tilesOf } from './weight_tiles';
 
 /** A request that is sent when it is its turn. */
@@ -34,7 +34,7 @@ type WeightSource = Extract<Source, { from: 'weights' }>['of'];
 const roles: Record<Exclude<WeightSource, 'unembedding'>, { role: WeightRole; ofHead: boolean }> = {
   query: { role: 'attention.query', ofHead: true }, key: { role: 'attention.key', ofHead: true }, value: { role: 'attention.value', ofHead: true },
   'head-output': { role: 'attention.output', ofHead: true }, output: { role: 'attention.output', ofHead: false },
-  up: { role: 'feed_forward.up', ofHead: false }, down: { role: 'feed_forward.down', ofHead: false },
+  gate: { role: 'feed_forward.gate', ofHead: false }, up: { role: 'feed_forward.up', ofHead: false }, down: { role: 'feed_forward.down', ofHead: false },
 };
 
 interface HeldWeights {
@@ -56,6 +56,12 @@ export class Store {
   #closed = false;
 
   constructor(readonly setting: Setting, private readonly held: Weights, private readonly changed: () => void) {}
+
+  /** Where the server has a part's numbers. */
+  #place(source: Source, path: string[]): { layer: number; head: number } {
+    const { layer, head } = placeIn(path);
+    return { layer, head: headOfSource(source, this.setting.shape, head) };
+  }
 
   close(): void {
     this.#closed = true;
@@ -91,15 +97,16 @@ export class Store {
   activation(part: Part, path: string[], peek = false): Numbers | null {
     const source = part.source;
     if (!source || source.from === 'weights') return null;
-    const { layer, head } = placeIn(path);
+    const { layer, head } = this.#place(source, path);
     const key = source.from === 'pattern' ? `pattern ${layer} ${head}` : `${source.point} ${layer} ${head}`;
     const known = this.#activations.get(key);
     if (known) return typeof known === 'string' ? null : known;
     if (peek) return null;
     this.#wanted.push({
-      ask: () => {
+      ask: async () => {
+        if (this.#activations.has(key)) return;
         this.#activations.set(key, 'loading');
-        return this.#load(source, layer, head, key).then((numbers) => void this.#activations.set(key, numbers));
+        this.#activations.set(key, await this.#load(source, layer, head, key));
       },
       failed: () => this.#activations.set(key, 'failed'),
     });
@@ -127,7 +134,7 @@ export class Store {
   weights(part: Part, path: string[], sight: Sight | null): Numbers | null {
     if (part.source?.from !== 'weights') return null;
     const { of } = part.source;
-    const { layer, head } = placeIn(path);
+    const { layer, head } = this.#place(part.source, path);
     const key = this.#heldKey(of, layer, head);
     let held = this.held.get(key);
     if (!sight) return held?.numbers ?? null;
@@ -140,7 +147,7 @@ export class Store {
   /** Whether numbers of a weight matrix could not be loaded. */
   hasFailed(part: Part, path: string[]): boolean {
     if (part.source?.from !== 'weights') return false;
-    const { layer, head } = placeIn(path);
+    const { layer, head } = this.#place(part.source, path);
     return this.held.get(this.#heldKey(part.source.of, layer, head))?.failed ?? false;
   }
 
@@ -148,9 +155,11 @@ export class Store {
     const key = `${area.top} ${area.left}`;
     if (held.asked.has(key)) return;
     this.#wanted.push({
-      ask: () => {
+      ask: async () => {
+        // Heads that share a matrix want it in the same drawing.
+        if (held.asked.has(key)) return;
         held.asked.add(key);
-        return load().then((data) => fill(held.numbers, area, data));
+        fill(held.numbers, area, await load());
       },
       failed: () => (held.failed = true),
     });

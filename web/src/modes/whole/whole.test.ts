@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import type { ParameterCount } from '../../lib/types';
-import { partsOf, shapeOf, type Shape } from '../count/shape';
+import { families } from '../../lib/families';
+import { describedBy, partsOf, shapeOf, type Shape } from '../count/shape';
 import { fit, flight, toScene, toScreen, zoomAt } from './camera';
 import { insideShown, isOpen, shownPart, visibleCells } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, towards, type Found } from './find';
-import { lastStation, moveRoad, partial, pulseAt, stations } from './journey';
-import { countedIn, gridOf, hasBiases, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
+import { lastStation, moveRoad, partial, pulseAt, stations, waysOf } from './journey';
+import { countedIn, gridOf, headOfSource, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
 import { emptyNumbers, fill } from './numbers';
 import { arrangementFor, layOut, type Scene } from './scene';
 import { fitting } from './text_width';
 import { tilesIn, tilesOf } from './weight_tiles';
 
 const gpt3 = shapeOf({ n_layer: 96, n_head: 96, n_embd: 12288, n_inner: 49152, vocab_size: 50257, n_positions: 2048, tie_word_embeddings: true });
-const small: Shape = { layers: 4, heads: 6, head_size: 32, feed_forward: 768, vocabulary: 1536, context: 256, tied: false };
-const subjectOf = (shape: Shape): Subject => ({ shape, biases: true, tokens: 9, candidates: 10, chosen: 8 });
+const small: Shape = shapeOf({ layers: 4, heads: 6, head_size: 32, channels: 192, feed_forward: 768, vocabulary: 1536, context: 256, tied: false });
+const withHeads = (heads: number, layers: number): Shape => shapeOf({ ...small, layers, heads, channels: 32 * heads });
+const subjectOf = (shape: Shape): Subject => ({ shape, architecture: describedBy(shape), tokens: 9, candidates: 10, chosen: 8 });
 const canvas = { width: 1000, height: 560 };
 
 function sceneOf(shape: Shape, expanded: number[] = [], aspect = 1.8): Scene {
@@ -42,7 +44,7 @@ describe('the layout', () => {
     for (const [heads, expanded] of [[1, []], [6, [0]], [12, [0, layers - 1]], [96, Array.from({ length: layers }, (_, layer) => layer)]] as [number, number[]][]) {
       for (const aspect of [0.8, 2]) {
         it(`of ${layers} blocks with ${heads} heads, ${expanded.length} expanded, at ${aspect}, has no overlaps and nothing outside`, () => {
-          const scene = sceneOf({ ...small, layers, heads }, expanded, aspect);
+          const scene = sceneOf(withHeads(heads, layers), expanded, aspect);
           const wrong: string[] = [];
           for (const found of walk(rootOf(scene))) {
             const boxes = found.part.children.map((part) => part.box);
@@ -136,12 +138,80 @@ describe('the parameters', () => {
     expect(countedIn(sceneOf({ ...small, tied: true }).root).unembedding).toBeUndefined();
   });
 
-  it('show whether there are biases', () => {
-    for (const shape of [small, gpt3]) {
-      for (const biases of [true, false]) {
-        const { root } = layOut({ ...subjectOf(shape), biases }, { columns: 4, stacked: false }, []);
-        expect(hasBiases(shape, parametersOf(root))).toBe(biases);
+  it('of a model that shares keys, has gates and no biases are counted once', () => {
+    const shape = shapeOf({ layers: 2, heads: 4, head_size: 12, channels: 32, feed_forward: 44, vocabulary: 48, context: 64, tied: true }, families.qwen3);
+    const { root } = layOut({ ...subjectOf(shape), architecture: families.qwen3 }, { columns: 2, stacked: false }, []);
+    // Two key/value heads for four query heads; three matrices of neurons; gains of five norms of 32, and of queries and keys of 12 in each block.
+    expect(countedIn(root)).toEqual({
+      embedding: 48 * 32, query: 2 * 4 * 32 * 12, key: 2 * 2 * 32 * 12, value: 2 * 2 * 32 * 12, output: 2 * 4 * 12 * 32, gate: 2 * 32 * 44, up: 2 * 32 * 44, down: 2 * 32 * 44, norms: 5 * 32 + 2 * 2 * 12,
+    });
+  });
+
+  it('leave out biases where there are none', () => {
+    expect(countedIn(sceneOf({ ...small, bias: false }).root).biases).toBeUndefined();
+    // Query, key, value and output, and both layers of feed-forward.
+    expect(countedIn(sceneOf(small).root).biases).toBe(4 * (4 * 192 + 768 + 192));
+  });
+});
+
+describe('every family', () => {
+  const pictured = Object.entries(families).map(([name, architecture]) => {
+    const shape = shapeOf({ layers: 3, heads: 4, head_size: 8, channels: 32, feed_forward: 56, vocabulary: 48, context: 64, tied: false }, architecture);
+    const scene = layOut({ ...subjectOf(shape), architecture }, { columns: 2, stacked: false }, [1, 0, 0]);
+    return { name, architecture, shape, scene };
+  });
+
+  it('has no overlaps and nothing outside', () => {
+    for (const { name, scene } of pictured) {
+      const wrong: string[] = [];
+      for (const found of walk(rootOf(scene))) {
+        const boxes = found.part.children.map((part) => part.box);
+        const own = { x: 0, y: 0, ...found.part.inner };
+        boxes.forEach((box, index) => {
+          if (!within(box, own) || boxes.slice(index + 1).some((other) => overlap(box, other))) wrong.push([...found.path, found.part.children[index].key].join('/'));
+        });
       }
+      expect(wrong, name).toEqual([]);
+    }
+  });
+
+  it('shows the points that the model has, and no others', () => {
+    for (const { name, architecture, scene } of pictured) {
+      const points = new Set([...walk(rootOf(scene))].flatMap(({ part: { source } }) => (source?.from === 'activation' ? [source.point] : [])));
+      expect(points.has('hook_pos_embed'), name).toBe(architecture.positions === 'learned');
+      expect(points.has('attn.hook_rot_q'), name).toBe(name !== 'gpt2');
+      expect(points.has('mlp.hook_pre_linear'), name).toBe(architecture.gated);
+      expect(points.has('hook_resid_mid'), name).toBe(architecture.residual === 'sequential');
+      expect(find(scene, ['b0', 'norm1']).part.term, name).toBe(architecture.norm === 'rms' ? 'RMS norm 1' : 'layer norm 1');
+    }
+  });
+
+  it('finds shared keys and values under the head that has them', () => {
+    const { scene, shape } = pictured.find(({ name }) => name === 'llama')!;
+    const at = (key: string, head: number) => headOfSource(find(scene, ['b0', 'attention', `h${head}`, key]).part.source!, shape, head);
+    for (const key of ['wk', 'wv', 'k', 'v', 'rot_k']) expect([0, 1, 2, 3].map((head) => at(key, head)), key).toEqual([0, 0, 1, 1]);
+    for (const key of ['wq', 'wo', 'q', 'rot_q', 'z', 'pattern', 'result']) expect(at(key, 3), key).toBe(3);
+  });
+
+  it('sends the data through both halves of a parallel block at once, and reads the stream before it', () => {
+    const { scene, architecture } = pictured.find(({ name }) => name === 'neox')!;
+    expect([scene.parallel, architecture.residual]).toEqual([true, 'parallel']);
+    const way = stations(3, true);
+    expect(way.length).toBe(lastStation(3, true) + 1);
+    for (const { path, point } of way) {
+      expect(find(scene, path).path).toEqual(path);
+      expect(point ?? '').not.toContain('resid_mid');
+    }
+    const together = new Set<number>();
+    for (let time = 0; time <= lastStation(3, true); time += 0.01) {
+      const { branches } = pulseAt(scene, 3, time);
+      if (branches.length === 2) together.add(branches[0].layer);
+    }
+    expect([...together]).toEqual([0, 1, 2]);
+    for (const half of ['attention', 'mlp'] as const) expect(waysOf(scene, half).fork).toBeLessThan(waysOf(scene, 'attention').join);
+    for (let move = 1; move < lastStation(3, true); ++move) {
+      const [end, start] = [moveRoad(scene, 3, move - 1).at(-1)!, moveRoad(scene, 3, move)[0]];
+      expect(Math.hypot(end.x - start.x, end.y - start.y)).toBeLessThan(slack);
     }
   });
 });
@@ -270,8 +340,9 @@ describe('the journey', () => {
     const scene = sceneOf(small);
     const seen = new Set<string>();
     for (let time = 0; time <= lastStation(4); time += 0.01) {
-      const { branch } = pulseAt(scene, 4, time);
-      if (branch) seen.add(`${branch.layer} ${branch.half}`);
+      const { branches } = pulseAt(scene, 4, time);
+      expect(branches.length).toBeLessThan(2);
+      for (const { layer, half } of branches) seen.add(`${layer} ${half}`);
     }
     expect(seen.size).toBe(8);
   });

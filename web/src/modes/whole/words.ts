@@ -3,7 +3,7 @@
 import { exactCount, tokenText, tokenWord, value } from '../../lib/numbers';
 import type { PointElement, Token } from '../../lib/types';
 import { placeIn, type Cell, type Found } from './find';
-import { parametersOf, type Part } from './parts';
+import { headOfSource, parametersOf, type Part } from './parts';
 import type { Setting } from './store';
 
 const sizes = new WeakMap<Part, string>();
@@ -49,11 +49,11 @@ export function cellName({ part, path }: Found, setting: Setting, candidates: To
   if (source?.from === 'pattern') return `attention of ${quoted(token(setting, row))} to ${quoted(token(setting, column))}`;
   if (source?.from === 'weights') {
     if (source.of === 'unembedding') return `W_U of ${quoted(candidates[row])}, channel ${column}`;
-    const [from, to] = { query: ['channel', 'number'], key: ['channel', 'number'], value: ['channel', 'number'], 'head-output': ['number', 'channel'], output: ['number', 'channel'], up: ['channel', 'neuron'], down: ['neuron', 'channel'] }[source.of];
+    const [from, to] = { query: ['channel', 'number'], key: ['channel', 'number'], value: ['channel', 'number'], 'head-output': ['number', 'channel'], output: ['number', 'channel'], gate: ['channel', 'neuron'], up: ['channel', 'neuron'], down: ['neuron', 'channel'] }[source.of];
     return `weight in ${part.term} from ${from} ${row} to ${to} ${column}`;
   }
   if (source?.from === 'activation') {
-    const unit = /hook_(pre|post)$/.test(source.point) ? 'neuron' : head >= 0 && source.point !== 'attn.hook_result' ? 'number' : 'channel';
+    const unit = /hook_(pre|pre_linear|post)$/.test(source.point) ? 'neuron' : head >= 0 && source.point !== 'attn.hook_result' ? 'number' : 'channel';
     return `${part.term} of ${quoted(token(setting, row))}, ${unit} ${column}`;
   }
   return part.title;
@@ -73,7 +73,7 @@ export function elementOf({ part, path }: Found, setting: Setting, { row, column
   const { point, inBlock, ofHead } = part.source;
   if (!inBlock) return { point, position, index: column };
   const element: PointElement = { point: `blocks.${layer}.${point}`, layer, position, index: column };
-  if (ofHead) return { ...element, head };
+  if (ofHead) return { ...element, head: headOfSource(part.source, setting.shape, head) };
   // All heads' outputs side by side.
   if (point === 'attn.hook_z') return { ...element, head: Math.floor(column / setting.shape.head_size), index: column % setting.shape.head_size };
   return element;

@@ -1,0 +1,34 @@
+// The head whose attention is shown, for each kind of attention: one head, or the mean of a block's.
+
+import type { PairKind, PairKindMeta, PairMeta } from '../../lib/pair_types';
+
+export const kinds: { kind: PairKind; title: string; says: string }[] = [
+  { kind: 'cross', title: 'Between the texts', says: 'cross-attention: rows are words of the target, columns words of the source' },
+  { kind: 'encoder', title: 'In the encoder', says: 'the source among itself, in both directions' },
+  { kind: 'decoder', title: 'In the decoder', says: 'the target and its own past; later words are masked' },
+];
+
+export interface HeadChoice {
+  layer: number;
+  /** Null: the mean of the block's heads. */
+  head: number | null;
+}
+
+export const formatHead = ({ layer, head }: HeadChoice): string => (head === null ? `L${layer}` : `L${layer}H${head}`);
+
+/** The mean of the last block's heads where the text names none that the model has. */
+export function parseHead(text: string | undefined, { layers, heads }: Pick<PairKindMeta, 'layers' | 'heads'>): HeadChoice {
+  const found = /^L(\d+)(?:H(\d+))?$/.exec(text ?? '');
+  const choice = found && { layer: Number(found[1]), head: found[2] === undefined ? null : Number(found[2]) };
+  const exists = choice && choice.layer < layers && (choice.head ?? 0) < heads;
+  return exists ? choice : { layer: layers - 1, head: null };
+}
+
+export const kindOf = (meta: PairMeta, kind: PairKind): PairKindMeta => meta.kinds.find((one) => one.kind === kind)!;
+
+/** "head 2 of block 1", "the mean of the 4 heads of block 1". */
+export function headInWords({ layer, head }: HeadChoice, heads: number): string {
+  return head === null ? `the mean of the ${heads} heads of block ${layer}` : `head ${head} of block ${layer}`;
+}
+
+export const stackName: Record<PairKind, string> = { encoder: 'encoder', decoder: 'decoder', cross: 'cross-attention' };

@@ -1,0 +1,24 @@
+// The attention that the picture of the two texts shows, by words: of one pair, so that words and numbers agree.
+
+import type { PairRow } from '../../lib/pair_types';
+import type { NumberArray } from '../../lib/types';
+import type { HeadChoice } from './heads';
+import type { Pair } from './pairs.svelte';
+
+export interface Look {
+  pair: Pair;
+  row: PairRow;
+  heads: Record<'cross' | 'encoder' | 'decoder', HeadChoice>;
+  /** (query words, key words) each. */
+  cross: NumberArray;
+  encoder: NumberArray;
+  decoder: NumberArray;
+  /** Whether the encoder has a causal mask. */
+  masked: boolean;
+}
+
+export async function lookAt(pair: Pair, row: PairRow, heads: Look['heads']): Promise<Look> {
+  const [cross, encoder, decoder] = await Promise.all([pair.weights('cross', heads.cross, row), pair.weights('encoder', heads.encoder, row), pair.weights('decoder', heads.decoder, row)]);
+  const masked = pair.meta.interventions.some(({ kind }) => kind === 'mask_future');
+  return { pair, row, heads, cross, encoder, decoder, masked };
+}

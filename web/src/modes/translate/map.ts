@@ -1,0 +1,28 @@
+// A pattern as the heat map draws it: names of rows and columns, and −∞ where the mask hides a key.
+
+import type { PairKind, PairMeta, PairRow } from '../../lib/pair_types';
+import type { NumberArray } from '../../lib/types';
+import { kindOf } from './heads';
+import { isLater, keyWords, queryWords } from './words';
+
+export interface PatternMap {
+  rows: string[];
+  columns: string[];
+  data: Float32Array;
+}
+
+/** Whether the kind's queries see no later keys: by the model, or by a change. */
+export function isCausal(meta: PairMeta, kind: PairKind): boolean {
+  return kindOf(meta, kind).causal || (kind === 'encoder' && meta.interventions.some((one) => one.kind === 'mask_future'));
+}
+
+export function mapOf(meta: PairMeta, kind: PairKind, weights: NumberArray, row: PairRow, unit: 'words' | 'tokens'): PatternMap {
+  const single = (tokens: { text: string }[]) => tokens.map(({ text }, at) => ({ text, begin: at, end: at + 1 }));
+  const [queries, keys] = unit === 'words'
+    ? [queryWords(meta, kind), keyWords(meta, kind)]
+    : [single(kind === 'encoder' ? meta.source.tokens : meta.target.tokens), single(kind === 'decoder' ? meta.target.tokens : meta.source.tokens)];
+  const causal = isCausal(meta, kind);
+  const rows: PairRow = unit === 'tokens' || kind === 'encoder' ? 'read' : row;
+  const data = weights.data.map((weight, cell) => (causal && isLater(queries[Math.floor(cell / keys.length)], keys[cell % keys.length], rows) ? -Infinity : weight));
+  return { rows: queries.map(({ text }) => text), columns: keys.map(({ text }) => text), data };
+}
