@@ -29,7 +29,7 @@ struct OutgoingTensor {
 
 // Borrows contiguous elements, which must remain valid until the file is written. T is float,
 // double or an integer of a DType's width; give it explicitly unless the argument is a view of
-// const elements: outgoing<float>("wte.weight", tensor).
+// const elements: outgoing<float>("weight", tensor).
 template <class T>
 OutgoingTensor outgoing(std::string name, View<const T> elements);
 

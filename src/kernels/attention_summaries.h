@@ -7,8 +7,9 @@
 
 namespace heed::kernels {
 
-// Statistics of every row p of the pattern, before dropout; s is a position of the memory and o the
-// query's own. Each is (B, H, T) and overwritten.
+// Statistics of every row p of the pattern, before dropout; s is a position of the memory and
+// o = S − T + t the query's own. Each is (B, H, T) and overwritten. Where p is zero, masked by
+// causality or a window, nothing is added. With a full mask s also runs behind o, as noted.
 template <class T>
 struct AttentionRowStatistics {
   View<T> entropy;    // −Σ p·ln p = log_sum_exp − Σ p·scores, in nats
@@ -16,13 +17,13 @@ struct AttentionRowStatistics {
   View<T> first;      // p[0]
   View<T> self;       // p[o]
   View<T> previous;   // p[o − 1]
-  View<T> duplicate;  // Σ p over s < o whose token is the query's
-  View<T> induction;  // Σ p over 1 <= s <= o after a token that is the query's
-  View<T> largest;    // the largest p over 1 <= s < o − 1
+  View<T> duplicate;  // Σ p over s < o (full: s ≠ o) whose token is the query's
+  View<T> induction;  // Σ p over 1 <= s <= o (full: s ≠ o, o + 1) after a token that is the query's
+  View<T> largest;  // the largest p over 1 <= s < o − 1 (full: s ≠ o)
 };
 
 // tokens (B, S) of the memory, whose last T are the queries'; absent: duplicate and induction are
-// zero. Requires a causal mask, which defines each query's own position.
+// zero. Requires T <= S, also with a full mask.
 void attention_row_statistics(const AttentionInput<float>& input, View<const float> log_sum_exp,
                               View<const std::int32_t> tokens,
                               const AttentionRowStatistics<float>& statistics);

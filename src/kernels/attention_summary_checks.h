@@ -11,8 +11,9 @@ void row_statistics(const AttentionInput<T>& input, const View<const T>& log_sum
                     const View<const std::int32_t>& tokens,
                     const AttentionRowStatistics<T>& statistics) {
   attention_pattern(input, log_sum_exp);
-  require(input.mask == Mask::causal, ErrorCode::invalid_argument,
-          "row statistics need a causal mask");
+  require(input.query.extent(1) <= input.key.extent(1), ErrorCode::invalid_argument,
+          "row statistics of {} queries need a memory at least as long, not {}",
+          input.query.extent(1), input.key.extent(1));
   if (tokens.present())
     contiguous(tokens, Shape{input.key.extent(0), input.key.extent(1)}, "tokens");
   const Shape rows = log_sum_exp.shape();

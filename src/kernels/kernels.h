@@ -14,7 +14,7 @@
 
 namespace heed::kernels {
 
-// out (B, T, C) = token_table[tokens] + position_table[first_position + t].
+// out (B, T, C) = token_scale · token_table[tokens] + position_table[first_position + t].
 // Throws Error{invalid_argument} for a token outside the table.
 void embedding_forward(const EmbeddingInput<float>& input, View<float> out);
 void embedding_backward(const EmbeddingInput<float>& input, View<const float> d_out,
@@ -28,10 +28,30 @@ void layer_norm_backward(View<const float> x, const NormParameters<float>& param
                          const NormStatistics<float>& statistics, View<const float> d_out,
                          View<float> d_x, const NormGradients<float>& gradients);
 
+// Root mean square normalisation (Zhang, Sennrich 2019) over the last dimension C:
+//   out = x · r · gain, r = 1/√(mean(x²) + epsilon), kept as reciprocal_deviation
+// of rows x, out (N, C), contiguous, with reciprocal_deviation (N); or of each head of x, out
+// (N, H, C), of any strides with a dense last dimension, with reciprocal_deviation (N, H). The
+// parameters have no bias. Backward sums the gradient of gain over all rows and heads. d_x
+// accumulates for (N, C), as in layer_norm_backward; for (N, H, C) it overwrites, and may be d_out.
+void rms_norm_forward(View<const float> x, const NormParameters<float>& parameters, View<float> out,
+                      View<float> reciprocal_deviation);
+void rms_norm_backward(View<const float> x, const NormParameters<float>& parameters,
+                       View<const float> reciprocal_deviation, View<const float> d_out,
+                       View<float> d_x, const NormGradients<float>& gradients);
+
+// Rotates pairs of the first R <= D channels of every head of x (N, H, D), in place, by the angles
+// of its row (Su et al. 2021, eq. 34); R is even. x may have any strides with a dense last
+// dimension. Backward rotates d_x, the gradient of the result, by the opposite angles.
+void rotary_forward(View<float> x, const RotaryTable<float>& table);
+void rotary_backward(View<float> d_x, const RotaryTable<float>& table);
+
 // out (N, O) = x (N, I)·weightᵀ + bias. d_x overwrites. With Precision::bf16 both operands of the
-// product are rounded first.
-void linear_forward(View<const float> x, const LinearParameters<float>& parameters,
-                    View<float> out);
+// product are rounded first. `positions` (0: N) is the length of the sequence that these rows are
+// part of. It alone chooses between dot products, for few rows, and a matrix product: a row has the
+// same bits beside any other rows.
+void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
+                    std::int64_t positions = 0);
 void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,
                            Precision precision = Precision::f32);
 void linear_backward_parameters(View<const float> x, View<const float> d_out,
@@ -43,6 +63,13 @@ void activation_forward(View<const float> x, Activation activation, View<float> 
 void activation_backward(View<const float> x, Activation activation, View<const float> d_out,
                          View<float> d_x);
 
+// out = activation(gate) · up, element by element (Shazeer 2020), any shape. Backward overwrites
+// d_gate and d_up; d_gate may be d_out.
+void gated_activation_forward(View<const float> gate, View<const float> up, Activation activation,
+                              View<float> out);
+void gated_activation_backward(View<const float> gate, View<const float> up, Activation activation,
+                               View<const float> d_out, View<float> d_gate, View<float> d_up);
+
 // out (B, T, H, D) and, for backward and for probes, the natural logarithm of each row's softmax
 // denominator, log_sum_exp (B, H, T). Streams over tiles of the memory with a running
 // maximum and sum (Milakov, Gimelshein 2018; Dao et al. 2022): no (T, S) buffer exists. Backward
@@ -53,8 +80,8 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
                         View<const float> log_sum_exp, View<const float> d_out,
                         const AttentionGradients<float>& gradients);
 
-// Any rectangle of one head's scores (scaled; −∞ where masked) or pattern, exactly as in forward
-// (before dropout): out (query_end - query_begin, key_end - key_begin).
+// Any rectangle of one head's scores (scaled and capped; −∞ where masked) or pattern, exactly as in
+// forward (before dropout): out (query_end - query_begin, key_end - key_begin).
 void attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,
                            View<float> out);
 void attention_pattern_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
@@ -67,12 +94,15 @@ void dropout(View<const float> x, const Dropout& dropout, View<float> out);
 void add(View<const float> x, View<const float> y, View<float> out);
 
 // losses (N) = log Σ exp(logits) - logits[target], natural logarithm, for logits (N, V) and targets
-// (N). Throws Error{invalid_argument} for a target that is neither in [0, V) nor ignored_target.
+// (N), never smoothed; smoothed losses are a second result. Throws Error{invalid_argument} for a
+// target that is neither in [0, V) nor ignored_target.
 void cross_entropy_forward(View<const float> logits, View<const std::int32_t> targets,
-                           View<float> losses);
-// The same losses, and logits overwritten by scale · ∂loss/∂logits = scale · (softmax - one-hot).
+                           View<float> losses, const LabelSmoothing<float>& smoothing = {});
+// The same losses, and logits overwritten by scale · ∂smoothed loss/∂logits = scale · (softmax −
+// wanted), where wanted is 1 − rate at the target, plus rate / V everywhere.
 void cross_entropy_forward_backward(View<float> logits, View<const std::int32_t> targets,
-                                    float scale, View<float> losses);
+                                    float scale, View<float> losses,
+                                    const LabelSmoothing<float>& smoothing = {});
 
 // One AdamW update of a range of parameters and its moments.
 void adamw_step(const AdamWState<float>& state, const AdamWStep<float>& step);

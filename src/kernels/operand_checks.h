@@ -2,6 +2,8 @@
 // Error{invalid_argument} naming the invalid operand.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "kernels/operands.h"
@@ -95,6 +97,62 @@ void layer_norm_backward(const View<const T>& x, const NormParameters<T>& parame
   }
 }
 
+// A (N, H, D) view whose last dimension is dense.
+template <class T>
+void rows_of_heads(const View<T>& view, const Shape& shape, std::string_view name) {
+  require_shape(view, shape, name);
+  require(view.extent(2) <= 1 || view.stride(2) == 1, ErrorCode::invalid_argument,
+          "the last dimension of {} must be dense", name);
+}
+
+// Rows (N, C) or heads (N, H, C) to be normalised.
+template <class T>
+void norm_rows(const View<T>& view, const Shape& shape, std::string_view name) {
+  if (shape.rank() == 3) return rows_of_heads(view, shape, name);
+  contiguous(view, shape, name);
+}
+
+template <class T, class Out, class Reciprocal>
+void rms_norm(const View<const T>& x, const NormParameters<T>& parameters, const View<Out>& out,
+              const View<Reciprocal>& reciprocal_deviation, std::string_view out_name) {
+  require(x.rank() == 2 || x.rank() == 3, ErrorCode::invalid_argument,
+          "x has shape {}, expected 2 or 3 dimensions", x.shape());
+  norm_rows(x, x.shape(), "x");
+  norm_rows(out, x.shape(), out_name);
+  const std::int64_t channels = x.extent(x.rank() - 1);
+  require(channels > 0, ErrorCode::invalid_argument, "x has shape {}: no channels to normalise",
+          x.shape());
+  contiguous(parameters.gain, Shape{channels}, "gain");
+  require(!parameters.bias.present(), ErrorCode::invalid_argument,
+          "root mean square normalisation has no bias");
+  const Shape rows = x.rank() == 2 ? Shape{x.extent(0)} : Shape{x.extent(0), x.extent(1)};
+  contiguous(reciprocal_deviation, rows, "reciprocal_deviation");
+}
+
+template <class T>
+void rms_norm_backward(const View<const T>& x, const NormParameters<T>& parameters,
+                       const View<const T>& reciprocal_deviation, const View<const T>& d_out,
+                       const View<T>& d_x, const NormGradients<T>& gradients) {
+  rms_norm(x, parameters, d_out, reciprocal_deviation, "d_out");
+  norm_rows(d_x, x.shape(), "d_x");
+  if (gradients.gain.present()) {
+    contiguous(gradients.gain, parameters.gain.shape(), "gradient of gain");
+  }
+}
+
+template <class T>
+void rotary(const View<T>& x, const RotaryTable<T>& table) {
+  rank(x, 3, "x");
+  rows_of_heads(x, x.shape(), "x");
+  rank(table.cosine, 2, "cosine");
+  const Shape angles{x.extent(0), table.cosine.extent(1)};
+  contiguous(table.cosine, angles, "cosine");
+  contiguous(table.sine, angles, "sine");
+  require(2 * angles[1] <= x.extent(2), ErrorCode::invalid_argument,
+          "{} angles rotate {} channels, but x of shape {} has heads of {}", angles[1],
+          2 * angles[1], x.shape(), x.extent(2));
+}
+
 // x (N, I), weight (O, I), out (N, O), bias (O).
 template <class X, class W, class Out, class Bias>
 void linear(const View<X>& x, const View<W>& weight, const View<Out>& out, const View<Bias>& bias,
@@ -107,11 +165,26 @@ void linear(const View<X>& x, const View<W>& weight, const View<Out>& out, const
   if (bias.present()) contiguous(bias, Shape{weight.extent(0)}, "bias");
 }
 
+inline void positions(std::int64_t positions) {
+  require(positions >= 0, ErrorCode::invalid_argument,
+          "the number of positions is {}: expected 0 or a positive number", positions);
+}
+
 template <class T, class Out>
 void same_shape(const View<T>& x, const View<Out>& out, std::string_view x_name,
                 std::string_view out_name) {
   contiguous(x, x.shape(), x_name);
   contiguous(out, x.shape(), out_name);
+}
+
+template <class T>
+void gated_activation_backward(const View<const T>& gate, const View<const T>& up,
+                               const View<const T>& d_out, const View<T>& d_gate,
+                               const View<T>& d_up) {
+  same_shape(gate, up, "gate", "up");
+  same_shape(gate, d_out, "gate", "d_out");
+  same_shape(gate, d_gate, "gate", "d_gate");
+  same_shape(gate, d_up, "gate", "d_up");
 }
 
 // A (B, positions, H, D) view whose last dimension is dense.
@@ -122,20 +195,62 @@ void heads(const View<T>& view, const Shape& shape, std::string_view name) {
           "the last dimension of {} must be dense", name);
 }
 
+// The bias of scores of queries (B, T, H, D) against `memory` positions.
+template <class Input>
+void position_bias(const Input& input, const Shape& query, std::int64_t memory) {
+  const auto& bias = input.position_bias;
+  if (!bias.present()) return;
+  rank(bias.values, 2, "position bias");
+  require(bias.values.extent(0) == query[2], ErrorCode::invalid_argument,
+          "position bias of shape {} for {} heads", bias.values.shape(), query[2]);
+  require(bias.values.extent(1) <= 1 || bias.values.stride(1) == 1, ErrorCode::invalid_argument,
+          "the last dimension of position bias must be dense");
+  require(!(input.soft_cap > 0), ErrorCode::invalid_argument,
+          "position bias with a soft cap of {}: expected no cap", input.soft_cap);
+  const bool causal = input.mask == Mask::causal;
+  const std::int64_t lowest =
+      1 - (input.window > 0 ? std::min<std::int64_t>(input.window, memory) : memory);
+  const std::int64_t highest = causal ? 0 : query[1] - 1;
+  const std::int64_t last = bias.first + bias.values.extent(1) - 1;
+  require(query[1] == 0 || (bias.first <= lowest && highest <= last), ErrorCode::invalid_argument,
+          "position bias of distances {} to {}, expected {} to {}", bias.first, last, lowest,
+          highest);
+}
+
+// What every kind of attention has besides its views: queries (B, T, H, D) and the memory
+// (B, S, G, D).
+template <class Input>
+void attention_options(const Input& input, const Shape& query, std::int64_t memory,
+                       std::int64_t key_heads) {
+  require(key_heads == query[2] || (key_heads > 0 && query[2] % key_heads == 0),
+          ErrorCode::invalid_argument, "{} query heads are not a multiple of {} key heads",
+          query[2], key_heads);
+  require(query[3] > 0 && memory > 0, ErrorCode::invalid_argument,
+          "query has shape {} and the memory {} rows: attention needs a memory and a head size",
+          query, memory);
+  require(input.mask == Mask::full || query[1] <= memory, ErrorCode::invalid_argument,
+          "causal attention of {} queries needs a memory at least as long, not {}", query[1],
+          memory);
+  require(input.window == 0 || (input.window > 0 && input.mask == Mask::causal),
+          ErrorCode::invalid_argument,
+          "the window is {}: expected 0 or, with a causal mask, a positive number", input.window);
+  require(input.soft_cap >= 0 && std::isfinite(input.soft_cap), ErrorCode::invalid_argument,
+          "the soft cap is {}: expected 0 or a positive number", input.soft_cap);
+  require(input.positions == 0 || input.positions >= query[1], ErrorCode::invalid_argument,
+          "{} queries are not part of a pass of {} positions", query[1], input.positions);
+  position_bias(input, query, memory);
+}
+
 template <class T>
 void attention_input(const AttentionInput<T>& input) {
   rank(input.query, 4, "query");
   rank(input.key, 4, "key");
   const Shape& query = input.query.shape();
-  const Shape memory{query[0], input.key.extent(1), query[2], query[3]};
+  const Shape memory{query[0], input.key.extent(1), input.key.extent(2), query[3]};
   heads(input.query, query, "query");
   heads(input.key, memory, "key");
   heads(input.value, memory, "value");
-  require(query[3] > 0 && memory[1] > 0, ErrorCode::invalid_argument,
-          "query has shape {} and key {}: attention needs a memory and a head size", query, memory);
-  require(input.mask == Mask::full || query[1] <= memory[1], ErrorCode::invalid_argument,
-          "causal attention of {} queries needs a memory at least as long, not {}", query[1],
-          memory[1]);
+  attention_options(input, query, memory[1], memory[2]);
   dropout(input.dropout);
 }
 
@@ -155,11 +270,26 @@ void attention_pattern(const AttentionInput<T>& input, const View<const T>& log_
   contiguous(log_sum_exp, Shape{query[0], query[2], query[1]}, "log_sum_exp");
 }
 
+// Results of a sequence each, unlike keys and values, which several sequences may share.
+template <class T>
+void head_gradients(const View<T>& view, const Shape& shape, std::string_view name) {
+  heads(view, shape, name);
+  require(view.extent(0) <= 1 || view.stride(0) != 0, ErrorCode::invalid_argument,
+          "{} of shape {} must have memory of its own for each sequence, not a stride of 0", name,
+          shape);
+}
+
 template <class T>
 void attention_gradients(const AttentionInput<T>& input, const AttentionGradients<T>& gradients) {
-  heads(gradients.query, input.query.shape(), "gradient of query");
-  heads(gradients.key, input.key.shape(), "gradient of key");
-  heads(gradients.value, input.value.shape(), "gradient of value");
+  head_gradients(gradients.query, input.query.shape(), "gradient of query");
+  head_gradients(gradients.key, input.key.shape(), "gradient of key");
+  head_gradients(gradients.value, input.value.shape(), "gradient of value");
+  if (!gradients.position_bias.present()) return;
+  require(input.position_bias.present() && input.scale != 0, ErrorCode::invalid_argument,
+          "a gradient of position bias needs a position bias and a scale other than {}",
+          input.scale);
+  require_shape(gradients.position_bias, input.position_bias.values.shape(),
+                "gradient of position bias");
 }
 
 template <class T>
@@ -189,12 +319,15 @@ void attention_tile(const AttentionInput<T>& input, const AttentionTile& tile, c
 
 template <class Logits, class T>
 void cross_entropy(const View<Logits>& logits, const View<const std::int32_t>& targets,
-                   const View<T>& losses) {
+                   const View<T>& losses, const LabelSmoothing<T>& smoothing) {
   rank(logits, 2, "logits");
   contiguous(logits, logits.shape(), "logits");
   const std::int64_t rows = logits.extent(0), vocabulary = logits.extent(1);
   contiguous(targets, Shape{rows}, "targets");
   contiguous(losses, Shape{rows}, "losses");
+  require(smoothing.rate >= 0 && smoothing.rate <= 1, ErrorCode::invalid_argument,
+          "the label smoothing is {}: expected a number from 0 to 1", smoothing.rate);
+  if (smoothing.losses.present()) contiguous(smoothing.losses, Shape{rows}, "smoothed losses");
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int32_t target = targets.data()[row];
     require(target == ignored_target || (target >= 0 && target < vocabulary),

@@ -13,6 +13,7 @@ enum class Activation {
   gelu_tanh,  // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))): GPT-2's "gelu_new"
   gelu_erf,   // 0.5·x·(1 + erf(x/√2)): "gelu"
   relu,       // max(x, 0)
+  silu,       // x / (1 + e^−x)
 };
 
 // Inverted dropout: element (row, column) of a matrix is kept, and scaled by 1/(1 - rate), or set
@@ -27,6 +28,7 @@ struct EmbeddingInput {
   View<const std::int32_t> tokens;  // (B, T), each in [0, V)
   View<const T> token_table;        // (V, C)
   View<const T> position_table;     // (P, C); absent: no positions
+  T token_scale = T(1);             // of the token's row
   std::int64_t first_position = 0;  // position of tokens[:, 0]; first_position + T <= P
   std::span<const std::int64_t> first_positions{};  // (B), if it differs between sequences
 
@@ -64,6 +66,20 @@ struct NormGradients {
   View<T> bias;  // (C), accumulates; absent: no bias
 };
 
+// Which channels of a head rotate together.
+enum class RotaryPairing {
+  halves,      // i with i + R/2: GPT-NeoX, and LLaMA as Hugging Face stores it
+  neighbours,  // 2i with 2i + 1: the paper, GPT-J
+};
+
+// Angles of rotary position embeddings (Su et al. 2021), of pair i at the position of row n.
+template <class T>
+struct RotaryTable {
+  View<const T> cosine;  // (N, R/2)
+  View<const T> sine;    // (N, R/2)
+  RotaryPairing pairing = RotaryPairing::halves;
+};
+
 // The precision to which operands of a matrix product are rounded. Sums and all other operations
 // use f32.
 enum class Precision : std::uint8_t { f32, bf16 };
@@ -92,23 +108,52 @@ enum class Mask {
   full,    // every query attends to the whole memory
 };
 
+// Relative position bias (Raffel et al. 2020): a number for each head and distance s − (S − T + t)
+// of a memory position from a query's. A table (H, 2P − 1) with first = 1 − P serves every
+// attention of up to P positions.
+template <class T>
+struct PositionBias {
+  View<const T> values{};  // (H, R), the last dimension dense; absent: none
+  std::int64_t first =
+      0;  // the distance of values[:, 0]: those of all visible pairs are in the table
+
+  bool present() const { return values.present(); }
+  // The bias of head `head` alone, for attention of one head.
+  PositionBias of_head(std::int64_t head) const {
+    return present() ? PositionBias{values.slice(0, head, head + 1), first} : *this;
+  }
+};
+
 // Scaled dot-product attention (Vaswani et al. 2017, eq. 1), head by head:
-//   scores  = scale · query·keyᵀ, −∞ where masked      (T, S)
+//   scores  = scale · query·keyᵀ + bias, −∞ where masked      (T, S)
 //   pattern = softmax of each row of scores            (T, S)
 //   out     = dropout(pattern)·value                   (T, D)
-// Views may be strided (only the last dimension must be dense), so that heads are read in place
-// from the output of projections or from a cache. Causal requires T <= S.
+// G key heads serve H query heads, a multiple of G (Ainslie et al. 2023): query head h attends to
+// key head h / (H / G). Views may be strided (only the last dimension must be dense), so that heads
+// are read in place from the output of projections or from a cache. With a stride of 0, sequences
+// of queries share one memory. Causal requires T <= S.
 template <class T>
 struct AttentionInput {
   View<const T> query;  // (B, T, H, D)
-  View<const T> key;    // (B, S, H, D)
-  View<const T> value;  // (B, S, H, D)
+  View<const T> key;    // (B, S, G, D)
+  View<const T> value;  // (B, S, G, D)
   Mask mask = Mask::causal;
   T scale = T(1);
-  Dropout dropout{};  // row = (b·H + h)·T + t, column = s
-  // With bf16 and more than three queries, the operands of every product (query, key, value,
+  Dropout dropout{};  // row = (b·H + h)·P + (P − T + t) for P positions, column = s
+  // With bf16 and more than three positions, the operands of every product (query, key, value,
   // pattern and, in backward, gradients) are rounded; softmax and sums stay in f32.
   Precision precision = Precision::f32;
+  // Causal only: a query sees itself and the window − 1 positions before it; 0: all of them.
+  std::int64_t window = 0;
+  // scores = soft_cap · tanh(scale · query·keyᵀ / soft_cap) where not masked; 0: no cap.
+  T soft_cap = T(0);
+  // P: the length of the pass whose last T queries these are; 0: T. It alone selects the
+  // arithmetic (row by row, blocks, tiles), so that the result of a query does not depend on how
+  // many queries are computed together: if P − T is a multiple of 64, out and log_sum_exp of each
+  // row equal those of the whole pass to the bit.
+  std::int64_t positions = 0;
+  // Not with a soft cap.
+  PositionBias<T> position_bias{};
 };
 
 // A rectangle of one head's (T, S) plane.
@@ -124,8 +169,11 @@ struct AttentionTile {
 template <class T>
 struct AttentionGradients {
   View<T> query;  // (B, T, H, D), overwritten
-  View<T> key;    // (B, S, H, D), overwritten
-  View<T> value;  // (B, S, H, D), overwritten
+  View<T> key;    // (B, S, G, D), overwritten: summed over the query heads of a group
+  View<T> value;  // (B, S, G, D), the same
+  // (H, R), accumulates: summed over batch and pairs of equal distance, in an order that depends on
+  // shapes and thread count only; absent: not wanted. Needs a scale other than 0.
+  View<T> position_bias{};
 };
 
 // Decoupled weight decay (Loshchilov, Hutter 2019, algorithm 2), for one group of parameters.
@@ -150,5 +198,14 @@ struct AdamWState {
 
 // Rows with this target contribute neither loss nor gradient.
 inline constexpr std::int32_t ignored_target = -1;
+
+// Label smoothing (Szegedy et al. 2016): `rate` of the probability of a target is spread evenly
+// over the vocabulary, the target included. The loss that is differentiated becomes
+//   (1 − rate) · loss + rate · mean over the vocabulary of −log p.
+template <class T>
+struct LabelSmoothing {
+  T rate = T(0);     // in [0, 1]; 0: none
+  View<T> losses{};  // (N), the smoothed losses, overwritten; absent: not wanted
+};
 
 }  // namespace heed::kernels

@@ -59,11 +59,12 @@ class PreparedWeight {
   Tensor<std::byte> data_;
 };
 
-// out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). A few rows read the panels directly;
-// many use a matrix product. For few rows, integer formats quantise x to int8 in groups of 32. Up
-// to `few_rows` rows, the result of a row does not depend on the other rows.
+// out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). Rows of a sequence of a few `positions`
+// (0: N) read the panels directly; those of a longer one use a matrix product. For the former,
+// integer formats quantise x to int8 in groups of 32. A row has the same bits beside any other
+// rows.
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
-                             View<const float> bias, View<float> out);
+                             View<const float> bias, View<float> out, std::int64_t positions = 0);
 
 // The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves (borrowed),
 // or dequantised prepared weights. Explanations and backward passes use this matrix.

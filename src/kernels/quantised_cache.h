@@ -43,10 +43,14 @@ void dequantise_rows(const ConstQuantisedRows& from, View<float> to);
 // As AttentionInput, with quantised keys and values.
 struct QuantisedCacheAttention {
   View<const float> query;   // (B, T, H, D)
-  ConstQuantisedRows key;    // (B, S, H, D)
-  ConstQuantisedRows value;  // (B, S, H, D)
+  ConstQuantisedRows key;    // (B, S, G, D)
+  ConstQuantisedRows value;  // (B, S, G, D)
   Mask mask = Mask::causal;
   float scale = 1.0F;
+  std::int64_t window = 0;
+  float soft_cap = 0.0F;
+  std::int64_t positions = 0;
+  PositionBias<float> position_bias{};
 };
 
 // Equal to attention_forward() on dequantised keys and values, up to rounding. A few queries read

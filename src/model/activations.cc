@@ -1,5 +1,7 @@
 #include "model/activations.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace heed {
@@ -13,10 +15,10 @@ class Planner {
     wanted_.push_back({&view, index});
   }
 
-  Arena<float> bind() {
-    Arena<float> arena(layout_);
+  // Binds the views to `arena`, which is allocated again where it is too small.
+  void bind(Arena<float>& arena) {
+    if (std::ssize(arena.all()) < layout_.size()) arena = Arena<float>(layout_);
     for (const auto& [view, index] : wanted_) *view = arena.view(layout_.entries()[index]);
-    return arena;
   }
 
   std::int64_t bytes() const { return layout_.size() * static_cast<std::int64_t>(sizeof(float)); }
@@ -37,85 +39,157 @@ struct ActivationPlan {
   View<float> embedding;
   View<float> branch_out;
   std::vector<View<float>> streams;  // output of each block; empty: in place
-  NormSaved final_norm_saved;
-  View<float> final_norm;
+  StackEnds ends;
 
-  ActivationPlan(const GptConfig& config, std::int64_t batch, std::int64_t positions, Keep keep) {
+  ActivationPlan(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
+                 Keep keep, std::int64_t memory_rows) {
     const std::int64_t n = batch * positions, c = config.channels, a = config.attention_width();
     const auto layers = static_cast<std::size_t>(config.layers);
     blocks.resize(keep == Keep::every_block ? layers : 1);
     streams.resize(keep == Keep::one_block ? 0 : layers);
     planner.want(embedding, {n, c});
+    if (config.embedding_norm) {
+      planner.want(ends.embedding_sum, {n, c});
+      want_norm(config, ends.embedding_norm_saved, n);
+    }
     planner.want(branch_out, {n, c});
     for (BlockActivations& block : blocks) {
-      planner.want(block.norm_1_saved.mean, {n});
-      planner.want(block.norm_1_saved.reciprocal_deviation, {n});
+      want_norm(config, block.norm_1_saved, n);
       planner.want(block.norm_1, {n, c});
-      planner.want(block.attention.query_key_value, {n, 3 * a});
+      plan_heads(config.block.attention, block.attention, n);
       planner.want(block.attention.mixed_values, {n, a});
-      planner.want(block.attention.log_sum_exp, {batch, config.heads, positions});
+      planner.want(block.attention.log_sum_exp, {batch, config.heads(), positions});
       planner.want(block.residual_mid, {n, c});
-      planner.want(block.norm_2_saved.mean, {n});
-      planner.want(block.norm_2_saved.reciprocal_deviation, {n});
-      planner.want(block.norm_2, {n, c});
-      planner.want(block.feed_forward.pre, {n, config.feed_forward});
-      planner.want(block.feed_forward.post, {n, config.feed_forward});
+      if (config.block.cross_attention) plan_cross(config, block, batch, positions, memory_rows);
+      want_norm(config, block.norm_2_saved, n);
+      planner.want(config.is_post_norm() ? block.residual_post : block.norm_2, {n, c});
+      planner.want(block.feed_forward.pre, {n, config.feed_forward()});
+      if (config.block.feed_forward.gated) {
+        planner.want(block.feed_forward.linear, {n, config.feed_forward()});
+      }
+      planner.want(block.feed_forward.post, {n, config.feed_forward()});
     }
     for (View<float>& stream : streams) planner.want(stream, {n, c});
-    planner.want(final_norm_saved.mean, {n});
-    planner.want(final_norm_saved.reciprocal_deviation, {n});
-    planner.want(final_norm, {n, c});
+    if (config.final_norm) {
+      want_norm(config, ends.final_norm_saved, n);
+      planner.want(ends.final_norm, {n, c});
+    }
+    if (config.prediction_head) plan_prediction(config, n);
   }
   ActivationPlan(const ActivationPlan&) = delete;  // the planner points at the views
   ActivationPlan& operator=(const ActivationPlan&) = delete;
+
+ private:
+  void want_norm(const StackSpecification& config, NormSaved& saved, std::int64_t n) {
+    if (config.block.norm.kind == NormKind::layer) planner.want(saved.mean, {n});
+    planner.want(saved.reciprocal_deviation, {n});
+  }
+  void plan_heads(const AttentionSpecification& attention, AttentionActivations& views,
+                  std::int64_t n) {
+    planner.want(views.query_key_value, {n, attention.projected_width()});
+    if (attention.changes_query_and_key()) {
+      planner.want(views.positioned, {n, attention.query_width() + attention.key_value_width()});
+    }
+    if (attention.query_key_norm) {
+      planner.want(views.query_deviation, {n, attention.query_heads});
+      planner.want(views.key_deviation, {n, attention.key_value_heads});
+    }
+  }
+  void plan_cross(const StackSpecification& config, BlockActivations& block, std::int64_t batch,
+                  std::int64_t positions, std::int64_t memory_rows) {
+    const AttentionSpecification& cross = *config.block.cross_attention;
+    const std::int64_t n = batch * positions;
+    want_norm(config, block.cross_norm_saved, n);
+    planner.want(block.cross_norm, {n, config.channels});
+    planner.want(block.cross.query, {n, cross.query_width()});
+    if (memory_rows > 0) {
+      planner.want(block.cross.key_value, {memory_rows, 2 * cross.key_value_width()});
+    }
+    planner.want(block.cross.mixed_values, {n, cross.query_width()});
+    planner.want(block.cross.log_sum_exp, {batch, cross.query_heads, positions});
+    planner.want(block.residual_cross, {n, config.channels});
+  }
+  void plan_prediction(const StackSpecification& config, std::int64_t n) {
+    PredictionActivations& head = ends.prediction;
+    planner.want(head.pre, {n, config.channels});
+    planner.want(head.post, {n, config.channels});
+    want_norm(config, head.norm_saved, n);
+    planner.want(head.out, {n, config.channels});
+  }
 };
 
-void plan_gradients(Planner& planner, ActivationGradientViews& views, const GptConfig& config,
-                    std::int64_t rows) {
+void plan_gradients(Planner& planner, ActivationGradientViews& views,
+                    const StackSpecification& config, std::int64_t rows, std::int64_t memory_rows) {
+  std::int64_t mixed = config.attention_width();
   planner.want(views.residual, {rows, config.channels});
   planner.want(views.branch, {rows, config.channels});
   planner.want(views.norm, {rows, config.channels});
-  planner.want(views.query_key_value, {rows, 3 * config.attention_width()});
-  planner.want(views.mixed_values, {rows, config.attention_width()});
-  planner.want(views.neurons, {rows, config.feed_forward});
+  if (config.is_parallel()) planner.want(views.residual_mid, {rows, config.channels});
+  planner.want(views.query_key_value, {rows, config.block.attention.projected_width()});
+  if (const auto& cross = config.block.cross_attention) {
+    mixed = std::max(mixed, cross->query_width());
+    planner.want(views.cross_query, {rows, cross->query_width()});
+    planner.want(views.cross_key_value, {memory_rows, 2 * cross->key_value_width()});
+    planner.want(views.memory, {memory_rows, config.channels});
+  }
+  planner.want(views.mixed_values, {rows, mixed});
+  planner.want(views.neurons, {rows, config.feed_forward()});
+  if (config.block.feed_forward.gated) planner.want(views.linear, {rows, config.feed_forward()});
 }
 
 }  // namespace
 
-std::int64_t GptActivations::bytes_needed(const GptConfig& config, std::int64_t batch,
-                                          std::int64_t positions, Keep keep) {
-  return ActivationPlan(config, batch, positions, keep).planner.bytes();
+std::int64_t GptActivations::bytes_needed(const StackSpecification& config, std::int64_t batch,
+                                          std::int64_t positions, Keep keep,
+                                          std::int64_t memory_rows) {
+  return ActivationPlan(config, batch, positions, keep, memory_rows).planner.bytes();
 }
 
-GptActivations::GptActivations(const GptConfig& config, std::int64_t batch, std::int64_t positions,
-                               Keep keep)
-    : batch_(batch), positions_(positions), keep_(keep) {
-  ActivationPlan plan(config, batch, positions, keep);
-  arena_ = plan.planner.bind();
-  final_norm_saved_ = plan.final_norm_saved;
-  final_norm_ = plan.final_norm;
+GptActivations::GptActivations(const StackSpecification& config, std::int64_t batch,
+                               std::int64_t positions, Keep keep, std::int64_t memory_rows)
+    : config_(config), keep_(keep) {
+  resize(batch, positions, memory_rows);
+}
+
+void GptActivations::resize(std::int64_t batch, std::int64_t positions, std::int64_t memory_rows) {
+  batch_ = batch;
+  positions_ = positions;
+  ActivationPlan plan(config_, batch, positions, keep_, memory_rows);
+  plan.planner.bind(arena_);
+  ends_ = plan.ends;
   blocks_ = std::move(plan.blocks);
-  blocks_.resize(static_cast<std::size_t>(config.layers), blocks_.front());
+  blocks_.resize(static_cast<std::size_t>(config_.layers), blocks_.front());
   // The stream: each block reads the previous one's output. A single stream can be written in
-  // place, because residual_mid lies between residual_pre and residual_post.
+  // place, because residual_mid lies between a block's input and its output.
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    blocks_[layer].residual_pre = layer == 0 ? plan.embedding : blocks_[layer - 1].residual_post;
-    blocks_[layer].residual_post = plan.streams.empty() ? plan.embedding : plan.streams[layer];
-    blocks_[layer].branch_out = plan.branch_out;
+    BlockActivations& block = blocks_[layer];
+    block.residual_pre = layer == 0 ? plan.embedding : blocks_[layer - 1].output;
+    block.output = plan.streams.empty() ? plan.embedding : plan.streams[layer];
+    (config_.is_post_norm() ? block.norm_2 : block.residual_post) = block.output;
+    block.branch_out = plan.branch_out;
   }
+  if (!config_.embedding_norm) ends_.embedding_sum = plan.embedding;
+  if (!ends_.final_norm.present()) ends_.final_norm = last_residual();
 }
 
-std::int64_t GptActivationGradients::bytes_needed(const GptConfig& config, std::int64_t rows) {
+std::int64_t GptActivationGradients::bytes_needed(const StackSpecification& config,
+                                                  std::int64_t rows, std::int64_t memory_rows) {
   Planner planner;
   ActivationGradientViews views;
-  plan_gradients(planner, views, config, rows);
+  plan_gradients(planner, views, config, rows, memory_rows);
   return planner.bytes();
 }
 
-GptActivationGradients::GptActivationGradients(const GptConfig& config, std::int64_t rows) {
+GptActivationGradients::GptActivationGradients(const StackSpecification& config, std::int64_t rows,
+                                               std::int64_t memory_rows) {
+  resize(config, rows, memory_rows);
+}
+
+void GptActivationGradients::resize(const StackSpecification& config, std::int64_t rows,
+                                    std::int64_t memory_rows) {
   Planner planner;
-  plan_gradients(planner, *this, config, rows);
-  arena_ = planner.bind();
+  plan_gradients(planner, *this, config, rows, memory_rows);
+  planner.bind(arena_);
 }
 
 }  // namespace heed

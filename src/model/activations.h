@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/operands.h"
-#include "model/config.h"
+#include "model/architecture.h"
 #include "tensor/arena.h"
 
 namespace heed {
@@ -12,27 +12,64 @@ namespace heed {
 using NormSaved = kernels::NormStatistics<float>;
 
 struct AttentionActivations {
-  View<float> query_key_value;  // (N, 3A)
+  View<float> query_key_value;  // (N, A + 2K): projections
+  // (N, A + K): queries and keys as attention reads them; absent where these are the projections.
+  View<float> positioned;
+  View<float> query_deviation;  // (N, H): of the query norm, reciprocal; absent without one
+  View<float> key_deviation;    // (N, G)
   View<float> mixed_values;     // (N, A): heads side by side, the concatenation
   View<float> log_sum_exp;      // (B, H, T)
 };
 
-struct FeedForwardActivations {
-  View<float> pre;   // (N, F)
-  View<float> post;  // (N, F)
+// Of attention to an encoder's M rows.
+struct CrossActivations {
+  View<float> query;         // (N, A)
+  View<float> key_value;     // (M, 2K); absent where a cache holds them
+  View<float> mixed_values;  // (N, A)
+  View<float> log_sum_exp;   // N·H numbers: (B, H, T)
 };
 
+struct FeedForwardActivations {
+  View<float> pre;     // (N, F): before the activation; the gate's where there is one
+  View<float> linear;  // (N, F): what the gate multiplies; absent without one
+  View<float> post;    // (N, F)
+};
+
+// Where norms come before their branches, a branch reads the norm of the stream and adds to the
+// stream; where they come after, it reads the stream, and the norm of the sum is the stream.
 struct BlockActivations {
   View<float> residual_pre;  // (N, C)
   NormSaved norm_1_saved;    // (N) each
-  View<float> norm_1;        // (N, C)
+  View<float> norm_1;        // (N, C): of residual_pre, or of residual_mid
   AttentionActivations attention;
-  View<float> residual_mid;  // (N, C)
+  View<float> residual_mid;    // (N, C): the sum after attention
+  NormSaved cross_norm_saved;  // these four are absent without cross-attention
+  View<float> cross_norm;      // (N, C): of residual_mid, or of residual_cross
+  CrossActivations cross;
+  View<float> residual_cross;  // (N, C): the sum after cross-attention
   NormSaved norm_2_saved;
-  View<float> norm_2;  // (N, C)
+  View<float> norm_2;  // (N, C): of the sum before feed-forward, or of residual_post
   FeedForwardActivations feed_forward;
-  View<float> branch_out;     // (N, C): what attention, then feed-forward, adds to the stream
-  View<float> residual_post;  // (N, C): residual_pre of the next block
+  View<float> branch_out;     // (N, C): what a branch adds to the stream
+  View<float> residual_post;  // (N, C): the sum after feed-forward
+  View<float> output;         // (N, C): the stream after the block; residual_post, or norm_2
+};
+
+// Of the head of a masked language model, all (N, C).
+struct PredictionActivations {
+  View<float> pre;   // before the activation
+  View<float> post;  // after it
+  NormSaved norm_saved;
+  View<float> out;
+};
+
+// What comes before the blocks and after them.
+struct StackEnds {
+  View<float> embedding_sum;
+  NormSaved embedding_norm_saved;
+  NormSaved final_norm_saved;
+  PredictionActivations prediction;
+  View<float> final_norm;
 };
 
 // Which activations stay in memory after the pass.
@@ -44,30 +81,44 @@ enum class Keep {
 
 class GptActivations {
  public:
-  GptActivations(const GptConfig& config, std::int64_t batch, std::int64_t positions, Keep keep);
+  // A stack with cross-attention that projects its memory in every pass has `memory_rows` of it.
+  GptActivations(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
+                 Keep keep, std::int64_t memory_rows = 0);
 
   // Memory of such activations.
-  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t batch,
-                                   std::int64_t positions, Keep keep);
+  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t batch,
+                                   std::int64_t positions, Keep keep, std::int64_t memory_rows = 0);
+
+  // Makes them those of another batch, in the same memory where it suffices.
+  void resize(std::int64_t batch, std::int64_t positions, std::int64_t memory_rows = 0);
 
   std::int64_t batch() const { return batch_; }
   std::int64_t positions() const { return positions_; }
   Keep keep() const { return keep_; }
   const BlockActivations& block(std::int64_t layer) const { return blocks_[layer]; }
-  View<float> embedding() const { return blocks_.front().residual_pre; }      // (N, C)
-  View<float> last_residual() const { return blocks_.back().residual_post; }  // (N, C)
-  const NormSaved& final_norm_saved() const { return final_norm_saved_; }
-  View<float> final_norm() const { return final_norm_; }  // (N, C)
+  // (N, C): the sum of the embeddings, and its norm or itself, which the first block reads.
+  View<float> embedding_sum() const { return ends_.embedding_sum; }
+  const NormSaved& embedding_norm_saved() const { return ends_.embedding_norm_saved; }
+  View<float> embedding() const { return blocks_.front().residual_pre; }
+  View<float> last_residual() const { return blocks_.back().output; }  // (N, C)
+  const NormSaved& final_norm_saved() const { return ends_.final_norm_saved; }
+  // (N, C): the final norm's output; the stream's end where there is no such norm.
+  View<float> final_norm() const { return ends_.final_norm; }
+  // (N, C): what the unembedding reads: that, or the prediction head's output.
+  View<float> unembedding_in() const {
+    return ends_.prediction.out.present() ? ends_.prediction.out : ends_.final_norm;
+  }
+  const PredictionActivations& prediction() const { return ends_.prediction; }
   std::size_t bytes() const { return arena_.all().size_bytes(); }
 
  private:
+  StackSpecification config_;
   std::int64_t batch_;
   std::int64_t positions_;
   Keep keep_;
   Arena<float> arena_;
   std::vector<BlockActivations> blocks_;
-  NormSaved final_norm_saved_;
-  View<float> final_norm_;
+  StackEnds ends_;
 };
 
 // Gradients of activations. All blocks share them: backward needs those of one block at a time.
@@ -75,15 +126,25 @@ struct ActivationGradientViews {
   View<float> residual;         // (N, C), accumulates
   View<float> branch;           // (N, C): of a branch's output
   View<float> norm;             // (N, C): of a norm's output
-  View<float> query_key_value;  // (N, 3A)
-  View<float> mixed_values;     // (N, A)
+  View<float> residual_mid;     // (N, C): a copy of residual, where the residual is parallel
+  View<float> query_key_value;  // (N, A + 2K)
+  View<float> mixed_values;     // (N, A): of either attention
+  View<float> cross_query;      // (N, A)
+  View<float> cross_key_value;  // (M, 2K)
+  View<float> memory;           // (M, C): what a cross-attention adds to the memory's gradient
   View<float> neurons;          // (N, F): after, then before the activation
+  View<float> linear;           // (N, F): of gated layers
 };
 
 class GptActivationGradients : public ActivationGradientViews {
  public:
-  GptActivationGradients(const GptConfig& config, std::int64_t rows);
-  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t rows);
+  GptActivationGradients(const StackSpecification& config, std::int64_t rows,
+                         std::int64_t memory_rows = 0);
+  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t rows,
+                                   std::int64_t memory_rows = 0);
+
+  // Makes them those of another batch, in the same memory where it suffices.
+  void resize(const StackSpecification& config, std::int64_t rows, std::int64_t memory_rows = 0);
 
  private:
   Arena<float> arena_;

@@ -1,22 +1,17 @@
-// The attention layer of a block: project to queries, keys and values; attend, head by head;
-// concatenate and project back.
+// The attention layer of a block: project to queries, keys and values; position them; attend, head
+// by head; concatenate and project back.
 #pragma once
 
-#include "model/activations.h"
-#include "model/parameters.h"
-#include "model/pass.h"
+#include "model/stages.h"
 
 namespace heed {
 
 // saved.branch_out (N, C) from saved.norm_1 (N, C), the normalised stream; saved.attention is
 // filled.
-void self_attention_forward(const GptConfig& config, const BlockParameters& parameters,
-                            std::int64_t layer, const Pass& pass, const BlockActivations& saved);
+void self_attention_forward(const LayerPass& at, const BlockActivations& saved);
 
-// The operands of attention in a pass without a cache, from saved activations: (B, T, H, D) each.
-kernels::AttentionInput<float> saved_attention_input(const GptConfig& config,
-                                                     const BlockParameters& parameters,
-                                                     std::int64_t layer, const Pass& pass,
+// The operands of attention in a pass without a cache, from saved activations.
+kernels::AttentionInput<float> saved_attention_input(const LayerPass& at,
                                                      const AttentionActivations& saved);
 
 // d_x (N, C), overwritten, from d_out (N, C); parameter gradients accumulate. Leaves the gradients
@@ -26,8 +21,7 @@ struct SelfAttentionBackward {
   View<const float> d_out;  // (N, C)
   View<float> d_x;          // (N, C)
 };
-void self_attention_backward(const GptConfig& config, const BlockParameters& parameters,
-                             const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
+void self_attention_backward(const LayerPass& at, const BlockGradients& gradients,
                              const AttentionActivations& saved,
                              const GptActivationGradients& buffers,
                              const SelfAttentionBackward& operands);

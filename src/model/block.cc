@@ -1,77 +1,214 @@
 #include "model/block.h"
 
+#include <algorithm>
+
 #include "kernels/kernels.h"
 #include "model/attention.h"
-#include "model/feed_forward.h"
+#include "model/cross_attention.h"
 #include "model/head_points.h"
 #include "model/norm.h"
 
 namespace heed {
+namespace {
 
-void block_forward(const GptConfig& config, const BlockParameters& parameters, std::int64_t layer,
-                   const Pass& pass, const BlockActivations& saved) {
-  const auto dropped = [&](DropoutPoint point, View<float> x) {
-    const auto dropout = pass.dropout.at(point, layer, config.residual_dropout);
-    if (dropout.rate > 0) kernels::dropout(x, dropout, x);
-  };
+// One of the two or three branches of a block: sum = added_to + branch(read()), with a norm of
+// what it reads or of the sum.
+struct Branch {
+  View<float> stream;    // (N, C), before the branch
+  View<float> added_to;  // (N, C): the stream, but for the second of two parallel branches
+  View<float> sum;       // (N, C)
+  const NormWeights& norm_weights;
+  const NormSaved& norm_saved;
+  View<float> norm;  // (N, C): of the stream, or of the sum
+  const NormPoints& norm_points;
+  PointKind out_point;
+  PointKind sum_point;
+  DropoutPoint dropout;
+};
 
-  // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
-  pass.visit_rows(PointKind::residual_pre, layer, saved.residual_pre);
-  observe_head_inputs(config, layer, pass, saved.residual_pre);
-  norm_forward(pass, layer, norm_1_points, saved.residual_pre,
-               {parameters.norm_1, saved.norm_1_saved, saved.norm_1});
-  self_attention_forward(config, parameters, layer, pass, saved);
-  dropped(DropoutPoint::attention_out, saved.branch_out);
-  pass.visit_rows(PointKind::attention_out, layer, saved.branch_out);
-  kernels::add(saved.residual_pre, saved.branch_out, saved.residual_mid);
-
-  // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
-  pass.visit_rows(PointKind::residual_mid, layer, saved.residual_mid);
-  norm_forward(pass, layer, norm_2_points, saved.residual_mid,
-               {parameters.norm_2, saved.norm_2_saved, saved.norm_2});
-  feed_forward_forward(config, parameters, layer, pass, saved.norm_2, saved.feed_forward,
-                       saved.branch_out);
-  dropped(DropoutPoint::feed_forward_out, saved.branch_out);
-  pass.visit_rows(PointKind::feed_forward_out, layer, saved.branch_out);
-  kernels::add(saved.residual_mid, saved.branch_out, saved.residual_post);
-  pass.visit_rows(PointKind::residual_post, layer, saved.residual_post);
+Branch attention_branch(const LayerPass& at, const BlockActivations& saved) {
+  return {.stream = saved.residual_pre,
+          .added_to = saved.residual_pre,
+          .sum = saved.residual_mid,
+          .norm_weights = at.parameters.norm_1,
+          .norm_saved = saved.norm_1_saved,
+          .norm = saved.norm_1,
+          .norm_points = norm_1_points,
+          .out_point = PointKind::attention_out,
+          .sum_point = PointKind::residual_mid,
+          .dropout = DropoutPoint::attention_out};
 }
 
-void block_backward(const GptConfig& config, const BlockParameters& parameters,
-                    const BlockGradients& gradients, std::int64_t layer, const Pass& pass,
-                    const BlockActivations& saved, const GptActivationGradients& buffers) {
-  // The gradient of a branch's output: the stream's, times the dropout factor.
-  const auto branch_gradient = [&](DropoutPoint point) -> View<const float> {
-    const auto dropout = pass.dropout.at(point, layer, config.residual_dropout);
-    if (dropout.rate <= 0) return buffers.residual;
-    kernels::dropout(buffers.residual, dropout, buffers.branch);
-    return buffers.branch;
-  };
+Branch cross_branch(const LayerPass& at, const BlockActivations& saved) {
+  const View<float> stream = at.stack.is_post_norm() ? saved.norm_1 : saved.residual_mid;
+  return {.stream = stream,
+          .added_to = stream,
+          .sum = saved.residual_cross,
+          .norm_weights = at.parameters.cross_norm,
+          .norm_saved = saved.cross_norm_saved,
+          .norm = saved.cross_norm,
+          .norm_points = cross_norm_points,
+          .out_point = PointKind::cross_attention_out,
+          .sum_point = PointKind::residual_cross,
+          .dropout = DropoutPoint::cross_attention_out};
+}
 
-  // 2. residual_post = residual_mid + feed_forward(norm_2(residual_mid))
-  pass.observe_gradient_rows(PointKind::residual_post, layer, buffers.residual);
-  pass.observe_gradient_rows(PointKind::feed_forward_out, layer, buffers.residual);
-  feed_forward_backward(config, parameters, gradients, layer, pass, saved.feed_forward,
-                        {.x = saved.norm_2,
-                         .d_out = branch_gradient(DropoutPoint::feed_forward_out),
+Branch feed_forward_branch(const LayerPass& at, const BlockActivations& saved) {
+  const View<float> stream = feed_forward_stream(at.stack, saved);
+  return {.stream = stream,
+          .added_to = at.stack.is_parallel() ? saved.residual_mid : stream,
+          .sum = saved.residual_post,
+          .norm_weights = at.parameters.norm_2,
+          .norm_saved = saved.norm_2_saved,
+          .norm = saved.norm_2,
+          .norm_points = at.stack.is_post_norm() ? norm_of_sum_points : norm_2_points,
+          .out_point = PointKind::feed_forward_out,
+          .sum_point = PointKind::residual_post,
+          .dropout = DropoutPoint::feed_forward_out};
+}
+
+// What the branch reads: the norm of the stream, or the stream.
+View<float> read(const LayerPass& at, const Branch& branch) {
+  return at.stack.is_post_norm() ? branch.stream : branch.norm;
+}
+
+void normalise_branch(const LayerPass& at, const Branch& branch, View<const float> x) {
+  norm_forward(at.stack, at.pass, at.layer, branch.norm_points, x,
+               {branch.norm_weights, branch.norm_saved, branch.norm});
+}
+
+void begin(const LayerPass& at, const Branch& branch) {
+  if (!at.stack.is_post_norm()) normalise_branch(at, branch, branch.stream);
+}
+
+// Adds the branch's output, `out`, to the stream.
+void end(const LayerPass& at, const Branch& branch, View<float> out) {
+  drop(at, branch.dropout, out);
+  at.pass.visit_rows(branch.out_point, at.layer, out);
+  kernels::add(branch.added_to, out, branch.sum);
+  if (has_point(at.stack, branch.sum_point)) {
+    at.pass.visit_rows(branch.sum_point, at.layer, branch.sum);
+  }
+  if (at.stack.is_post_norm()) normalise_branch(at, branch, branch.sum);
+}
+
+void normalise_branch_backward(const LayerPass& at, const Branch& branch, View<const float> x,
+                               View<const float> d_out, View<float> d_x,
+                               const NormWeightGradients& gradients) {
+  norm_backward(at.stack, at.pass, at.layer, branch.norm_points,
+                {x, branch.norm_saved, branch.norm_weights, d_out}, {d_x, gradients});
+}
+
+// From the gradient of what end() left, in buffers.residual, to that of the sum, in its place.
+void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
+                  const GptActivationGradients& buffers) {
+  if (!at.stack.is_post_norm()) return;
+  std::ranges::copy(buffers.residual.span(), buffers.norm.data());
+  std::ranges::fill(buffers.residual.span(), 0.0F);
+  normalise_branch_backward(at, branch, branch.sum, buffers.norm, buffers.residual, gradients);
+}
+
+// The gradient of the branch's output: that of the sum, times the dropout factor.
+View<const float> out_gradient(const LayerPass& at, const Branch& branch,
+                               const GptActivationGradients& buffers, View<const float> d_sum) {
+  at.pass.observe_gradient_rows(branch.out_point, at.layer, d_sum);
+  const auto dropout = at.pass.dropout.at(branch.dropout, at.layer, at.stack.residual_dropout);
+  if (dropout.rate <= 0) return d_sum;
+  kernels::dropout(d_sum, dropout, buffers.branch);
+  return buffers.branch;
+}
+
+// Adds to buffers.residual the gradient of the stream through the branch, whose gradient of what it
+// read is in buffers.norm.
+void begin_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
+                    const GptActivationGradients& buffers) {
+  if (at.stack.is_post_norm())
+    return kernels::add(buffers.residual, buffers.norm, buffers.residual);
+  normalise_branch_backward(at, branch, branch.stream, buffers.norm, buffers.residual, gradients);
+}
+
+void observe_sum_gradient(const LayerPass& at, const Branch& branch, View<const float> d_sum) {
+  if (!has_point(at.stack, branch.sum_point)) return;
+  at.pass.observe_gradient_rows(branch.sum_point, at.layer, d_sum);
+}
+
+}  // namespace
+
+void block_forward(const LayerPass& at, const BlockActivations& saved) {
+  // 1. residual_mid = residual_pre + attention(residual_pre), with a norm before or after
+  const Branch attention = attention_branch(at, saved);
+  at.pass.visit_rows(PointKind::residual_pre, at.layer, saved.residual_pre);
+  observe_head_inputs(at, saved.residual_pre);
+  begin(at, attention);
+  self_attention_forward(at, saved);
+  end(at, attention, saved.branch_out);
+
+  // 2. residual_cross = the stream + attention to an encoder's result
+  if (at.stack.block.cross_attention) {
+    const Branch cross = cross_branch(at, saved);
+    begin(at, cross);
+    cross_attention_forward(at, saved);
+    end(at, cross, saved.branch_out);
+  }
+
+  // 3. residual_post = the stream + feed_forward(the stream); of residual_pre where the residual is
+  //    parallel
+  const Branch last = feed_forward_branch(at, saved);
+  begin(at, last);
+  feed_forward(at, read(at, last), saved.feed_forward, saved.branch_out);
+  end(at, last, saved.branch_out);
+  if (at.stack.is_post_norm()) {
+    at.pass.visit_rows(PointKind::normalized_residual_post, at.layer, saved.output);
+  }
+}
+
+void block_backward(const LayerPass& at, const BlockGradients& gradients,
+                    const BlockActivations& saved, const GptActivationGradients& buffers,
+                    View<float> d_memory) {
+  // 3. residual_post
+  const Branch last = feed_forward_branch(at, saved);
+  if (at.stack.is_post_norm()) {
+    at.pass.observe_gradient_rows(PointKind::normalized_residual_post, at.layer, buffers.residual);
+  }
+  end_backward(at, last, gradients.norm_2, buffers);
+  observe_sum_gradient(at, last, buffers.residual);
+  View<const float> d_mid = buffers.residual;
+  if (at.stack.is_parallel()) {  // where feed-forward does not read residual_mid
+    std::ranges::copy(buffers.residual.span(), buffers.residual_mid.data());
+    d_mid = buffers.residual_mid;
+  }
+  feed_forward_backward(at, saved.feed_forward, gradients,
+                        {.x = read(at, last),
+                         .d_out = out_gradient(at, last, buffers, buffers.residual),
                          .d_neurons = buffers.neurons,
+                         .d_linear = buffers.linear,
                          .d_x = buffers.norm});
-  norm_backward(pass, layer, norm_2_points,
-                {saved.residual_mid, saved.norm_2_saved, parameters.norm_2, buffers.norm},
-                {buffers.residual, gradients.norm_2});
+  begin_backward(at, last, gradients.norm_2, buffers);
 
-  // 1. residual_mid = residual_pre + attention(norm_1(residual_pre))
-  pass.observe_gradient_rows(PointKind::residual_mid, layer, buffers.residual);
-  pass.observe_gradient_rows(PointKind::attention_out, layer, buffers.residual);
-  self_attention_backward(config, parameters, gradients, layer, pass, saved.attention, buffers,
-                          {.x = saved.norm_1,
-                           .d_out = branch_gradient(DropoutPoint::attention_out),
+  // 2. residual_cross
+  if (at.stack.block.cross_attention) {
+    const Branch cross = cross_branch(at, saved);
+    end_backward(at, cross, gradients.cross_norm, buffers);
+    observe_sum_gradient(at, cross, buffers.residual);
+    cross_attention_backward(at, gradients, saved.cross, buffers,
+                             {.x = read(at, cross),
+                              .d_out = out_gradient(at, cross, buffers, buffers.residual),
+                              .d_x = buffers.norm,
+                              .d_memory = d_memory});
+    begin_backward(at, cross, gradients.cross_norm, buffers);
+  }
+
+  // 1. residual_mid
+  const Branch attention = attention_branch(at, saved);
+  end_backward(at, attention, gradients.norm_1, buffers);
+  observe_sum_gradient(at, attention, d_mid);
+  self_attention_backward(at, gradients, saved.attention, buffers,
+                          {.x = read(at, attention),
+                           .d_out = out_gradient(at, attention, buffers, d_mid),
                            .d_x = buffers.norm});
-  observe_head_input_gradients(config, parameters, layer, pass, saved, buffers.query_key_value);
-  norm_backward(pass, layer, norm_1_points,
-                {saved.residual_pre, saved.norm_1_saved, parameters.norm_1, buffers.norm},
-                {buffers.residual, gradients.norm_1});
-  pass.observe_gradient_rows(PointKind::residual_pre, layer, buffers.residual);
+  observe_head_input_gradients(at, saved, buffers.query_key_value);
+  begin_backward(at, attention, gradients.norm_1, buffers);
+  at.pass.observe_gradient_rows(PointKind::residual_pre, at.layer, buffers.residual);
 }
 
 }  // namespace heed

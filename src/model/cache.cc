@@ -39,15 +39,20 @@ void copy_rows(View<const float> from, View<float> to) {
 
 }  // namespace
 
-std::int64_t cache_bytes(const GptConfig& config, CacheType type, std::int64_t positions) {
-  return 2 * config.layers * positions * config.heads *
-         kernels::cache_row_bytes_with_scale(type, config.head_size);
+std::int64_t cache_bytes(const StackSpecification& config, CacheType type, std::int64_t positions) {
+  return 2 * config.layers * positions * config.key_value_heads() *
+         kernels::cache_row_bytes_with_scale(type, config.head_size());
 }
 
-KeyValueCache::KeyValueCache(const GptConfig& config, std::int64_t batch, std::int64_t capacity,
-                             CacheType type)
+KeyValueCache::KeyValueCache(const StackSpecification& config, std::int64_t batch,
+                             std::int64_t capacity, CacheType type)
+    : KeyValueCache(config.block.attention, config.layers, batch, capacity, type) {}
+
+KeyValueCache::KeyValueCache(const AttentionSpecification& attention, std::int64_t layers,
+                             std::int64_t batch, std::int64_t capacity, CacheType type)
     : type_(type),
-      shape_{config.layers, batch, config.heads, capacity, config.head_size},
+      batch_(batch),
+      shape_{layers, batch, attention.key_value_heads, capacity, attention.head_size},
       keys_(make_memory()),
       values_(make_memory()) {}
 
@@ -73,7 +78,7 @@ void KeyValueCache::advance(std::int64_t positions) {
 void KeyValueCache::store(std::int64_t layer, View<const float> key, View<const float> value) {
   require(layer >= 0 && layer < shape_[0], ErrorCode::invalid_argument,
           "the key-value cache has layers 0 to {}, not {}", shape_[0] - 1, layer);
-  const Shape expected{shape_[1], key.extent(1), shape_[2], shape_[4]};
+  const Shape expected{batch_, key.extent(1), shape_[2], shape_[4]};
   require_shape(key, expected, "keys for the cache");
   require_shape(value, expected, "values for the cache");
   const std::int64_t end = length_ + key.extent(1);
@@ -83,15 +88,102 @@ void KeyValueCache::store(std::int64_t layer, View<const float> key, View<const 
   store(layer, value, values_);
 }
 
+namespace {
+
+// One head's positions of a sequence are adjacent: (…, capacity, W) or, for scales, (…, capacity).
+template <class T>
+std::int64_t row_width(const Tensor<T>& numbers) {
+  return numbers.shape().rank() == 5 ? numbers.shape()[4] : 1;
+}
+
+// The first `length` positions of each head of every parent that is not its own child; `to` may be
+// `from`.
+template <class T>
+void copy_sequences(const Tensor<T>& from, Tensor<T>& to, std::span<const std::int64_t> parents,
+                    std::int64_t length) {
+  if (!from.present()) return;
+  const Shape& shape = from.shape();
+  const std::int64_t row = row_width(from);
+  const std::int64_t head = shape[3] * row, sequence = shape[2] * head;
+  parallel_items(shape[0] * std::ssize(parents), [&](std::int64_t item) {
+    const std::int64_t layer = item / std::ssize(parents), child = item % std::ssize(parents);
+    const std::int64_t parent = parents[static_cast<std::size_t>(child)];
+    if (&from == &to && parent == child) return;
+    const T* const source = from.data() + (layer * shape[1] + parent) * sequence;
+    T* const target = to.data() + (layer * shape[1] + child) * sequence;
+    for (std::int64_t g = 0; g < shape[2]; ++g) {
+      std::copy_n(source + g * head, length * row, target + g * head);
+    }
+  });
+}
+
+// The same positions of the same sequences, with room for more.
+template <class T>
+void copy_heads(const Tensor<T>& from, Tensor<T>& to, std::int64_t length) {
+  if (!from.present()) return;
+  const std::int64_t row = row_width(from), before = from.shape()[3] * row,
+                     after = to.shape()[3] * row;
+  parallel_items(from.size() / before, [&](std::int64_t head) {
+    std::copy_n(from.data() + head * before, length * row, to.data() + head * after);
+  });
+}
+
+// Whether sequences can be copied in place: none that is copied is overwritten.
+bool can_stay_in_place(std::span<const std::int64_t> parents) {
+  return std::ranges::all_of(parents, [&](std::int64_t parent) {
+    return parent >= std::ssize(parents) || parents[static_cast<std::size_t>(parent)] == parent;
+  });
+}
+
+}  // namespace
+
+void KeyValueCache::copy_parents(std::span<const std::int64_t> parents, const Memory& from,
+                                 Memory& to) const {
+  copy_sequences(from.numbers, to.numbers, parents, length_);
+  copy_sequences(from.quantised, to.quantised, parents, length_);
+  copy_sequences(from.scales, to.scales, parents, length_);
+}
+
+void KeyValueCache::select(std::span<const std::int64_t> parents) {
+  check(std::ssize(parents) <= shape_[1], "as many sequences as there is room for");
+  for (const std::int64_t parent : parents) {
+    check(parent >= 0 && parent < batch_, "parents among the sequences");
+  }
+  batch_ = std::ssize(parents);
+  if (can_stay_in_place(parents)) {
+    for (Memory* memory : {&keys_, &values_}) copy_parents(parents, *memory, *memory);
+    return;
+  }
+  if (!spare_.numbers.present() && !spare_.quantised.present()) spare_ = make_memory();
+  for (Memory* memory : {&keys_, &values_}) {
+    copy_parents(parents, *memory, spare_);
+    std::swap(*memory, spare_);
+  }
+}
+
+void KeyValueCache::reserve(std::int64_t capacity) {
+  if (capacity <= shape_[3]) return;
+  shape_ = {shape_[0], shape_[1], shape_[2], capacity, shape_[4]};
+  spare_ = {};
+  for (Memory* memory : {&keys_, &values_}) {
+    Memory larger = make_memory();
+    copy_heads(memory->numbers, larger.numbers, length_);
+    copy_heads(memory->quantised, larger.quantised, length_);
+    copy_heads(memory->scales, larger.scales, length_);
+    *memory = std::move(larger);
+  }
+}
+
 void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& memory) const {
   const std::int64_t count = rows.extent(1);
+  const auto in_use = [&](auto view) { return view[layer].slice(0, 0, batch_); };
   if (type_ == CacheType::f32) {
-    return copy_rows(rows, positions_first(memory.numbers.view()[layer], length_, count));
+    return copy_rows(rows, positions_first(in_use(memory.numbers.view()), length_, count));
   }
   kernels::MutableQuantisedRows to{
-      .type = type_, .rows = positions_first(memory.quantised.view()[layer], length_, count)};
+      .type = type_, .rows = positions_first(in_use(memory.quantised.view()), length_, count)};
   if (type_ == CacheType::int8) {
-    to.scales = positions_first(memory.scales.view()[layer], length_, count);
+    to.scales = positions_first(in_use(memory.scales.view()), length_, count);
   }
   kernels::quantise_rows(rows, to);
 }
@@ -99,16 +191,17 @@ void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& me
 View<const float> KeyValueCache::numbers(const Memory& memory, std::int64_t layer,
                                          std::int64_t positions) const {
   check(type_ == CacheType::f32, "an f32 cache");
-  return positions_first(memory.numbers.view()[layer], 0, positions);
+  return positions_first(memory.numbers.view()[layer].slice(0, 0, batch_), 0, positions);
 }
 
 kernels::ConstQuantisedRows KeyValueCache::quantised(const Memory& memory, std::int64_t layer,
                                                      std::int64_t positions) const {
   check(type_ != CacheType::f32, "a quantised cache");
   kernels::ConstQuantisedRows rows{
-      .type = type_, .rows = positions_first(memory.quantised.view()[layer], 0, positions)};
+      .type = type_,
+      .rows = positions_first(memory.quantised.view()[layer].slice(0, 0, batch_), 0, positions)};
   if (type_ == CacheType::int8) {
-    rows.scales = positions_first(memory.scales.view()[layer], 0, positions);
+    rows.scales = positions_first(memory.scales.view()[layer].slice(0, 0, batch_), 0, positions);
   }
   return rows;
 }

@@ -3,6 +3,7 @@
 #include "kernels/dropout_hash.h"
 #include "kernels/kernels.h"
 #include "model/edited_points.h"
+#include "model/stages.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -53,38 +54,40 @@ void softmax_backward(View<const float> pattern, View<float> gradient) {
 
 }  // namespace
 
-void observe_attention(const Pass& pass, std::int64_t layer,
+void observe_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
                        const kernels::AttentionInput<float>& input, View<const float> log_sum_exp) {
-  if (pass.probe != nullptr && pass.probe->wants_attention(layer)) {
-    pass.probe->observe_attention(layer, input, log_sum_exp);
+  const Point pattern = pass.point(points.pattern, layer);
+  if (pass.probe != nullptr && pass.probe->wants_attention_at(pattern)) {
+    pass.probe->observe_attention_at(pattern, input, log_sum_exp);
   }
-  if (pass.wants(PointKind::scores, layer)) {
-    pass.probe->observe({PointKind::scores, layer},
+  if (pass.wants(points.scores, layer)) {
+    pass.probe->observe(pass.point(points.scores, layer),
                         head_planes(input, [&](auto b, auto head, auto out) {
-                          scores_plane(pass, layer, input, b, head, out);
+                          scores_plane(pass, layer, points, input, b, head, out);
                         }));
   }
-  if (pass.wants(PointKind::pattern, layer)) {
-    pass.probe->observe({PointKind::pattern, layer},
+  if (pass.wants(points.pattern, layer)) {
+    pass.probe->observe(pass.point(points.pattern, layer),
                         head_planes(input, [&](auto b, auto head, auto out) {
-                          pattern_plane(pass, layer, input, log_sum_exp, b, head, out);
+                          pattern_plane(pass, layer, points, input, log_sum_exp, b, head, out);
                         }));
   }
 }
 
 void observe_attention_gradients(const Pass& pass, std::int64_t layer,
+                                 const AttentionPoints& points,
                                  const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp, View<const float> d_mixed) {
-  if (pass.wants_gradient(PointKind::pattern, layer)) {
+  if (pass.wants_gradient(points.pattern, layer)) {
     pass.probe->observe_gradient(
-        {PointKind::pattern, layer}, head_planes(input, [&](auto b, auto head, auto out) {
+        pass.point(points.pattern, layer), head_planes(input, [&](auto b, auto head, auto out) {
           pattern_gradient(input, d_mixed, whole_plane(input, b, head), out);
         }));
   }
-  if (pass.wants_gradient(PointKind::scores, layer)) {
+  if (pass.wants_gradient(points.scores, layer)) {
     Tensor<float> pattern(Shape{input.query.extent(1), input.key.extent(1)});
     pass.probe->observe_gradient(
-        {PointKind::scores, layer}, head_planes(input, [&](auto b, auto head, auto out) {
+        pass.point(points.scores, layer), head_planes(input, [&](auto b, auto head, auto out) {
           const kernels::AttentionTile tile = whole_plane(input, b, head);
           kernels::attention_pattern_tile(input, log_sum_exp, tile, pattern);
           pattern_gradient(input, d_mixed, tile, out);
@@ -98,45 +101,45 @@ void observe_norm(const Pass& pass, std::int64_t layer, const NormPoints& points
   const std::int64_t channels = x.extent(1);
   if (points.input && pass.wants(*points.input, layer)) {
     Tensor<float> edited;
-    pass.observe(
-        *points.input, layer,
-        norm_input(pass, layer, points, x, edited).reshape({pass.batch, pass.positions, channels}));
+    pass.observe(*points.input, layer,
+                 norm_input(pass, layer, points, x, edited)
+                     .reshape({pass.view_batch(), pass.view_positions(), channels}));
   }
   if (pass.wants(points.scale, layer)) {
-    Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
+    Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
       scale[row] = 1.0F / saved.reciprocal_deviation(row);
     }
-    pass.probe->observe({points.scale, layer}, scale);
+    pass.probe->observe(pass.point(points.scale, layer), scale);
   }
   if (pass.wants(points.normalized, layer)) {
-    Tensor<float> edited, normalized(Shape{pass.batch, pass.positions, channels});
-    normalized_values(pass, {points.normalized, layer}, norm_input(pass, layer, points, x, edited),
-                      saved, normalized);
-    pass.probe->observe({points.normalized, layer}, normalized);
+    Tensor<float> edited, normalized(Shape{pass.view_batch(), pass.view_positions(), channels});
+    normalized_values(pass, pass.point(points.normalized, layer),
+                      norm_input(pass, layer, points, x, edited), saved, normalized);
+    pass.probe->observe(pass.point(points.normalized, layer), normalized);
   }
 }
 
-void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormPoints& points,
-                            const NormOperands& norm) {
+void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, std::int64_t layer,
+                            const NormPoints& points, const NormOperands& norm) {
   if (points.input && pass.wants_gradient(*points.input, layer)) {
     Tensor<float> d_x(norm.x.shape());
-    kernels::layer_norm_backward(norm.x, norm.parameters, norm.saved, norm.d_out, d_x, {});
+    normalise_backward(stack, norm.x, norm.parameters, norm.saved, norm.d_out, d_x, {});
     pass.observe_gradient_rows(*points.input, layer, d_x);
   }
   const bool wants_scale = pass.wants_gradient(points.scale, layer);
   const bool wants_normalized = pass.wants_gradient(points.normalized, layer);
   if (!wants_scale && !wants_normalized) return;
   const std::int64_t channels = norm.x.extent(1);
-  Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
-  Tensor<float> normalized(Shape{pass.batch, pass.positions, channels});
+  Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
+  Tensor<float> normalized(Shape{pass.view_batch(), pass.view_positions(), channels});
   for (std::int64_t row = 0; row < pass.rows(); ++row) {
     // normalized = centred / scale, so ∂normalized/∂scale = -normalized / scale
     const float reciprocal = norm.saved.reciprocal_deviation(row);
     double sum = 0;
     for (std::int64_t channel = 0; channel < channels; ++channel) {
       const float gradient = norm.d_out(row, channel) * norm.parameters.gain(channel);
-      sum += gradient * (norm.x(row, channel) - norm.saved.mean(row)) * reciprocal;
+      sum += gradient * (norm.x(row, channel) - subtracted_mean(norm.saved, row)) * reciprocal;
       normalized[row * channels + channel] = gradient;
     }
     scale[row] = -reciprocal * static_cast<float>(sum);
@@ -146,36 +149,41 @@ void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormPoin
 }
 
 void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input) {
+  if (pass.is_ragged()) return;
   const std::int64_t channels = input.token_table.extent(1);
   Tensor<float> values;
-  const auto room = [&] { values = Tensor<float>(Shape{pass.batch, pass.positions, channels}); };
+  const auto room = [&] {
+    values = Tensor<float>(Shape{pass.view_batch(), pass.view_positions(), channels});
+  };
   if (pass.wants(PointKind::embedding, -1)) {
     room();
     embedding_values(pass, input, PointKind::embedding, values);
-    pass.probe->observe({PointKind::embedding, -1}, values);
+    pass.probe->observe(pass.point(PointKind::embedding, -1), values);
   }
-  if (pass.wants(PointKind::position, -1)) {
+  if (input.position_table.present() && pass.wants(PointKind::position, -1)) {
     room();
     embedding_values(pass, input, PointKind::position, values);
-    pass.probe->observe({PointKind::position, -1}, values);
+    pass.probe->observe(pass.point(PointKind::position, -1), values);
   }
 }
 
 void observe_logits(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
                     View<const float> x) {
   if (!pass.wants(PointKind::logits, -1)) return;
-  Tensor<float> logits(Shape{pass.batch, pass.positions, unembedding.weight.extent(0)});
+  Tensor<float> logits(
+      Shape{pass.view_batch(), pass.view_positions(), unembedding.weight.extent(0)});
   kernels::linear_forward(x, unembedding, logits.view().reshape({pass.rows(), logits.shape()[2]}));
   pass.observe(PointKind::logits, -1, logits);
 }
 
 void observe_logit_gradients(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
-                             View<const float> x, View<const std::int32_t> targets, float scale) {
+                             View<const float> x, const LogitLoss& loss) {
   if (!pass.wants_gradient(PointKind::logits, -1)) return;
   Tensor<float> logits(Shape{pass.rows(), unembedding.weight.extent(0)});
   Tensor<float> losses(Shape{pass.rows()});
   kernels::linear_forward(x, unembedding, logits);
-  kernels::cross_entropy_forward_backward(logits, targets, scale, losses);
+  kernels::cross_entropy_forward_backward(logits, loss.targets, loss.scale, losses,
+                                          {.rate = loss.label_smoothing});
   pass.observe_gradient_rows(PointKind::logits, -1, logits);
 }
 

@@ -10,12 +10,29 @@
 
 namespace heed {
 
+// The points of an attention: of a sequence to itself, or to an encoder's result.
+struct AttentionPoints {
+  PointKind query;
+  PointKind key;
+  PointKind value;
+  PointKind scores;
+  PointKind pattern;
+  PointKind mixed_values;
+};
+inline constexpr AttentionPoints self_attention_points{PointKind::query,   PointKind::key,
+                                                       PointKind::value,   PointKind::scores,
+                                                       PointKind::pattern, PointKind::mixed_values};
+inline constexpr AttentionPoints cross_attention_points{
+    PointKind::cross_query,  PointKind::cross_key,     PointKind::cross_value,
+    PointKind::cross_scores, PointKind::cross_pattern, PointKind::cross_mixed_values};
+
 // scores and pattern (B, H, T, S) of a layer.
-void observe_attention(const Pass& pass, std::int64_t layer,
+void observe_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
                        const kernels::AttentionInput<float>& input, View<const float> log_sum_exp);
 
 // Their gradients, from the gradient of the mixed values, d_mixed (B, T, H, D).
 void observe_attention_gradients(const Pass& pass, std::int64_t layer,
+                                 const AttentionPoints& points,
                                  const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp, View<const float> d_mixed);
 
@@ -27,8 +44,13 @@ struct NormPoints {
   std::optional<PointKind> input{};
 };
 inline constexpr NormPoints norm_1_points{PointKind::norm_1_scale, PointKind::norm_1_normalized};
+inline constexpr NormPoints cross_norm_points{PointKind::cross_norm_scale,
+                                              PointKind::cross_norm_normalized};
 inline constexpr NormPoints norm_2_points{PointKind::norm_2_scale, PointKind::norm_2_normalized,
                                           PointKind::feed_forward_in};
+// Where the norm is of the sum after feed-forward, not of what feed-forward reads.
+inline constexpr NormPoints norm_of_sum_points{PointKind::norm_2_scale,
+                                               PointKind::norm_2_normalized};
 inline constexpr NormPoints final_norm_points{PointKind::final_scale, PointKind::final_normalized};
 
 // Of a norm of the stream x (N, C).
@@ -42,8 +64,13 @@ struct NormOperands {
   const kernels::NormParameters<float>& parameters;
   View<const float> d_out;  // (N, C)
 };
-void observe_norm_gradients(const Pass& pass, std::int64_t layer, const NormPoints& points,
-                            const NormOperands& norm);
+void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, std::int64_t layer,
+                            const NormPoints& points, const NormOperands& norm);
+
+// The mean that a norm subtracts from a row: 0 for RMS norms.
+inline float subtracted_mean(const NormSaved& saved, std::int64_t row) {
+  return saved.mean.present() ? saved.mean(row) : 0.0F;
+}
 
 // Token and position embedding, separately, (B, T, C).
 void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input);
@@ -52,8 +79,13 @@ void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& i
 void observe_logits(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
                     View<const float> x);
 
-// The gradient of their loss, `scale` times the summed cross-entropy of predicting targets (N).
+// The gradient of their loss, `scale` times the summed cross-entropy of predicting the targets.
+struct LogitLoss {
+  View<const std::int32_t> targets;  // (N)
+  float scale = 1.0F;
+  float label_smoothing = 0.0F;
+};
 void observe_logit_gradients(const Pass& pass, const kernels::LinearParameters<float>& unembedding,
-                             View<const float> x, View<const std::int32_t> targets, float scale);
+                             View<const float> x, const LogitLoss& loss);
 
 }  // namespace heed

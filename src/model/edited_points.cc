@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/kernels.h"
@@ -18,32 +19,32 @@ void edit_plane(const Pass& pass, const Point& point, std::int64_t b, std::int64
   pass.editor->edit(edited, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
 }
 
-// Softmax of each row, in place; a fully masked row becomes zeros, as in TransformerLens.
-void softmax_rows(View<float> plane) {
-  for (std::int64_t t = 0; t < plane.extent(0); ++t) {
-    const std::span<float> row = plane[t].span();
-    const float largest = *std::ranges::max_element(row);
-    if (largest == -std::numeric_limits<float>::infinity()) {
-      std::ranges::fill(row, 0.0F);
-      continue;
-    }
-    double sum = 0;
-    for (float& value : row) sum += value = std::exp(value - largest);
-    for (float& value : row) value = static_cast<float>(value / sum);
+// Softmax of a row; a fully masked row becomes zeros, as in TransformerLens.
+void softmax_row(std::span<const float> scores, std::span<float> out) {
+  const float largest = *std::ranges::max_element(scores);
+  if (largest == -std::numeric_limits<float>::infinity()) {
+    std::ranges::fill(out, 0.0F);
+    return;
   }
+  double sum = 0;
+  for (std::size_t s = 0; s < out.size(); ++s) sum += out[s] = std::exp(scores[s] - largest);
+  for (float& value : out) value = static_cast<float>(value / sum);
 }
 
-// out[t] = Σₛ pattern[t, s]·value[s], for value (S, D) and out (T, D).
-void mix_values(View<const float> pattern, View<const float> value, View<float> out) {
-  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
-    std::vector<double> sums(static_cast<std::size_t>(value.extent(1)), 0.0);
-    for (std::int64_t s = 0; s < pattern.extent(1); ++s) {
-      const double share = pattern(t, s);
-      if (share == 0) continue;
-      for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += share * value(s, d);
-    }
-    for (std::size_t d = 0; d < sums.size(); ++d) out(t, d) = static_cast<float>(sums[d]);
+// out (D) = Σₛ pattern[s]·value[s], for value (S, D).
+void mix_row(std::span<const float> pattern, View<const float> value, std::span<float> out) {
+  std::vector<double> sums(out.size(), 0.0);
+  for (std::int64_t s = 0; s < std::ssize(pattern); ++s) {
+    const double share = pattern[static_cast<std::size_t>(s)];
+    if (share == 0) continue;
+    for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += share * value(s, d);
   }
+  for (std::size_t d = 0; d < sums.size(); ++d) out[d] = static_cast<float>(sums[d]);
+}
+
+// Whether an edit left a row as it was: a pass that is edited nowhere keeps every bit.
+bool is_unchanged(std::span<const float> before, std::span<const float> after) {
+  return std::memcmp(before.data(), after.data(), before.size_bytes()) == 0;
 }
 
 // (B, T, H, D) -> (T, D) of one head of one sequence.
@@ -56,8 +57,8 @@ View<T> of_head(View<T> heads, std::int64_t b, std::int64_t head) {
 
 void copy_position_rows(const Pass& pass, const kernels::EmbeddingInput<float>& input,
                         View<float> out) {
-  for (std::int64_t b = 0; b < pass.batch; ++b) {
-    for (std::int64_t t = 0; t < pass.positions; ++t) {
+  for (std::int64_t b = 0; b < pass.view_batch(); ++b) {
+    for (std::int64_t t = 0; t < pass.view_positions(); ++t) {
       std::copy_n(&input.position_table(input.position(b, t), 0), out.extent(2), &out(b, t, 0));
     }
   }
@@ -75,53 +76,68 @@ kernels::AttentionTile whole_plane(const kernels::AttentionInput<float>& input, 
           .key_end = input.key.extent(1)};
 }
 
-void scores_plane(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
-                  std::int64_t b, std::int64_t head, View<float> out) {
+void scores_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
+                  const kernels::AttentionInput<float>& input, std::int64_t b, std::int64_t head,
+                  View<float> out) {
   kernels::attention_scores_tile(input, whole_plane(input, b, head), out);
-  if (pass.edits_head({PointKind::scores, layer}, head)) {
-    edit_plane(pass, {PointKind::scores, layer}, b, head, out);
+  if (pass.edits_head(pass.point(points.scores, layer), head)) {
+    edit_plane(pass, pass.point(points.scores, layer), b, head, out);
   }
 }
 
-void pattern_plane(const Pass& pass, std::int64_t layer,
+void pattern_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
                    const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                    std::int64_t b, std::int64_t head, View<float> out) {
-  if (pass.edits_head({PointKind::scores, layer}, head)) {
-    scores_plane(pass, layer, input, b, head, out);
-    softmax_rows(out);
-  } else {
-    kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), out);
+  kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), out);
+  if (pass.edits_head(pass.point(points.scores, layer), head)) {
+    Tensor<float> before(out.shape()), scores(out.shape());
+    kernels::attention_scores_tile(input, whole_plane(input, b, head), before);
+    scores_plane(pass, layer, points, input, b, head, scores);
+    for (std::int64_t t = 0; t < out.extent(0); ++t) {
+      const std::span<const float> edited = scores.view()[t].span();
+      if (!is_unchanged(before.view()[t].span(), edited)) softmax_row(edited, out[t].span());
+    }
   }
-  if (pass.edits_head({PointKind::pattern, layer}, head)) {
-    edit_plane(pass, {PointKind::pattern, layer}, b, head, out);
+  if (pass.edits_head(pass.point(points.pattern, layer), head)) {
+    edit_plane(pass, pass.point(points.pattern, layer), b, head, out);
   }
 }
 
-void edit_attention(const Pass& pass, std::int64_t layer,
+void edit_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
                     const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                     View<float> mixed) {
-  if (!pass.edits({PointKind::scores, layer}) && !pass.edits({PointKind::pattern, layer})) return;
+  if (!pass.edits(pass.point(points.scores, layer)) &&
+      !pass.edits(pass.point(points.pattern, layer)))
+    return;
   check(input.dropout.rate == 0, "edits of patterns run without dropout");
-  Tensor<float> plane(Shape{input.query.extent(1), input.key.extent(1)});
-  for (std::int64_t head = 0; head < input.query.extent(2); ++head) {
-    if (!pass.edits_head({PointKind::scores, layer}, head) &&
-        !pass.edits_head({PointKind::pattern, layer}, head)) {
+  const std::int64_t queries = input.query.extent(1), heads = input.query.extent(2);
+  const std::int64_t group = heads / input.key.extent(2);
+  Tensor<float> before(Shape{queries, input.key.extent(1)}), plane(before.shape());
+  for (std::int64_t head = 0; head < heads; ++head) {
+    if (!pass.edits_head(pass.point(points.scores, layer), head) &&
+        !pass.edits_head(pass.point(points.pattern, layer), head)) {
       continue;
     }
     for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
-      pattern_plane(pass, layer, input, log_sum_exp, b, head, plane);
-      mix_values(plane, of_head(input.value, b, head), of_head(mixed, b, head));
+      kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), before);
+      pattern_plane(pass, layer, points, input, log_sum_exp, b, head, plane);
+      const View<const float> value = of_head(input.value, b, head / group);
+      const View<float> out = of_head(mixed, b, head);
+      for (std::int64_t t = 0; t < queries; ++t) {
+        const std::span<const float> row = plane.view()[t].span();
+        if (!is_unchanged(before.view()[t].span(), row)) mix_row(row, value, out[t].span());
+      }
     }
   }
 }
 
 View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormPoints& points,
                              View<const float> x, Tensor<float>& edited) {
-  if (!points.input || !pass.edits({*points.input, layer})) return x;
+  if (!points.input || !pass.edits(pass.point(*points.input, layer))) return x;
   edited = Tensor<float>(x.shape());
   std::ranges::copy(x.span(), edited.data());
-  pass.edit({*points.input, layer},
-            edited.view().reshape({pass.batch, pass.positions, x.extent(1)}));
+  pass.edit(pass.point(*points.input, layer),
+            edited.view().reshape({pass.view_batch(), pass.view_positions(), x.extent(1)}));
   return edited;
 }
 
@@ -130,8 +146,9 @@ void normalized_values(const Pass& pass, const Point& point, View<const float> x
   const std::int64_t channels = x.extent(1);
   const View<float> rows = out.reshape({pass.rows(), channels});
   for (std::int64_t row = 0; row < pass.rows(); ++row) {
+    const float mean = subtracted_mean(saved, row);
     for (std::int64_t channel = 0; channel < channels; ++channel) {
-      rows(row, channel) = (x(row, channel) - saved.mean(row)) * saved.reciprocal_deviation(row);
+      rows(row, channel) = (x(row, channel) - mean) * saved.reciprocal_deviation(row);
     }
   }
   pass.edit(point, out);
@@ -139,27 +156,38 @@ void normalized_values(const Pass& pass, const Point& point, View<const float> x
 
 void edit_norm(const Pass& pass, std::int64_t layer, const NormPoints& points, View<const float> x,
                const NormOutput& norm) {
-  const Point scale_point{points.scale, layer};
-  const Point normalized_point{points.normalized, layer};
+  const Point scale_point = pass.point(points.scale, layer);
+  const Point normalized_point = pass.point(points.normalized, layer);
   if (!pass.edits(scale_point) && !pass.edits(normalized_point)) return;
+  const std::int64_t channels = x.extent(1);
+  const Shape shape{pass.view_batch(), pass.view_positions(), channels};
+  Pass unedited = pass;
+  unedited.editor = nullptr;
+  Tensor<float> before(shape), after(shape);
+  normalized_values(unedited, normalized_point, x, norm.saved, before);
   if (pass.edits(scale_point)) {
-    Tensor<float> scale(Shape{pass.batch, pass.positions, 1});
+    Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
       scale[row] = 1.0F / norm.saved.reciprocal_deviation(row);
     }
-    pass.edit(scale_point, scale);
+    Tensor<float> edited(scale.shape());
+    std::ranges::copy(scale.span(), edited.data());
+    pass.edit(scale_point, edited);
     for (std::int64_t row = 0; row < pass.rows(); ++row) {
-      norm.saved.reciprocal_deviation(row) = 1.0F / scale[row];
+      if (edited[row] != scale[row]) norm.saved.reciprocal_deviation(row) = 1.0F / edited[row];
     }
   }
-  const std::int64_t channels = x.extent(1);
+  normalized_values(pass, normalized_point, x, norm.saved, after);
   const kernels::NormParameters<float>& parameters = norm.parameters;
-  normalized_values(pass, normalized_point, x, norm.saved,
-                    norm.out.reshape({pass.batch, pass.positions, channels}));
   for (std::int64_t row = 0; row < pass.rows(); ++row) {
+    const auto of_row = [&](const Tensor<float>& rows) {
+      return rows.span().subspan(static_cast<std::size_t>(row * channels),
+                                 static_cast<std::size_t>(channels));
+    };
+    if (is_unchanged(of_row(before), of_row(after))) continue;
     for (std::int64_t channel = 0; channel < channels; ++channel) {
       float& value = norm.out(row, channel);
-      value *= parameters.gain(channel);
+      value = of_row(after)[static_cast<std::size_t>(channel)] * parameters.gain(channel);
       if (parameters.bias.present()) value += parameters.bias(channel);
     }
   }
@@ -168,18 +196,24 @@ void edit_norm(const Pass& pass, std::int64_t layer, const NormPoints& points, V
 void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, PointKind kind,
                       View<float> out) {
   if (kind == PointKind::embedding) {
-    kernels::embedding_forward({.tokens = input.tokens, .token_table = input.token_table}, out);
+    kernels::embedding_forward({.tokens = input.tokens,
+                                .token_table = input.token_table,
+                                .token_scale = input.token_scale},
+                               out);
   } else {
     copy_position_rows(pass, input, out);
   }
-  pass.edit({kind, -1}, out);
+  pass.edit(pass.point(kind, -1), out);
 }
 
 void edit_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input,
                     View<float> out) {
-  if (!pass.edits({PointKind::embedding, -1}) && !pass.edits({PointKind::position, -1})) return;
-  Tensor<float> position(out.shape());
+  if (!pass.edits(pass.point(PointKind::embedding, -1)) &&
+      !pass.edits(pass.point(PointKind::position, -1)))
+    return;
   embedding_values(pass, input, PointKind::embedding, out);
+  if (!input.position_table.present()) return;
+  Tensor<float> position(out.shape());
   embedding_values(pass, input, PointKind::position, position);
   kernels::add(out, position, out);
 }

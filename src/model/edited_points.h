@@ -14,15 +14,16 @@ kernels::AttentionTile whole_plane(const kernels::AttentionInput<float>& input, 
 
 // One head of one sequence of `input`, (T, S): its scores, and their softmax, as the pass uses
 // them: edited where the pass edits them.
-void scores_plane(const Pass& pass, std::int64_t layer, const kernels::AttentionInput<float>& input,
-                  std::int64_t b, std::int64_t head, View<float> out);
-void pattern_plane(const Pass& pass, std::int64_t layer,
+void scores_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
+                  const kernels::AttentionInput<float>& input, std::int64_t b, std::int64_t head,
+                  View<float> out);
+void pattern_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
                    const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                    std::int64_t b, std::int64_t head, View<float> out);
 
 // Computes `mixed` (B, T, H, D) again for the heads whose scores or pattern are edited, from a
 // pattern held in memory, one head of one sequence at a time.
-void edit_attention(const Pass& pass, std::int64_t layer,
+void edit_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
                     const kernels::AttentionInput<float>& input, View<const float> log_sum_exp,
                     View<float> mixed);
 

@@ -1,14 +1,17 @@
-// The decoder-only GPT: token + position embedding, L pre-norm blocks, a final norm, and the
-// vocabulary projection (Radford et al. 2019).
+// A model of one stack: token + position embedding, L blocks, a final norm, and the vocabulary
+// projection. With a causal mask it is the GPT (Radford et al. 2019); with a full one, the encoder
+// of a masked language model (Devlin et al. 2019).
 #pragma once
 
 #include <optional>
 
 #include "model/activations.h"
+#include "model/architecture.h"
 #include "model/cache.h"
-#include "model/config.h"
 #include "model/parameters.h"
 #include "model/pass.h"
+#include "model/stack.h"
+#include "model/stages.h"
 #include "model/vocabulary.h"
 
 namespace heed {
@@ -16,7 +19,7 @@ namespace heed {
 // Everything a training step of one batch shape needs, allocated once.
 struct TrainingBuffers {
   // Keep::every_block, or Keep::residuals, which trades a quarter more work for memory.
-  TrainingBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions,
+  TrainingBuffers(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
                   Keep keep = Keep::every_block);
 
   GptActivations activations;
@@ -28,7 +31,7 @@ struct TrainingBuffers {
 // Everything an evaluation of one batch shape needs.
 struct EvaluationBuffers {
   // With a cache type, keys and values go through a cache of it, as in generation.
-  EvaluationBuffers(const GptConfig& config, std::int64_t batch, std::int64_t positions,
+  EvaluationBuffers(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
                     std::optional<CacheType> cache_type = std::nullopt);
 
   GptActivations activations;
@@ -39,9 +42,9 @@ struct EvaluationBuffers {
 
 class Gpt {
  public:
-  explicit Gpt(const GptConfig& config);  // parameters are zero
+  explicit Gpt(const StackSpecification& config);  // parameters are zero
 
-  const GptConfig& config() const { return config_; }
+  const StackSpecification& config() const { return config_; }
   // The only part of a config that may change after construction.
   void set_dropout(float embedding, float attention, float residual);
   GptParameters& parameters() { return parameters_; }
@@ -54,8 +57,17 @@ class Gpt {
   void forward(View<const std::int32_t> tokens, const Pass& pass,
                const GptActivations& activations) const;
 
-  // logits (M, V) of any rows x (M, C) of final_norm().
-  void project(View<const float> x, View<float> logits) const;
+  // logits (M, V) of any rows x (M, C) of final_norm(). `positions` is the length of the pass that
+  // the rows belong to (0: M): logits of a row are the same beside any others.
+  void project(View<const float> x, View<float> logits, std::int64_t positions = 0) const;
+
+  Stack stack() const { return {config_, parameters_.stack(), sinusoids_}; }
+  // What the stages of a layer work with, in a pass whose rows have the positions of `rotary`.
+  LayerPass layer_pass(std::int64_t layer, const Pass& pass, const RotaryRows& rotary) const {
+    return {config_, parameters_.block(layer), layer, pass, rotary};
+  }
+  // Of the rows of a pass.
+  RotaryRows rotary_rows(const Pass& pass) const { return heed::rotary_rows(config_, pass); }
 
   // The loss of predicting targets (B, T) from tokens (B, T).
   LossSum loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -67,6 +79,7 @@ class Gpt {
     float scale = 1.0F;
     DropoutPlan dropout{};
     Probe* probe = nullptr;
+    std::span<const std::int32_t> token_types{};  // (B·T), of the pass
   };
   LossSum loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                              const Step& step, TrainingBuffers& buffers,
@@ -81,11 +94,9 @@ class Gpt {
                 GptGradients* gradients) const;
 
  private:
-  kernels::EmbeddingInput<float> embedding_input(View<const std::int32_t> tokens,
-                                                 const Pass& pass) const;
-
-  GptConfig config_;
+  StackSpecification config_;
   GptParameters parameters_;
+  Tensor<float> sinusoids_;
 };
 
 }  // namespace heed

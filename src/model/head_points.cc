@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include "base/error.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 #include "model/matrix_copy.h"
@@ -12,15 +14,26 @@
 namespace heed {
 namespace {
 
-// In the order of the thirds of query_key_value.
-constexpr std::array projected_inputs{PointKind::query_input, PointKind::key_input,
-                                      PointKind::value_input};
+// The heads that read the stream at a point, and the rows of query_key_value that theirs begin at.
+struct ReadingHeads {
+  PointKind kind;
+  std::int64_t count;
+  std::int64_t first_row;
+};
 
-// rows (N, C) of every head alike, (B, T, H, C), without a copy.
-View<const float> for_each_head(const GptConfig& config, const Pass& pass, View<const float> rows) {
-  const std::int64_t c = config.channels;
-  return {
-      rows.data(), {pass.batch, pass.positions, config.heads, c}, {pass.positions * c, c, 0, 1}};
+std::array<ReadingHeads, 3> projected_inputs(const AttentionSpecification& attention) {
+  const std::int64_t a = attention.query_width(), k = attention.key_value_width();
+  return {{{PointKind::query_input, attention.query_heads, 0},
+           {PointKind::key_input, attention.key_value_heads, a},
+           {PointKind::value_input, attention.key_value_heads, a + k}}};
+}
+
+// rows (N, C) of every head alike, (B, T, heads, C), without a copy.
+View<const float> for_each_head(const Pass& pass, std::int64_t heads, View<const float> rows) {
+  const std::int64_t c = rows.extent(1);
+  return {rows.data(),
+          {pass.view_batch(), pass.view_positions(), heads, c},
+          {pass.view_positions() * c, c, 0, 1}};
 }
 
 // (N, C) of one head of (B, T, H, C).
@@ -31,27 +44,39 @@ View<float> rows_of_head(Tensor<float>& heads, std::int64_t head) {
       .slice(1, head * shape[3], (head + 1) * shape[3]);
 }
 
-// The stream (N, C) as the heads of a layer read it at `point`.
+bool equal_bits(View<const float> x, View<const float> y) {
+  for (std::int64_t row = 0; row < x.extent(0); ++row) {
+    const std::size_t bytes = static_cast<std::size_t>(x.extent(1)) * sizeof(float);
+    if (std::memcmp(&x(row, 0), &y(row, 0), bytes) != 0) return false;
+  }
+  return true;
+}
+
+// The stream (N, C) as the heads of a layer read it at a point.
 class HeadInput {
  public:
-  HeadInput(const GptConfig& config, std::int64_t layer, const Pass& pass, PointKind kind,
-            View<const float> stream)
-      : layer_(layer), pass_(pass), kind_(kind), stream_(stream) {
-    if (!edits(PointKind::attention_in) && !edits(kind)) return;
-    edited_ = Tensor<float>(Shape{pass.batch, pass.positions, config.heads, config.channels});
-    for (std::int64_t head = 0; head < config.heads; ++head) {
+  HeadInput(const LayerPass& at, const ReadingHeads& heads, View<const float> stream)
+      : at_(at), kind_(heads.kind), stream_(stream) {
+    if (!edits(PointKind::attention_in) && !edits(kind_)) return;
+    edited_ = Tensor<float>(
+        Shape{at.pass.view_batch(), at.pass.view_positions(), heads.count, stream.extent(1)});
+    for (std::int64_t head = 0; head < heads.count; ++head) {
       copy_matrix(stream, rows_of_head(edited_, head));
     }
-    pass.edit({PointKind::attention_in, layer}, edited_);
-    if (kind != PointKind::attention_in) pass.edit({kind, layer}, edited_);
+    at.pass.edit(at.pass.point(PointKind::attention_in, at.layer), edited_);
+    if (kind_ != PointKind::attention_in) at.pass.edit(at.pass.point(kind_, at.layer), edited_);
   }
 
   bool is_edited(std::int64_t head) const {
-    return pass_.edits_head({PointKind::attention_in, layer_}, head) ||
-           pass_.edits_head({kind_, layer_}, head);
+    return at_.pass.edits_head(at_.pass.point(PointKind::attention_in, at_.layer), head) ||
+           at_.pass.edits_head(at_.pass.point(kind_, at_.layer), head);
   }
   bool is_edited() const { return edited_.present(); }
   const Tensor<float>& edited() const { return edited_; }
+  // Whether the head reads another stream than the others.
+  bool differs(std::int64_t head) {
+    return is_edited(head) && !equal_bits(rows_of_head(edited_, head), stream_);
+  }
 
   // (N, C), dense
   Tensor<float> rows(std::int64_t head) {
@@ -61,13 +86,12 @@ class HeadInput {
   }
 
  private:
-  bool edits(PointKind kind) const { return pass_.edits({kind, layer_}); }
+  bool edits(PointKind kind) const { return at_.pass.edits(at_.pass.point(kind, at_.layer)); }
 
-  std::int64_t layer_;
-  const Pass& pass_;
+  const LayerPass& at_;
   PointKind kind_;
   View<const float> stream_;
-  Tensor<float> edited_;  // (B, T, H, C); absent: every head reads the stream
+  Tensor<float> edited_;  // (B, T, heads, C); absent: every head reads the stream
 };
 
 // The first norm of a block on one head's own input.
@@ -77,154 +101,179 @@ struct HeadNorm {
   Tensor<float> mean;
   Tensor<float> reciprocal_deviation;
 
-  HeadNorm(const Pass& pass, std::int64_t layer, const NormWeights& parameters,
-           Tensor<float> head_input)
+  HeadNorm(const LayerPass& at, Tensor<float> head_input)
       : x(std::move(head_input)),
         out(x.shape()),
         mean(Shape{x.shape()[0]}),
-        reciprocal_deviation(Shape{x.shape()[0]}) {
-    Pass unobserved = pass;
+        reciprocal_deviation(Shape{x.shape()[0]}),
+        is_layer_norm_(at.stack.block.norm.kind == NormKind::layer) {
+    if (at.stack.is_post_norm()) {  // heads read the stream
+      copy_matrix(x.view(), out);
+      return;
+    }
+    Pass unobserved = at.pass;
     unobserved.probe = nullptr;
-    norm_forward(unobserved, layer, norm_1_points, x, {parameters, saved(), out});
+    norm_forward(at.stack, unobserved, at.layer, norm_1_points, x,
+                 {at.parameters.norm_1, saved(), out});
   }
-  NormSaved saved() { return {mean, reciprocal_deviation}; }
+  NormSaved saved() {
+    NormSaved views{.reciprocal_deviation = reciprocal_deviation};
+    if (is_layer_norm_) views.mean = mean;
+    return views;
+  }
+
+ private:
+  bool is_layer_norm_;
 };
 
-// Rows of query_key_value's weight that belong to a head: (D, C) from `begin`.
-LinearWeights rows_from(const LinearWeights& linear, View<const float> weight, std::int64_t begin,
-                        std::int64_t count) {
-  LinearWeights part{.weight = weight.slice(0, begin, begin + count),
-                     .precision = linear.precision};
-  if (linear.bias.present()) part.bias = linear.bias.slice(0, begin, begin + count);
-  return part;
-}
-
-// The gradient (B, T, H, C) of one of the three inputs.
-Tensor<float> input_gradient(const GptConfig& config, const BlockParameters& parameters,
-                             std::int64_t layer, const Pass& pass, std::size_t third,
+// The gradient (B, T, heads, C) of one of the three inputs.
+Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
                              const BlockActivations& saved, View<const float> d_query_key_value) {
-  const std::int64_t size = config.head_size;
-  const LinearWeights& linear = parameters.query_key_value;
+  const std::int64_t size = at.stack.head_size();
+  const LinearWeights& linear = at.parameters.query_key_value;
   const kernels::MultipliedWeight weight(linear);
-  HeadInput input(config, layer, pass, projected_inputs[third], saved.residual_pre);
-  Tensor<float> gradient(Shape{pass.batch, pass.positions, config.heads, config.channels});
-  Tensor<float> d_head(Shape{pass.rows(), size}), d_norm(saved.residual_pre.shape());
+  HeadInput input(at, heads, saved.residual_pre);
+  Tensor<float> gradient(
+      Shape{at.pass.view_batch(), at.pass.view_positions(), heads.count, at.stack.channels});
+  Tensor<float> d_head(Shape{at.pass.rows(), size}), d_norm(saved.residual_pre.shape());
   Tensor<float> d_x(saved.residual_pre.shape());
-  for (std::int64_t head = 0; head < config.heads; ++head) {
-    const std::int64_t begin =
-        static_cast<std::int64_t>(third) * config.attention_width() + head * size;
+  for (std::int64_t head = 0; head < heads.count; ++head) {
+    const std::int64_t begin = heads.first_row + head * size;
     copy_matrix(d_query_key_value.slice(1, begin, begin + size), d_head);
     kernels::linear_backward_input(weight.view().slice(0, begin, begin + size), d_head, d_norm,
                                    linear.precision);
+    if (at.stack.is_post_norm()) {
+      copy_matrix(d_norm.view(), rows_of_head(gradient, head));
+      continue;
+    }
     d_x.fill(0.0F);  // a norm's backward accumulates
     if (input.is_edited(head)) {
-      HeadNorm norm(pass, layer, parameters.norm_1, input.rows(head));
-      kernels::layer_norm_backward(norm.x, parameters.norm_1, norm.saved(), d_norm, d_x, {});
+      HeadNorm norm(at, input.rows(head));
+      normalise_backward(at.stack, norm.x, at.parameters.norm_1, norm.saved(), d_norm, d_x, {});
     } else {
-      kernels::layer_norm_backward(saved.residual_pre, parameters.norm_1, saved.norm_1_saved,
-                                   d_norm, d_x, {});
+      normalise_backward(at.stack, saved.residual_pre, at.parameters.norm_1, saved.norm_1_saved,
+                         d_norm, d_x, {});
     }
     copy_matrix(d_x, rows_of_head(gradient, head));
   }
   return gradient;
 }
 
-// (B, T, H, C), as the pass uses them.
-Tensor<float> head_results(const GptConfig& config, const LinearWeights& projection,
-                           std::int64_t layer, const Pass& pass, View<const float> mixed) {
-  const std::int64_t size = config.head_size;
+// (B, T, H, C), before edits.
+Tensor<float> head_results(const LayerPass& at, View<const float> mixed) {
+  const LinearWeights& projection = at.parameters.projection;
+  const std::int64_t size = at.stack.head_size();
   const kernels::MultipliedWeight weight(projection);
-  Tensor<float> results(Shape{pass.batch, pass.positions, config.heads, config.channels});
-  Tensor<float> own(Shape{pass.rows(), size}), part(Shape{config.channels, size});
-  Tensor<float> added(Shape{pass.rows(), config.channels});
-  for (std::int64_t head = 0; head < config.heads; ++head) {
+  Tensor<float> results(
+      Shape{at.pass.view_batch(), at.pass.view_positions(), at.stack.heads(), at.stack.channels});
+  Tensor<float> own(Shape{at.pass.rows(), size}), part(Shape{at.stack.channels, size});
+  Tensor<float> added(Shape{at.pass.rows(), at.stack.channels});
+  for (std::int64_t head = 0; head < at.stack.heads(); ++head) {
     copy_matrix(mixed.slice(1, head * size, (head + 1) * size), own);
     copy_matrix(weight.view().slice(1, head * size, (head + 1) * size), part);
-    kernels::linear_forward(own, {.weight = part, .precision = projection.precision}, added);
+    project(at.pass, own, {.weight = part, .precision = projection.precision}, added);
     copy_matrix(added, rows_of_head(results, head));
   }
-  pass.edit({PointKind::head_results, layer}, results);
   return results;
 }
 
 }  // namespace
 
-void observe_head_inputs(const GptConfig& config, std::int64_t layer, const Pass& pass,
-                         View<const float> stream) {
-  for (const PointKind kind : {PointKind::attention_in, PointKind::query_input,
-                               PointKind::key_input, PointKind::value_input}) {
-    if (!pass.wants(kind, layer)) continue;
-    const HeadInput input(config, layer, pass, kind, stream);
-    pass.observe(kind, layer,
-                 input.is_edited() ? input.edited().view() : for_each_head(config, pass, stream));
-  }
+void observe_head_inputs(const LayerPass& at, View<const float> stream) {
+  const auto observe = [&](const ReadingHeads& heads) {
+    if (!at.pass.wants(heads.kind, at.layer)) return;
+    const HeadInput input(at, heads, stream);
+    at.pass.observe(
+        heads.kind, at.layer,
+        input.is_edited() ? input.edited().view() : for_each_head(at.pass, heads.count, stream));
+  };
+  observe({PointKind::attention_in, at.stack.heads(), 0});
+  for (const ReadingHeads& heads : projected_inputs(at.attention())) observe(heads);
 }
 
-void edit_head_inputs(const GptConfig& config, const BlockParameters& parameters,
-                      std::int64_t layer, const Pass& pass, View<const float> stream,
-                      View<float> query_key_value) {
-  if (pass.editor == nullptr) return;
-  const std::int64_t size = config.head_size;
-  for (std::size_t third = 0; third < projected_inputs.size(); ++third) {
-    HeadInput input(config, layer, pass, projected_inputs[third], stream);
+void edit_head_inputs(const LayerPass& at, View<const float> stream, View<float> query_key_value) {
+  if (at.pass.editor == nullptr) return;
+  const std::int64_t size = at.stack.head_size();
+  for (const ReadingHeads& heads : projected_inputs(at.attention())) {
+    HeadInput input(at, heads, stream);
     if (!input.is_edited()) continue;
-    const kernels::MultipliedWeight weight(parameters.query_key_value);
-    Tensor<float> projected(Shape{pass.rows(), size});
-    for (std::int64_t head = 0; head < config.heads; ++head) {
-      if (!input.is_edited(head)) continue;
-      const std::int64_t begin =
-          static_cast<std::int64_t>(third) * config.attention_width() + head * size;
-      const HeadNorm norm(pass, layer, parameters.norm_1, input.rows(head));
-      kernels::linear_forward(
-          norm.out, rows_from(parameters.query_key_value, weight.view(), begin, size), projected);
+    Tensor<float> projected(Shape{at.pass.rows(), size});
+    for (std::int64_t head = 0; head < heads.count; ++head) {
+      if (!input.differs(head)) continue;
+      const std::int64_t begin = heads.first_row + head * size;
+      const HeadNorm norm(at, input.rows(head));
+      project_outputs(at.pass, norm.out, at.parameters.query_key_value, begin, projected);
       copy_matrix(projected, query_key_value.slice(1, begin, begin + size));
     }
   }
 }
 
-void observe_head_input_gradients(const GptConfig& config, const BlockParameters& parameters,
-                                  std::int64_t layer, const Pass& pass,
-                                  const BlockActivations& saved,
+void observe_head_input_gradients(const LayerPass& at, const BlockActivations& saved,
                                   View<const float> d_query_key_value) {
-  const bool wants_sum = pass.wants_gradient(PointKind::attention_in, layer);
-  Tensor<float> sum;
-  for (std::size_t third = 0; third < projected_inputs.size(); ++third) {
-    if (!wants_sum && !pass.wants_gradient(projected_inputs[third], layer)) continue;
-    Tensor<float> gradient =
-        input_gradient(config, parameters, layer, pass, third, saved, d_query_key_value);
-    pass.observe_gradient(projected_inputs[third], layer, gradient);
+  const Pass& pass = at.pass;
+  const bool wants_sum = pass.wants_gradient(PointKind::attention_in, at.layer);
+  Tensor<float> sum;  // (B, T, H, C)
+  for (const ReadingHeads& heads : projected_inputs(at.attention())) {
+    if (!wants_sum && !pass.wants_gradient(heads.kind, at.layer)) continue;
+    Tensor<float> gradient = input_gradient(at, heads, saved, d_query_key_value);
+    pass.observe_gradient(heads.kind, at.layer, gradient);
     if (!wants_sum) continue;
-    if (sum.present()) kernels::add(sum, gradient, gradient);
-    sum = std::move(gradient);
-  }
-  if (wants_sum) pass.observe_gradient(PointKind::attention_in, layer, sum);
-}
-
-void observe_head_results(const GptConfig& config, const LinearWeights& projection,
-                          std::int64_t layer, const Pass& pass, View<const float> mixed) {
-  if (!pass.wants(PointKind::head_results, layer)) return;
-  pass.observe(PointKind::head_results, layer,
-               head_results(config, projection, layer, pass, mixed));
-}
-
-void edit_head_results(const GptConfig& config, const LinearWeights& projection, std::int64_t layer,
-                       const Pass& pass, View<const float> mixed, View<float> out) {
-  if (!pass.edits({PointKind::head_results, layer})) return;
-  Tensor<float> results = head_results(config, projection, layer, pass, mixed);
-  for (std::int64_t head = 0; head < config.heads; ++head) {
-    const View<const float> added = rows_of_head(results, head);
-    for (std::int64_t row = 0; row < pass.rows(); ++row) {
-      for (std::int64_t c = 0; c < config.channels; ++c) {
-        const float bias = projection.bias.present() ? projection.bias(c) : 0.0F;
-        out(row, c) = (head == 0 ? bias : out(row, c)) + added(row, c);
+    if (!sum.present()) {
+      sum = std::move(gradient);
+      continue;
+    }
+    // A key/value head reads the copy of the first query head of its group.
+    const std::int64_t group = at.stack.heads() / heads.count;
+    for (std::int64_t head = 0; head < heads.count; ++head) {
+      const View<float> to = rows_of_head(sum, head * group);
+      const View<float> from = rows_of_head(gradient, head);
+      for (std::int64_t row = 0; row < to.extent(0); ++row) {
+        for (std::int64_t c = 0; c < to.extent(1); ++c) to(row, c) = to(row, c) + from(row, c);
       }
+    }
+  }
+  if (wants_sum) pass.observe_gradient(PointKind::attention_in, at.layer, sum);
+}
+
+void visit_positioned(const LayerPass& at, const AttentionActivations& saved) {
+  if (!at.attention().changes_query_and_key()) return;
+  const Pass& pass = at.pass;
+  const std::int64_t row = saved.positioned.extent(1), size = at.stack.head_size();
+  const auto heads = [&](std::int64_t first, std::int64_t count) {
+    return View<float>(saved.positioned.data() + first,
+                       {pass.view_batch(), pass.view_positions(), count, size},
+                       {pass.view_positions() * row, row, size, 1});
+  };
+  pass.visit(PointKind::rotated_query, at.layer, heads(0, at.stack.heads()));
+  pass.visit(PointKind::rotated_key, at.layer,
+             heads(at.stack.attention_width(), at.stack.key_value_heads()));
+}
+
+void observe_head_results(const LayerPass& at, View<const float> mixed) {
+  if (!at.pass.wants(PointKind::head_results, at.layer)) return;
+  Tensor<float> results = head_results(at, mixed);
+  at.pass.edit(at.pass.point(PointKind::head_results, at.layer), results);
+  at.pass.observe(PointKind::head_results, at.layer, results);
+}
+
+void edit_head_results(const LayerPass& at, View<const float> mixed, View<float> out) {
+  if (!at.pass.edits(at.pass.point(PointKind::head_results, at.layer))) return;
+  Tensor<float> before = head_results(at, mixed);
+  Tensor<float> after(before.shape());
+  std::ranges::copy(before.span(), after.data());
+  at.pass.edit(at.pass.point(PointKind::head_results, at.layer), after);
+  for (std::int64_t head = 0; head < at.stack.heads(); ++head) {
+    const View<float> was = rows_of_head(before, head), is = rows_of_head(after, head);
+    if (equal_bits(was, is)) continue;
+    for (std::int64_t row = 0; row < out.extent(0); ++row) {
+      for (std::int64_t c = 0; c < out.extent(1); ++c) out(row, c) += is(row, c) - was(row, c);
     }
   }
 }
 
-void observe_head_result_gradients(const GptConfig& config, std::int64_t layer, const Pass& pass,
-                                   View<const float> d_out) {
-  pass.observe_gradient(PointKind::head_results, layer, for_each_head(config, pass, d_out));
+void observe_head_result_gradients(const LayerPass& at, View<const float> d_out) {
+  at.pass.observe_gradient(PointKind::head_results, at.layer,
+                           for_each_head(at.pass, at.stack.heads(), d_out));
 }
 
 }  // namespace heed

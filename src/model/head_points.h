@@ -1,42 +1,37 @@
-// Points of the residual stream head by head, (B, T, H, C): what each head reads, before its norm,
+// Points of the residual stream head by head: what each head reads, before its norm,
 // and what it adds. The fast path holds neither; each function does nothing, and leaves every bit
 // as it was, unless the pass has a probe or an editor for one of these points.
 #pragma once
 
-#include "model/activations.h"
-#include "model/parameters.h"
-#include "model/pass.h"
+#include "model/stages.h"
 
 namespace heed {
 
-// attention_in is the stream once for each head, and the inputs of query, key and value are
-// attention_in, unless one of them is edited. `stream` (N, C) is residual_pre.
-void observe_head_inputs(const GptConfig& config, std::int64_t layer, const Pass& pass,
-                         View<const float> stream);
+// attention_in is the stream once for each head, (B, T, H, C), and the inputs of query, key and
+// value, the last two once for each key/value head, (B, T, G, C), are attention_in, unless one of
+// them is edited. `stream` (N, C) is residual_pre.
+void observe_head_inputs(const LayerPass& at, View<const float> stream);
 
-// Computes query_key_value (N, 3A) again for the heads whose input is edited: each normalises and
-// projects its own copy of the stream. The norm's points are edited there too.
-void edit_head_inputs(const GptConfig& config, const BlockParameters& parameters,
-                      std::int64_t layer, const Pass& pass, View<const float> stream,
-                      View<float> query_key_value);
+// Computes query_key_value (N, A + 2K) again for the heads whose input an edit changed: each
+// normalises and projects its own copy of the stream. The norm's points are edited there too.
+void edit_head_inputs(const LayerPass& at, View<const float> stream, View<float> query_key_value);
 
-// Their gradients, from that of query_key_value (N, 3A).
-void observe_head_input_gradients(const GptConfig& config, const BlockParameters& parameters,
-                                  std::int64_t layer, const Pass& pass,
-                                  const BlockActivations& saved,
+// Their gradients, from that of query_key_value (N, A + 2K).
+void observe_head_input_gradients(const LayerPass& at, const BlockActivations& saved,
                                   View<const float> d_query_key_value);
+
+// Edits, then observes, queries and keys as attention reads them, where they are not their
+// projections.
+void visit_positioned(const LayerPass& at, const AttentionActivations& saved);
 
 // What each head adds to the stream: its mixed values times its rows of the projection. The bias
 // belongs to no head. `mixed` is (N, A).
-void observe_head_results(const GptConfig& config, const LinearWeights& projection,
-                          std::int64_t layer, const Pass& pass, View<const float> mixed);
+void observe_head_results(const LayerPass& at, View<const float> mixed);
 
-// Computes `out` (N, C), the projection of `mixed`, as the sum of the edited results and the bias.
-void edit_head_results(const GptConfig& config, const LinearWeights& projection, std::int64_t layer,
-                       const Pass& pass, View<const float> mixed, View<float> out);
+// Adds to `out` (N, C), the projection of `mixed`, what edits of the results change.
+void edit_head_results(const LayerPass& at, View<const float> mixed, View<float> out);
 
 // From the gradient of their sum, d_out (N, C).
-void observe_head_result_gradients(const GptConfig& config, std::int64_t layer, const Pass& pass,
-                                   View<const float> d_out);
+void observe_head_result_gradients(const LayerPass& at, View<const float> d_out);
 
 }  // namespace heed

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace heed {
 
@@ -13,15 +13,22 @@ namespace heed {
 void require_tokens(std::span<const std::int32_t> tokens, std::string_view text = "the text");
 
 // Between one token and as many as the model's context holds. Throws Error{invalid_argument}.
-void require_text_fits(const GptConfig& config, std::span<const std::int32_t> tokens,
+void require_text_fits(const StackSpecification& config, std::span<const std::int32_t> tokens,
                        std::string_view text = "the text");
 
 // Positions [0, positions) lie in the model's context. Throws Error{invalid_argument}.
-void require_positions_fit(const GptConfig& config, std::int64_t positions);
+void require_positions_fit(const StackSpecification& config, std::int64_t positions);
+
+// What a model must be for something that not every model can do; `what` names it in the message.
+// Throw Error{unsupported}.
+//   a decoder alone: each position predicts the next token, and sees none after it
+void require_predicts_next(const StackSpecification& config, std::string_view what);
+//   norms before the branches, and logits straight from a final norm: the stream is a sum
+void require_sums_to_logits(const StackSpecification& config, std::string_view what);
 
 // Return their argument. Throw Error{invalid_argument} for an index that the model does not have.
-std::int64_t checked_layer(std::int64_t layer, const GptConfig& config);
-std::int64_t checked_head(std::int64_t head, const GptConfig& config);
-std::int64_t checked_neuron(std::int64_t neuron, const GptConfig& config);
+std::int64_t checked_layer(std::int64_t layer, const StackSpecification& config);
+std::int64_t checked_head(std::int64_t head, const StackSpecification& config);
+std::int64_t checked_neuron(std::int64_t neuron, const StackSpecification& config);
 
 }  // namespace heed

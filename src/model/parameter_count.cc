@@ -1,50 +1,116 @@
 #include "model/parameter_count.h"
 
+#include <algorithm>
+
+#include "model/parameters.h"
+
 namespace heed {
+namespace {
 
-ParameterCount count_parameters(const GptConfig& config) {
-  config.validate();
-  const std::int64_t c = config.channels;
-  const std::int64_t a = config.attention_width();
-  const std::int64_t f = config.feed_forward;
+// `is_last`: of the last stack, whose blocks count as the block.
+void add_parameter(const Parameter& parameter, bool is_last, ParameterCount& count) {
+  const std::int64_t size = parameter.shape.size();
+  const auto& [role, part, layer, site] = parameter.id;
+  if (is_norm(role)) {
+    count.norms += size;
+  } else if (part == Part::bias) {
+    count.biases += size;
+  } else if (role == Role::token_embedding) {
+    count.embedding += size;
+  } else if (role == Role::position_embedding || role == Role::token_type_embedding ||
+             role == Role::position_bias) {
+    count.position += size;
+  } else if (role == Role::unembedding || role == Role::prediction) {
+    count.unembedding += size;
+  } else if (is_attention(role)) {
+    count.attention_total += size;
+    if (layer == 0 && is_last) count.attention_block += size;
+  } else {
+    count.feed_forward_total += size;
+    if (layer == 0 && is_last) count.feed_forward_block += size;
+  }
+  count.total += size;
+}
 
+ParameterCount::Head count_head(const StackSpecification& stack) {
+  const std::int64_t matrix = stack.channels * stack.head_size();
+  return {.query = matrix,
+          .key = matrix,
+          .value_down = matrix,
+          .value_up = matrix,
+          .total = 4 * matrix};
+}
+
+}  // namespace
+
+ParameterCount count_parameters(const StackSpecification& config) {
   ParameterCount count;
-  count.embedding = config.vocabulary_size * c;
-  count.position = config.context * c;
-
-  ParameterCount::Head& head = count.per_head;
-  head.query = head.key = head.value_down = head.value_up = c * config.head_size;
-  head.total = head.query + head.key + head.value_down + head.value_up;
-
-  count.attention_block = config.heads * head.total;
-  count.attention_total = config.layers * count.attention_block;
-  count.feed_forward_block = 2 * c * f;
-  count.feed_forward_total = config.layers * count.feed_forward_block;
-
-  const std::int64_t norm = config.has_bias ? 2 * c : c;
-  count.norms = (2 * config.layers + 1) * norm;
-  count.biases = config.has_bias ? config.layers * (3 * a + c + f + c) : 0;
-  if (config.unembedding_bias) count.biases += config.vocabulary_size;
-  count.unembedding = config.tied_unembedding ? 0 : count.embedding;
-  count.total = count.embedding + count.position + count.attention_total +
-                count.feed_forward_total + count.biases + count.norms + count.unembedding;
+  for (const Parameter& parameter : parameters_of(config)) add_parameter(parameter, true, count);
+  count.per_head = count_head(config);
   return count;
 }
 
-ModelCost model_cost(const GptConfig& config) {
+ParameterCount count_parameters(const Architecture& architecture) {
+  ParameterCount count;
+  for (const Parameter& parameter : parameters_of(architecture)) {
+    add_parameter(parameter, parameter.id.site == architecture.site(architecture.stacks.size() - 1),
+                  count);
+  }
+  count.per_head = count_head(architecture.stacks.back());
+  return count;
+}
+
+std::vector<StackCount> count_stacks(const Architecture& architecture) {
+  std::vector<StackCount> counts;
+  for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
+    StackCount& count = counts.emplace_back();
+    count.site = architecture.site(index);
+    for (const Parameter& parameter : parameters_of(architecture)) {
+      const ParameterId& id = parameter.id;
+      if (id.site != count.site || id.layer < 0 || id.part == Part::bias || is_norm(id.role)) {
+        continue;
+      }
+      std::int64_t& part = is_cross_attention(id.role) ? count.cross_attention
+                           : is_attention(id.role)     ? count.attention
+                                                       : count.feed_forward;
+      part += parameter.shape.size();
+    }
+  }
+  return counts;
+}
+
+double mean_attended(const AttentionSpecification& attention, std::int64_t layer,
+                     std::int64_t positions) {
+  const auto t = static_cast<double>(positions);
+  if (attention.mask.kind == MaskKind::full) return t;
+  const std::int64_t window = attention.window(layer);
+  if (window == 0 || window >= positions) return t / 2;
+  const auto w = static_cast<double>(window);
+  return w - w * w / (2 * t);
+}
+
+double attention_flops_per_token(const StackSpecification& config, std::int64_t positions) {
+  const AttentionSpecification& attention = config.block.attention;
+  double sum = 0;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    sum += 4 * static_cast<double>(attention.query_width()) *
+           mean_attended(attention, layer, positions);
+  }
+  return sum;
+}
+
+ModelCost model_cost(const StackSpecification& config) {
   constexpr std::int64_t f32 = 4;
   const ParameterCount count = count_parameters(config);
-  const auto a = static_cast<double>(config.attention_width());
-
   ModelCost cost;
-  cost.key_value_bytes_per_token = 2 * config.layers * config.attention_width() * f32;
+  cost.key_value_bytes_per_token =
+      2 * config.layers * config.block.attention.key_value_width() * f32;
   cost.run_bytes = count.total * f32 + config.context * cost.key_value_bytes_per_token;
   cost.train_bytes = 4 * count.total * f32;
   // The unembedding is multiplied even where it is tied to the embedding.
   const double multiplied = static_cast<double>(count.attention_total + count.feed_forward_total +
                                                 config.vocabulary_size * config.channels);
-  cost.flops_per_token = 2.0 * multiplied + 2.0 * static_cast<double>(config.layers) * a *
-                                                static_cast<double>(config.context);
+  cost.flops_per_token = 2.0 * multiplied + attention_flops_per_token(config, config.context);
   cost.train_flops_per_token = 3.0 * cost.flops_per_token;
   return cost;
 }

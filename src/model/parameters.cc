@@ -1,5 +1,6 @@
 #include "model/parameters.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -9,105 +10,198 @@
 namespace heed {
 namespace {
 
-std::string block_name(std::int64_t layer, const char* part) {
-  return fmt::format("h.{}.{}", layer, part);
-}
-
-void add_pair(ArenaLayout& layout, const std::string& stem, const Shape& weight, bool has_bias) {
-  layout.add(stem + ".weight", weight);
-  if (has_bias) layout.add(stem + ".bias", Shape{weight[0]});
-}
-
-// The named tensor of an arena; absent when the layout has no such name.
+// The tensor of an arena, whose entries are in the order of `list`; absent when the description
+// does not ask for it. Allocates nothing: steps of training look tensors up.
 template <class ArenaType>
-auto find_view(ArenaType& arena, const ArenaLayout& layout, const std::string& name) {
-  const ArenaLayout::Entry* entry = layout.find(name);
-  return entry == nullptr ? decltype(arena.view(*entry)){} : arena.view(*entry);
+auto find_view(ArenaType& arena, const ArenaLayout& layout, const std::vector<Parameter>& list,
+               const ParameterId& id) {
+  const auto found = std::ranges::find(list, id, &Parameter::id);
+  const auto& entries = layout.entries();
+  return found == list.end() ? decltype(arena.view(entries.front())){}
+                             : arena.view(entries[static_cast<std::size_t>(found - list.begin())]);
 }
 
-// Norm and Linear are the structs of parameters or of gradients; the names are the same.
-template <class Block, class Norm, class Linear>
-std::vector<Block> bind_blocks(Arena<float>& arena, const ArenaLayout& layout, std::int64_t layers,
-                               const auto& make_norm, const auto& make_linear) {
-  std::vector<Block> blocks;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const auto norm = [&](const char* part) -> Norm {
-      const std::string stem = block_name(layer, part);
-      return make_norm(find_view(arena, layout, stem + ".weight"),
-                       find_view(arena, layout, stem + ".bias"));
-    };
-    const auto linear = [&](const char* part) -> Linear {
-      const std::string stem = block_name(layer, part);
-      return make_linear(find_view(arena, layout, stem + ".weight"),
-                         find_view(arena, layout, stem + ".bias"));
-    };
-    blocks.push_back({norm("ln_1"), linear("attn.c_attn"), linear("attn.c_proj"), norm("ln_2"),
-                      linear("mlp.c_fc"), linear("mlp.c_proj")});
+template <class ArenaType>
+auto view_of(ArenaType& arena, const ArenaLayout& layout, const std::vector<Parameter>& list,
+             const ParameterId& id) {
+  const auto view = find_view(arena, layout, list, id);
+  if (!view.present()) {
+    fail(ErrorCode::not_found, "the model has no parameter '{}'", parameter_name(id));
   }
-  return blocks;
+  return view;
 }
 
-View<float> tensor_of(Arena<float>& arena, const ArenaLayout& layout, std::string_view name) {
-  const ArenaLayout::Entry* entry = layout.find(name);
-  require(entry != nullptr, ErrorCode::not_found, "the model has no parameter named '{}'", name);
-  return arena.view(*entry);
+// Which parameter a stack uses for a role: the encoder's embedding where two stacks share it, and
+// the embedding where it is the unembedding.
+ParameterId used_parameter(const Architecture& architecture, const StackSpecification& stack,
+                           ParameterId id) {
+  if (id.role == Role::unembedding && id.part == Part::weight && stack.tied_unembedding) {
+    id.role = Role::token_embedding;
+  }
+  const bool is_shared = architecture.is_encoder_decoder() && architecture.shared_embedding;
+  if (id.role == Role::token_embedding && is_shared) id.site = StackSite::encoder;
+  return id;
 }
+
+// The structs of a stack, from find(id), make_norm(gain, bias) and make_linear(weight, bias).
+template <class Stack>
+Stack bind_stack(const Architecture& architecture, std::size_t index, const auto& find_used,
+                 const auto& make_norm, const auto& make_linear) {
+  const StackSpecification& stack = architecture.stacks[index];
+  const auto find = [&](Role role, Part part, std::int64_t layer) {
+    return find_used(
+        used_parameter(architecture, stack, {role, part, layer, architecture.site(index)}));
+  };
+  const auto table = [&](Role role) { return find(role, Part::weight, -1); };
+  const auto bind = [&](const auto& make, Role role, std::int64_t layer = -1) {
+    return make(find(role, Part::weight, layer), find(role, Part::bias, layer));
+  };
+  Stack bound{.token_embedding = table(Role::token_embedding),
+              .position_embedding = table(Role::position_embedding),
+              .token_type_embedding = table(Role::token_type_embedding),
+              .position_bias = table(Role::position_bias),
+              .embedding_norm = bind(make_norm, Role::embedding_norm),
+              .final_norm = bind(make_norm, Role::final_norm),
+              .prediction = bind(make_linear, Role::prediction),
+              .prediction_norm = bind(make_norm, Role::prediction_norm)};
+  if (stack.has_unembedding) bound.unembedding = bind(make_linear, Role::unembedding);
+  for (std::int64_t layer = 0; layer < stack.layers; ++layer) {
+    bound.blocks.push_back({.norm_1 = bind(make_norm, Role::norm_1, layer),
+                            .query_key_value = bind(make_linear, Role::query_key_value, layer),
+                            .query_norm = bind(make_norm, Role::query_norm, layer),
+                            .key_norm = bind(make_norm, Role::key_norm, layer),
+                            .projection = bind(make_linear, Role::attention_output, layer),
+                            .cross_norm = bind(make_norm, Role::cross_norm, layer),
+                            .cross_query = bind(make_linear, Role::cross_query, layer),
+                            .cross_key_value = bind(make_linear, Role::cross_key_value, layer),
+                            .cross_output = bind(make_linear, Role::cross_output, layer),
+                            .norm_2 = bind(make_norm, Role::norm_2, layer),
+                            .gate = bind(make_linear, Role::gate, layer),
+                            .up = bind(make_linear, Role::up, layer),
+                            .down = bind(make_linear, Role::down, layer)});
+  }
+  return bound;
+}
+
+Architecture of_one(const StackSpecification& stack) { return {.stacks = {stack}}; }
 
 }  // namespace
 
-ArenaLayout gpt_layout(const GptConfig& config) {
-  config.validate();
-  const std::int64_t c = config.channels;
-  const std::int64_t a = config.attention_width();
-  ArenaLayout layout;
-  layout.add("wte.weight", {config.vocabulary_size, c});
-  layout.add("wpe.weight", {config.context, c});
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    add_pair(layout, block_name(layer, "ln_1"), {c}, config.has_bias);
-    add_pair(layout, block_name(layer, "attn.c_attn"), {3 * a, c}, config.has_bias);
-    add_pair(layout, block_name(layer, "attn.c_proj"), {c, a}, config.has_bias);
-    add_pair(layout, block_name(layer, "ln_2"), {c}, config.has_bias);
-    add_pair(layout, block_name(layer, "mlp.c_fc"), {config.feed_forward, c}, config.has_bias);
-    add_pair(layout, block_name(layer, "mlp.c_proj"), {c, config.feed_forward}, config.has_bias);
+std::vector<Parameter> parameters_of(const StackSpecification& stack) {
+  stack.validate();
+  const auto& [norm, attention, cross_attention, feed_forward, residual] = stack.block;
+  const std::int64_t c = stack.channels, f = feed_forward.width;
+  std::vector<Parameter> list;
+  std::int64_t layer = -1;
+  const auto add = [&](Role role, const Shape& shape, bool has_bias) {
+    list.push_back({{role, Part::weight, layer}, shape});
+    if (has_bias) list.push_back({{role, Part::bias, layer}, Shape{shape[0]}});
+  };
+  add(Role::token_embedding, {stack.vocabulary_size, c}, false);
+  if (stack.has_position_table()) add(Role::position_embedding, {stack.context, c}, false);
+  if (stack.token_types > 0) add(Role::token_type_embedding, {stack.token_types, c}, false);
+  if (attention.positions == PositionKind::relative) {
+    add(Role::position_bias, {attention.relative.buckets, attention.query_heads}, false);
   }
-  add_pair(layout, "ln_f", {c}, config.has_bias);
-  if (!config.tied_unembedding) layout.add("lm_head.weight", {config.vocabulary_size, c});
-  if (config.unembedding_bias) layout.add("lm_head.bias", {config.vocabulary_size});
+  if (stack.embedding_norm) add(Role::embedding_norm, {c}, norm.bias);
+  for (layer = 0; layer < stack.layers; ++layer) {
+    add(Role::norm_1, {c}, norm.bias);
+    add(Role::query_key_value, {attention.projected_width(), c}, attention.query_bias);
+    if (attention.query_key_norm) {
+      add(Role::query_norm, {attention.head_size}, false);
+      add(Role::key_norm, {attention.head_size}, false);
+    }
+    add(Role::attention_output, {c, attention.query_width()}, attention.output_bias);
+    if (cross_attention) {
+      const std::int64_t a = cross_attention->query_width();
+      const std::int64_t k = cross_attention->key_value_width();
+      add(Role::cross_norm, {c}, norm.bias);
+      add(Role::cross_query, {a, c}, cross_attention->query_bias);
+      add(Role::cross_key_value, {2 * k, c}, cross_attention->query_bias);
+      add(Role::cross_output, {c, a}, cross_attention->output_bias);
+    }
+    add(Role::norm_2, {c}, norm.bias);
+    if (feed_forward.gated) add(Role::gate, {f, c}, feed_forward.bias);
+    add(Role::up, {f, c}, feed_forward.bias);
+    add(Role::down, {c, f}, feed_forward.bias);
+  }
+  layer = -1;
+  if (stack.final_norm) add(Role::final_norm, {c}, norm.bias);
+  if (stack.prediction_head) {
+    add(Role::prediction, {c, c}, true);
+    add(Role::prediction_norm, {c}, norm.bias);
+  }
+  if (stack.has_unembedding && !stack.tied_unembedding) {
+    add(Role::unembedding, {stack.vocabulary_size, c}, false);
+  }
+  if (stack.unembedding_bias) {
+    list.push_back({{Role::unembedding, Part::bias}, Shape{stack.vocabulary_size}});
+  }
+  return list;
+}
+
+std::vector<Parameter> parameters_of(const Architecture& architecture) {
+  architecture.validate();
+  std::vector<Parameter> list;
+  for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
+    for (Parameter& parameter : parameters_of(architecture.stacks[index])) {
+      if (index > 0 && architecture.shared_embedding &&
+          parameter.id.role == Role::token_embedding) {
+        continue;
+      }
+      parameter.id.site = architecture.site(index);
+      list.push_back(parameter);
+    }
+  }
+  return list;
+}
+
+ArenaLayout parameter_layout(const Architecture& architecture) {
+  ArenaLayout layout;
+  for (const Parameter& parameter : parameters_of(architecture)) {
+    layout.add(parameter_name(parameter.id), parameter.shape);
+  }
   return layout;
 }
 
-GptParameters::GptParameters(const GptConfig& config)
-    : config_(config), layout_(gpt_layout(config)), arena_(layout_) {
-  const auto norm = [&](View<float> gain, View<float> bias) {
-    return NormWeights{gain, bias, config_.norm_epsilon};
-  };
+ArenaLayout gpt_layout(const StackSpecification& stack) { return parameter_layout(of_one(stack)); }
+
+GptParameters::GptParameters(const StackSpecification& config) : GptParameters(of_one(config)) {}
+
+GptParameters::GptParameters(const Architecture& architecture)
+    : architecture_(architecture),
+      list_(parameters_of(architecture)),
+      layout_(parameter_layout(architecture)),
+      arena_(layout_) {
+  require_runnable(architecture);
   const auto linear = [](View<float> weight, View<float> bias) {
     return LinearWeights{weight, bias};
   };
-  blocks_ = bind_blocks<BlockParameters, NormWeights, LinearWeights>(arena_, layout_, config.layers,
-                                                                     norm, linear);
-  final_norm_ =
-      norm(find_view(arena_, layout_, "ln_f.weight"), find_view(arena_, layout_, "ln_f.bias"));
-  unembedding_.weight = tensor(config.tied_unembedding ? "wte.weight" : "lm_head.weight");
-  unembedding_.bias = find_view(arena_, layout_, "lm_head.bias");
+  const auto find = [&](const ParameterId& id) { return find_view(arena_, layout_, list_, id); };
+  for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
+    const float epsilon = architecture.stacks[index].block.norm.epsilon;
+    const auto norm = [epsilon](View<float> gain, View<float> bias) {
+      return NormWeights{gain, bias, epsilon};
+    };
+    stacks_.push_back(bind_stack<StackParameters>(architecture, index, find, norm, linear));
+  }
 }
 
 void GptParameters::initialize(std::uint64_t seed) {
-  const float residual_scale = 1.0F / std::sqrt(2.0F * static_cast<float>(config_.layers));
-  const auto& entries = layout_.entries();
-  for (std::size_t index = 0; index < entries.size(); ++index) {
-    const ArenaLayout::Entry& entry = entries[index];
-    const std::span<float> values = arena_.view(entry).span();
-    if (entry.shape.rank() == 1) {
-      const bool is_gain = entry.name.ends_with(".weight");
-      std::fill(values.begin(), values.end(), is_gain ? 1.0F : 0.0F);
+  for (std::size_t index = 0; index < list_.size(); ++index) {
+    const ParameterId& id = list_[index].id;
+    const StackSpecification& stack = architecture_.of(id.site);
+    const float residual_scale = 1.0F / std::sqrt(2.0F * static_cast<float>(stack.layers));
+    const std::span<float> values = tensor(id).span();
+    if (is_norm(id.role) || id.part == Part::bias) {
+      std::fill(values.begin(), values.end(), id.part == Part::weight ? 1.0F : 0.0F);
       continue;
     }
-    const bool writes_to_stream = entry.name.ends_with("c_proj.weight");
-    const float deviation = config_.initial_deviation * (writes_to_stream ? residual_scale : 1.0F);
+    const float deviation =
+        stack.initial_deviation * (writes_to_stream(id.role) ? residual_scale : 1.0F);
     // One random stream per row, so that the result does not depend on the number of threads.
-    const std::int64_t columns = entry.shape[1];
-    parallel_ranges(entry.shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t columns = list_[index].shape[1];
+    parallel_ranges(list_[index].shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         RandomStream random(
             seed, (static_cast<std::uint64_t>(index) << 32) | static_cast<std::uint64_t>(row));
@@ -120,14 +214,16 @@ void GptParameters::initialize(std::uint64_t seed) {
   }
 }
 
-View<float> GptParameters::tensor(std::string_view name) {
-  return tensor_of(arena_, layout_, name);
+bool GptParameters::has(const ParameterId& id) const {
+  return find_view(arena_, layout_, list_, id).present();
 }
 
-View<const float> GptParameters::tensor(std::string_view name) const {
-  const ArenaLayout::Entry* entry = layout_.find(name);
-  require(entry != nullptr, ErrorCode::not_found, "the model has no parameter named '{}'", name);
-  return arena_.view(*entry);
+View<float> GptParameters::tensor(const ParameterId& id) {
+  return view_of(arena_, layout_, list_, id);
+}
+
+View<const float> GptParameters::tensor(const ParameterId& id) const {
+  return view_of(arena_, layout_, list_, id);
 }
 
 void GptParameters::set_precision(kernels::Precision precision) {
@@ -157,34 +253,53 @@ void GptParameters::pack() {
   for (LinearWeights* linear : linears()) linear->packed = &packed_[next++];
 }
 
-std::int64_t GptParameters::packed_bytes(const GptConfig& config) {
-  const auto bytes = kernels::PackedWeight::bytes_needed;
-  const std::int64_t c = config.channels, a = config.attention_width(), f = config.feed_forward;
-  return config.layers * (bytes(3 * a, c) + bytes(c, a) + bytes(f, c) + bytes(c, f)) +
-         bytes(config.vocabulary_size, c);
+std::int64_t GptParameters::packed_bytes(const StackSpecification& config) {
+  std::int64_t bytes = 0;
+  for (const Parameter& parameter : parameters_of(config)) {
+    const bool multiplied = is_linear(parameter.id.role) ||
+                            (parameter.id.role == Role::token_embedding && config.tied_unembedding);
+    if (!multiplied || parameter.id.part == Part::bias) continue;
+    bytes += kernels::PackedWeight::bytes_needed(parameter.shape[0], parameter.shape[1]);
+  }
+  return bytes;
 }
 
 std::vector<LinearWeights*> GptParameters::linears() {
   std::vector<LinearWeights*> all;
-  for (BlockParameters& block : blocks_) {
-    all.insert(all.end(), {&block.query_key_value, &block.projection, &block.up, &block.down});
+  const auto add = [&](LinearWeights& linear) {
+    if (linear.weight.present()) all.push_back(&linear);
+  };
+  for (StackParameters& stack : stacks_) {
+    for (BlockParameters& block : stack.blocks) {
+      for (LinearWeights* linear :
+           {&block.query_key_value, &block.projection, &block.cross_query, &block.cross_key_value,
+            &block.cross_output, &block.gate, &block.up, &block.down}) {
+        add(*linear);
+      }
+    }
+    add(stack.prediction);
+    add(stack.unembedding);
   }
-  all.push_back(&unembedding_);
   return all;
 }
 
-GptGradients::GptGradients(const GptConfig& config)
-    : config_(config), layout_(gpt_layout(config)), arena_(layout_) {
+GptGradients::GptGradients(const StackSpecification& config) : GptGradients(of_one(config)) {}
+
+GptGradients::GptGradients(const Architecture& architecture)
+    : architecture_(architecture),
+      list_(parameters_of(architecture)),
+      layout_(parameter_layout(architecture)),
+      arena_(layout_) {
   const auto norm = [](View<float> gain, View<float> bias) {
     return NormWeightGradients{gain, bias};
   };
   const auto linear = [](View<float> weight, View<float> bias) {
     return LinearWeightGradients{weight, bias};
   };
-  blocks_ = bind_blocks<BlockGradients, NormWeightGradients, LinearWeightGradients>(
-      arena_, layout_, config.layers, norm, linear);
-  final_norm_ =
-      norm(find_view(arena_, layout_, "ln_f.weight"), find_view(arena_, layout_, "ln_f.bias"));
+  const auto find = [&](const ParameterId& id) { return find_view(arena_, layout_, list_, id); };
+  for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
+    stacks_.push_back(bind_stack<StackGradients>(architecture, index, find, norm, linear));
+  }
 }
 
 void GptGradients::clear() {
@@ -195,12 +310,8 @@ void GptGradients::clear() {
                   });
 }
 
-View<float> GptGradients::tensor(std::string_view name) { return tensor_of(arena_, layout_, name); }
-
-View<float> GptGradients::unembedding() {
-  return tensor(config_.tied_unembedding ? "wte.weight" : "lm_head.weight");
+View<float> GptGradients::tensor(const ParameterId& id) {
+  return view_of(arena_, layout_, list_, id);
 }
-
-View<float> GptGradients::unembedding_bias() { return find_view(arena_, layout_, "lm_head.bias"); }
 
 }  // namespace heed

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "kernels/operands.h"
 #include "kernels/packed_weight.h"
 #include "kernels/prepared_weight.h"
-#include "model/config.h"
+#include "model/architecture.h"
+#include "model/roles.h"
 #include "tensor/arena.h"
 
 namespace heed {
@@ -21,51 +21,109 @@ using LinearWeightGradients = kernels::LinearGradients<float>;
 
 struct BlockParameters {
   NormWeights norm_1;
-  LinearWeights query_key_value;  // (3·A, C): rows of query, then key, then value
+  LinearWeights query_key_value;  // (A + 2K, C): rows of query, then key, then value
+  NormWeights query_norm;         // (D); absent: none
+  NormWeights key_norm;           // (D); absent: none
   LinearWeights projection;       // (C, A)
+  NormWeights cross_norm;         // absent, like the next three: no cross-attention
+  LinearWeights cross_query;      // (A, C)
+  LinearWeights cross_key_value;  // (2K, C): rows of key, then value
+  LinearWeights cross_output;     // (C, A)
   NormWeights norm_2;
+  LinearWeights gate;  // (F, C); absent: feed-forward is not gated
   LinearWeights up;    // (F, C)
   LinearWeights down;  // (C, F)
 };
 
 struct BlockGradients {
+  View<float> position_bias;  // (H, 2P − 1), by distance in the pass; absent: no such bias
   NormWeightGradients norm_1;
   LinearWeightGradients query_key_value;
+  NormWeightGradients query_norm;
+  NormWeightGradients key_norm;
   LinearWeightGradients projection;
+  NormWeightGradients cross_norm;
+  LinearWeightGradients cross_query;
+  LinearWeightGradients cross_key_value;
+  LinearWeightGradients cross_output;
   NormWeightGradients norm_2;
+  LinearWeightGradients gate;
   LinearWeightGradients up;
   LinearWeightGradients down;
 };
 
-// The order of the arena, with Hugging Face's names (weights are [out, in] in memory):
-//   wte.weight (V, C), wpe.weight (P, C),
-//   for each layer l: h.l.ln_1.{weight, bias} (C), h.l.attn.c_attn.{weight (3A, C), bias (3A)},
-//     h.l.attn.c_proj.{weight (C, A), bias (C)}, h.l.ln_2.{weight, bias} (C),
-//     h.l.mlp.c_fc.{weight (F, C), bias (F)}, h.l.mlp.c_proj.{weight (C, F), bias (C)},
-//   ln_f.{weight, bias} (C), lm_head.weight (V, C) when it is not tied, and lm_head.bias (V) when
-//   the unembedding has one.
-// Biases are absent when the config has none.
-ArenaLayout gpt_layout(const GptConfig& config);
+// Of one stack; views that the description does not ask for are absent.
+struct StackParameters {
+  View<const float> token_embedding;       // (V, C)
+  View<const float> position_embedding;    // (P, C)
+  View<const float> token_type_embedding;  // (types, C)
+  View<const float> position_bias;         // (buckets, H)
+  NormWeights embedding_norm;
+  std::vector<BlockParameters> blocks;
+  NormWeights final_norm;
+  LinearWeights prediction;  // (C, C)
+  NormWeights prediction_norm;
+  LinearWeights unembedding;  // (V, C)
+};
+
+struct StackGradients {
+  View<float> token_embedding;
+  View<float> position_embedding;
+  View<float> token_type_embedding;
+  View<float> position_bias;
+  NormWeightGradients embedding_norm;
+  std::vector<BlockGradients> blocks;
+  NormWeightGradients final_norm;
+  LinearWeightGradients prediction;
+  NormWeightGradients prediction_norm;
+  LinearWeightGradients unembedding;
+};
+
+// The order of the arena (weights are [out, in] in memory; tensors that the description does not
+// ask for are absent):
+//   token_embedding (V, C), position_embedding (P, C), token_type_embedding, position_bias
+//   (buckets, H), embedding_norm (C), and for each block
+//     norm_1 (C), query_key_value (A + 2K, C), query_norm (D), key_norm (D),
+//     attention_output (C, A), cross_norm (C), cross_query (A, C), cross_key_value (2K, C),
+//     cross_output (C, A), norm_2 (C), gate (F, C), up (F, C), down (C, F),
+//   final_norm (C), prediction (C, C), prediction_norm (C), unembedding (V, C); each weight is
+//   followed by its bias. Of two stacks the encoder comes first; an embedding that they share is
+//   the encoder's.
+std::vector<Parameter> parameters_of(const StackSpecification& stack);
+std::vector<Parameter> parameters_of(const Architecture& architecture);
+
+// Its entries are named by parameter_name().
+ArenaLayout gpt_layout(const StackSpecification& stack);
+ArenaLayout parameter_layout(const Architecture& architecture);
 
 class GptParameters {
  public:
-  explicit GptParameters(const GptConfig& config);  // zeros
+  explicit GptParameters(const StackSpecification& config);  // zeros
+  explicit GptParameters(const Architecture& architecture);  // of one stack or two
 
   // GPT-2's initialisation: weights normal(0, initial_deviation), output projections of attention
-  // and feed-forward scaled by 1/√(2L), gains one, biases zero. A pure function of config and seed.
+  // and feed-forward scaled by 1/√(2L), gains one, biases zero. A pure function of description and
+  // seed.
   void initialize(std::uint64_t seed);
 
+  const Architecture& architecture() const { return architecture_; }
   const ArenaLayout& layout() const { return layout_; }
   std::span<float> all() { return arena_.all(); }
   std::span<const float> all() const { return arena_.all(); }
-  View<float> tensor(std::string_view name);  // throws Error{not_found}
-  View<const float> tensor(std::string_view name) const;
+  // In the order of the arena.
+  const std::vector<Parameter>& list() const { return list_; }
+  bool has(const ParameterId& id) const;
+  View<float> tensor(const ParameterId& id);  // throws Error{not_found}
+  View<const float> tensor(const ParameterId& id) const;
 
-  View<const float> token_embedding() const { return tensor("wte.weight"); }     // (V, C)
-  View<const float> position_embedding() const { return tensor("wpe.weight"); }  // (P, C)
-  const LinearWeights& unembedding() const { return unembedding_; }              // (V, C)
-  const BlockParameters& block(std::int64_t layer) const { return blocks_[layer]; }
-  const NormWeights& final_norm() const { return final_norm_; }
+  // Of the last stack, the decoder where there are two.
+  const StackParameters& stack() const { return stacks_.back(); }
+  const StackParameters& encoder() const { return stacks_.front(); }
+  View<const float> token_embedding() const { return stack().token_embedding; }        // (V, C)
+  View<const float> position_embedding() const { return stack().position_embedding; }  // (P, C)
+  const LinearWeights& unembedding() const { return stack().unembedding; }             // (V, C)
+  const BlockParameters& block(std::int64_t layer) const { return stack().blocks[layer]; }
+  const NormWeights& final_norm() const { return stack().final_norm; }
 
   // The precision of every matrix product, forward and backward [f32].
   void set_precision(kernels::Precision precision);
@@ -79,17 +137,16 @@ class GptParameters {
   // than a few tokens, in packed_bytes() of additional memory. Does nothing where the matrices are
   // prepared in another format. Parameters must not change afterwards.
   void pack();
-  static std::int64_t packed_bytes(const GptConfig& config);
+  static std::int64_t packed_bytes(const StackSpecification& config);
 
  private:
-  GptConfig config_;
-  ArenaLayout layout_;
-  Arena<float> arena_;
-  std::vector<BlockParameters> blocks_;
-  NormWeights final_norm_;
   std::vector<LinearWeights*> linears();
 
-  LinearWeights unembedding_;
+  Architecture architecture_;
+  std::vector<Parameter> list_;
+  ArenaLayout layout_;
+  Arena<float> arena_;
+  std::vector<StackParameters> stacks_;
   kernels::WeightFormat prepared_format_ = kernels::WeightFormat::f32;
   std::vector<kernels::PreparedWeight> prepared_;
   std::vector<kernels::PackedWeight> packed_;
@@ -97,25 +154,30 @@ class GptParameters {
 
 class GptGradients {
  public:
-  explicit GptGradients(const GptConfig& config);  // zeros
+  explicit GptGradients(const StackSpecification& config);  // zeros
+  explicit GptGradients(const Architecture& architecture);  // zeros
 
   const ArenaLayout& layout() const { return layout_; }
   std::span<float> all() { return arena_.all(); }
   std::span<const float> all() const { return arena_.all(); }
   void clear();
-  View<float> tensor(std::string_view name);
+  View<float> tensor(const ParameterId& id);  // throws Error{not_found}
 
-  View<float> unembedding();
-  View<float> unembedding_bias();  // absent when the unembedding has none
-  const BlockGradients& block(std::int64_t layer) const { return blocks_[layer]; }
-  const NormWeightGradients& final_norm() const { return final_norm_; }
+  // Of the last stack, the decoder where there are two.
+  const StackGradients& stack() const { return stacks_.back(); }
+  const StackGradients& encoder() const { return stacks_.front(); }
+  View<float> position_embedding() { return stack().position_embedding; }  // absent: no table
+  View<float> unembedding() { return stack().unembedding.weight; }
+  View<float> unembedding_bias() { return stack().unembedding.bias; }  // absent: none
+  const BlockGradients& block(std::int64_t layer) const { return stack().blocks[layer]; }
+  const NormWeightGradients& final_norm() const { return stack().final_norm; }
 
  private:
-  GptConfig config_;
+  Architecture architecture_;
+  std::vector<Parameter> list_;
   ArenaLayout layout_;
   Arena<float> arena_;
-  std::vector<BlockGradients> blocks_;
-  NormWeightGradients final_norm_;
+  std::vector<StackGradients> stacks_;
 };
 
 }  // namespace heed

@@ -6,13 +6,22 @@ namespace heed {
 
 kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float rate) const {
   if (!active || rate <= 0.0F) return {};
-  const std::uint64_t stage =
-      static_cast<std::uint64_t>(point) | (static_cast<std::uint64_t>(layer + 1) << 8);
+  const std::uint64_t stage = static_cast<std::uint64_t>(point) |
+                              (static_cast<std::uint64_t>(layer + 1) << 8) |
+                              (static_cast<std::uint64_t>(site) << 28);
   const auto mixed =
       philox({static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(pass >> 32),
               static_cast<std::uint32_t>(stage), 0},
              {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   return {.rate = rate, .key = (static_cast<std::uint64_t>(mixed[0]) << 32) | mixed[1]};
+}
+
+kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b) {
+  if (dropout.rate <= 0.0F) return dropout;
+  const auto mixed = philox(
+      {static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(b >> 32), 1, 0},
+      {static_cast<std::uint32_t>(dropout.key), static_cast<std::uint32_t>(dropout.key >> 32)});
+  return {.rate = dropout.rate, .key = (static_cast<std::uint64_t>(mixed[0]) << 32) | mixed[1]};
 }
 
 }  // namespace heed

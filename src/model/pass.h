@@ -12,7 +12,14 @@ namespace heed {
 
 class KeyValueCache;
 
-enum class DropoutPoint : std::uint64_t { embedding, pattern, attention_out, feed_forward_out };
+enum class DropoutPoint : std::uint64_t {
+  embedding,
+  pattern,
+  attention_out,
+  feed_forward_out,
+  cross_pattern,
+  cross_attention_out,
+};
 
 // Which elements a training pass drops: a pure function of (seed, pass, DropoutPoint, layer,
 // element). Inactive outside training.
@@ -20,9 +27,32 @@ struct DropoutPlan {
   bool active = false;
   std::uint64_t seed = 0;
   std::uint64_t pass = 0;  // counts batches over the whole training run
+  StackSite site = StackSite::only;
 
   kernels::Dropout at(DropoutPoint point, std::int64_t layer, float rate) const;
 };
+
+// What cross-attention attends to: the final rows of an encoder, source after source.
+struct CrossMemory {
+  View<const float> rows;                    // (M, C)
+  std::span<const std::int64_t> row_starts;  // (sources + 1)
+  // Keys and values of each source, projected once, instead of its rows.
+  std::span<KeyValueCache* const> caches{};
+  // (B): the source that a sequence attends to, those of one source side by side; empty: its own.
+  std::span<const std::int64_t> sources{};
+
+  std::size_t source(std::int64_t b) const {
+    return sources.empty() ? static_cast<std::size_t>(b)
+                           : static_cast<std::size_t>(sources[static_cast<std::size_t>(b)]);
+  }
+};
+
+// What a pass of sequences of different lengths gives as its positions: which arithmetic a row gets
+// never depends on the sequences beside it.
+inline constexpr std::int64_t ragged_positions = 1024;
+
+// The same dropout for sequence b of a pass whose sequences are computed one by one.
+kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b);
 
 struct Pass {
   std::int64_t batch = 1;           // B
@@ -33,16 +63,42 @@ struct Pass {
   // and the positions already in it (B).
   std::span<KeyValueCache* const> caches{};
   std::span<const std::int64_t> first_positions{};
+  // Sequences of different lengths without a cache, one below the other: sequence b has the rows
+  // [row_starts[b], row_starts[b + 1]) (B + 1). `positions` is then ragged_positions, and probes
+  // see all rows as one sequence.
+  std::span<const std::int64_t> row_starts{};
+  // The length that the arithmetic of projections is chosen by; 0: `positions`.
+  std::int64_t projected_as = 0;
+  const CrossMemory* memory = nullptr;  // of cross-attention
+  // (N): which of the texts that a sequence joins each row is of, where the stack has embeddings of
+  // them; empty: all of the first.
+  std::span<const std::int32_t> token_types{};
+  StackSite site = StackSite::only;
   DropoutPlan dropout{};
   Probe* probe = nullptr;
   Editor* editor = nullptr;
   std::int64_t first_sequence = 0;  // of a batch that is computed in parts
 
-  std::int64_t rows() const { return batch * positions; }  // N = B·T
+  std::int64_t projected_positions() const { return projected_as > 0 ? projected_as : positions; }
+  bool is_ragged() const { return !row_starts.empty(); }
+  // N = B·T, or the sum of the lengths
+  std::int64_t rows() const { return is_ragged() ? row_starts.back() : batch * positions; }
+  // As which views show the rows: (B, T), or (1, N).
+  std::int64_t view_batch() const { return is_ragged() ? 1 : batch; }
+  std::int64_t view_positions() const { return is_ragged() ? rows() : positions; }
+
+  Point point(PointKind kind, std::int64_t layer) const { return {kind, layer, site}; }
+
+  // Of row t of sequence b.
+  std::int64_t position(std::int64_t b, std::int64_t t) const {
+    return (first_positions.empty() ? first_position
+                                    : first_positions[static_cast<std::size_t>(b)]) +
+           t;
+  }
 
   // Values that are computed for a probe alone are computed only where it wants them.
   bool wants(PointKind kind, std::int64_t layer) const {
-    return probe != nullptr && probe->wants({kind, layer});
+    return probe != nullptr && probe->wants({kind, layer, site});
   }
   bool edits(const Point& point) const { return editor != nullptr && editor->edits(point); }
   bool edits_head(const Point& point, std::int64_t head) const {
@@ -61,35 +117,36 @@ struct Pass {
   // Edits `values`, then observes them; a null check if there are none.
   void visit(PointKind kind, std::int64_t layer, View<float> values) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
-      edit({kind, layer}, values);
+      edit({kind, layer, site}, values);
       observe(kind, layer, values);
     }
   }
   // The same for rows (N, width), as (B, T, width).
   void visit_rows(PointKind kind, std::int64_t layer, View<float> rows) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
-      visit(kind, layer, rows.reshape({batch, positions, rows.extent(1)}));
+      visit(kind, layer, rows.reshape({view_batch(), view_positions(), rows.extent(1)}));
     }
   }
   // Shows `values` to the probe; a null check if there is none.
   void observe(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
-      probe->observe({kind, layer}, values);
+      probe->observe({kind, layer, site}, values);
     }
   }
 
   // The same for gradients, which are shown only where the probe wants them.
   bool wants_gradient(PointKind kind, std::int64_t layer) const {
-    return probe != nullptr && probe->wants_gradient({kind, layer});
+    return probe != nullptr && probe->wants_gradient({kind, layer, site});
   }
   void observe_gradient(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (wants_gradient(kind, layer)) [[unlikely]] {
-      probe->observe_gradient({kind, layer}, values);
+      probe->observe_gradient({kind, layer, site}, values);
     }
   }
   void observe_gradient_rows(PointKind kind, std::int64_t layer, View<const float> rows) const {
     if (wants_gradient(kind, layer)) [[unlikely]] {
-      probe->observe_gradient({kind, layer}, rows.reshape({batch, positions, rows.extent(1)}));
+      probe->observe_gradient({kind, layer, site},
+                              rows.reshape({view_batch(), view_positions(), rows.extent(1)}));
     }
   }
 };

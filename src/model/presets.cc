@@ -38,29 +38,119 @@ constexpr Row published[] = {
     {"gpt3", "GPT-3, 175 B parameters", 96, 96, 128, 12288, 2048},
 };
 
+// Published decoders of other families, as their config.json says.
+struct PublishedDecoder {
+  const char* name;
+  const char* description;
+  std::int64_t layers;
+  std::int64_t heads;
+  std::int64_t key_value_heads;
+  std::int64_t head_size;
+  std::int64_t channels;
+  std::int64_t feed_forward;
+  std::int64_t context;
+  std::int64_t vocabulary_size;
+  double rotary_base;
+  bool tied;
+};
+constexpr PublishedDecoder decoders[] = {
+    {"llama-3.2-1b", "LLaMA 3.2, 1.2 B parameters", 16, 32, 8, 64, 2048, 8192, 131072, 128256, 5e5,
+     true},
+    {"llama-3-8b", "LLaMA 3, 8 B parameters", 32, 32, 8, 128, 4096, 14336, 8192, 128256, 5e5,
+     false},
+    {"mistral-7b", "Mistral 0.1, 7.2 B parameters", 32, 32, 8, 128, 4096, 14336, 32768, 32000, 1e4,
+     false},
+    {"qwen2.5-0.5b", "Qwen 2.5, 494 M parameters", 24, 14, 2, 64, 896, 4864, 32768, 151936, 1e6,
+     true},
+    {"qwen3-0.6b", "Qwen 3, 596 M parameters", 28, 16, 8, 128, 1024, 3072, 40960, 151936, 1e6,
+     true},
+    {"pythia-160m", "Pythia (GPT-NeoX), 162 M parameters", 12, 12, 12, 64, 768, 3072, 2048, 50304,
+     1e4, false},
+};
+
+// LLaMA's block: RMS norms, rotary positions, a gated feed-forward layer, no biases.
+void use_llama_block(StackSpecification& stack) {
+  stack.block.norm = {.kind = NormKind::rms, .bias = false};
+  stack.block.attention.positions = PositionKind::rotary;
+  stack.block.feed_forward.activation = Activation::silu;
+  stack.block.feed_forward.gated = true;
+  set_biases(stack, false);
+}
+
+StackSpecification decoder_of(const PublishedDecoder& row) {
+  StackSpecification stack =
+      make_gpt_config(row.layers, row.heads, row.channels, row.context, row.vocabulary_size);
+  AttentionSpecification& attention = stack.block.attention;
+  attention.key_value_heads = row.key_value_heads;
+  attention.head_size = row.head_size;
+  stack.block.feed_forward.width = row.feed_forward;
+  stack.tied_unembedding = row.tied;
+  const std::string_view name = row.name;
+  if (name.starts_with("pythia")) {
+    attention.positions = PositionKind::rotary;
+    attention.rotary.fraction = 0.25;
+    stack.block.feed_forward.activation = Activation::gelu_erf;
+    stack.block.residual = ResidualKind::parallel;
+    stack.end_of_text = 0;
+    return stack;
+  }
+  use_llama_block(stack);
+  attention.rotary.base = row.rotary_base;
+  if (name == "llama-3.2-1b") {
+    attention.rotary.scaling = {.kind = RotaryScalingKind::llama3,
+                                .factor = 32,
+                                .original_context = 8192,
+                                .low_frequency_factor = 1,
+                                .high_frequency_factor = 4};
+  }
+  if (name.starts_with("llama")) stack.end_of_text = 128001;
+  if (name.starts_with("mistral")) {
+    attention.mask = {
+        .kind = MaskKind::banded,
+        .windows = std::vector<std::int64_t>(static_cast<std::size_t>(row.layers), 4096)};
+    stack.end_of_text = 2;
+  }
+  if (name.starts_with("qwen")) {
+    stack.block.norm.epsilon = 1e-6F;
+    stack.end_of_text = 151643;
+    (name.starts_with("qwen3") ? attention.query_key_norm : attention.query_bias) = true;
+  }
+  return stack;
+}
+
 std::vector<GptPreset> make_presets() {
   std::vector<GptPreset> presets;
   for (const Row& row : published) {
-    GptConfig config =
+    StackSpecification config =
         make_gpt_config(row.layers, row.heads, row.channels, row.context, gpt2_vocabulary);
-    config.head_size = row.head_size;
+    config.block.attention.head_size = row.head_size;
     config.end_of_text = gpt2_end_of_text;
     presets.push_back({row.name, row.description, config});
   }
 
-  GptConfig character = make_gpt_config(4, 4, 128, 64, 65);
-  character.has_bias = false;
+  for (const PublishedDecoder& row : decoders) {
+    presets.push_back({row.name, row.description, decoder_of(row)});
+  }
+
+  StackSpecification character = make_gpt_config(4, 4, 128, 64, 65);
+  set_biases(character, false);
   presets.push_back(
       {"shakespeare-char-cpu", "4 layers over characters, for a CPU in minutes", character});
 
   character = make_gpt_config(6, 6, 384, 256, 65);
-  character.has_bias = false;
+  set_biases(character, false);
   character.embedding_dropout = character.attention_dropout = character.residual_dropout = 0.2F;
   presets.push_back({"shakespeare-char", "6 layers over characters, with dropout", character});
 
+  character = make_gpt_config(4, 4, 128, 64, 65);
+  use_llama_block(character);
+  character.block.attention.key_value_heads = 2;
+  character.block.feed_forward.width = 352;  // about 8/3·C: three matrices hold what two did
+  presets.push_back({"shakespeare-char-llama", "the same size with LLaMA's block", character});
+
   // Untied: with tied embeddings, words that are equally likely in the same contexts are pulled
   // together, and attention can no longer tell one name from another to copy it.
-  GptConfig starter = make_gpt_config(6, 6, 192, 256, 2560);
+  StackSpecification starter = make_gpt_config(6, 6, 192, 256, 2560);
   starter.tied_unembedding = false;
   starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small
   starter.end_of_text = 0;
@@ -81,12 +171,19 @@ bool is_gpt_preset(std::string_view name) {
 }
 
 const GptPreset& gpt_preset(std::string_view name) {
-  std::string names;
   for (const GptPreset& preset : gpt_presets()) {
     if (preset.name == name) return preset;
+  }
+  fail(ErrorCode::not_found, "there is no config named '{}'; expected one of {}", name,
+       gpt_preset_names());
+}
+
+std::string gpt_preset_names() {
+  std::string names;
+  for (const GptPreset& preset : gpt_presets()) {
     names += (names.empty() ? "" : ", ") + preset.name;
   }
-  fail(ErrorCode::not_found, "there is no config named '{}'; expected one of {}", name, names);
+  return names;
 }
 
 }  // namespace heed

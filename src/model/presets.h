@@ -1,18 +1,18 @@
-// Named configs: GPT-2's and GPT-3's, and heed's own.
+// Named configs: GPT-2's, GPT-3's and those of other published families, and heed's own.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace heed {
 
 struct GptPreset {
   std::string name;
   std::string description;
-  GptConfig config;
+  StackSpecification config;
 };
 
 const std::vector<GptPreset>& gpt_presets();
@@ -20,5 +20,6 @@ const std::vector<GptPreset>& gpt_presets();
 // Throws Error{not_found} with the known names.
 const GptPreset& gpt_preset(std::string_view name);
 bool is_gpt_preset(std::string_view name);
+std::string gpt_preset_names();  // "gpt2, gpt2-medium, …"
 
 }  // namespace heed

@@ -18,7 +18,7 @@ class Variants {
   Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts);
 
   // Memory of one row of the matrix.
-  static std::int64_t bytes_per_row(const GptConfig& config);
+  static std::int64_t bytes_per_row(const StackSpecification& config);
 
   std::int64_t count() const { return static_cast<std::int64_t>(firsts_.size()); }
   std::int64_t first(std::int64_t variant) const { return firsts_[variant]; }
@@ -29,37 +29,55 @@ class Variants {
     return View<float>(stream_).slice(0, begins_[variant], begins_[variant + 1]);
   }
 
-  // stream (R, C) += feed_forward(norm_2(stream)) of a layer, for any R <= N rows.
-  void feed_forward(std::int64_t layer, View<float> stream);
+  // stream (R, C) += feed_forward(norm_2(read)) of a layer, for any R <= N rows; `read` is the
+  // stream itself or, where the residual is parallel, the stream before the block.
+  void add_feed_forward(std::int64_t layer, View<const float> read, View<float> stream);
 
   // Runs blocks [layer, L) and the final norm; the stream comes in as residual_pre of `layer`.
   // Returns the logits (count, V) at the last position of each variant.
   Tensor<float> run(std::int64_t layer);
 
  private:
+  LayerPass layer_pass(std::int64_t layer, const RotaryRows& rotary) const {
+    return gpt_.layer_pass(layer, pass_, rotary);
+  }
+  AttentionActivations attention_rows(std::int64_t begin, std::int64_t end);
+  void project_heads(std::int64_t layer);
   void block(std::int64_t layer);
   void last_block(std::int64_t layer);
-  void attend(std::int64_t layer, std::int64_t variant, View<const float> query, View<float> mixed);
-  View<float> gather_last_rows();
+  void attend(std::int64_t layer, std::int64_t variant, std::int64_t first_query,
+              View<float> mixed);
+  View<float> gather_last_rows(View<const float> rows);
 
   const Gpt& gpt_;
   const GptActivations& base_;
   std::int64_t positions_;  // T
+  Pass pass_;               // every row is computed as one of the base's pass
   std::vector<std::int64_t> firsts_;
   std::vector<std::int64_t> begins_;  // rows of variant v are [begins_[v], begins_[v + 1])
+  RotaryRows rotary_;                 // (N)
   Tensor<float> stream_storage_;
   View<float> stream_;             // (N, C)
   Tensor<float> norm_;             // (N, C)
-  Tensor<float> query_key_value_;  // (N, 3A)
+  Tensor<float> query_key_value_;  // (N, A + 2K)
+  Tensor<float> positioned_;       // (N, A + K)
+  Tensor<float> query_deviation_;  // (N, H)
+  Tensor<float> key_deviation_;    // (N, G)
   Tensor<float> mixed_;            // (N, A)
   Tensor<float> branch_out_;       // (N, C)
-  Tensor<float> neurons_;          // (N, F)
+  Tensor<float> neurons_;          // (N, F): before the activation
+  Tensor<float> linear_;           // (N, F)
+  Tensor<float> activated_;        // (N, F)
   Tensor<float> mean_;             // (N)
   Tensor<float> deviation_;        // (N)
-  Tensor<float> log_sum_exp_;      // (H, T)
-  Tensor<float> keys_;             // (T, A): of the variant that attends
-  Tensor<float> values_;           // (T, A)
-  Tensor<float> last_rows_;        // (count, C)
+  // of the variant that attends
+  Tensor<float> queries_;      // (T, A)
+  Tensor<float> keys_;         // (T, K)
+  Tensor<float> values_;       // (T, K)
+  Tensor<float> attended_;     // (T, A)
+  Tensor<float> log_sum_exp_;  // (H, T)
+  Tensor<float> last_rows_;    // (count, C)
+  Tensor<float> last_read_;    // (count, C): before the last block, where the residual is parallel
 };
 
 }  // namespace heed

@@ -11,10 +11,12 @@
 namespace heed {
 
 struct LossSum {
-  double sum = 0;          // nats
+  double sum = 0;          // nats, never smoothed
   std::int64_t count = 0;  // targets that were not ignored
+  double smoothed = 0;     // what is minimised: sum, with labels smoothed where they are
 
   double mean() const { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
+  double smoothed_mean() const { return count == 0 ? 0.0 : smoothed / static_cast<double>(count); }
   LossSum& operator+=(const LossSum& other);
 };
 
@@ -22,7 +24,16 @@ class VocabularyLoss {
  public:
   using Unembedding = kernels::LinearParameters<float>;
 
-  explicit VocabularyLoss(std::int64_t vocabulary_size);
+  // `label_smoothing`, in [0, 1], changes what is differentiated and LossSum::smoothed
+  // (kernels::LabelSmoothing), not the losses.
+  // `chunk_rows` are the most rows of a chunk: fewer keep the logits in the processor's caches, and
+  // pack the unembedding more often.
+  explicit VocabularyLoss(std::int64_t vocabulary_size, float label_smoothing = 0.0F,
+                          std::int64_t chunk_rows = most_chunk_rows);
+
+  static constexpr std::int64_t most_chunk_rows = 4096;
+
+  float label_smoothing() const { return label_smoothing_; }
 
   // Memory of a chunk of logits in passes of `rows` rows.
   static std::int64_t bytes_needed(std::int64_t vocabulary_size, std::int64_t rows);
@@ -32,8 +43,9 @@ class VocabularyLoss {
 
   // Losses (N) of predicting `targets` (N) from x (N, C), the final norm's output, through
   // unembedding (V, C): cross-entropy in nats, 0 for ignored targets.
+  // `positions` is the length of the pass that the rows belong to (0: N).
   LossSum forward(View<const float> x, const Unembedding& unembedding,
-                  View<const std::int32_t> targets, View<float> losses);
+                  View<const std::int32_t> targets, View<float> losses, std::int64_t positions = 0);
 
   // The same and, chunk by chunk, scale · gradient: d_x (N, C) overwritten, d_unembedding (V, C)
   // and d_bias (V), absent where the unembedding has none, accumulate.
@@ -53,7 +65,10 @@ class VocabularyLoss {
                     Chunk&& chunk);
 
   std::int64_t vocabulary_size_;
-  Tensor<float> logits_;  // (rows, V)
+  float label_smoothing_;
+  std::int64_t chunk_rows_;
+  Tensor<float> logits_;    // (rows, V)
+  Tensor<float> smoothed_;  // (rows), losses of a chunk, if labels are smoothed
   StopFlag stop_ = nullptr;
 };
 

@@ -42,6 +42,7 @@ class View {
   int rank() const { return shape_.rank(); }
   std::int64_t extent(int dimension) const { return shape_[dimension]; }
   std::int64_t stride(int dimension) const { return strides_[dimension]; }
+  const Strides& strides() const { return strides_; }
   std::int64_t size() const { return shape_.size(); }
 
   bool contiguous() const {

@@ -11,8 +11,9 @@ namespace {
 struct SummaryProblem {
   explicit SummaryProblem(const cases::Attention& wanted) : shape(wanted) {
     query = random_twin(Shape{shape.batch, shape.queries, shape.heads, shape.head_size}, 1);
-    key = random_twin(Shape{shape.batch, shape.memory, shape.heads, shape.head_size}, 2);
+    key = random_twin(Shape{shape.batch, shape.memory, shape.key_heads(), shape.head_size}, 2);
     value = random_twin(key.single.shape(), 3);
+    if (shape.biased) bias = random_twin(Shape{shape.heads, shape.distances()}, 5);
     log_sum_exp = Twin(Shape{shape.batch, shape.heads, shape.queries});
     Twin out(query.single.shape());
     attention_forward(input(), out.single, log_sum_exp.single);
@@ -25,10 +26,29 @@ struct SummaryProblem {
   }
 
   AttentionInput<float> input() const {
-    return {query.single, key.single, value.single, shape.mask, shape.scale()};
+    return {.query = query.single,
+            .key = key.single,
+            .value = value.single,
+            .mask = shape.mask,
+            .scale = shape.scale(),
+            .window = shape.window,
+            .soft_cap = shape.soft_cap,
+            .position_bias = position_bias<float>(bias.single)};
   }
   AttentionInput<double> exact_input() const {
-    return {query.exact, key.exact, value.exact, shape.mask, static_cast<double>(shape.scale())};
+    return {.query = query.exact,
+            .key = key.exact,
+            .value = value.exact,
+            .mask = shape.mask,
+            .scale = static_cast<double>(shape.scale()),
+            .window = shape.window,
+            .soft_cap = static_cast<double>(shape.soft_cap),
+            .position_bias = position_bias<double>(bias.exact)};
+  }
+  template <class T>
+  PositionBias<T> position_bias(const Tensor<T>& values) const {
+    if (!shape.biased) return {};
+    return {values, shape.first_distance()};
   }
 
   // Of a weight: roundings of a score of magnitude √D, and the exponential's 1.9e-7.
@@ -37,7 +57,7 @@ struct SummaryProblem {
   }
 
   cases::Attention shape;
-  Twin query, key, value, log_sum_exp;
+  Twin query, key, value, bias, log_sum_exp;
   Tensor<std::int32_t> tokens;
 };
 
@@ -58,7 +78,7 @@ struct Rows {
 
 TEST(AttentionRowStatistics, MatchTheReference) {
   for (const cases::Attention& shape : cases::attention()) {
-    if (!cases::checked(shape.use) || shape.mask != Mask::causal) continue;
+    if (!cases::checked(shape.use) || shape.queries > shape.memory) continue;
     SCOPED_TRACE(shape.name());
     SummaryProblem problem(shape);
     for (const auto& tokens : std::vector<View<const std::int32_t>>{problem.tokens.view(), {}}) {
@@ -121,6 +141,32 @@ TEST(AttentionRowStatistics, AreThoseOfPureHabits) {
   });
 }
 
+// Of a full mask, what is behind a query counts as well as what is before it.
+TEST(AttentionRowStatistics, OfAFullMaskAlsoLookBehind) {
+  const std::int64_t positions = 100, size = 100;
+  Tensor<float> query(Shape{1, positions, 1, size}), key(Shape{1, positions, 1, size});
+  Tensor<std::int32_t> tokens(Shape{1, positions});
+  const auto target = [](std::int64_t t) { return t + (t % 2 == 0 ? 20 : 21); };
+  for (std::int64_t t = 0; t < positions; ++t) {
+    key.view()(0, t, 0, t) = 1.0F;
+    if (target(t) < positions) query.view()(0, t, 0, target(t)) = 50.0F;
+    tokens[t] = static_cast<std::int32_t>(t % 20);
+  }
+  const AttentionInput<float> input{query, key, key, Mask::full, 1.0F};
+  on_every_instruction_set([&] {
+    Tensor<float> out(query.shape()), log_sum_exp(Shape{1, 1, positions});
+    attention_forward(input, out, log_sum_exp);
+    Rows<float> rows(log_sum_exp.shape());
+    attention_row_statistics(input, log_sum_exp, tokens, rows.views());
+    for (std::int64_t t = 0; t + 21 < positions; ++t) {
+      EXPECT_NEAR(rows.duplicate[t], t % 2 == 0 ? 1.0F : 0.0F, 1e-6) << t;
+      EXPECT_NEAR(rows.induction[t], t % 2 == 0 ? 0.0F : 1.0F, 1e-6) << t;
+      EXPECT_NEAR(rows.largest[t], 1.0F, 1e-6) << t;
+      EXPECT_NEAR(rows.distance[t], t % 2 == 0 ? -20.0F : -21.0F, 1e-4) << t;
+    }
+  });
+}
+
 TEST(AttentionPooledTile, MatchesTheReference) {
   for (const cases::Attention& shape : cases::attention()) {
     if (!cases::checked(shape.use) || shape.operations() > 2e7) continue;
@@ -169,6 +215,8 @@ TEST(AttentionSummaries, WrongOperandsAreNamed) {
   Rows<float> rows(problem.log_sum_exp.single.shape());
   AttentionInput<float> full = problem.input();
   full.mask = Mask::full;
+  full.key = full.key.slice(1, 0, 5);
+  full.value = full.value.slice(1, 0, 5);
   EXPECT_THROW(attention_row_statistics(full, problem.log_sum_exp.single, {}, rows.views()), Error);
   Tensor<std::int32_t> few(Shape{1, 5});
   EXPECT_THROW(

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "base/threads.h"
-#include "kernels/cases.h"
+#include "kernels/attention_problem.h"
 #include "kernels/dropout_hash.h"
 #include "kernels/kernels.h"
 #include "kernels/reference/reference.h"
@@ -11,75 +11,6 @@
 
 namespace heed::kernels {
 namespace {
-
-// All operands and results of one case. Heads are read where a joint projection would have written
-// them, (B, T, 3, H, D) with T = S, or else from tensors of their own.
-struct AttentionProblem {
-  explicit AttentionProblem(const cases::Attention& wanted) : shape(wanted) {
-    const Shape query_shape{shape.batch, shape.queries, shape.heads, shape.head_size};
-    const Shape memory_shape{shape.batch, shape.memory, shape.heads, shape.head_size};
-    query = random_twin(query_shape, 1);
-    key = random_twin(memory_shape, 2);
-    value = random_twin(memory_shape, 3);
-    d_out = random_twin(query_shape, 4);
-    out = Twin(query_shape);
-    log_sum_exp = Twin(Shape{shape.batch, shape.heads, shape.queries});
-    d_query = Twin(query_shape);
-    d_key = Twin(memory_shape);
-    d_value = Twin(memory_shape);
-  }
-
-  Dropout dropout() const { return {.rate = shape.dropout, .key = 99}; }
-  AttentionInput<float> input() const {
-    return {query.single,  key.single, value.single, shape.mask,
-            shape.scale(), dropout(),  precision};
-  }
-  AttentionInput<double> exact_input() const {
-    return {query.exact, key.exact, value.exact, shape.mask, static_cast<double>(shape.scale()),
-            dropout()};
-  }
-  void forward() { attention_forward(input(), out.single, log_sum_exp.single); }
-  void backward() {
-    attention_backward(input(), out.single, log_sum_exp.single, d_out.single,
-                       {d_query.single, d_key.single, d_value.single});
-  }
-  void exact_forward() {
-    reference::attention_forward<double>(exact_input(), out.exact, log_sum_exp.exact);
-  }
-  void exact_backward() {
-    reference::attention_backward<double>(exact_input(), out.exact, log_sum_exp.exact, d_out.exact,
-                                          {d_query.exact, d_key.exact, d_value.exact});
-  }
-
-  // Attention in bf16, of operands that bf16 can hold: what is left to compare is the rest of it.
-  void use_bf16() {
-    precision = Precision::bf16;
-    for (Twin* operand : {&query, &key, &value, &d_out}) {
-      for (std::int64_t i = 0; i < operand->single.size(); ++i) {
-        operand->single[i] = bf16_to_f32(f32_to_bf16(operand->single[i]));
-        operand->exact[i] = static_cast<double>(operand->single[i]);
-      }
-    }
-  }
-
-  // A score of magnitude M = scale·‖query‖·‖key‖ ≈ √D carries a few roundings of M, each of which
-  // changes a weight by the same relative amount; the weights' exponential adds 1.9e-7 (three
-  // roundings); sums over S weights add about √S/4 roundings, being blocked.
-  double tolerance() const {
-    const auto size = static_cast<double>(shape.head_size),
-               memory = static_cast<double>(shape.memory);
-    return unit_roundoff * (8.0 + 2.0 * std::sqrt(size) + std::sqrt(memory) / 4.0);
-  }
-
-  // In bf16 the sums of weights may add an exponential good to 3e-6.
-  double softmax_tolerance() const {
-    return tolerance() + (precision == Precision::bf16 ? 6e-6 : 0.0);
-  }
-
-  cases::Attention shape;
-  Precision precision = Precision::f32;
-  Twin query, key, value, d_out, out, log_sum_exp, d_query, d_key, d_value;
-};
 
 TEST(Attention, ForwardAndBackwardMatchTheReference) {
   for (const cases::Attention& shape : cases::attention()) {
@@ -97,9 +28,12 @@ TEST(Attention, ForwardAndBackwardMatchTheReference) {
       EXPECT_LE(relative_error(problem.out), problem.tolerance());
       EXPECT_LE(relative_error(problem.log_sum_exp), problem.tolerance());
       // backward chains two products behind the weights, and subtracts sums of similar size
-      EXPECT_LE(relative_error(problem.d_query), 4.0 * problem.tolerance());
-      EXPECT_LE(relative_error(problem.d_key), 4.0 * problem.tolerance());
+      EXPECT_LE(relative_error(problem.d_query), 4.0 * problem.tolerance() * problem.scores_size());
+      EXPECT_LE(relative_error(problem.d_key), 4.0 * problem.tolerance() * problem.scores_size());
       EXPECT_LE(relative_error(problem.d_value), 4.0 * problem.tolerance());
+      if (shape.biased) {
+        EXPECT_LE(relative_error(problem.d_bias), 4.0 * problem.tolerance());
+      }
     });
   }
 }
@@ -127,8 +61,11 @@ TEST(Attention, Bf16DiffersFromTheReferenceByTheRoundingOfWeights) {
       EXPECT_LE(relative_error(problem.d_value), 2.0 * bf16_roundoff + 4.0 * problem.tolerance());
       // gradients of scores are rounded, and before that lean on Σ out·d_out, whose out was; it is
       // subtracted from terms of its size
-      EXPECT_LE(relative_error(problem.d_query), 4.0 * bf16_roundoff);
-      EXPECT_LE(relative_error(problem.d_key), 4.0 * bf16_roundoff);
+      EXPECT_LE(relative_error(problem.d_query), 4.0 * bf16_roundoff * problem.scores_size());
+      EXPECT_LE(relative_error(problem.d_key), 4.0 * bf16_roundoff * problem.scores_size());
+      if (shape.biased) {
+        EXPECT_LE(relative_error(problem.d_bias), 4.0 * bf16_roundoff);
+      }
     });
   }
 }
@@ -167,6 +104,9 @@ TEST(Attention, GradientsMatchFiniteDifferences) {
     expect_gradient(problem.query.exact, problem.d_query.exact, loss, "query", 24);
     expect_gradient(problem.key.exact, problem.d_key.exact, loss, "key", 24);
     expect_gradient(problem.value.exact, problem.d_value.exact, loss, "value", 24);
+    if (shape.biased) {
+      expect_gradient(problem.bias.exact, problem.d_bias.exact, loss, "position bias", 24);
+    }
   }
 }
 
@@ -311,8 +251,19 @@ TEST(Attention, ThreadsDoNotChangeResults) {
     int before = thread_count();
     ~Restore() { set_thread_count(before); }
   } restore;
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    AttentionProblem one(cases::Attention{1, 700, 900, 3, 64, Mask::causal, 0.1F});
+  const cases::Attention plain{1, 700, 900, 3, 64, Mask::causal, 0.1F};
+  cases::Attention shared = plain;  // one key head, a window and a cap
+  shared.group = 3;
+  shared.window = 150;
+  shared.soft_cap = 3.0F;
+  cases::Attention decoding{1, 1, 1500, 6, 40};
+  decoding.group = 6;
+  for (const auto& [shape, precision] :
+       {std::pair(plain, Precision::f32), std::pair(plain, Precision::bf16),
+        std::pair(shared, Precision::f32), std::pair(shared, Precision::bf16),
+        std::pair(decoding, Precision::f32)}) {
+    SCOPED_TRACE(shape.name());
+    AttentionProblem one(shape);
     one.precision = precision;
     set_thread_count(1);
     one.forward();
@@ -430,6 +381,25 @@ TEST(Attention, WrongOperandsAreNamed) {
             std::string::npos);
   EXPECT_NE(message([&](auto& input) { input.dropout.rate = 1.0F; }).find("dropout"),
             std::string::npos);
+  EXPECT_NE(message([&](auto& input) {
+              input.key = input.key.slice(2, 0, 0);
+              input.value = input.value.slice(2, 0, 0);
+            }).find("2 query heads are not a multiple of 0 key heads"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) { input.window = -1; }).find("window is -1"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) {
+              input.window = 3;
+              input.mask = Mask::full;
+            }).find("window is 3"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) { input.soft_cap = -2.0F; }).find("soft cap is -2"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) { input.soft_cap = INFINITY; }).find("soft cap is inf"),
+            std::string::npos);
+  EXPECT_NE(message([&](auto& input) { input.positions = 5; }).find("a pass of 5 positions"),
+            std::string::npos);
+  EXPECT_EQ(message([&](auto& input) { input.positions = 6; }), "no error");
   Tensor<float> tile(Shape{3, 3});
   EXPECT_THROW(attention_scores_tile(problem.input(), {0, 2, 0, 3, 0, 3}, tile), Error);
   EXPECT_THROW(attention_scores_tile(problem.input(), {0, 0, 4, 7, 0, 3}, tile), Error);

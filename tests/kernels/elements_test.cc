@@ -1,4 +1,4 @@
-// Activations, dropout, addition, cross-entropy, and what runs over arenas.
+// Activations, dropout, addition, and what runs over arenas.
 #include <limits>
 
 #include "base/threads.h"
@@ -11,8 +11,8 @@
 namespace heed::kernels {
 namespace {
 
-constexpr Activation activations[] = {Activation::gelu_tanh, Activation::gelu_erf,
-                                      Activation::relu};
+constexpr Activation activations[] = {Activation::gelu_tanh, Activation::gelu_erf, Activation::relu,
+                                      Activation::silu};
 
 TEST(Activation, MatchesTheReference) {
   for (const cases::Matrix& shape : cases::matrices()) {
@@ -141,81 +141,6 @@ TEST(Add, IsOneRoundingAndMayBeInPlace) {
       add(x.single, y.single, x.single);
       EXPECT_EQ(relative_error(x.single, expected), 0.0);
     });
-  }
-}
-
-struct LossProblem {
-  explicit LossProblem(const cases::Logits& shape)
-      : logits(random_twin(Shape{shape.rows, shape.vocabulary}, 1, 4.0)),
-        targets(Shape{shape.rows}),
-        losses(Shape{shape.rows}) {
-    RandomStream random(23, 0);
-    for (std::int32_t& target : targets.span()) {
-      target =
-          static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(shape.vocabulary)));
-    }
-    if (shape.rows > 3) targets[2] = ignored_target;
-  }
-  Twin logits;
-  Tensor<std::int32_t> targets;
-  Twin losses;
-};
-
-TEST(CrossEntropy, MatchesTheReference) {
-  for (const cases::Logits& shape : cases::logits()) {
-    if (!cases::checked(shape.use)) continue;
-    SCOPED_TRACE(shape.name());
-    LossProblem exact(shape);
-    reference::cross_entropy_forward_backward<double>(exact.logits.exact, exact.targets, 0.125,
-                                                      exact.losses.exact);
-    on_every_instruction_set([&] {
-      LossProblem fast(shape);
-      Tensor<float> losses(fast.losses.single.shape());
-      cross_entropy_forward(fast.logits.single, fast.targets, losses);
-      cross_entropy_forward_backward(fast.logits.single, fast.targets, 0.125F, fast.losses.single);
-      EXPECT_EQ(relative_error(losses, fast.losses.single), 0.0);
-      // Logits and normalisers of up to 24 are rounded at 24·u; exponentials err by 2·u; losses
-      // are differences of such numbers.
-      const double tolerance = unit_roundoff * (24.0 + 8.0);
-      for (std::int64_t n = 0; n < shape.rows; ++n) {
-        EXPECT_NEAR(losses[n], exact.losses.exact[n], tolerance);
-      }
-      // Probabilities err by that much of themselves; one that is nearly 1 leaves a small gradient
-      // with the error of 1.
-      for (std::int64_t i = 0; i < exact.logits.exact.size(); ++i) {
-        ASSERT_NEAR(fast.logits.single[i], exact.logits.exact[i], 0.125 * tolerance);
-      }
-    });
-  }
-}
-
-TEST(CrossEntropy, GradientsMatchFiniteDifferences) {
-  for (const cases::Logits& shape : cases::logits()) {
-    if (!cases::checked(shape.use) || shape.elements() > 1e4) continue;
-    SCOPED_TRACE(shape.name());
-    LossProblem problem(shape), gradient(shape);
-    reference::cross_entropy_forward_backward<double>(gradient.logits.exact, problem.targets, 0.5,
-                                                      problem.losses.exact);
-    const auto loss = [&] {
-      reference::cross_entropy_forward<double>(problem.logits.exact, problem.targets,
-                                               problem.losses.exact);
-      double sum = 0.0;
-      for (double value : problem.losses.exact.span()) sum += value;
-      return 0.5 * sum;
-    };
-    expect_gradient(problem.logits.exact, gradient.logits.exact, loss, "logits");
-  }
-}
-
-TEST(CrossEntropy, TargetsOutsideTheVocabularyAreNamed) {
-  LossProblem problem({3, 4});
-  problem.targets[1] = 4;
-  try {
-    cross_entropy_forward(problem.logits.single, problem.targets, problem.losses.single);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_STREQ(error.what(), "target 4 of row 1 is outside the vocabulary of 4");
   }
 }
 

@@ -235,8 +235,11 @@ struct EmbeddingProblem {
   }
   template <class T>
   EmbeddingInput<T> input(Tensor<T>& table, Tensor<T>& positions) {
-    return {tokens, table, shape.with_positions ? positions.view() : View<T>{},
-            shape.first_position};
+    return {.tokens = tokens,
+            .token_table = table,
+            .position_table = shape.with_positions ? positions.view() : View<T>{},
+            .token_scale = shape.first_position > 0 ? T(1.5) : T(1),
+            .first_position = shape.first_position};
   }
   EmbeddingInput<float> fast() { return input(token_table.single, position_table.single); }
   EmbeddingInput<double> exact() { return input(token_table.exact, position_table.exact); }

@@ -110,9 +110,16 @@ TEST(QuantisedCache, AttentionMatchesTheReferenceOnTheRestoredMemory) {
     if (!cases::checked(shape.use) || shape.dropout > 0) continue;
     SCOPED_TRACE(shape.name());
     const Shape query_shape{shape.batch, shape.queries, shape.heads, shape.head_size};
-    const Shape memory_shape{shape.batch, shape.memory, shape.heads, shape.head_size};
+    const Shape memory_shape{shape.batch, shape.memory, shape.key_heads(), shape.head_size};
     const Twin query = random_twin(query_shape, 1);
     const Twin key = random_twin(memory_shape, 2), value = random_twin(memory_shape, 3);
+    const Twin bias = random_twin({shape.heads, shape.distances()}, 4);
+    PositionBias<float> position_bias{};
+    PositionBias<double> exact_bias{};
+    if (shape.biased) {
+      position_bias = {bias.single, shape.first_distance()};
+      exact_bias = {bias.exact, shape.first_distance()};
+    }
     for (const CacheType type : quantised_types) {
       SCOPED_TRACE(cache_type_name(type));
       const Stored keys = store(type, key.single), values = store(type, value.single);
@@ -121,9 +128,15 @@ TEST(QuantisedCache, AttentionMatchesTheReferenceOnTheRestoredMemory) {
       std::copy_n(restored_keys.data(), restored_keys.size(), exact_keys.data());
       std::copy_n(restored_values.data(), restored_values.size(), exact_values.data());
       Twin out(query_shape), log_sum_exp(Shape{shape.batch, shape.heads, shape.queries});
-      reference::attention_forward<double>(
-          {query.exact, exact_keys, exact_values, shape.mask, static_cast<double>(shape.scale())},
-          out.exact, log_sum_exp.exact);
+      reference::attention_forward<double>({.query = query.exact,
+                                            .key = exact_keys,
+                                            .value = exact_values,
+                                            .mask = shape.mask,
+                                            .scale = static_cast<double>(shape.scale()),
+                                            .window = shape.window,
+                                            .soft_cap = static_cast<double>(shape.soft_cap),
+                                            .position_bias = exact_bias},
+                                           out.exact, log_sum_exp.exact);
       // As of attention in f32 (tests/kernels/attention_test.cc), and two roundings more: a score
       // and a weight are each multiplied by a scale.
       const double tolerance =
@@ -131,7 +144,14 @@ TEST(QuantisedCache, AttentionMatchesTheReferenceOnTheRestoredMemory) {
                            std::sqrt(static_cast<double>(shape.memory)) / 4.0);
       on_every_instruction_set([&] {
         out.single.fill(NAN);
-        attention_forward({query.single, keys.view(), values.view(), shape.mask, shape.scale()},
+        attention_forward({.query = query.single,
+                           .key = keys.view(),
+                           .value = values.view(),
+                           .mask = shape.mask,
+                           .scale = shape.scale(),
+                           .window = shape.window,
+                           .soft_cap = shape.soft_cap,
+                           .position_bias = position_bias},
                           out.single, log_sum_exp.single);
         EXPECT_LE(relative_error(out), tolerance);
         EXPECT_LE(relative_error(log_sum_exp), tolerance);

@@ -1,4 +1,5 @@
 #include "model/editor.h"
+#include "formats/config_file.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "generate/random_gpt.h"
 #include "model/cache.h"
 #include "model/comparison.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
@@ -107,11 +109,12 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
     return values;
   };
   Gpt gpt(gpt_config_from_json(parse_json(model.metadata().at("config"), "golden"), "golden"));
-  for (const auto& entry : gpt.parameters().layout().entries()) {
-    const TensorEntry& from = *model.find("parameter." + entry.name);
-    const View<float> to = gpt.parameters().tensor(entry.name);
-    from.shape == to.shape() && !entry.name.ends_with("c_proj.weight") &&
-            !entry.name.ends_with("c_attn.weight") && !entry.name.ends_with("c_fc.weight")
+  for (const Parameter& parameter : gpt.parameters().list()) {
+    const std::string name = testing::gpt2_name(parameter.id);
+    const TensorEntry& from = *model.find("parameter." + name);
+    const View<float> to = gpt.parameters().tensor(parameter.id);
+    from.shape == to.shape() && !name.ends_with("c_proj.weight") &&
+            !name.ends_with("c_attn.weight") && !name.ends_with("c_fc.weight")
         ? read_as_f32(from, to)
         : read_transposed_as_f32(from, to);
   }

@@ -11,11 +11,14 @@
 #include "model/comparison.h"
 #include "model/gpt.h"
 #include "support/golden.h"
+#include "support/golden_steps.h"
+#include "support/tested_instruction_sets.h"
 
 namespace heed {
 namespace {
 
 using testing::Golden;
+using testing::GoldenSteps;
 using testing::RecordingProbe;
 using testing::relative_error;
 
@@ -100,10 +103,11 @@ TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
   EXPECT_NEAR(loss.mean(), expected_loss, 1e-5 * expected_loss);
 
   double worst = 0;
-  for (const auto& entry : gradients.layout().entries()) {
-    const Tensor<float> expected = golden_.parameter_like("gradient." + entry.name, entry.shape);
-    const double error = relative_error(gradients.tensor(entry.name).span(), expected.span());
-    EXPECT_LE(error, gradient_tolerance) << entry.name;
+  for (const Parameter& parameter : gpt_.parameters().list()) {
+    const std::string name = testing::gpt2_name(parameter.id);
+    const Tensor<float> expected = golden_.parameter_like("gradient." + name, parameter.shape);
+    const double error = relative_error(gradients.tensor(parameter.id).span(), expected.span());
+    EXPECT_LE(error, gradient_tolerance) << name;
     worst = std::max(worst, error);
   }
   record("worst_gradient", worst);
@@ -159,44 +163,11 @@ TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradien
   EXPECT_EQ(probe.gradients.size(), all_points(gpt_.config().layers).size() - 1);
 }
 
-// The golden files' AdamW: weights decay, vectors do not; the gradient is clipped to norm 1.
-class Steps {
- public:
-  explicit Steps(const ArenaLayout& layout)
-      : layout_(layout), first_moment_(layout), second_moment_(layout) {}
-
-  // Returns the gradient's norm before it is clipped.
-  double take(GptGradients& gradients, GptParameters& parameters) {
-    const double norm = std::sqrt(kernels::squared_norm(gradients.all()));
-    ++step_;
-    for (const auto& entry : layout_.entries()) {
-      kernels::adamw_step({.parameters = parameters.tensor(entry.name).span(),
-                           .gradients = gradients.tensor(entry.name).span(),
-                           .first_moment = first_moment_.view(entry).span(),
-                           .second_moment = second_moment_.view(entry).span()},
-                          {.learning_rate = 1e-3F,
-                           .beta1 = 0.9F,
-                           .beta2 = 0.95F,
-                           .epsilon = 1e-8F,
-                           .weight_decay = entry.shape.rank() == 2 ? 0.1F : 0.0F,
-                           .gradient_scale = static_cast<float>(std::min(1.0, 1.0 / norm)),
-                           .step = step_});
-    }
-    return norm;
-  }
-
- private:
-  const ArenaLayout& layout_;
-  Arena<float> first_moment_;
-  Arena<float> second_moment_;
-  std::int64_t step_ = 0;
-};
-
 TEST_P(AgainstPyTorch, TenStepsOfAdamWAgree) {
   const Tensor<double> losses = golden_.exact<double>("step_losses");
   const Tensor<double> norms = golden_.exact<double>("step_norms");
   GptGradients gradients(gpt_.config());
-  Steps steps(gpt_.parameters().layout());
+  GoldenSteps steps(gpt_.parameters());
   double worst = 0;
   for (std::int64_t step = 0; step < 10; ++step) {
     gradients.clear();
@@ -229,7 +200,7 @@ class LossCurve : public ::testing::TestWithParam<std::string> {
     Tensor<std::int32_t> inputs(Shape{sequences, positions}), targets(inputs.shape());
     TrainingBuffers buffers(gpt.config(), sequences, positions);
     GptGradients gradients(gpt.config());
-    Steps steps(gpt.parameters().layout());
+    GoldenSteps steps(gpt.parameters());
     std::vector<double> differences;
     for (std::int64_t step = 0; step < expected.size(); ++step) {
       for (std::int64_t s = 0; s < sequences; ++s) {
@@ -269,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(InstructionSets, LossCurve,
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const char* model : {"gpt_tied", "gpt_untied"}) {
-    for (const std::string& set : kernels::available_instruction_sets()) {
+    for (const std::string& set : testing::tested_instruction_sets()) {
       cases.push_back({model, set});
     }
   }

@@ -10,10 +10,10 @@
 namespace heed {
 namespace {
 
-GptConfig tiny_config() { return make_gpt_config(2, 2, 16, 8, 11); }
+StackSpecification tiny_config() { return make_gpt_config(2, 2, 16, 8, 11); }
 
 TEST(Gpt, UntrainedLossIsNearUniform) {
-  const GptConfig config = tiny_config();
+  const StackSpecification config = tiny_config();
   Gpt gpt(config);
   gpt.parameters().initialize(1);
   Tensor<std::int32_t> tokens(Shape{3, 8});
@@ -31,7 +31,7 @@ TEST(Gpt, UntrainedLossIsNearUniform) {
 // The directional derivative along the gradient, by central differences: ties every backward to its
 // forward at once.
 TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
-  GptConfig config = tiny_config();
+  StackSpecification config = tiny_config();
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
   Gpt gpt(config);
   gpt.parameters().initialize(2);
@@ -66,7 +66,7 @@ TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
 
 // Recomputing runs the same functions on the same numbers: the same gradients, to the bit.
 TEST(Gpt, RecomputedBlocksGiveTheSameGradients) {
-  GptConfig config = make_gpt_config(3, 2, 16, 8, 11);
+  StackSpecification config = make_gpt_config(3, 2, 16, 8, 11);
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
   Gpt gpt(config);
   gpt.parameters().initialize(2);
@@ -88,7 +88,7 @@ TEST(Gpt, RecomputedBlocksGiveTheSameGradients) {
 }
 
 TEST(Gpt, RefusesWhatDoesNotFitIt) {
-  const GptConfig config = tiny_config();
+  const StackSpecification config = tiny_config();
   const Gpt gpt(config);
   EvaluationBuffers buffers(config, 1, 4);
   Tensor<std::int32_t> tokens(Shape{1, 4});
@@ -110,7 +110,7 @@ TEST(Gpt, RefusesWhatDoesNotFitIt) {
 
 // A batch of sequences decoded step by step, as one pass has it.
 TEST(Gpt, ContinuesABatchFromItsCache) {
-  const GptConfig config = tiny_config();
+  const StackSpecification config = tiny_config();
   Gpt gpt(config);
   gpt.parameters().initialize(5);
   for (float& value : gpt.parameters().all()) value *= 5;

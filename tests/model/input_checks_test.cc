@@ -10,7 +10,7 @@ namespace heed {
 namespace {
 
 TEST(InputChecks, ATextHasBetweenOneTokenAndTheContext) {
-  const GptConfig config = make_gpt_config(1, 1, 8, 4, 10);
+  const StackSpecification config = make_gpt_config(1, 1, 8, 4, 10);
   const std::vector<std::int32_t> tokens(5, 1);
   const std::span<const std::int32_t> five(tokens);
   EXPECT_NO_THROW(require_text_fits(config, five.first(1)));

@@ -14,8 +14,8 @@ using testing::same_bits;
 
 constexpr std::int64_t packed_positions = 64;  // more than are read without a matrix product
 
-GptConfig config_of(bool tied) {
-  GptConfig config = make_gpt_config(2, 4, 36, packed_positions, 70);
+StackSpecification config_of(bool tied) {
+  StackSpecification config = make_gpt_config(2, 4, 36, packed_positions, 70);
   config.tied_unembedding = tied;
   return config;
 }

@@ -9,6 +9,7 @@
 #include "model/cache.h"
 #include "model/comparison.h"
 #include "model/gpt.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
@@ -18,8 +19,8 @@ using testing::RecordingProbe;
 constexpr std::int64_t batch = 2, positions = 6, layers = 2, heads = 3, head_size = 4;
 constexpr std::int64_t channels = 12, feed_forward = 48, vocabulary = 11;
 
-GptConfig probed_config() {
-  GptConfig config = make_gpt_config(layers, heads, channels, 8, vocabulary);
+StackSpecification probed_config() {
+  StackSpecification config = make_gpt_config(layers, heads, channels, 8, vocabulary);
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
   return config;
 }
@@ -105,7 +106,7 @@ TEST(Probe, SeesGradientsBehindDropout) {
   const auto& d_position = probe.gradients.at("hook_pos_embed").values;
   for (std::int64_t i = 0; i < positions * channels; ++i) {
     const float sum = d_position[i] + d_position[positions * channels + i];
-    EXPECT_FLOAT_EQ(gradients.tensor("wpe.weight").data()[i], sum);
+    EXPECT_FLOAT_EQ(gradients.tensor(testing::gpt2_parameter("wpe.weight")).data()[i], sum);
   }
 
   // ∂loss/∂query = scale · ∂loss/∂scores · key, whatever dropout took out of the pattern.

@@ -22,12 +22,14 @@ constexpr std::int64_t least_span = 128;
 constexpr std::int64_t least_f32_queries = 512;
 constexpr std::int64_t least_f32_head_size = 32;
 
-// Tiles, if the machine has them and they are faster.
+// Tiles, if the machine has them and they are faster. They know neither windows nor caps nor
+// biases.
 const TileAttention* tiles_for(const AttentionInput<float>& input) {
+  if (input.window > 0 || input.soft_cap > 0.0F || input.position_bias.present()) return nullptr;
   const Precision precision = precision_of(input);
   const bool worthwhile =
       precision == Precision::bf16 ||
-      (input.query.extent(1) >= least_f32_queries && input.query.extent(3) >= least_f32_head_size);
+      (positions_of(input) >= least_f32_queries && input.query.extent(3) >= least_f32_head_size);
   return worthwhile ? tile_attention(precision) : nullptr;
 }
 
@@ -37,12 +39,6 @@ constexpr std::int64_t most_packed_memory = std::int64_t{1} << 22;
 
 // Floats of the partial query gradients that are summed at the end: 32 MiB.
 constexpr std::int64_t most_shared = std::int64_t{1} << 23;
-
-// Whether `heads` pieces of equal work keep all threads busy to the end, or nearly.
-bool divides_evenly(std::int64_t heads) {
-  const std::int64_t threads = thread_count();
-  return heads % threads == 0 || heads >= 8 * threads;
-}
 
 void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& input,
                       View<float> out, View<float> log_sum_exp) {
@@ -71,7 +67,8 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
   checks::attention_output(input, out, log_sum_exp, "out");
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2);
-  if (queries <= few_queries) return attend_few_queries(input, out, log_sum_exp);
+  if (batch * heads == 0) return;
+  if (positions_of(input) <= few_queries) return attend_few_queries(input, out, log_sum_exp);
   if (const TileAttention* const tiles = tiles_for(input)) {
     return forward_in_tiles(*tiles, input, out, log_sum_exp);
   }
@@ -84,13 +81,22 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
   const bool packs = blocks >= blocks_worth_packing && divides_evenly(batch * heads) &&
                      packed_memory_size(head_of(input, 0, 0)) <= most_packed_memory;
   if (packs) {
-    parallel_items(batch * heads, [&](std::int64_t item) {
-      const std::int64_t b = item / heads, h = item % heads;
-      const Head head = head_of(input, b, h);
+    // heads of a group share the copy, unless that leaves threads without work
+    const std::int64_t key_heads = input.key.extent(2), group = heads / key_heads;
+    const std::int64_t together = divides_evenly(batch * key_heads) ? group : 1;
+    parallel_items(batch * heads / together, [&](std::int64_t item) {
+      const std::int64_t b = item * together / heads, first = item * together % heads;
+      const Head shared = head_of(input, b, first);
       float* const buffer =
-          scratch(Scratch::memory, static_cast<std::size_t>(packed_memory_size(head)));
-      const Head packed = pack_memory(head, buffer);
-      for (std::int64_t block = 0; block < blocks; ++block) attend(packed, b, h, block);
+          scratch(Scratch::memory, static_cast<std::size_t>(packed_memory_size(shared)));
+      const Head packed = pack_memory(shared, buffer);
+      for (std::int64_t h = first; h < first + together; ++h) {
+        Head head = head_of(input, b, h);
+        head.key = packed.key;
+        head.value = packed.value;
+        head.padded = packed.padded;
+        for (std::int64_t block = 0; block < blocks; ++block) attend(head, b, h, block);
+      }
     });
     return;
   }
@@ -113,6 +119,29 @@ void clear(View<float> view) {
   }
 }
 
+// gradient (H, R) += shares (B, G, parts, H / G, S + T − 1) / scale, summed over B and parts.
+void add_bias_gradients(const AttentionInput<float>& input, const float* shares, std::int64_t parts,
+                        View<float> gradient) {
+  const std::int64_t memory = input.key.extent(1), key_heads = input.key.extent(2);
+  const std::int64_t heads = input.query.extent(2), group = heads / key_heads;
+  const std::int64_t distances = memory + input.query.extent(1) - 1;
+  const std::int64_t table = input.position_bias.values.extent(1);
+  parallel_items(heads, [&](std::int64_t h) {
+    for (std::int64_t i = 0; i < distances; ++i) {
+      const std::int64_t at = i - (memory - 1) - input.position_bias.first;
+      if (at < 0 || at >= table) continue;  // masked
+      float sum = 0.0F;
+      for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
+        for (std::int64_t part = 0; part < parts; ++part) {
+          const std::int64_t item = (b * key_heads + h / group) * parts + part;
+          sum += shares[(item * group + h % group) * distances + i];
+        }
+      }
+      gradient(h, at) += sum / input.scale;
+    }
+  });
+}
+
 }  // namespace
 
 void attention_backward(const AttentionInput<float>& input, View<const float> out,
@@ -123,48 +152,55 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
   checks::attention_gradients(input, gradients);
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2), size = input.query.extent(3);
-  const std::int64_t memory = input.key.extent(1), planes = batch * heads;
-  if (planes == 0) return;
+  const std::int64_t memory = input.key.extent(1), key_heads = input.key.extent(2);
+  if (batch * heads == 0) return;
   if (queries == 0) return clear(gradients.key), clear(gradients.value);
   const TileAttention* const in_tiles = tiles_for(input);
-  // With too few heads to balance the threads, each head's memory is distributed tile by tile
+  const std::int64_t groups = batch * key_heads, group_heads = heads / key_heads;
+  // With too few groups to balance the threads, each group's memory is distributed tile by tile
   // to several items, whose partial query gradients are summed in a fixed order.
   const std::int64_t threads = thread_count();
   const std::int64_t pieces =
       divide_up(memory, in_tiles != nullptr ? in_tiles->memory_piece(size) : key_block);
-  const std::int64_t share = queries * size;
+  const std::int64_t share = group_heads * queries * size;
   const std::int64_t parts =
-      divides_evenly(planes)
+      divides_evenly(groups)
           ? 1
-          : std::clamp<std::int64_t>(divide_up(4 * threads, planes), 1,
-                                     std::min(pieces, most_shared / (planes * share) + 1));
-  float* const shares =
-      parts == 1 ? nullptr
-                 : scratch(Scratch::shared, static_cast<std::size_t>(planes * parts * share));
+          : std::clamp<std::int64_t>(divide_up(4 * threads, groups), 1,
+                                     std::min(pieces, most_shared / (groups * share) + 1));
+  const bool biased = gradients.position_bias.present();
+  const std::int64_t bias_share = biased ? group_heads * (memory + queries - 1) : 0;
+  const std::int64_t query_shares = parts == 1 ? 0 : groups * parts * share;
+  float* const shares = scratch(
+      Scratch::shared, static_cast<std::size_t>(query_shares + groups * parts * bias_share));
 
-  parallel_items(planes * parts, [&](std::int64_t item) {
-    const std::int64_t b = item / parts / heads, h = item / parts % heads, part = item % parts;
-    const HeadGradients head_gradients{.out = head_rows(out, b, h),
-                                       .d_out = head_rows(d_out, b, h),
-                                       .log_sum_exp = &log_sum_exp(b, h, 0),
-                                       .query = parts == 1
-                                                    ? head_rows(gradients.query, b, h)
-                                                    : Rows<float>{shares + item * share, size},
-                                       .key = head_rows(gradients.key, b, h),
-                                       .value = head_rows(gradients.value, b, h)};
-    const Head head = head_of(input, b, h);
+  parallel_items(groups * parts, [&](std::int64_t item) {
+    const std::int64_t group_index = item / parts, part = item % parts;
+    const BackwardGroup group{
+        .input = input,
+        .out = out,
+        .log_sum_exp = log_sum_exp,
+        .d_out = d_out,
+        .results = gradients,
+        .batch = group_index / key_heads,
+        .first = group_index % key_heads * group_heads,
+        .heads = group_heads,
+        .partial_query = parts == 1 ? nullptr : shares + item * share,
+        .partial_bias = biased ? shares + query_shares + item * bias_share : nullptr};
     if (in_tiles != nullptr) {
-      in_tiles->attend_backward(head, head_gradients, part, parts);
+      in_tiles->attend_backward(group, part, parts);
     } else {
-      attend_backward(head, head_gradients, part, parts);
+      attend_backward(group, part, parts);
     }
   });
+  if (biased) add_bias_gradients(input, shares + query_shares, parts, gradients.position_bias);
   if (parts == 1) return;
-  parallel_ranges(planes * queries, 64, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(batch * heads * queries, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t plane = row / queries, t = row % queries;
       float* const to = &gradients.query(plane / heads, t, plane % heads, 0);
-      const float* const from = shares + plane * parts * share + t * size;
+      const std::int64_t group = plane / group_heads, head = plane % group_heads;
+      const float* const from = shares + group * parts * share + (head * queries + t) * size;
       for (std::int64_t k = 0; k < size; ++k) {
         float sum = 0.0F;
         for (std::int64_t part = 0; part < parts; ++part) sum += from[part * share + k];

@@ -1,4 +1,4 @@
-// Attention backward over one head, and any tile of its pattern.
+// Attention backward over the query heads of a key head, and any tile of a pattern.
 #include "kernels/cpu/attention_blocks.h"
 #include "kernels/cpu/scratch.h"
 
@@ -22,16 +22,22 @@ struct BlockRows {
 };
 
 // Turns column vector j of `scores` into the pattern that forward mixed values with, and of
-// `products` (scale·d_out·valueᵀ) into the gradient of scores, times scale.
-template <bool dropping>
+// `products` (scale·d_out·valueᵀ) into the gradient of scores, times scale. With a
+// soft cap, of `cap` in powers of two, scores are cap·tanh of what the gradient is passed on to;
+// only `general` columns have windows or caps.
+template <bool dropping, bool general>
 HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, const BlockRows& rows,
-                                    const TileDropout& dropout, float keep_scale, float* scores,
-                                    float* products) {
+                                    const TileDropout& dropout, float keep_scale, float cap,
+                                    float* HWY_RESTRICT scores, float* HWY_RESTRICT products) {
   const Floats d;
-  const auto [whole, part] = LimitsOf(place, j);
+  const ColumnLimits limits = LimitsOf<general>(place, j);
   const Float log_sum_exp = hn::Load(d, rows.log_sum_exp + j);
   const Float inner = hn::Load(d, rows.inner + j);
-  const auto differentiate = [&](std::int64_t i, Float pattern) HEED_INLINE_LAMBDA {
+  const Float inverse_cap = hn::Set(d, general && cap > 0.0F ? 1.0F / cap : 0.0F);
+  const auto score_at = [&](std::int64_t i) HEED_INLINE_LAMBDA {
+    return hn::Load(d, scores + i * query_block + j);
+  };
+  const auto differentiate = [&](std::int64_t i, Float score, Float pattern) HEED_INLINE_LAMBDA {
     const std::int64_t at = i * query_block + j;
     Float product = hn::Load(d, products + at);
     Float kept = pattern;
@@ -41,23 +47,47 @@ HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, cons
       kept = hn::IfThenElseZero(mask, hn::Mul(kept, hn::Set(d, keep_scale)));
     }
     hn::Store(kept, d, scores + at);
-    hn::Store(hn::Mul(pattern, hn::Sub(product, inner)), d, products + at);
+    Float gradient = hn::Mul(pattern, hn::Sub(product, inner));
+    if constexpr (general) {
+      const Float tanh = hn::Mul(score, inverse_cap);
+      gradient = hn::Mul(gradient, hn::NegMulAdd(tanh, tanh, hn::Set(d, 1.0F)));
+    }
+    hn::Store(gradient, d, products + at);
   };
-  const auto pattern_at = [&](std::int64_t i) HEED_INLINE_LAMBDA {
-    return Exp2Clamped(d, hn::Sub(hn::Load(d, scores + i * query_block + j), log_sum_exp));
+  const auto pattern_of = [&](Float score) HEED_INLINE_LAMBDA {
+    return Exp2Clamped(d, hn::Sub(score, log_sum_exp));
   };
-  ByFours(0, whole,
-          [&](std::int64_t i, auto) HEED_INLINE_LAMBDA { differentiate(i, pattern_at(i)); });
-  ByFours(whole, part, [&](std::int64_t i, auto) HEED_INLINE_LAMBDA {
-    // products of masked lanes are computed, and whatever they are must not survive
-    const auto visible = VisibleLanes(place, i, j);
-    float* const product = products + i * query_block + j;
-    hn::Store(hn::IfThenElse(visible, hn::Load(d, product), inner), d, product);
-    differentiate(i, hn::IfThenElseZero(visible, pattern_at(i)));
-  });
-  for (std::int64_t i = part; i < place.keys; ++i) {
+  const auto clear = [&](std::int64_t i) HEED_INLINE_LAMBDA {
     hn::Store(hn::Zero(d), d, scores + i * query_block + j);
     hn::Store(hn::Zero(d), d, products + i * query_block + j);
+  };
+  const auto differentiate_some = [&](std::int64_t i, auto) HEED_INLINE_LAMBDA {
+    // products of masked lanes are computed, and whatever they are must not survive
+    const auto visible = VisibleLanes<general>(place, i, j);
+    float* const product = products + i * query_block + j;
+    hn::Store(hn::IfThenElse(visible, hn::Load(d, product), inner), d, product);
+    Float score = score_at(i);
+    if constexpr (general) score = hn::IfThenElseZero(visible, score);
+    differentiate(i, score, hn::IfThenElseZero(visible, pattern_of(score)));
+  };
+  for (std::int64_t i = 0; i < limits.begin; ++i) clear(i);
+  ByFours(limits.begin, limits.whole_begin, differentiate_some);
+  ByFours(limits.whole_begin, limits.whole, [&](std::int64_t i, auto) HEED_INLINE_LAMBDA {
+    const Float score = score_at(i);
+    differentiate(i, score, pattern_of(score));
+  });
+  ByFours(limits.whole, limits.part, differentiate_some);
+  for (std::int64_t i = limits.part; i < place.keys; ++i) clear(i);
+}
+
+template <bool dropping, bool general>
+HWY_NOINLINE void DifferentiateTile(const TilePlace& place, const BlockRows& rows,
+                                    const TileDropout& dropout, float keep_scale, float cap,
+                                    float* HWY_RESTRICT scores, float* HWY_RESTRICT products) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  for (std::int64_t j = 0; j < place.queries; j += lanes) {
+    DifferentiateColumn<dropping, general>(place, j, rows, dropout, keep_scale, cap, scores,
+                                           products);
   }
 }
 
@@ -84,8 +114,8 @@ HWY_INLINE void AddRows(Rows<const float> from, std::int64_t count, std::int64_t
   }
 }
 
-// A range of a head's memory and its gradients: in place, or copied to dense buffers if Multiply
-// cannot read them in place or if they are visited often.
+// A range of the memory of a group's key head, and its gradients: in place, or copied to dense
+// buffers if Multiply cannot read them in place or if they are visited often.
 struct BackwardMemory {
   Rows<const float> key;
   Rows<const float> value;
@@ -109,12 +139,13 @@ HWY_INLINE std::int64_t LongestStretch(std::int64_t columns, std::int64_t parts)
   return RoundUp(rows, key_block * parts);
 }
 
-HWY_INLINE BackwardMemory PlaceMemory(const Head& head, const HeadGradients& gradients,
-                                      const Stretch& stretch) {
+HWY_INLINE BackwardMemory PlaceMemory(const BackwardGroup& group, const Stretch& stretch) {
+  const Head head = group.head(0);
+  const HeadGradients gradients = group.gradients(0);
   const std::int64_t size = head.head_size, columns = WholeVectors(size);
   const auto [begin, end, first, step] = stretch;
   if (columns == size && head.precision == Precision::f32 &&
-      head.queries < blocks_worth_packing * query_block) {
+      group.heads * head.queries < blocks_worth_packing * query_block) {
     return {{head.key[begin], head.key.stride},
             {head.value[begin], head.value.stride},
             {gradients.key[begin], gradients.key.stride},
@@ -153,61 +184,72 @@ struct BackwardBuffers {
   float *d_query, *padded_query, *padded_d_out;  // (queries, columns)
 };
 
+HWY_INLINE void ClearRows(const BackwardMemory& memory, std::int64_t begin, std::int64_t end,
+                          std::int64_t size) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    std::fill_n(memory.d_key[row], size, 0.0F);
+    std::fill_n(memory.d_value[row], size, 0.0F);
+  }
+}
+
+// One query head, against the stretch. Memory rows before `met` have gradients to add to.
 HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients,
-                                const Stretch& stretch) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+                                const Stretch& stretch, const BackwardMemory& memory,
+                                std::int64_t met) {
   const std::int64_t size = head.head_size, columns = WholeVectors(size);
-  const auto [start, end, first_tile, step] = stretch;
-  const BackwardMemory memory = PlaceMemory(head, gradients, stretch);
+  const auto [start, end, first_of_part, step] = stretch;
   const BackwardBuffers buffers(columns);
   const bool dropping = head.dropout.rate > 0.0F, rounding = head.precision == Precision::bf16;
   const float keep_scale = 1.0F / (1.0F - head.dropout.rate);
+  constexpr float unit = std::numbers::log2e_v<float>;
+  const float cap = head.soft_cap * unit;
   BlockRows rows{};
   TileDropout dropout;
-  std::int64_t met = start;  // memory rows of earlier blocks, whose gradients are initialised
+  const bool general = head.window != unlimited || cap > 0.0F;
   const std::int64_t blind = std::max<std::int64_t>(start - head.visible, 0);
-  for (std::int64_t begin = blind / query_block * query_block; begin < head.queries;
-       begin += query_block) {
+  for (std::int64_t begin = blind / query_block * query_block;
+       begin < head.queries && visible_begin(head, begin) < end; begin += query_block) {
     const std::int64_t queries = std::min(query_block, head.queries - begin);
     const Rows<const float> d_out{gradients.d_out[begin], gradients.d_out.stride};
     const Rows<const float> query_rows =
         Operand(head, {head.query[begin], head.query.stride}, queries, buffers.padded_query);
     const Rows<const float> d_out_rows = Operand(head, d_out, queries, buffers.padded_d_out);
-    PackTransposed(query_rows, queries, size, head.scale * std::numbers::log2e_v<float>,
-                   buffers.query_transposed);
+    PackTransposed(query_rows, queries, size, query_factor(head, unit), buffers.query_transposed);
     PackTransposed(d_out_rows, queries, size, head.scale * keep_scale, buffers.d_out_transposed);
     for (std::int64_t j = 0; j < queries; ++j) {
-      rows.log_sum_exp[j] = gradients.log_sum_exp[begin + j] * std::numbers::log2e_v<float>;
+      rows.log_sum_exp[j] = gradients.log_sum_exp[begin + j] * unit;
       rows.inner[j] = head.scale * Dot(gradients.out[begin + j], d_out[j], size);
     }
     if (dropping) dropout.Prepare(head, begin, queries);
 
     std::fill_n(buffers.d_query, queries * columns, 0.0F);
     const std::int64_t last = std::min(visible_end(head, begin + queries), end);
-    for (std::int64_t s = first_tile; s < last; s += step) {
+    const std::int64_t skipped =
+        std::max<std::int64_t>(first_tile(head, begin) - first_of_part + step - 1, 0) / step;
+    for (std::int64_t s = first_of_part + skipped * step; s < last; s += step) {
       TilePlace place = PlaceTile(head, begin, queries, s);
       place.keys = std::min(place.keys, last - s);
       const std::int64_t row = s - start;
       const Rows<const float> key{memory.key[row], memory.key.stride};
-      // 1: scores = scale · query·keyᵀ, as forward had them
+      // 1: scores = scale · query·keyᵀ, capped, as forward had them
       MultiplyScores(place, key, buffers.query_transposed, size, buffers.scores);
+      CapScores(head, place, unit, buffers.scores);
+      BiasScores(head, place, begin, s, unit, buffers.scores);
       // 4: out = dropout(pattern)·value, towards the pattern
       MultiplyScores(place, {memory.value[row], memory.value.stride}, buffers.d_out_transposed,
                      size, buffers.products);
       // 3 and 2: pattern = softmax(scores), dropped
       dropout.first_column = static_cast<std::uint32_t>(s);
-      for (std::int64_t j = 0; j < queries; j += lanes) {
-        if (dropping) {
-          DifferentiateColumn<true>(place, j, rows, dropout, keep_scale, buffers.scores,
-                                    buffers.products);
-        } else {
-          DifferentiateColumn<false>(place, j, rows, dropout, keep_scale, buffers.scores,
-                                     buffers.products);
-        }
+      const auto differentiate =
+          general ? (dropping ? DifferentiateTile<true, true> : DifferentiateTile<false, true>)
+                  : (dropping ? DifferentiateTile<true, false> : DifferentiateTile<false, false>);
+      differentiate(place, rows, dropout, keep_scale, cap, buffers.scores, buffers.products);
+      if (gradients.bias != nullptr) {
+        AddBiasGradient(head, place, begin, s, buffers.products, gradients.bias);
       }
       if (rounding) {
-        RoundToBf16(buffers.scores, place.keys * query_block);
-        RoundToBf16(buffers.products, place.keys * query_block);
+        RoundTile(place, buffers.scores);
+        RoundTile(place, buffers.products);
       }
       // 4, towards values; 1, towards queries and keys
       MixOverKeys<Start::keep>(place, buffers.products, key, columns, {buffers.d_query, columns},
@@ -215,18 +257,39 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
       const Rows<float> d_key{memory.d_key[row], memory.d_key.stride};
       const Rows<float> d_value{memory.d_value[row], memory.d_value.stride};
       const bool first = s >= met;
-      for (std::int64_t i = std::max<std::int64_t>(met - s, 0); !first && i < place.keys; ++i) {
-        std::fill_n(d_key[i], memory.copied ? columns : size, 0.0F);
-        std::fill_n(d_value[i], memory.copied ? columns : size, 0.0F);
+      if (!first && met < s + place.keys) {
+        ClearRows(memory, met - start, row + place.keys, memory.copied ? columns : size);
       }
       MixOverQueries(place, buffers.scores, d_out_rows, columns, d_value, first);
       MixOverQueries(place, buffers.products, query_rows, columns, d_key, first);
     }
-    met = last;
+    met = std::max(met, last);
     AddRows({buffers.d_query, columns}, queries, size,
             {gradients.query[begin], gradients.query.stride});
   }
-  for (std::int64_t s = first_tile; memory.copied && s < end; s += step) {
+}
+
+// All query heads of a group against the stretch, in order.
+HWY_INLINE void AttendToStretch(const BackwardGroup& group, const Stretch& stretch) {
+  const BackwardMemory memory = PlaceMemory(group, stretch);
+  const Head head = group.head(0);
+  const HeadGradients gradients = group.gradients(0);
+  const std::int64_t size = head.head_size, columns = WholeVectors(size);
+  const auto [start, end, first, step] = stretch;
+  // Without a window the first head meets every row, in order. Behind one, rows may be left out.
+  std::int64_t met = start;
+  if (head.window != unlimited) {
+    for (std::int64_t s = first; s < end; s += step) {
+      ClearRows(memory, s - start, std::min(s + key_block, end) - start,
+                memory.copied ? columns : size);
+    }
+    met = end;
+  }
+  for (std::int64_t k = 0; k < group.heads; ++k) {
+    AttendToStretch(group.head(k), group.gradients(k), stretch, memory, met);
+    met = end;
+  }
+  for (std::int64_t s = first; memory.copied && s < end; s += step) {
     const std::int64_t count = std::min(key_block, end - s), row = s - start;
     CopyRows({memory.d_key[row], columns}, count, size, {gradients.key[s], gradients.key.stride});
     CopyRows({memory.d_value[row], columns}, count, size,
@@ -234,18 +297,21 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
   }
 }
 
-void AttendBackward(const Head& head, const HeadGradients& gradients, std::int64_t part,
-                    std::int64_t parts) {
+void AttendBackward(const BackwardGroup& group, std::int64_t part, std::int64_t parts) {
+  const Head head = group.head(0);
   const std::int64_t longest = LongestStretch(WholeVectors(head.head_size), parts);
-  for (std::int64_t t = 0; t < head.queries; ++t) {
-    std::fill_n(gradients.query[t], head.head_size, 0.0F);
+  for (std::int64_t k = 0; k < group.heads; ++k) {
+    const HeadGradients gradients = group.gradients(k);
+    for (std::int64_t t = 0; t < head.queries; ++t) {
+      std::fill_n(gradients.query[t], head.head_size, 0.0F);
+    }
+    if (gradients.bias != nullptr) std::fill_n(gradients.bias, group.distances(), 0.0F);
   }
   for (std::int64_t begin = 0; begin < head.memory; begin += longest) {
-    AttendToStretch(head, gradients,
-                    {.begin = begin,
-                     .end = std::min(begin + longest, head.memory),
-                     .first = begin + part * key_block,
-                     .step = parts * key_block});
+    AttendToStretch(group, {.begin = begin,
+                            .end = std::min(begin + longest, head.memory),
+                            .first = begin + part * key_block,
+                            .step = parts * key_block});
   }
 }
 
@@ -260,14 +326,17 @@ void AttendTile(const Head& head, std::int64_t query_begin, std::int64_t query_e
   float* const transposed = tile + query_block * key_block;
   float* const copy = transposed + query_block * columns;  // of queries, then of keys
   const bool pattern = log_sum_exp != nullptr;
+  const float unit = pattern ? std::numbers::log2e_v<float> : 1.0F;
   const Rows<const float> query =
       Operand(head, {head.query[query_begin], head.query.stride}, queries, copy);
-  PackTransposed(query, queries, head.head_size,
-                 pattern ? head.scale * std::numbers::log2e_v<float> : head.scale, transposed);
-  const TilePlace place{keys, queries, key_begin - head.visible - query_begin};
+  PackTransposed(query, queries, head.head_size, query_factor(head, unit), transposed);
+  const TilePlace place{keys, queries, key_begin - head.visible - query_begin, head.window};
   // every score, masked or not: diagonal such that nothing is left out
   const Rows<const float> key = Operand(head, {head.key[key_begin], head.key.stride}, keys, copy);
-  MultiplyScores({keys, queries, -keys}, key, transposed, head.head_size, tile);
+  const TilePlace whole{keys, queries, -keys};
+  MultiplyScores(whole, key, transposed, head.head_size, tile);
+  CapScores(head, whole, unit, tile);
+  BiasScores(head, whole, query_begin, key_begin, unit, tile);
   if (pattern) {
     for (std::int64_t j = 0; j < queries; j += lanes) {
       HWY_ALIGN float normalisers[query_block] = {};
@@ -286,7 +355,9 @@ void AttendTile(const Head& head, std::int64_t query_begin, std::int64_t query_e
   const float masked = pattern ? 0.0F : -std::numeric_limits<float>::infinity();
   for (std::int64_t j = 0; j < queries; ++j) {
     for (std::int64_t i = 0; i < keys; ++i) {
-      out[j][i] = j >= i + place.diagonal ? tile[i * query_block + j] : masked;
+      const std::int64_t behind = j - i - place.diagonal;
+      const bool visible = behind >= 0 && behind < place.window;
+      out[j][i] = visible ? tile[i * query_block + j] : masked;
     }
   }
 }
@@ -301,9 +372,8 @@ namespace heed::kernels {
 HWY_EXPORT(AttendBackward);
 HWY_EXPORT(AttendTile);
 
-void attend_backward(const Head& head, const HeadGradients& gradients, std::int64_t part,
-                     std::int64_t parts) {
-  HWY_DYNAMIC_DISPATCH(AttendBackward)(head, gradients, part, parts);
+void attend_backward(const BackwardGroup& group, std::int64_t part, std::int64_t parts) {
+  HWY_DYNAMIC_DISPATCH(AttendBackward)(group, part, parts);
 }
 
 void attend_tile(const Head& head, std::int64_t query_begin, std::int64_t query_end,

@@ -24,26 +24,33 @@ struct RunningSoftmax {
 };
 
 // Replaces the scores of column vector j by exp2(scores - maximum) and updates the running state.
-template <bool dropping>
+template <bool dropping, bool windowed>
 HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const TileDropout& dropout,
                               float* tile, RunningSoftmax& state) {
   const Floats d;
   const Float lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
-  const auto [whole, part] = LimitsOf(place, j);
+  const ColumnLimits limits = LimitsOf<windowed>(place, j);
   float* column = tile + j;
   const auto at = [&](std::int64_t i)
                       HEED_INLINE_LAMBDA { return hn::Load(d, column + i * query_block); };
 
   const Float before = hn::Load(d, state.maximum + j);
   Float largest[4] = {before, lowest, lowest, lowest};
-  ByFours(0, whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+  const auto largest_of_some = [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    const Float seen = hn::IfThenElse(VisibleLanes<windowed>(place, i, j), at(i), lowest);
+    largest[chain] = hn::Max(largest[chain], seen);
+  };
+  ByFours(limits.begin, limits.whole_begin, largest_of_some);
+  ByFours(limits.whole_begin, limits.whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
     largest[chain] = hn::Max(largest[chain], at(i));
   });
-  ByFours(whole, part, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
-    const Float seen = hn::IfThenElse(VisibleLanes(place, i, j), at(i), lowest);
-    largest[chain] = hn::Max(largest[chain], seen);
-  });
+  ByFours(limits.whole, limits.part, largest_of_some);
   const Float maximum = hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3]));
+  // Behind a window, a query may have seen nothing yet.
+  Float reference = maximum;
+  if constexpr (windowed) {
+    reference = hn::IfThenElse(hn::Eq(maximum, lowest), hn::Zero(d), maximum);
+  }
 
   Float sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   const auto put = [&](std::int64_t i, auto chain, Float weight) HEED_INLINE_LAMBDA {
@@ -51,18 +58,23 @@ HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const Tile
     if constexpr (dropping) weight = hn::IfThenElseZero(dropout.Kept(i, j), weight);
     hn::Store(weight, d, column + i * query_block);
   };
-  ByFours(0, whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
-    put(i, chain, Exp2Clamped(d, hn::Sub(at(i), maximum)));
+  const auto weigh_some = [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    const Float weight = Exp2Clamped(d, hn::Sub(at(i), reference));
+    put(i, chain, hn::IfThenElseZero(VisibleLanes<windowed>(place, i, j), weight));
+  };
+  for (std::int64_t i = 0; i < limits.begin; ++i) {
+    hn::Store(hn::Zero(d), d, column + i * query_block);
+  }
+  ByFours(limits.begin, limits.whole_begin, weigh_some);
+  ByFours(limits.whole_begin, limits.whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    put(i, chain, Exp2Clamped(d, hn::Sub(at(i), reference)));
   });
-  ByFours(whole, part, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
-    const Float weight = Exp2Clamped(d, hn::Sub(at(i), maximum));
-    put(i, chain, hn::IfThenElseZero(VisibleLanes(place, i, j), weight));
-  });
-  for (std::int64_t i = part; i < place.keys; ++i) {
+  ByFours(limits.whole, limits.part, weigh_some);
+  for (std::int64_t i = limits.part; i < place.keys; ++i) {
     hn::Store(hn::Zero(d), d, column + i * query_block);
   }
 
-  const Float rescale = Exp2Clamped(d, hn::Sub(before, maximum));
+  const Float rescale = Exp2Clamped(d, hn::Sub(before, reference));
   const Float sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
   hn::Store(maximum, d, state.maximum + j);
   hn::Store(rescale, d, state.rescale + j);
@@ -99,8 +111,8 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
   // Scores in powers of two: exp(scores) = 2^(scores·log2 e).
   const Rows<const float> query =
       Operand(head, {head.query[begin], head.query.stride}, queries, query_copy);
-  PackTransposed(query, queries, head.head_size, head.scale * std::numbers::log2e_v<float>,
-                 transposed);
+  constexpr float unit = std::numbers::log2e_v<float>;
+  PackTransposed(query, queries, head.head_size, query_factor(head, unit), transposed);
   RunningSoftmax state;
   std::fill_n(state.maximum, query_block, -std::numeric_limits<float>::infinity());
   std::fill_n(state.sum, query_block, 0.0F);
@@ -108,24 +120,32 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
   const bool dropping = head.dropout.rate > 0.0F;
   if (dropping) dropout.Prepare(head, begin, queries);
 
-  for (std::int64_t s = 0, last = visible_end(head, end); s < last; s += key_block) {
+  const std::int64_t first = first_tile(head, begin), last = visible_end(head, end);
+  for (std::int64_t s = first; s < last; s += key_block) {
     const TilePlace place = PlaceTile(head, begin, queries, s);
     const auto operand = [&](const Rows<const float>& memory) {
       const Rows<const float> rows{memory[s], memory.stride};
       return head.padded ? rows : Operand(head, rows, place.keys, memory_copy);
     };
     MultiplyScores(place, operand(head.key), transposed, head.head_size, tile);
+    CapScores(head, place, unit, tile);
+    BiasScores(head, place, begin, s, unit, tile);
     dropout.first_column = static_cast<std::uint32_t>(s);
-    for (std::int64_t j = 0; j < queries; j += lanes) {
-      if (dropping) {
-        SoftmaxColumn<true>(place, j, dropout, tile, state);
-      } else {
-        SoftmaxColumn<false>(place, j, dropout, tile, state);
+    const auto weigh = [&](auto drops, auto windows) HEED_INLINE_LAMBDA {
+      for (std::int64_t j = 0; j < queries; j += lanes) {
+        SoftmaxColumn<drops(), windows()>(place, j, dropout, tile, state);
       }
+    };
+    if (place.windowed()) {
+      dropping ? weigh(std::true_type(), std::true_type())
+               : weigh(std::false_type(), std::true_type());
+    } else {
+      dropping ? weigh(std::true_type(), std::false_type())
+               : weigh(std::false_type(), std::false_type());
     }
-    if (head.precision == Precision::bf16) RoundToBf16(tile, place.keys * query_block);
+    if (head.precision == Precision::bf16) RoundTile(place, tile);
     const Rows<const float> value = operand(head.value);
-    if (s == 0) {
+    if (s == first) {
       MixOverKeys<Start::zero>(place, tile, value, columns, {mixed, columns}, nullptr);
     } else {
       MixOverKeys<Start::rescaled>(place, tile, value, columns, {mixed, columns}, state.rescale);

@@ -1,6 +1,7 @@
 // One head of one batch element, as the tile kernels see it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/operands.h"
@@ -15,6 +16,21 @@ struct Rows {
   T* operator[](std::int64_t row) const { return data + row * stride; }
 };
 
+// The window of a head without one.
+inline constexpr std::int64_t unlimited = std::int64_t{1} << 60;
+
+// What is added to the scores of a head, by the distance s − (S − T + t) of a key from a query.
+struct HeadBias {
+  const float* values = nullptr;  // of distances [first, end); null: none
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+
+  bool present() const { return values != nullptr; }
+  float at(std::int64_t distance) const {  // masked pairs may be outside
+    return distance >= first && distance < end ? values[distance - first] : 0.0F;
+  }
+};
+
 struct Head {
   Rows<const float> query;  // T rows
   Rows<const float> key;    // S rows
@@ -22,13 +38,20 @@ struct Head {
   std::int64_t queries = 0;
   std::int64_t memory = 0;
   std::int64_t head_size = 0;
-  // Query t sees memory [0, visible + t], cut off at S: S − T when causal, S when full.
+  // Query t sees memory [visible + t − window + 1, visible + t], cut off at 0 and S: `visible` is
+  // S − T when causal, S when full.
   std::int64_t visible = 0;
+  std::int64_t window = unlimited;
   float scale = 1.0F;
+  float soft_cap = 0.0F;  // 0: none
+  HeadBias bias{};
   Dropout dropout{};
   std::int64_t first_row = 0;  // dropout's row of query 0
   Precision precision = Precision::f32;
   bool padded = false;  // whether key and value are copies: rounded, zero up to a whole vector
+
+  // The distance of a key from a query.
+  std::int64_t distance(std::int64_t t, std::int64_t s) const { return s - (memory - queries + t); }
 };
 
 // Query rows and memory rows handled at a time: tiles of 64 × 64 (16 KiB) and head sizes of up to
@@ -50,28 +73,67 @@ Rows<T> head_rows(const View<T>& view, std::int64_t batch, std::int64_t head) {
 // most of its lanes empty.
 inline constexpr std::int64_t few_queries = 3;
 
+// The length of the pass that the queries are part of, which selects the arithmetic.
+template <class Input>
+std::int64_t positions_of(const Input& input) {
+  return input.positions == 0 ? input.query.extent(1) : input.positions;
+}
+
+template <class Input>
+std::int64_t window_of(const Input& input) {
+  return input.window == 0 ? unlimited : std::min(input.window, unlimited);
+}
+
+inline HeadBias bias_of(const PositionBias<float>& bias, std::int64_t head) {
+  if (!bias.present()) return {};
+  return {&bias.values(head, 0), bias.first, bias.first + bias.values.extent(1)};
+}
+
 inline Precision precision_of(const AttentionInput<float>& input) {
-  return input.query.extent(1) <= few_queries ? Precision::f32 : input.precision;
+  return positions_of(input) <= few_queries ? Precision::f32 : input.precision;
 }
 
 inline Head head_of(const AttentionInput<float>& input, std::int64_t batch, std::int64_t head) {
   const std::int64_t queries = input.query.extent(1), memory = input.key.extent(1);
+  const std::int64_t heads = input.query.extent(2), positions = positions_of(input);
+  const std::int64_t key_head = head / (heads / input.key.extent(2));
+  const bool causal = input.mask == Mask::causal;
   return {.query = head_rows(input.query, batch, head),
-          .key = head_rows(input.key, batch, head),
-          .value = head_rows(input.value, batch, head),
+          .key = head_rows(input.key, batch, key_head),
+          .value = head_rows(input.value, batch, key_head),
           .queries = queries,
           .memory = memory,
           .head_size = input.query.extent(3),
-          .visible = input.mask == Mask::causal ? memory - queries : memory,
+          .visible = causal ? memory - queries : memory,
+          .window = window_of(input),
           .scale = input.scale,
+          .soft_cap = input.soft_cap,
+          .bias = bias_of(input.position_bias, head),
           .dropout = input.dropout,
-          .first_row = (batch * input.query.extent(2) + head) * queries,
+          .first_row = (batch * heads + head) * positions + (positions - queries),
           .precision = precision_of(input)};
+}
+
+// What queries are multiplied by before their products with keys: the result is scores in units of
+// 1/unit or, with a soft cap, the argument of its tanh.
+inline float query_factor(const Head& head, float unit) {
+  return head.soft_cap > 0.0F ? head.scale / head.soft_cap : head.scale * unit;
 }
 
 // The number of memory rows visible to queries before `query_end`.
 inline std::int64_t visible_end(const Head& head, std::int64_t query_end) {
   return head.memory < head.visible + query_end ? head.memory : head.visible + query_end;
+}
+
+// The first memory row visible to a query at or behind `query_begin`.
+inline std::int64_t visible_begin(const Head& head, std::int64_t query_begin) {
+  return std::max<std::int64_t>(head.visible + query_begin - head.window + 1, 0);
+}
+
+// The start of the tile of keys that holds it: tiles start at multiples of key_block, so that a row
+// is summed in the same order in every pass.
+inline std::int64_t first_tile(const Head& head, std::int64_t query_begin) {
+  return visible_begin(head, query_begin) / key_block * key_block;
 }
 
 }  // namespace heed::kernels

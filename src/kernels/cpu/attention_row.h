@@ -29,19 +29,27 @@ struct HeadMemory {
   MemoryRows value;
 };
 
-// Query `query` of `head` over positions [key_begin, key_end) of `memory`, all visible to it:
-// unnormalised out (D), and the maximum and sum that normalise it, with scores in units of log 2.
-// Reads each key and value once, in order, on one thread.
-struct PartialSoftmax {
-  float maximum = 0.0F;
-  float sum = 0.0F;
+// One query of consecutive heads that share keys and values.
+struct QueryGroup {
+  Head head;  // the first
+  std::int64_t heads = 1;
+  std::int64_t query = 0;
+  std::int64_t query_step = 0;  // floats from head to head
+  std::int64_t row_step = 0;    // of dropout, from head to head
+  std::int64_t bias_step = 0;   // floats from head to head
 };
+
 struct MemoryRange {
   std::int64_t begin;
   std::int64_t end;
 };
-PartialSoftmax attend_row(const Head& head, const HeadMemory& memory, std::int64_t query,
-                          const MemoryRange& range, float* out);
+
+// The group's queries over a range of `memory`, all visible to them. The result of head k is at
+// out + k·out_step: unnormalised out (D), and the maximum and sum that normalise it, with scores in
+// units of log 2. On one thread, which reads each key and value from memory once, in order; a
+// head's result does not depend on the others.
+void attend_rows(const QueryGroup& group, const HeadMemory& memory, const MemoryRange& range,
+                 float* out, std::int64_t out_step);
 
 // Quantises or dequantises a row of `size` numbers; `scale` is used by int8 only.
 void quantise_row(CacheType type, const float* from, std::int64_t size, std::byte* to,

@@ -32,7 +32,7 @@ struct QueryLanes {
       const std::int64_t query = begin + std::min(j, queries - 1);
       normaliser[j] =
           log_sum_exp != nullptr ? log_sum_exp[query] * std::numbers::log2e_v<float> : 0.0F;
-      token[j] = tokens != nullptr ? tokens[head.visible + query] : 0;
+      token[j] = tokens != nullptr ? tokens[head.memory - head.queries + query] : 0;
     }
   }
 };
@@ -59,15 +59,25 @@ HWY_INLINE void AddTo(float* sums, std::int64_t j, Float value) {
   hn::Store(hn::Add(hn::Load(d, sums + j), value), d, sums + j);
 }
 
-// Keys key_begin + [0, place.keys) for the queries of column vector j. tokens: of the memory, or
-// null.
-template <bool with_tokens>
-HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::int64_t j,
-                          const float* tile, const std::int32_t* tokens, const QueryLanes& queries,
+// Keys key_begin + [0, place.keys) for the queries of column vector j. Key own_diagonal + i is the
+// own position of query i. tokens: of the memory, or null.
+struct SummedTile {
+  TilePlace place;
+  std::int64_t key_begin;
+  std::int64_t own_diagonal;
+  const float* scores;
+  const std::int32_t* tokens;
+};
+
+template <bool with_tokens, Mask mask>
+HWY_INLINE void SumColumn(const SummedTile& tile, std::int64_t j, const QueryLanes& queries,
                           BlockSums& sums) {
   const Floats d;
   const Tokens dt;
-  const float* const column = tile + j;
+  const TilePlace& place = tile.place;
+  const std::int64_t key_begin = tile.key_begin, own_diagonal = tile.own_diagonal;
+  const std::int32_t* const tokens = tile.tokens;
+  const float* const column = tile.scores + j;
   const Float normaliser = hn::Load(d, queries.normaliser + j);
   const auto token = hn::Load(dt, queries.token + j);
   const auto zero = hn::Zero(d);
@@ -86,12 +96,8 @@ HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::i
     sum.power = hn::MulAdd(weight, hn::Max(power, hn::Set(d, -100.0F)), sum.power);
     sum.offset = hn::MulAdd(weight, hn::Set(d, static_cast<float>(i)), sum.offset);
   };
-
-  // Rows at most one step back for some lane, and the first key, are classified per lane.
-  const std::int64_t part = LimitsOf(place, j).part;
-  const std::int64_t begin = key_begin == 0 ? 1 : 0;
-  const std::int64_t plain = std::clamp<std::int64_t>(j - place.diagonal - 1, begin, part);
-  for (std::int64_t i = begin; i < plain; ++i) {
+  // A key that all lanes see, other than the first, more than a step from each lane's own.
+  const auto plain = [&](std::int64_t i) HEED_INLINE_LAMBDA {
     const Float power = power_at(i);
     const Float weight = Exp2Clamped(d, power);
     add(i, power, weight);
@@ -101,41 +107,77 @@ HWY_INLINE void SumColumn(const TilePlace& place, std::int64_t key_begin, std::i
       sum.induction =
           hn::Add(sum.induction, hn::IfThenElseZero(is_token(key_begin + i - 1), weight));
     }
-  }
+  };
+  // Any other is classified lane by lane.
   const auto edge = [&](std::int64_t i) HEED_INLINE_LAMBDA {
     // Distance of the key from each lane's query.
-    const Float back = hn::Iota(d, static_cast<float>(j) - static_cast<float>(i + place.diagonal));
-    const auto visible = hn::Ge(back, zero);
+    const Float back = hn::Iota(d, static_cast<float>(j) - static_cast<float>(i + own_diagonal));
+    const Float one = hn::Set(d, 1.0F);
+    auto visible = hn::Eq(back, back);
+    if constexpr (mask == Mask::causal) {
+      visible = hn::Ge(back, zero);
+      if (place.windowed()) {
+        visible = hn::And(visible, hn::Lt(back, hn::Set(d, static_cast<float>(place.window))));
+      }
+    }
     const Float power = hn::IfThenElseZero(visible, power_at(i));
     const Float weight = hn::IfThenElseZero(visible, Exp2Clamped(d, power));
     add(i, power, weight);
     AddTo(sums.self, j, hn::IfThenElseZero(hn::Eq(back, zero), weight));
-    AddTo(sums.previous, j, hn::IfThenElseZero(hn::Eq(back, hn::Set(d, 1.0F)), weight));
-    if (key_begin + i == 0) {
-      AddTo(sums.first, j, weight);
-    } else {
-      const auto further = hn::Gt(back, hn::Set(d, 1.0F));
+    AddTo(sums.previous, j, hn::IfThenElseZero(hn::Eq(back, one), weight));
+    const auto other = mask == Mask::full ? hn::Ne(back, zero) : hn::Gt(back, zero);
+    if (key_begin + i == 0) AddTo(sums.first, j, weight);
+    if (mask == Mask::full || key_begin + i > 0) {
+      const auto further = mask == Mask::full ? other : hn::Gt(back, one);
       sum.largest = hn::Max(sum.largest, hn::IfThenElseZero(further, weight));
     }
     if constexpr (with_tokens) {
-      const auto earlier = hn::And(is_token(key_begin + i), hn::Gt(back, zero));
-      sum.duplicate = hn::Add(sum.duplicate, hn::IfThenElseZero(earlier, weight));
+      const auto same = hn::And(is_token(key_begin + i), other);
+      sum.duplicate = hn::Add(sum.duplicate, hn::IfThenElseZero(same, weight));
       if (key_begin + i > 0) {
-        sum.induction =
-            hn::Add(sum.induction, hn::IfThenElseZero(is_token(key_begin + i - 1), weight));
+        auto after = is_token(key_begin + i - 1);
+        if constexpr (mask == Mask::full) {
+          after = hn::And(after, hn::And(other, hn::Ne(back, hn::Neg(one))));
+        }
+        sum.induction = hn::Add(sum.induction, hn::IfThenElseZero(after, weight));
       }
     }
   };
-  if (begin == 1 && part > 0) edge(0);
-  for (std::int64_t i = plain; i < part; ++i) edge(i);
+
+  const ColumnLimits limits = LimitsOf<true>(place, j);
+  const std::int64_t part = limits.part;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t begin = std::max<std::int64_t>(limits.begin, key_begin == 0 ? 1 : 0);
+  const std::int64_t whole = std::clamp<std::int64_t>(limits.whole_begin, begin, part);
+  const std::int64_t near = std::clamp<std::int64_t>(j - own_diagonal - 1, whole, part);
+  const std::int64_t beyond =
+      mask == Mask::full ? std::clamp<std::int64_t>(j + lanes + 1 - own_diagonal, near, part)
+                         : part;
+  for (std::int64_t i = begin; i < whole; ++i) edge(i);
+  for (std::int64_t i = whole; i < near; ++i) plain(i);
+  if (key_begin == 0 && limits.begin == 0 && part > 0) edge(0);
+  for (std::int64_t i = near; i < beyond; ++i) edge(i);
+  for (std::int64_t i = beyond; i < part; ++i) plain(i);
 
   // Distances are relative to the tile's first key, to avoid cancellation.
-  const Float own = hn::Iota(d, static_cast<float>(j - place.diagonal));
+  const Float own = hn::Iota(d, static_cast<float>(j - own_diagonal));
   AddTo(sums.distance, j, hn::Sub(hn::Mul(own, sum.weight), sum.offset));
   AddTo(sums.power, j, sum.power);
   AddTo(sums.duplicate, j, sum.duplicate);
   AddTo(sums.induction, j, sum.induction);
   hn::Store(sum.largest, d, sums.largest + j);
+}
+
+template <Mask mask>
+HWY_INLINE void SumTile(const SummedTile& tile, const QueryLanes& queries, BlockSums& sums) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  for (std::int64_t j = 0; j < tile.place.queries; j += lanes) {
+    if (tile.tokens != nullptr) {
+      SumColumn<true, mask>(tile, j, queries, sums);
+    } else {
+      SumColumn<false, mask>(tile, j, queries, sums);
+    }
+  }
 }
 
 // Working memory: a tile of scores, its queries, and as many cells as elements.
@@ -155,27 +197,29 @@ struct TileRoom {
   }
 };
 
-void RowStatistics(const Head& head, std::int64_t begin, std::int64_t end, const float* log_sum_exp,
-                   const std::int32_t* tokens, const AttentionRowStatistics<float>& out,
-                   std::int64_t first_row) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+void RowStatistics(const Head& head, Mask mask, std::int64_t begin, std::int64_t end,
+                   const float* log_sum_exp, const std::int32_t* tokens,
+                   const AttentionRowStatistics<float>& out, std::int64_t first_row) {
   const std::int64_t queries = end - begin;
   const TileRoom room(head);
+  constexpr float unit = std::numbers::log2e_v<float>;
   PackTransposed({head.query[begin], head.query.stride}, queries, head.head_size,
-                 head.scale * std::numbers::log2e_v<float>, room.transposed);
+                 query_factor(head, unit), room.transposed);
   QueryLanes query_lanes;
   query_lanes.Prepare(head, begin, queries, log_sum_exp, tokens);
   BlockSums sums;
-  for (std::int64_t s = 0, last = visible_end(head, end); s < last; s += key_block) {
+  const std::int64_t last = visible_end(head, end);
+  for (std::int64_t s = first_tile(head, begin); s < last; s += key_block) {
     const TilePlace place = PlaceTile(head, begin, queries, s);
     MultiplyScores(place, {head.key[s], head.key.stride}, room.transposed, head.head_size,
                    room.tile);
-    for (std::int64_t j = 0; j < queries; j += lanes) {
-      if (tokens != nullptr) {
-        SumColumn<true>(place, s, j, room.tile, tokens, query_lanes, sums);
-      } else {
-        SumColumn<false>(place, s, j, room.tile, tokens, query_lanes, sums);
-      }
+    CapScores(head, place, unit, room.tile);
+    BiasScores(head, place, begin, s, unit, room.tile);
+    const SummedTile tile{place, s, s - (head.memory - head.queries) - begin, room.tile, tokens};
+    if (mask == Mask::full) {
+      SumTile<Mask::full>(tile, query_lanes, sums);
+    } else {
+      SumTile<Mask::causal>(tile, query_lanes, sums);
     }
   }
   for (std::int64_t j = 0; j < queries; ++j) {
@@ -201,7 +245,7 @@ HWY_INLINE void PoolColumn(const TilePlace& place, std::int64_t pool, std::int64
   const Float normaliser = hn::Load(d, queries.normaliser + j);
   const Float lowest =
       of_pattern ? hn::Zero(d) : hn::Set(d, -std::numeric_limits<float>::infinity());
-  const auto [whole, part] = LimitsOf(place, j);
+  const ColumnLimits limits = LimitsOf<true>(place, j);
   const auto at = [&](std::int64_t i) HEED_INLINE_LAMBDA {
     const Float score = hn::Load(d, column + i * query_block);
     return of_pattern ? Exp2Clamped(d, hn::Sub(score, normaliser)) : score;
@@ -210,18 +254,21 @@ HWY_INLINE void PoolColumn(const TilePlace& place, std::int64_t pool, std::int64
     const std::int64_t end = std::min((cell + 1) * pool, place.keys);
     Float sum = hn::Zero(d);
     Float most = lowest;
-    std::int64_t i = cell * pool;
-    for (const std::int64_t stop = std::min(end, whole); i < stop; ++i) {
+    const auto add = [&](std::int64_t i) HEED_INLINE_LAMBDA {
       const Float value = at(i);
       sum = hn::Add(sum, value);
       most = hn::Max(most, value);
-    }
-    for (const std::int64_t stop = std::min(end, part); i < stop; ++i) {
-      const auto visible = VisibleLanes(place, i, j);
+    };
+    const auto add_some = [&](std::int64_t i) HEED_INLINE_LAMBDA {
+      const auto visible = VisibleLanes<true>(place, i, j);
       const Float value = at(i);
       sum = hn::Add(sum, hn::IfThenElseZero(visible, value));
       most = hn::Max(most, hn::IfThenElse(visible, value, lowest));
-    }
+    };
+    std::int64_t i = std::max(cell * pool, limits.begin);
+    for (const std::int64_t stop = std::min(end, limits.whole_begin); i < stop; ++i) add_some(i);
+    for (const std::int64_t stop = std::min(end, limits.whole); i < stop; ++i) add(i);
+    for (const std::int64_t stop = std::min(end, limits.part); i < stop; ++i) add_some(i);
     hn::Store(sum, d, sums + cell * query_block + j);
     hn::Store(most, d, largest + cell * query_block + j);
   }
@@ -236,18 +283,25 @@ void PoolBlock(const Head& head, std::int64_t begin, std::int64_t end, const Att
   const std::int64_t cell_row = (begin - tile.query_begin) / pool;
   const std::int64_t cell_rows = (queries + pool - 1) / pool;
   const TileRoom room(head);
+  const float unit = of_pattern ? std::numbers::log2e_v<float> : 1.0F;
   PackTransposed({head.query[begin], head.query.stride}, queries, head.head_size,
-                 of_pattern ? head.scale * std::numbers::log2e_v<float> : head.scale,
-                 room.transposed);
+                 query_factor(head, unit), room.transposed);
   QueryLanes query_lanes;
   query_lanes.Prepare(head, begin, queries, log_sum_exp, nullptr);
 
   const std::int64_t seen = std::min(tile.key_end, visible_end(head, end));
-  std::int64_t cell_column = 0;
-  for (std::int64_t s = tile.key_begin; s < seen; s += key_block) {
-    const TilePlace place{std::min(key_block, seen - s), queries, s - head.visible - begin};
+  const std::int64_t unseen =
+      std::max<std::int64_t>(visible_begin(head, begin) - tile.key_begin, 0) / key_block *
+      key_block;
+  const std::int64_t first_cell = std::min(unseen / pool, out.sum.extent(1));
+  std::int64_t cell_column = first_cell;
+  for (std::int64_t s = tile.key_begin + unseen; s < seen; s += key_block) {
+    const TilePlace place{std::min(key_block, seen - s), queries, s - head.visible - begin,
+                          head.window};
     MultiplyScores(place, {head.key[s], head.key.stride}, room.transposed, head.head_size,
                    room.tile);
+    CapScores(head, place, unit, room.tile);
+    BiasScores(head, place, begin, s, unit, room.tile);
     for (std::int64_t j = 0; j < queries; j += lanes) {
       PoolColumn<of_pattern>(place, pool, j, room.tile, query_lanes, room.sums, room.largest);
     }
@@ -268,7 +322,9 @@ void PoolBlock(const Head& head, std::int64_t begin, std::int64_t end, const Att
   }
   const float nothing = of_pattern ? 0.0F : -std::numeric_limits<float>::infinity();
   for (std::int64_t row = 0; row < cell_rows; ++row) {
-    for (std::int64_t column = cell_column; column < out.sum.extent(1); ++column) {
+    for (std::int64_t column = 0; column < out.sum.extent(1); ++column) {
+      if (column == first_cell) column = cell_column;
+      if (column == out.sum.extent(1)) break;
       out.sum(cell_row + row, column) = 0.0F;
       out.largest(cell_row + row, column) = nothing;
     }
@@ -310,8 +366,8 @@ void attention_row_statistics(const AttentionInput<float>& input, View<const flo
     // the last block first: it is the longest
     const std::int64_t begin = (blocks - 1 - item % blocks) * query_block;
     HWY_DYNAMIC_DISPATCH(RowStatistics)
-    (head_of(input, b, h), begin, std::min(begin + query_block, queries), &log_sum_exp(b, h, 0),
-     tokens.present() ? tokens.data() + b * memory : nullptr, statistics,
+    (head_of(input, b, h), input.mask, begin, std::min(begin + query_block, queries),
+     &log_sum_exp(b, h, 0), tokens.present() ? tokens.data() + b * memory : nullptr, statistics,
      (b * heads + h) * queries);
   });
 }

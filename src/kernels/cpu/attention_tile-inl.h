@@ -25,31 +25,63 @@ HWY_INLINE std::int64_t RoundUp(std::int64_t count, std::int64_t unit) {
 }
 
 // The mask of a tile of `keys` rows from key_begin and `queries` columns from query_begin: key i is
-// visible to query j if j >= i + diagonal.
+// visible to query j if i + diagonal <= j < i + diagonal + window.
 struct TilePlace {
   std::int64_t keys;
   std::int64_t queries;
   std::int64_t diagonal;
-  bool cut() const { return diagonal + keys - 1 > 0; }  // whether anything is masked
+  std::int64_t window = unlimited;
+
+  bool windowed() const { return window != unlimited; }
+  // whether anything is masked
+  bool cut() const { return diagonal + keys - 1 > 0 || queries > diagonal + window; }
+
+  // Queries that see some of keys [i, i + count), and keys that some of queries [j, j + count) see.
+  struct Range {
+    std::int64_t begin;
+    std::int64_t size;
+  };
+  Range queries_of(std::int64_t i, std::int64_t count) const {
+    const std::int64_t begin = std::max<std::int64_t>(i + diagonal, 0);
+    const std::int64_t end = std::min(i + count - 1 + diagonal + window, queries);
+    return {begin, std::max<std::int64_t>(end - begin, 0)};
+  }
+  Range keys_of(std::int64_t j, std::int64_t count) const {
+    const std::int64_t begin = std::max<std::int64_t>(j - diagonal - window + 1, 0);
+    const std::int64_t end = std::min(j + count - diagonal, keys);
+    return {begin, std::max<std::int64_t>(end - begin, 0)};
+  }
 };
 
 HWY_INLINE TilePlace PlaceTile(const Head& head, std::int64_t query_begin, std::int64_t queries,
                                std::int64_t key_begin) {
   const std::int64_t end = visible_end(head, query_begin + queries);
-  return {std::min(key_block, end - key_begin), queries, key_begin - head.visible - query_begin};
+  return {std::min(key_block, end - key_begin), queries, key_begin - head.visible - query_begin,
+          head.window};
 }
 
 // Rows of a masked tile are processed in groups of 16, each with its own limits.
 inline constexpr std::int64_t triangle_group = 16;
 
+// body(i, count, begin, width) for groups of rows [i, i + count), with the whole vectors of columns
+// [begin, begin + width) that see some of them.
+template <class Body>
+HWY_INLINE void ForEachGroupOfKeys(const TilePlace& place, Body&& body) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+  const std::int64_t group = place.cut() ? triangle_group : place.keys;
+  for (std::int64_t i = 0; i < place.keys; i += group) {
+    const std::int64_t count = std::min(group, place.keys - i);
+    const auto [first, size] = place.queries_of(i, count);
+    const std::int64_t begin = first / lanes * lanes;
+    body(i, count, begin, RoundUp(first + size, lanes) - begin);
+  }
+}
+
 // scores (keys, queries) = keys·transposedᵀ; columns masked for all rows of a group are skipped.
 HWY_INLINE void MultiplyScores(const TilePlace& place, Rows<const float> keys,
                                const float* transposed, std::int64_t head_size, float* scores) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
-  const std::int64_t width = RoundUp(place.queries, lanes);
-  const std::int64_t group = place.cut() ? triangle_group : place.keys;
-  for (std::int64_t i = 0; i < place.keys; i += group) {
-    const std::int64_t begin = std::max<std::int64_t>(i + place.diagonal, 0) / lanes * lanes;
+  ForEachGroupOfKeys(place, [&](std::int64_t i, std::int64_t count, std::int64_t begin,
+                                std::int64_t width) HEED_INLINE_LAMBDA {
     Multiply<Start::zero>({.a = keys[i],
                            .a_row = keys.stride,
                            .a_column = 1,
@@ -57,9 +89,76 @@ HWY_INLINE void MultiplyScores(const TilePlace& place, Rows<const float> keys,
                            .b_row = query_block,
                            .c = scores + i * query_block + begin,
                            .c_row = query_block,
-                           .rows = std::min(group, place.keys - i),
+                           .rows = count,
                            .inner = head_size},
-                          width - begin);
+                          width);
+  });
+}
+
+// Turns products of queries with query_factor into scores in units of 1/unit.
+HWY_INLINE void CapScores(const Head& head, const TilePlace& place, float unit, float* scores) {
+  if (head.soft_cap == 0.0F) return;
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Float cap = hn::Set(d, head.soft_cap * unit);
+  ForEachGroupOfKeys(place, [&](std::int64_t i, std::int64_t count, std::int64_t begin,
+                                std::int64_t width) HEED_INLINE_LAMBDA {
+    for (std::int64_t row = i; row < i + count; ++row) {
+      float* const from = scores + row * query_block + begin;
+      for (std::int64_t j = 0; j < width; j += lanes) {
+        hn::Store(hn::Mul(cap, Tanh(d, hn::Load(d, from + j))), d, from + j);
+      }
+    }
+  });
+}
+
+// Distances of a tile's keys from its queries, far to near: key i and query j have number
+// keys − 1 − i + j, so that a row of the tile is a stretch of them.
+inline constexpr std::int64_t most_distances = key_block + query_block;
+
+// scores += bias, in units of 1/unit, for queries from query_begin and keys from key_begin on.
+HWY_INLINE void BiasScores(const Head& head, const TilePlace& place, std::int64_t query_begin,
+                           std::int64_t key_begin, float unit, float* scores) {
+  if (!head.bias.present()) return;
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  HWY_ALIGN float biases[most_distances];
+  const std::int64_t farthest = head.distance(query_begin, key_begin + place.keys - 1);
+  for (std::int64_t m = 0; m < place.keys + RoundUp(place.queries, lanes) - 1; ++m) {
+    biases[m] = unit * head.bias.at(farthest - m);
+  }
+  ForEachGroupOfKeys(place, [&](std::int64_t i, std::int64_t count, std::int64_t begin,
+                                std::int64_t width) HEED_INLINE_LAMBDA {
+    for (std::int64_t row = i; row < i + count; ++row) {
+      float* const to = scores + row * query_block + begin;
+      const float* const from = biases + place.keys - 1 - row + begin;
+      for (std::int64_t j = 0; j < width; j += lanes) {
+        hn::Store(hn::Add(hn::Load(d, to + j), hn::LoadU(d, from + j)), d, to + j);
+      }
+    }
+  });
+}
+
+// sums[s − t + T − 1] += the sum of a tile's gradients (keys, queries), zero where masked, over
+// pairs of query t and key s. Four rows in turn have sums of their own: a row's are read long after
+// they were stored one element to the side.
+HWY_INLINE void AddBiasGradient(const Head& head, const TilePlace& place, std::int64_t query_begin,
+                                std::int64_t key_begin, const float* gradients, float* sums) {
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  HWY_ALIGN float shares[4][most_distances] = {};
+  for (std::int64_t i = 0; i < place.keys; ++i) {
+    const float* const row = gradients + i * query_block;
+    float* const to = shares[i % 4] + place.keys - 1 - i;
+    for (std::int64_t j = 0; j < place.queries; j += lanes) {
+      const auto inside = hn::FirstN(d, static_cast<std::size_t>(place.queries - j));
+      const Float gradient = hn::IfThenElseZero(inside, hn::Load(d, row + j));
+      hn::StoreU(hn::Add(hn::LoadU(d, to + j), gradient), d, to + j);
+    }
+  }
+  float* const last = sums + (key_begin + place.keys - 1 - query_begin + head.queries - 1);
+  for (std::int64_t m = 0; m < place.keys + place.queries - 1; ++m) {
+    last[-m] += (shares[0][m] + shares[1][m]) + (shares[2][m] + shares[3][m]);
   }
 }
 
@@ -70,16 +169,16 @@ HWY_INLINE void MixOverKeys(const TilePlace& place, const float* tile, Rows<cons
   const std::int64_t group = place.cut() ? triangle_group : place.queries;
   for (std::int64_t j = 0; j < place.queries; j += group) {
     const std::int64_t count = std::min(group, place.queries - j);
-    const std::int64_t inner = std::clamp<std::int64_t>(j + count - place.diagonal, 0, place.keys);
-    Multiply<start>({.a = tile + j,
+    const auto [first, size] = place.keys_of(j, count);
+    Multiply<start>({.a = tile + j + first * query_block,
                      .a_row = 1,
                      .a_column = query_block,
-                     .b = rows.data,
+                     .b = rows[first],
                      .b_row = rows.stride,
                      .c = out[j],
                      .c_row = out.stride,
                      .rows = count,
-                     .inner = inner,
+                     .inner = size,
                      .row_factors = start == Start::rescaled ? row_factors + j : nullptr},
                     columns);
   }
@@ -90,7 +189,8 @@ HWY_INLINE void MixOverQueries(const TilePlace& place, const float* tile, Rows<c
                                std::int64_t columns, Rows<float> out, bool overwrite) {
   const std::int64_t group = place.cut() ? triangle_group : place.keys;
   for (std::int64_t i = 0; i < place.keys; i += group) {
-    const std::int64_t begin = std::max<std::int64_t>(i + place.diagonal, 0);
+    const std::int64_t count = std::min(group, place.keys - i);
+    const auto [begin, size] = place.queries_of(i, count);
     const TileProduct product{.a = tile + i * query_block + begin,
                               .a_row = query_block,
                               .a_column = 1,
@@ -98,8 +198,8 @@ HWY_INLINE void MixOverQueries(const TilePlace& place, const float* tile, Rows<c
                               .b_row = rows.stride,
                               .c = out[i],
                               .c_row = out.stride,
-                              .rows = std::min(group, place.keys - i),
-                              .inner = place.queries - begin};
+                              .rows = count,
+                              .inner = size};
     if (overwrite) {
       Multiply<Start::zero>(product, columns);
     } else {
@@ -119,30 +219,46 @@ HWY_INLINE void ByFours(std::int64_t begin, std::int64_t end, Body&& body) {
   for (; i < end; ++i) body(i, std::integral_constant<std::size_t, 0>{});
 }
 
-// Rows a column vector starting at column j sees: all lanes of rows before `whole`, some lanes of
-// rows before `part`, none after.
+// Rows a column vector starting at column j sees: all lanes of rows [whole_begin, whole), some
+// lanes of rows [begin, whole_begin) and [whole, part), none of others.
 struct ColumnLimits {
+  std::int64_t begin;
+  std::int64_t whole_begin;
   std::int64_t whole;
   std::int64_t part;
 };
 
+template <bool windowed>
 HWY_INLINE ColumnLimits LimitsOf(const TilePlace& place, std::int64_t j) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
-  return {std::clamp<std::int64_t>(j - place.diagonal + 1, 0, place.keys),
-          std::clamp<std::int64_t>(j + lanes - place.diagonal, 0, place.keys)};
+  const auto inside = [&](std::int64_t row) HEED_INLINE_LAMBDA {
+    return std::clamp<std::int64_t>(row, 0, place.keys);
+  };
+  ColumnLimits limits{0, 0, inside(j - place.diagonal + 1), inside(j + lanes - place.diagonal)};
+  if constexpr (!windowed) return limits;
+  const std::int64_t first = j - place.diagonal - place.window + 1;  // of the first lane
+  limits.begin = inside(first);
+  limits.whole_begin = inside(first + lanes - 1);
+  // windows shorter than a vector
+  if (limits.whole_begin > limits.whole) limits.whole_begin = limits.whole = limits.part;
+  return limits;
 }
 
 // Lanes of a vector starting at column j that row i sees.
+template <bool windowed>
 HWY_INLINE hn::Mask<Floats> VisibleLanes(const TilePlace& place, std::int64_t i, std::int64_t j) {
   const Floats d;
-  return hn::Ge(hn::Iota(d, static_cast<float>(j)),
-                hn::Set(d, static_cast<float>(i + place.diagonal)));
+  const Float columns = hn::Iota(d, static_cast<float>(j));
+  const auto seen = hn::Ge(columns, hn::Set(d, static_cast<float>(i + place.diagonal)));
+  if constexpr (!windowed) return seen;
+  const std::int64_t end = std::min(i + place.diagonal + place.window, query_block);
+  return hn::And(seen, hn::Lt(columns, hn::Set(d, static_cast<float>(end))));
 }
 
 // transposed (head_size, query_block) = factor · rowsᵀ, columns from `count` to the next whole
 // vector zero. Four rows are interleaved as whole vectors, whose 128-bit blocks are then squares of
 // 4 × 4, the largest that every instruction set can transpose; blocks are separated through memory,
-// which is faster than shuffles.
+// which is faster than shuffles. Rows that are missing from the last four are read from zeros.
 HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
                                float factor, float* transposed) {
   const Floats d;
@@ -150,15 +266,20 @@ HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const Float factors = hn::Set(d, factor);
   const std::int64_t whole = lanes >= 4 ? head_size / lanes * lanes : 0;
+  HWY_ALIGN float zeros[hn::MaxLanes(d)] = {};
   HWY_ALIGN float blocks[4][hn::MaxLanes(d)];
-  std::int64_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const float *row0 = rows[i], *row1 = rows[i + 1], *row2 = rows[i + 2], *row3 = rows[i + 3];
+  for (std::int64_t i = 0; i < RoundUp(count, lanes); i += 4) {
+    const float* row[4];
+    std::int64_t step[4];  // from channel to channel
+    for (std::int64_t r = 0; r < 4; ++r) {
+      row[r] = i + r < count ? rows[i + r] : zeros;
+      step[r] = i + r < count ? 1 : 0;
+    }
     for (std::int64_t k = 0; k < whole; k += lanes) {
-      const Float a = hn::Mul(factors, hn::LoadU(d, row0 + k));
-      const Float b = hn::Mul(factors, hn::LoadU(d, row1 + k));
-      const Float c = hn::Mul(factors, hn::LoadU(d, row2 + k));
-      const Float e = hn::Mul(factors, hn::LoadU(d, row3 + k));
+      const auto load = [&](std::int64_t r) HEED_INLINE_LAMBDA {
+        return hn::Mul(factors, hn::LoadU(d, row[r] + k * step[r]));
+      };
+      const Float a = load(0), b = load(1), c = load(2), e = load(3);
       const Float ac_low = hn::InterleaveLower(d, a, c), ac_high = hn::InterleaveUpper(d, a, c);
       const Float be_low = hn::InterleaveLower(d, b, e), be_high = hn::InterleaveUpper(d, b, e);
       hn::Store(hn::InterleaveLower(d, ac_low, be_low), d, blocks[0]);
@@ -171,20 +292,9 @@ HWY_INLINE void PackTransposed(Rows<const float> rows, std::int64_t count, std::
       }
     }
     for (std::int64_t k = whole; k < head_size; ++k) {
-      float* to = transposed + k * query_block + i;
-      to[0] = factor * row0[k];
-      to[1] = factor * row1[k];
-      to[2] = factor * row2[k];
-      to[3] = factor * row3[k];
+      float* const to = transposed + k * query_block + i;
+      for (std::int64_t r = 0; r < 4; ++r) to[r] = factor * row[r][k * step[r]];
     }
-  }
-  for (; i < count; ++i) {
-    for (std::int64_t k = 0; k < head_size; ++k) {
-      transposed[k * query_block + i] = factor * rows[i][k];
-    }
-  }
-  for (const std::int64_t end = RoundUp(count, lanes); i < end; ++i) {
-    for (std::int64_t k = 0; k < head_size; ++k) transposed[k * query_block + i] = 0.0F;
   }
 }
 
@@ -192,21 +302,40 @@ HWY_INLINE std::int64_t WholeVectors(std::int64_t head_size) {
   return RoundUp(head_size, static_cast<std::int64_t>(hn::Lanes(Floats())));
 }
 
-// Copies rows to dense rows in `to`, each padded with zeros to a whole vector.
+// Copies rows to dense rows in `to`, each padded with zeros to a whole vector and, in bf16,
+// rounded.
+template <Precision precision>
 HWY_INLINE void CopyPadded(Rows<const float> rows, std::int64_t count, std::int64_t head_size,
                            float* to) {
-  const std::int64_t columns = WholeVectors(head_size);
-  for (std::int64_t i = 0; i < count; ++i, to += columns) {
-    std::copy_n(rows[i], head_size, to);
-    std::fill(to + head_size, to + columns, 0.0F);
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto put = [&](Float value) HEED_INLINE_LAMBDA {
+    hn::StoreU(precision == Precision::bf16 ? RoundedToBf16(value) : value, d, to);
+    to += lanes;
+  };
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const row = rows[i];
+    std::int64_t k = 0;
+    for (; k + lanes <= head_size; k += lanes) put(hn::LoadU(d, row + k));
+    if (k < head_size) put(LoadPartial(d, row + k, static_cast<std::size_t>(head_size - k)));
   }
 }
 
 // CopyPadded, in the precision of the head's products.
 HWY_INLINE void CopyOperand(const Head& head, Rows<const float> rows, std::int64_t count,
                             float* to) {
-  CopyPadded(rows, count, head.head_size, to);
-  if (head.precision == Precision::bf16) RoundToBf16(to, count * WholeVectors(head.head_size));
+  if (head.precision == Precision::bf16) {
+    CopyPadded<Precision::bf16>(rows, count, head.head_size, to);
+  } else {
+    CopyPadded<Precision::f32>(rows, count, head.head_size, to);
+  }
+}
+
+// Rounds the columns of a tile that hold queries.
+HWY_INLINE void RoundTile(const TilePlace& place, float* tile) {
+  const std::int64_t columns =
+      RoundUp(place.queries, static_cast<std::int64_t>(hn::Lanes(Floats())));
+  for (std::int64_t i = 0; i < place.keys; ++i) RoundToBf16(tile + i * query_block, columns);
 }
 
 // Rows as operands of Multiply, in whole vectors and the precision of the head's products: in

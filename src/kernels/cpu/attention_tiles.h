@@ -19,8 +19,7 @@ struct TileAttention {
                       float* log_sum_exp);
   // As attend_backward in attention_blocks.h, in its own pieces of the memory.
   std::int64_t (*memory_piece)(std::int64_t head_size);
-  void (*attend_backward)(const Head& head, const HeadGradients& gradients, std::int64_t part,
-                          std::int64_t parts);
+  void (*attend_backward)(const BackwardGroup& group, std::int64_t part, std::int64_t parts);
 };
 
 // Null if the instruction set in use has no tiles.

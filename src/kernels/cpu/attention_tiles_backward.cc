@@ -146,10 +146,13 @@ class Backward {
   using RightTransposed = PackedMatrix<parts, TileForm::right_transposed>;
 
  public:
-  Backward(const Head& head, const HeadGradients& gradients)
-      : head_(head), gradients_(gradients), depth_(round_up(head.head_size, square_side)) {
+  explicit Backward(const BackwardGroup& group)
+      : group_(group),
+        head_(group.head(0)),
+        gradients_(group.gradients(0)),
+        depth_(round_up(head_.head_size, square_side)) {
     const std::int64_t piece =
-        std::min(tile_memory_piece<parts>(head.head_size), round_up(head.memory, square_side));
+        std::min(tile_memory_piece<parts>(head_.head_size), round_up(head_.memory, square_side));
     const std::int64_t memory = Left::size(piece, depth_);
     const std::int64_t queries = Left::size(queries_at_once, depth_);
     const std::int64_t weights = parts * queries_at_once * keys_at_once / 2;
@@ -184,7 +187,7 @@ class Backward {
     inner_ = take(queries_at_once);
   }
 
-  // The memory [begin, begin + count), with all queries that attend to part of it.
+  // The memory [begin, begin + count), with all queries of the group that attend to part of it.
   void attend_to_piece(std::int64_t begin, std::int64_t count) {
     const std::int64_t size = head_.head_size;
     const Rows<const float> key{head_.key[begin], head_.key.stride};
@@ -195,9 +198,13 @@ class Backward {
     std::fill_n(d_key_, rows, 0.0F);
     std::fill_n(d_value_, rows, 0.0F);
     const std::int64_t blind = std::max<std::int64_t>(begin - head_.visible, 0);
-    for (std::int64_t query = blind / queries_at_once * queries_at_once; query < head_.queries;
-         query += queries_at_once) {
-      attend_from_block(query, begin, count);
+    for (std::int64_t k = 0; k < group_.heads; ++k) {
+      head_ = group_.head(k);
+      gradients_ = group_.gradients(k);
+      for (std::int64_t query = blind / queries_at_once * queries_at_once; query < head_.queries;
+           query += queries_at_once) {
+        attend_from_block(query, begin, count);
+      }
     }
     for (std::int64_t s = 0; s < count; ++s) {
       std::copy_n(d_key_ + s * depth_, size, gradients_.key[begin + s]);
@@ -337,9 +344,10 @@ class Backward {
 
   static constexpr std::int64_t weights_part = queries_at_once * keys_at_once / 2;
 
-  const Head& head_;
-  const HeadGradients& gradients_;
-  std::int64_t depth_;  // head size, in whole squares
+  const BackwardGroup& group_;
+  Head head_;                // the query head at work
+  HeadGradients gradients_;  // its own; key and value are the group's
+  std::int64_t depth_;       // head size, in whole squares
   // of a piece of the memory
   Left key_;
   LeftTransposed key_transposed_;
@@ -374,12 +382,16 @@ std::int64_t tile_memory_piece(std::int64_t head_size) {
 }
 
 template <int parts>
-void attend_backward_in_tiles(const Head& head, const HeadGradients& gradients, std::int64_t part,
+void attend_backward_in_tiles(const BackwardGroup& group, std::int64_t part,
                               std::int64_t parts_of_memory) {
   const TileSession session;
-  Backward<parts> backward(head, gradients);
-  for (std::int64_t t = 0; t < head.queries; ++t) {
-    std::fill_n(gradients.query[t], head.head_size, 0.0F);
+  Backward<parts> backward(group);
+  const Head head = group.head(0);
+  for (std::int64_t k = 0; k < group.heads; ++k) {
+    const HeadGradients gradients = group.gradients(k);
+    for (std::int64_t t = 0; t < head.queries; ++t) {
+      std::fill_n(gradients.query[t], head.head_size, 0.0F);
+    }
   }
   const std::int64_t piece = tile_memory_piece<parts>(head.head_size);
   for (std::int64_t s = part * piece; s < head.memory; s += parts_of_memory * piece) {
@@ -389,10 +401,8 @@ void attend_backward_in_tiles(const Head& head, const HeadGradients& gradients, 
 
 template std::int64_t tile_memory_piece<1>(std::int64_t);
 template std::int64_t tile_memory_piece<3>(std::int64_t);
-template void attend_backward_in_tiles<1>(const Head&, const HeadGradients&, std::int64_t,
-                                          std::int64_t);
-template void attend_backward_in_tiles<3>(const Head&, const HeadGradients&, std::int64_t,
-                                          std::int64_t);
+template void attend_backward_in_tiles<1>(const BackwardGroup&, std::int64_t, std::int64_t);
+template void attend_backward_in_tiles<3>(const BackwardGroup&, std::int64_t, std::int64_t);
 
 }  // namespace heed::kernels
 HWY_POP_ATTRIBUTES

@@ -14,7 +14,7 @@ template <int parts>
 std::int64_t tile_memory_piece(std::int64_t head_size);
 
 template <int parts>
-void attend_backward_in_tiles(const Head& head, const HeadGradients& gradients, std::int64_t part,
+void attend_backward_in_tiles(const BackwardGroup& group, std::int64_t part,
                               std::int64_t parts_of_memory);
 
 }  // namespace heed::kernels

@@ -8,50 +8,11 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/elementwise.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
-#include "kernels/cpu/tile_product-inl.h"
+#include "kernels/cpu/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
-
-// gelu_tanh(x) = ½·x·(1 + tanh u) = x·logistic(2u), u = √(2/π)·(x + 0.044715·x³)
-inline constexpr float twice_tanh_scale = 1.5957691216057308F;  // 2·√(2/π)
-inline constexpr float cubic = 0.044715F;
-inline constexpr float density_scale = 0.3989422804014327F;  // 1/√(2π)
-
-HWY_INLINE Float TwiceU(Floats d, Float x, Float square) {
-  const Float series =
-      hn::MulAdd(square, hn::Set(d, cubic * twice_tanh_scale), hn::Set(d, twice_tanh_scale));
-  return hn::Mul(x, series);
-}
-
-template <Activation activation>
-HWY_INLINE Float Activate(Floats d, Float x) {
-  if constexpr (activation == Activation::gelu_tanh) {
-    return hn::Mul(x, Logistic(d, TwiceU(d, x, hn::Mul(x, x))).value);
-  } else if constexpr (activation == Activation::gelu_erf) {
-    return hn::Mul(x, StandardNormal(d, x).distribution);
-  } else {
-    return hn::Max(hn::Zero(d), x);
-  }
-}
-
-template <Activation activation>
-HWY_INLINE Float Derivative(Floats d, Float x) {
-  if constexpr (activation == Activation::gelu_tanh) {
-    // (x·σ(v))' = σ + x·v'·σ·(1 − σ)
-    const Float square = hn::Mul(x, x);
-    const LogisticValue logistic = Logistic(d, TwiceU(d, x, square));
-    const Float slope =
-        hn::MulAdd(square, hn::Set(d, 3 * cubic * twice_tanh_scale), hn::Set(d, twice_tanh_scale));
-    return hn::MulAdd(hn::Mul(x, slope), logistic.derivative, logistic.value);
-  } else if constexpr (activation == Activation::gelu_erf) {
-    const Normal normal = StandardNormal(d, x);
-    return hn::MulAdd(hn::Mul(x, hn::Set(d, density_scale)), normal.density, normal.distribution);
-  } else {
-    return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0F));
-  }
-}
 
 template <Activation activation>
 HWY_INLINE void ActivateAll(const float* x, std::size_t count, float* out) {
@@ -73,6 +34,7 @@ void ActivateRange(Activation activation, const float* x, std::size_t count, flo
     case Activation::gelu_tanh: return ActivateAll<Activation::gelu_tanh>(x, count, out);
     case Activation::gelu_erf: return ActivateAll<Activation::gelu_erf>(x, count, out);
     case Activation::relu: return ActivateAll<Activation::relu>(x, count, out);
+    case Activation::silu: return ActivateAll<Activation::silu>(x, count, out);
   }
 }
 
@@ -83,6 +45,7 @@ void DifferentiateRange(Activation activation, const float* x, const float* d_ou
       return DifferentiateAll<Activation::gelu_tanh>(x, d_out, count, d_x);
     case Activation::gelu_erf: return DifferentiateAll<Activation::gelu_erf>(x, d_out, count, d_x);
     case Activation::relu: return DifferentiateAll<Activation::relu>(x, d_out, count, d_x);
+    case Activation::silu: return DifferentiateAll<Activation::silu>(x, d_out, count, d_x);
   }
 }
 
@@ -104,6 +67,20 @@ void AddRange(const float* x, const float* y, std::size_t count, float* out) {
                            HEED_INLINE_LAMBDA { store(hn::Add(load(x), load(y)), out); });
 }
 
+// out = scale·x + y
+void ScaleAddRange(float scale, const float* x, const float* y, std::size_t count, float* out) {
+  const auto factor = hn::Set(Floats(), scale);
+  ForEachVector(count, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+    store(hn::MulAdd(factor, load(x), load(y)), out);
+  });
+}
+
+void ScaleRange(float scale, const float* x, std::size_t count, float* out) {
+  const auto factor = hn::Set(Floats(), scale);
+  ForEachVector(count, [&](std::size_t, auto load, auto store)
+                           HEED_INLINE_LAMBDA { store(hn::Mul(factor, load(x)), out); });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
@@ -115,6 +92,8 @@ HWY_EXPORT(ActivateRange);
 HWY_EXPORT(DifferentiateRange);
 HWY_EXPORT(DropRow);
 HWY_EXPORT(AddRange);
+HWY_EXPORT(ScaleAddRange);
+HWY_EXPORT(ScaleRange);
 
 namespace {
 
@@ -186,14 +165,18 @@ void embedding_forward(const EmbeddingInput<float>& input, View<float> out) {
         for (std::int64_t row = begin; row < end; ++row) {
           const float* const token = input.token_table.data() + input.tokens.data()[row] * channels;
           float* const to = out.data() + row * channels;
+          const auto count = static_cast<std::size_t>(channels);
           if (!input.position_table.present()) {
-            std::copy_n(token, channels, to);
+            HWY_DYNAMIC_DISPATCH(ScaleRange)(input.token_scale, token, count, to);
             continue;
           }
           const std::int64_t position = input.position(row / positions, row % positions);
-          HWY_DYNAMIC_DISPATCH(AddRange)
-          (token, input.position_table.data() + position * channels,
-           static_cast<std::size_t>(channels), to);
+          const float* const added = input.position_table.data() + position * channels;
+          if (input.token_scale == 1.0F) {
+            HWY_DYNAMIC_DISPATCH(AddRange)(token, added, count, to);
+          } else {
+            HWY_DYNAMIC_DISPATCH(ScaleAddRange)(input.token_scale, token, added, count, to);
+          }
         }
       });
 }
@@ -205,20 +188,27 @@ void embedding_backward(const EmbeddingInput<float>& input, View<const float> d_
   const std::int64_t positions = d_out.extent(1), channels = d_out.extent(2);
   if (d_out.size() == 0) return;
   const std::int64_t rows = d_out.extent(0) * positions;
-  const auto accumulate = [&](View<float> table, std::int64_t index, std::int64_t row,
+  const auto accumulate = [&](View<float> table, std::int64_t index, float scale, std::int64_t row,
                               std::int64_t begin, std::int64_t end) {
     if (!table.present()) return;
     float* const to = table.data() + index * channels + begin;
-    HWY_DYNAMIC_DISPATCH(AddRange)
-    (to, d_out.data() + row * channels + begin, static_cast<std::size_t>(end - begin), to);
+    const float* const from = d_out.data() + row * channels + begin;
+    const auto count = static_cast<std::size_t>(end - begin);
+    if (scale == 1.0F) {
+      HWY_DYNAMIC_DISPATCH(AddRange)(to, from, count, to);
+    } else {
+      HWY_DYNAMIC_DISPATCH(ScaleAddRange)(scale, from, to, count, to);
+    }
   };
   parallel_ranges((channels + 15) / 16, cheap_grain / (16 * rows) + 1,
                   [&](std::int64_t first, std::int64_t last) {
                     const std::int64_t begin = first * 16, end = std::min(last * 16, channels);
                     for (std::int64_t row = 0; row < rows; ++row) {
                       accumulate(gradients.position_table,
-                                 input.position(row / positions, row % positions), row, begin, end);
-                      accumulate(gradients.token_table, input.tokens.data()[row], row, begin, end);
+                                 input.position(row / positions, row % positions), 1.0F, row, begin,
+                                 end);
+                      accumulate(gradients.token_table, input.tokens.data()[row], input.token_scale,
+                                 row, begin, end);
                     }
                   });
 }

@@ -143,21 +143,23 @@ HWY_EXPORT(AddColumnSums);
 namespace {
 
 // Up to this many rows dot products are about as fast as a matrix product, or faster (measured at 1
-// to 32 rows of 768 and 3,072), and a row's result does not depend on the others.
+// to 32 rows of 768 and 3,072).
 constexpr std::int64_t few_rows = 32;
 
 }  // namespace
 
-void linear_forward(View<const float> x, const LinearParameters<float>& parameters,
-                    View<float> out) {
+void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
+                    std::int64_t positions) {
   checks::linear(x, parameters.weight, out, parameters.bias, "x", "out");
+  checks::positions(positions);
   if (parameters.prepared != nullptr) {
-    return prepared_linear_forward(x, *parameters.prepared, parameters.bias, out);
+    return prepared_linear_forward(x, *parameters.prepared, parameters.bias, out, positions);
   }
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
+  const std::int64_t length = positions == 0 ? rows : positions;
   if (rows == 0 || outputs == 0) return;
   const float* const bias = parameters.bias.data();
-  if (inputs == 0 || (rows <= few_rows && parameters.precision == Precision::f32)) {
+  if (inputs == 0 || (length <= few_rows && parameters.precision == Precision::f32)) {
     const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
     parallel_ranges(outputs, grain, [&](std::int64_t begin, std::int64_t end) {
       HWY_DYNAMIC_DISPATCH(FewRowsOf)

@@ -1,6 +1,7 @@
 // Cross-entropy, row by row.
 #include "base/threads.h"
 #include "kernels/kernels.h"
+#include "kernels/log_sum_exp.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/row_sum-inl.h"
 #include "kernels/cpu/tile_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -64,12 +66,20 @@ float LogSumExp(const float* row, std::size_t size) {
   return maximum + std::log(sum);
 }
 
-// row = scale · exp(row - normaliser)
-void SoftmaxInPlace(float* row, std::size_t size, float normaliser, float scale) {
+// row = scale · exp(row - normaliser) - spread
+void SoftmaxInPlace(float* row, std::size_t size, float normaliser, float scale, float spread) {
   const Floats d;
   ForEachVector(size, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
     const Float probability = Exp(d, hn::Sub(load(row), hn::Set(d, normaliser)));
-    store(hn::Mul(probability, hn::Set(d, scale)), row);
+    store(hn::Sub(hn::Mul(probability, hn::Set(d, scale)), hn::Set(d, spread)), row);
+  });
+}
+
+// Σ (normaliser - row): of differences, which are positive and do not cancel.
+float SumOfSurprisals(const float* row, std::size_t size, float normaliser) {
+  const Floats d;
+  return SumRow(size, [&](auto load) HEED_INLINE_LAMBDA {
+    return hn::Sub(hn::Set(d, normaliser), load(row));
   });
 }
 
@@ -82,56 +92,88 @@ namespace heed::kernels {
 
 HWY_EXPORT(LogSumExp);
 HWY_EXPORT(SoftmaxInPlace);
+HWY_EXPORT(SumOfSurprisals);
 
 namespace {
 
 constexpr std::int64_t grain = 4096;  // logits a thread handles at least
 
-std::int64_t row_grain(std::int64_t vocabulary) { return grain / vocabulary + 1; }
+// body(row, n) for every row of logits (N, V), on all threads.
+template <class Logit, class Body>
+void for_each_row(const View<Logit>& logits, Body&& body) {
+  const std::int64_t vocabulary = logits.extent(1);
+  parallel_ranges(logits.extent(0), grain / (vocabulary + 1) + 1,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t n = begin; n < end; ++n) {
+                      body(logits.data() + n * vocabulary, n);
+                    }
+                  });
+}
+
+// The losses of row n, both kinds; returns log Σ exp(logits).
+struct Losses {
+  View<const std::int32_t> targets;
+  View<float> plain;
+  const LabelSmoothing<float>& smoothing;
+
+  bool ignored(std::int64_t n) const { return targets.data()[n] == ignored_target; }
+
+  void clear(std::int64_t n) const {
+    plain.data()[n] = 0.0F;
+    if (smoothing.losses.present()) smoothing.losses.data()[n] = 0.0F;
+  }
+
+  float put(const float* row, std::size_t size, std::int64_t n) const {
+    const float normaliser = HWY_DYNAMIC_DISPATCH(LogSumExp)(row, size);
+    const float loss = normaliser - row[targets.data()[n]];
+    plain.data()[n] = loss;
+    if (smoothing.losses.present()) {
+      const float rate = smoothing.rate;
+      const float surprisals =
+          rate == 0.0F ? 0.0F : HWY_DYNAMIC_DISPATCH(SumOfSurprisals)(row, size, normaliser);
+      smoothing.losses.data()[n] =
+          (1.0F - rate) * loss + rate * (surprisals / static_cast<float>(size));
+    }
+    return normaliser;
+  }
+};
 
 }  // namespace
 
 void cross_entropy_forward(View<const float> logits, View<const std::int32_t> targets,
-                           View<float> losses) {
-  checks::cross_entropy(logits, targets, losses);
-  const std::int64_t vocabulary = logits.extent(1);
-  parallel_ranges(
-      logits.extent(0), row_grain(vocabulary + 1), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t n = begin; n < end; ++n) {
-          const float* const row = logits.data() + n * vocabulary;
-          const std::int32_t target = targets.data()[n];
-          losses.data()[n] =
-              target == ignored_target
-                  ? 0.0F
-                  : HWY_DYNAMIC_DISPATCH(LogSumExp)(row, static_cast<std::size_t>(vocabulary)) -
-                        row[target];
-        }
-      });
+                           View<float> losses, const LabelSmoothing<float>& smoothing) {
+  checks::cross_entropy(logits, targets, losses, smoothing);
+  const auto size = static_cast<std::size_t>(logits.extent(1));
+  const Losses results{targets, losses, smoothing};
+  for_each_row(logits, [&](const float* row, std::int64_t n) {
+    if (results.ignored(n)) return results.clear(n);
+    results.put(row, size, n);
+  });
 }
 
 void cross_entropy_forward_backward(View<float> logits, View<const std::int32_t> targets,
-                                    float scale, View<float> losses) {
-  checks::cross_entropy(logits, targets, losses);
-  const std::int64_t vocabulary = logits.extent(1);
-  const std::size_t size = static_cast<std::size_t>(vocabulary);
-  parallel_ranges(logits.extent(0), row_grain(vocabulary + 1),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t n = begin; n < end; ++n) {
-                      float* const row = logits.data() + n * vocabulary;
-                      const std::int32_t target = targets.data()[n];
-                      if (target == ignored_target) {
-                        losses.data()[n] = 0.0F;
-                        std::fill_n(row, size, 0.0F);
-                        continue;
-                      }
-                      // 1: loss = log Σ exp(logits) - logits[target]
-                      const float normaliser = HWY_DYNAMIC_DISPATCH(LogSumExp)(row, size);
-                      losses.data()[n] = normaliser - row[target];
-                      // 1, undone: ∂loss/∂logits = softmax - one-hot
-                      HWY_DYNAMIC_DISPATCH(SoftmaxInPlace)(row, size, normaliser, scale);
-                      row[target] -= scale;
-                    }
-                  });
+                                    float scale, View<float> losses,
+                                    const LabelSmoothing<float>& smoothing) {
+  checks::cross_entropy(logits, targets, losses, smoothing);
+  const auto size = static_cast<std::size_t>(logits.extent(1));
+  const Losses results{targets, losses, smoothing};
+  const float spread = scale * smoothing.rate / static_cast<float>(size);
+  for_each_row(logits, [&](float* row, std::int64_t n) {
+    if (results.ignored(n)) {
+      results.clear(n);
+      std::fill_n(row, size, 0.0F);
+      return;
+    }
+    // 1: loss = log Σ exp(logits) - logits[target], smoothed
+    const float normaliser = results.put(row, size, n);
+    // 1, undone: ∂loss/∂logits = softmax - wanted
+    HWY_DYNAMIC_DISPATCH(SoftmaxInPlace)(row, size, normaliser, scale, spread);
+    row[targets.data()[n]] -= scale * (1.0F - smoothing.rate);
+  });
+}
+
+float log_sum_exp(std::span<const float> row) {
+  return HWY_DYNAMIC_DISPATCH(LogSumExp)(row.data(), row.size());
 }
 
 }  // namespace heed::kernels

@@ -25,8 +25,8 @@ struct PreparedFormat {
   // (count, 32).
   void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
                      std::int64_t count, float* to);
-  // Up to this many rows of x are multiplied with the panels directly, by the functions below; for
-  // more rows a matrix product is faster.
+  // Rows of sequences of up to this length are multiplied with the panels directly, by the
+  // functions below; for more rows a matrix product is faster.
   std::int64_t few_rows;
   // Floats of `rows` prepared rows of x.
   std::int64_t (*prepared_rows_size)(std::int64_t rows, const PanelShape& shape);

@@ -11,11 +11,12 @@
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/kernels.h"
+#include "kernels/operand_checks.h"
 
 namespace heed::kernels {
 namespace {
 
-constexpr std::int64_t most_few_rows = 64;  // of all formats
+constexpr std::int64_t rows_at_once = 64;
 
 constexpr std::string_view format_names[] = {"f32", "bf16", "int8", "int4"};
 
@@ -34,41 +35,48 @@ PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
-// Multiplies panels directly: prepares the rows of x once, then processes a few panels at a time.
+// Multiplies panels directly: prepares the rows of x once, then processes a few panels at a time,
+// which stay in a cache for all rows.
 void multiply_few_rows(const PreparedFormat& format, View<const float> x,
                        const PreparedWeight& weight, const float* bias, View<float> out) {
   const PanelShape shape = shape_of(weight);
-  const std::int64_t rows = x.extent(0), outputs = weight.outputs();
-  float* const prepared =
-      scratch(Scratch::shared, static_cast<std::size_t>(format.prepared_rows_size(rows, shape)));
-  format.prepare_rows(x.data(), rows, shape, prepared);
+  const std::int64_t all_rows = x.extent(0), outputs = weight.outputs();
+  float* const prepared = scratch(
+      Scratch::shared, static_cast<std::size_t>(format.prepared_rows_size(all_rows, shape)));
+  format.prepare_rows(x.data(), all_rows, shape, prepared);
   constexpr std::int64_t width = PreparedWeight::panel_outputs, panels_at_once = 4;
   const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
   parallel_ranges(weight.panels(), grain, [&](std::int64_t begin, std::int64_t end) {
-    alignas(64) float sums[panels_at_once * most_few_rows * width];
-    for (std::int64_t index = begin; index < end; index += panels_at_once) {
-      const PanelRun run{.first = weight.panel(index),
-                         .count = std::min(panels_at_once, end - index)};
+    alignas(64) float sums[panels_at_once * rows_at_once * width];
+    const auto multiply_rows = [&](std::int64_t index, std::int64_t panels, std::int64_t first_row,
+                                   std::int64_t rows) {
       // sums (panels, rows, 32); the last panel may have fewer outputs
       const auto for_each_row = [&](auto body) {
-        for (std::int64_t p = 0; p < run.count; ++p) {
+        for (std::int64_t p = 0; p < panels; ++p) {
           const std::int64_t first = (index + p) * width;
           for (std::int64_t row = 0; row < rows; ++row) {
             body(sums + (p * rows + row) * width, row, first, std::min(width, outputs - first));
           }
         }
       };
-      std::fill_n(sums, run.count * rows * width, 0.0F);
+      std::fill_n(sums, panels * rows * width, 0.0F);
       if (bias != nullptr) {
         for_each_row([&](float* some, std::int64_t, std::int64_t first, std::int64_t count) {
           std::copy_n(bias + first, count, some);
         });
       }
-      format.multiply_panels(prepared, rows, run, shape, sums);
+      format.multiply_panels(prepared + format.prepared_rows_size(first_row, shape), rows,
+                             {.first = weight.panel(index), .count = panels}, shape, sums);
       for_each_row(
           [&](const float* some, std::int64_t row, std::int64_t first, std::int64_t count) {
-            std::copy_n(some, count, out.data() + row * outputs + first);
+            std::copy_n(some, count, out.data() + (first_row + row) * outputs + first);
           });
+    };
+    for (std::int64_t index = begin; index < end; index += panels_at_once) {
+      for (std::int64_t row = 0; row < all_rows; row += rows_at_once) {
+        multiply_rows(index, std::min(panels_at_once, end - index), row,
+                      std::min(rows_at_once, all_rows - row));
+      }
     }
   });
 }
@@ -148,13 +156,15 @@ std::vector<float> multiplied_row(const LinearParameters<float>& linear, std::in
 }
 
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
-                             View<const float> bias, View<float> out) {
+                             View<const float> bias, View<float> out, std::int64_t positions) {
   const std::int64_t rows = x.extent(0);
   require_shape(x, {rows, weight.inputs()}, "x");
   require_shape(out, {rows, weight.outputs()}, "out");
   if (bias.present()) require_shape(bias, {weight.outputs()}, "bias");
+  checks::positions(positions);
   if (rows == 0 || weight.outputs() == 0) return;
-  if (const PreparedFormat format = format_of(weight.format()); rows <= format.few_rows) {
+  const std::int64_t length = positions == 0 ? rows : positions;
+  if (const PreparedFormat format = format_of(weight.format()); length <= format.few_rows) {
     return multiply_few_rows(format, x, weight, bias.data(), out);
   }
   // f32 without bf16 instructions: rounding x would only cost time

@@ -94,9 +94,33 @@ HWY_NOINLINE void MicroKernel(const TileProduct& product) {
   });
 }
 
+// MicroKernel of 1, 2, ... rows, one vector wide.
+template <Start start, int... less>
+HWY_INLINE void RunNarrowKernel(const TileProduct& product, std::int64_t rows,
+                                std::integer_sequence<int, less...>) {
+  using Kernel = void (*)(const TileProduct&);
+  static constexpr Kernel kernels[] = {&MicroKernel<less + 1, 1, start>...};
+  kernels[rows - 1](product);
+}
+
+// Rows in equal passes: a vector wide, few rows would leave each multiply-add waiting for the one
+// before it.
+template <Start start>
+HWY_INLINE void MultiplyNarrow(TileProduct product) {
+  constexpr int most = RowsAtOnce(1);
+  for (std::int64_t passes = (product.rows + most - 1) / most; passes > 0; --passes) {
+    const std::int64_t rows = (product.rows + passes - 1) / passes;
+    RunNarrowKernel<start>(product, rows, std::make_integer_sequence<int, most>());
+    product.a += rows * product.a_row;
+    product.c += rows * product.c_row;
+    product.rows -= rows;
+  }
+}
+
 // All rows with the largest kernel, then the rest with kernels of four, two and one.
 template <int vectors, Start start>
 HWY_INLINE void MultiplyColumns(TileProduct product) {
+  if constexpr (vectors == 1 && start == Start::zero) return MultiplyNarrow<start>(product);
   const auto run = [&]<int some>(std::integral_constant<int, some>) HEED_INLINE_LAMBDA {
     MicroKernel<some, vectors, start>(product);
     product.a += some * product.a_row;

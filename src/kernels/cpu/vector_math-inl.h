@@ -107,18 +107,20 @@ HWY_INLINE void ForEachVector(std::size_t count, Body&& body) {
 
 // To the nearest bf16, halves to even, for f32 arithmetic on operands of that precision; NaN stays
 // NaN.
-HWY_INLINE void RoundToBf16(float* values, std::int64_t count) {
+HWY_INLINE Float RoundedToBf16(Float value) {
   const Floats d;
   const hn::RebindToUnsigned<Floats> du;
+  const auto bits = hn::BitCast(du, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
+  const Float kept = hn::BitCast(d, hn::And(rounded, hn::Set(du, 0xFFFF0000U)));
+  return hn::IfThenElse(hn::IsNaN(value), value, kept);
+}
+
+HWY_INLINE void RoundToBf16(float* values, std::int64_t count) {
   ForEachVector(static_cast<std::size_t>(count),
-                [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
-                  const Float value = load(values);
-                  const auto bits = hn::BitCast(du, value);
-                  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1U));
-                  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFU)));
-                  const Float kept = hn::BitCast(d, hn::And(rounded, hn::Set(du, 0xFFFF0000U)));
-                  store(hn::IfThenElse(hn::IsNaN(value), value, kept), values);
-                });
+                [&](std::size_t, auto load, auto store)
+                    HEED_INLINE_LAMBDA { store(RoundedToBf16(load(values)), values); });
 }
 
 // Adding 1.5·2^23 rounds |x| < 2^22 to an integer, which the sum's low bits then hold in two's
@@ -151,7 +153,12 @@ HWY_INLINE Float Exp2Clamped(Floats d, Float x) {
 // e^x for −87.3 <= x <= 88. Relative error 1.2e-7. For x = n·ln 2 + r: 1 + r + r²·(minimax
 // polynomial, error 3.1e-9) scaled by 2^n. ln 2 is taken in two parts, the first short enough that
 // n times it is exact.
-HWY_INLINE Float ExpWithin(Floats d, Float x) {
+struct ReducedExponent {
+  Float r;        // the remainder
+  Float tail;     // the polynomial
+  Float shifted;  // n + RoundingShift
+};
+HWY_INLINE ReducedExponent ReduceExponent(Floats d, Float x) {
   const Float shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), RoundingShift(d));
   const Float n = hn::Sub(shifted, RoundingShift(d));
   Float r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
@@ -161,8 +168,23 @@ HWY_INLINE Float ExpWithin(Floats d, Float x) {
   tail = hn::MulAdd(tail, r, hn::Set(d, 4.166838797698891e-2F));
   tail = hn::MulAdd(tail, r, hn::Set(d, 0.16666520629491762F));
   tail = hn::MulAdd(tail, r, hn::Set(d, 0.49999993448041551F));
-  const Float power = hn::MulAdd(hn::Mul(r, r), tail, hn::Add(r, hn::Set(d, 1.0F)));
-  return ScaleByPower(d, power, shifted);
+  return {r, tail, shifted};
+}
+
+HWY_INLINE Float ExpWithin(Floats d, Float x) {
+  const ReducedExponent e = ReduceExponent(d, x);
+  const Float power = hn::MulAdd(hn::Mul(e.r, e.r), e.tail, hn::Add(e.r, hn::Set(d, 1.0F)));
+  return ScaleByPower(d, power, e.shifted);
+}
+
+// tanh x = m / (m + 2) for m = e^2x − 1, which keeps its relative precision near 0. NaN stays NaN.
+HWY_INLINE Float Tanh(Floats d, Float x) {
+  const Float bounded = hn::Min(hn::Set(d, 20.0F), hn::Max(hn::Set(d, -20.0F), hn::Add(x, x)));
+  const ReducedExponent e = ReduceExponent(d, bounded);
+  const Float scale = ScaleByPower(d, hn::Set(d, 1.0F), e.shifted);
+  const Float minus_one = hn::MulAdd(hn::Mul(e.r, e.r), e.tail, e.r);  // e^r − 1
+  const Float m = hn::MulAdd(scale, minus_one, hn::Sub(scale, hn::Set(d, 1.0F)));
+  return hn::Div(m, hn::Add(m, hn::Set(d, 2.0F)));
 }
 
 // e^x; 0 below −87.3, where floats end, and e^88 above 88.

@@ -15,25 +15,59 @@ namespace {
 // memory.
 template <class T>
 bool visible(const AttentionInput<T>& input, std::int64_t t, std::int64_t s) {
-  const std::int64_t queries = input.query.extent(1), memory = input.key.extent(1);
-  return input.mask == Mask::full || s <= memory - queries + t;
+  if (input.mask == Mask::full) return true;
+  const std::int64_t own = input.key.extent(1) - input.query.extent(1) + t;
+  return s <= own && (input.window == 0 || s > own - input.window);
+}
+
+// The key head of query head h.
+template <class T>
+std::int64_t key_head(const AttentionInput<T>& input, std::int64_t h) {
+  return h / (input.query.extent(2) / input.key.extent(2));
+}
+
+// scale · query·key, before the soft cap.
+template <class T>
+T scaled_product(const AttentionInput<T>& input, std::int64_t b, std::int64_t h, std::int64_t t,
+                 std::int64_t s) {
+  T sum = 0;
+  for (std::int64_t d = 0; d < input.query.extent(3); ++d) {
+    sum += input.query(b, t, h, d) * input.key(b, s, key_head(input, h), d);
+  }
+  return input.scale * sum;
+}
+
+// Where the position bias of a query and a memory position stands in its table.
+template <class T>
+std::int64_t distance(const AttentionInput<T>& input, std::int64_t t, std::int64_t s) {
+  return s - (input.key.extent(1) - input.query.extent(1) + t) - input.position_bias.first;
 }
 
 template <class T>
 T score(const AttentionInput<T>& input, std::int64_t b, std::int64_t h, std::int64_t t,
         std::int64_t s) {
   if (!visible(input, t, s)) return -std::numeric_limits<T>::infinity();
-  T sum = 0;
-  for (std::int64_t d = 0; d < input.query.extent(3); ++d) {
-    sum += input.query(b, t, h, d) * input.key(b, s, h, d);
-  }
-  return input.scale * sum;
+  const T product = scaled_product(input, b, h, t, s);
+  const T cap = input.soft_cap;
+  if (cap > T(0)) return cap * std::tanh(product / cap);
+  return input.position_bias.present()
+             ? product + input.position_bias.values(h, distance(input, t, s))
+             : product;
+}
+
+// The derivative of a visible score by the product that the soft cap limits.
+template <class T>
+T cap_derivative(const AttentionInput<T>& input, T score) {
+  const T cap = input.soft_cap;
+  return cap > T(0) ? T(1) - score / cap * (score / cap) : T(1);
 }
 
 template <class T>
 T keep_factor(const AttentionInput<T>& input, std::int64_t b, std::int64_t h, std::int64_t t,
               std::int64_t s) {
-  const std::int64_t row = (b * input.query.extent(2) + h) * input.query.extent(1) + t;
+  const std::int64_t queries = input.query.extent(1);
+  const std::int64_t positions = input.positions == 0 ? queries : input.positions;
+  const std::int64_t row = (b * input.query.extent(2) + h) * positions + (positions - queries + t);
   return dropout_factor<T>(input.dropout, row, s);
 }
 
@@ -78,7 +112,8 @@ void attention_forward(const AttentionInput<T>& input, View<T> out, View<T> log_
     // 4: out = kept·value
     for (std::int64_t d = 0; d < head_size; ++d) {
       T mixed = 0;
-      for (std::int64_t s = 0; s < memory; ++s) mixed += row[s] * input.value(b, s, h, d);
+      for (std::int64_t s = 0; s < memory; ++s)
+        mixed += row[s] * input.value(b, s, key_head(input, h), d);
       out(b, t, h, d) = mixed;
     }
   });
@@ -96,26 +131,33 @@ void attention_backward(const AttentionInput<T>& input, View<const T> out,
   fill_zero(gradients.key);
   fill_zero(gradients.value);
   for_each_query(input, [&](std::int64_t b, std::int64_t h, std::int64_t t) {
+    const std::int64_t g = key_head(input, h);
     // Σ_s pattern·d_pattern = Σ_s kept·d_kept = Σ_d out·d_out, by 4 and the definition of out
     T inner = 0;
     for (std::int64_t d = 0; d < head_size; ++d) inner += out(b, t, h, d) * d_out(b, t, h, d);
     for (std::int64_t s = 0; s < memory; ++s) {
-      const T pattern = std::exp(score(input, b, h, t, s) - log_sum_exp(b, h, t));
+      if (!visible(input, t, s)) continue;
+      const T capped = score(input, b, h, t, s);
+      const T pattern = std::exp(capped - log_sum_exp(b, h, t));
       const T factor = keep_factor(input, b, h, t, s);
       // 4: out = kept·value
       T d_kept = 0;
       for (std::int64_t d = 0; d < head_size; ++d) {
-        d_kept += d_out(b, t, h, d) * input.value(b, s, h, d);
-        gradients.value(b, s, h, d) += pattern * factor * d_out(b, t, h, d);
+        d_kept += d_out(b, t, h, d) * input.value(b, s, g, d);
+        gradients.value(b, s, g, d) += pattern * factor * d_out(b, t, h, d);
       }
       // 3: kept = pattern · factor
       const T d_pattern = d_kept * factor;
       // 2: pattern = softmax(scores)
       const T d_score = pattern * (d_pattern - inner);
-      // 1: scores = scale · query·keyᵀ
+      // 1: scores = scale · query·keyᵀ, capped
+      const T d_product = d_score * cap_derivative(input, capped);
+      if (gradients.position_bias.present()) {
+        gradients.position_bias(h, distance(input, t, s)) += d_score;
+      }
       for (std::int64_t d = 0; d < head_size; ++d) {
-        gradients.query(b, t, h, d) += input.scale * d_score * input.key(b, s, h, d);
-        gradients.key(b, s, h, d) += input.scale * d_score * input.query(b, t, h, d);
+        gradients.query(b, t, h, d) += input.scale * d_product * input.key(b, s, g, d);
+        gradients.key(b, s, g, d) += input.scale * d_product * input.query(b, t, h, d);
       }
     }
   });

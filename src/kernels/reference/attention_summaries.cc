@@ -28,14 +28,16 @@ void attention_row_statistics(const AttentionInput<T>& input, View<const T> log_
                                .key_end = memory},
                               p);
     T entropy = 0, distance = 0, duplicate = 0, induction = 0, largest = 0;
-    for (std::int64_t s = 0; s <= own; ++s) {
+    const bool full = input.mask == Mask::full;
+    for (std::int64_t s = 0; s < (full ? memory : own + 1); ++s) {
       if (row[s] > T(0)) entropy -= row[s] * std::log(row[s]);
       distance += row[s] * T(own - s);
-      if (s >= 1 && s < own - 1) largest = std::max(largest, row[s]);
+      if (full ? s != own : s >= 1 && s < own - 1) largest = std::max(largest, row[s]);
       if (!tokens.present()) continue;
       const std::int32_t token = tokens(b, own);
-      if (s < own && tokens(b, s) == token) duplicate += row[s];
-      if (s >= 1 && tokens(b, s - 1) == token) induction += row[s];
+      if (s != own && tokens(b, s) == token) duplicate += row[s];
+      const bool follows = s >= 1 && tokens(b, s - 1) == token;
+      if (follows && (!full || (s != own && s != own + 1))) induction += row[s];
     }
     statistics.entropy(b, h, t) = entropy;
     statistics.distance(b, h, t) = distance;
@@ -75,7 +77,9 @@ void attention_pooled_tile(const AttentionInput<T>& input, View<const T> log_sum
       T largest = of_pattern ? T(0) : -std::numeric_limits<T>::infinity();
       for (std::int64_t t = i * pool; t < std::min((i + 1) * pool, rows); ++t) {
         for (std::int64_t s = j * pool; s < std::min((j + 1) * pool, columns); ++s) {
-          if (input.mask == Mask::causal && tile.key_begin + s > unseen + t) continue;
+          const std::int64_t ahead = tile.key_begin + s - (unseen + t);
+          const bool outside = input.window > 0 && ahead <= -input.window;
+          if (input.mask == Mask::causal && (ahead > 0 || outside)) continue;
           sum += whole(t, s);
           largest = std::max(largest, whole(t, s));
         }

@@ -20,6 +20,7 @@ T activation_value(T x, Activation activation) {
       return T(0.5) * x * (T(1) + std::tanh(tanh_scale<T> * (x + T(0.044715) * x * x * x)));
     case Activation::gelu_erf: return T(0.5) * x * (T(1) + std::erf(x / std::numbers::sqrt2_v<T>));
     case Activation::relu: return x > T(0) ? x : T(0);
+    case Activation::silu: return x / (T(1) + std::exp(-x));
   }
   return x;
 }
@@ -39,6 +40,10 @@ T activation_derivative(T x, Activation activation) {
       return distribution + x * density;
     }
     case Activation::relu: return x > T(0) ? T(1) : T(0);
+    case Activation::silu: {
+      const T logistic = T(1) / (T(1) + std::exp(-x));
+      return logistic * (T(1) + x * (T(1) - logistic));
+    }
   }
   return T(1);
 }
@@ -59,6 +64,27 @@ void activation_backward(View<const T> x, Activation activation, View<const T> d
   checks::same_shape(x, d_x, "x", "d_x");
   for (std::int64_t i = 0; i < x.size(); ++i) {
     d_x.data()[i] = d_out.data()[i] * activation_derivative(x.data()[i], activation);
+  }
+}
+
+template <class T>
+void gated_activation_forward(View<const T> gate, View<const T> up, Activation activation,
+                              View<T> out) {
+  checks::same_shape(gate, up, "gate", "up");
+  checks::same_shape(gate, out, "gate", "out");
+  for (std::int64_t i = 0; i < gate.size(); ++i) {
+    out.data()[i] = activation_value(gate.data()[i], activation) * up.data()[i];
+  }
+}
+
+template <class T>
+void gated_activation_backward(View<const T> gate, View<const T> up, Activation activation,
+                               View<const T> d_out, View<T> d_gate, View<T> d_up) {
+  checks::gated_activation_backward(gate, up, d_out, d_gate, d_up);
+  for (std::int64_t i = 0; i < gate.size(); ++i) {
+    const T gradient = d_out.data()[i], x = gate.data()[i];
+    d_up.data()[i] = gradient * activation_value(x, activation);
+    d_gate.data()[i] = gradient * up.data()[i] * activation_derivative(x, activation);
   }
 }
 
@@ -87,6 +113,14 @@ template void activation_backward<float>(View<const float>, Activation, View<con
                                          View<float>);
 template void activation_backward<double>(View<const double>, Activation, View<const double>,
                                           View<double>);
+template void gated_activation_forward<float>(View<const float>, View<const float>, Activation,
+                                              View<float>);
+template void gated_activation_forward<double>(View<const double>, View<const double>, Activation,
+                                               View<double>);
+template void gated_activation_backward<float>(View<const float>, View<const float>, Activation,
+                                               View<const float>, View<float>, View<float>);
+template void gated_activation_backward<double>(View<const double>, View<const double>, Activation,
+                                                View<const double>, View<double>, View<double>);
 template void dropout<float>(View<const float>, const Dropout&, View<float>);
 template void dropout<double>(View<const double>, const Dropout&, View<double>);
 template void add<float>(View<const float>, View<const float>, View<float>);

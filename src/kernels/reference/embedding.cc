@@ -11,7 +11,7 @@ void embedding_forward(const EmbeddingInput<T>& input, View<T> out) {
     for (std::int64_t t = 0; t < positions; ++t) {
       for (std::int64_t c = 0; c < channels; ++c) {
         // 1: the token's row
-        out(b, t, c) = input.token_table(input.tokens(b, t), c);
+        out(b, t, c) = input.token_scale * input.token_table(input.tokens(b, t), c);
         // 2: plus the position's row
         if (input.position_table.present()) {
           out(b, t, c) += input.position_table(input.position(b, t), c);
@@ -36,7 +36,7 @@ void embedding_backward(const EmbeddingInput<T>& input, View<const T> d_out,
         }
         // 1: out = token_table[token]
         if (gradients.token_table.present()) {
-          gradients.token_table(input.tokens(b, t), c) += d_out(b, t, c);
+          gradients.token_table(input.tokens(b, t), c) += input.token_scale * d_out(b, t, c);
         }
       }
     }

@@ -16,36 +16,52 @@ T log_sum_exp(const T* row, std::int64_t size) {
   return largest + std::log(sum);
 }
 
+// (1 − rate) · loss + rate · mean of −log p
+template <class T>
+T smoothed_loss(const T* row, std::int64_t size, T normaliser, T loss, T rate) {
+  T sum = 0;
+  for (std::int64_t v = 0; v < size; ++v) sum += normaliser - row[v];
+  return (T(1) - rate) * loss + rate * sum / static_cast<T>(size);
+}
+
 }  // namespace
 
 template <class T>
-void cross_entropy_forward(View<const T> logits, View<const std::int32_t> targets, View<T> losses) {
-  checks::cross_entropy(logits, targets, losses);
+void cross_entropy_forward(View<const T> logits, View<const std::int32_t> targets, View<T> losses,
+                           const LabelSmoothing<T>& smoothing) {
+  checks::cross_entropy(logits, targets, losses, smoothing);
+  const std::int64_t vocabulary = logits.extent(1);
   for (std::int64_t n = 0; n < logits.extent(0); ++n) {
-    const T* row = logits.data() + n * logits.extent(1);
+    const T* row = logits.data() + n * vocabulary;
     const std::int32_t target = targets(n);
-    losses(n) = target == ignored_target ? T(0) : log_sum_exp(row, logits.extent(1)) - row[target];
+    const bool counts = target != ignored_target;
+    const T normaliser = counts ? log_sum_exp(row, vocabulary) : T(0);
+    losses(n) = counts ? normaliser - row[target] : T(0);
+    if (!smoothing.losses.present()) continue;
+    smoothing.losses(n) =
+        counts ? smoothed_loss(row, vocabulary, normaliser, losses(n), smoothing.rate) : T(0);
   }
 }
 
 template <class T>
 void cross_entropy_forward_backward(View<T> logits, View<const std::int32_t> targets, T scale,
-                                    View<T> losses) {
-  checks::cross_entropy(logits, targets, losses);
+                                    View<T> losses, const LabelSmoothing<T>& smoothing) {
+  // 1: loss = log Σ exp(logits) - logits[target], smoothed
+  cross_entropy_forward<T>(logits, targets, losses, smoothing);
+  const std::int64_t vocabulary = logits.extent(1);
+  const T spread = smoothing.rate / static_cast<T>(vocabulary);
   for (std::int64_t n = 0; n < logits.extent(0); ++n) {
-    T* row = logits.data() + n * logits.extent(1);
+    T* row = logits.data() + n * vocabulary;
     const std::int32_t target = targets(n);
     if (target == ignored_target) {
-      losses(n) = T(0);
-      std::fill_n(row, logits.extent(1), T(0));
+      std::fill_n(row, vocabulary, T(0));
       continue;
     }
-    // 1: loss = log Σ exp(logits) - logits[target]
-    const T normaliser = log_sum_exp(row, logits.extent(1));
-    losses(n) = normaliser - row[target];
-    // 1, undone: ∂loss/∂logits = softmax - one-hot
-    for (std::int64_t v = 0; v < logits.extent(1); ++v) {
-      row[v] = scale * (std::exp(row[v] - normaliser) - (v == target ? T(1) : T(0)));
+    // 1, undone: ∂loss/∂logits = softmax - wanted
+    const T normaliser = log_sum_exp(row, vocabulary);
+    for (std::int64_t v = 0; v < vocabulary; ++v) {
+      const T wanted = spread + (v == target ? T(1) - smoothing.rate : T(0));
+      row[v] = scale * (std::exp(row[v] - normaliser) - wanted);
     }
   }
 }
@@ -80,14 +96,14 @@ bool all_finite(std::span<const T> x) {
   return std::all_of(x.begin(), x.end(), [](T value) { return std::isfinite(value); });
 }
 
-template void cross_entropy_forward<float>(View<const float>, View<const std::int32_t>,
-                                           View<float>);
+template void cross_entropy_forward<float>(View<const float>, View<const std::int32_t>, View<float>,
+                                           const LabelSmoothing<float>&);
 template void cross_entropy_forward<double>(View<const double>, View<const std::int32_t>,
-                                            View<double>);
+                                            View<double>, const LabelSmoothing<double>&);
 template void cross_entropy_forward_backward<float>(View<float>, View<const std::int32_t>, float,
-                                                    View<float>);
+                                                    View<float>, const LabelSmoothing<float>&);
 template void cross_entropy_forward_backward<double>(View<double>, View<const std::int32_t>, double,
-                                                     View<double>);
+                                                     View<double>, const LabelSmoothing<double>&);
 template void adamw_step<float>(const AdamWState<float>&, const AdamWStep<float>&);
 template void adamw_step<double>(const AdamWState<double>&, const AdamWStep<double>&);
 template double squared_norm<float>(std::span<const float>);

@@ -24,6 +24,19 @@ void layer_norm_backward(View<const T> x, const NormParameters<T>& parameters,
                          const NormGradients<T>& gradients);
 
 template <class T>
+void rms_norm_forward(View<const T> x, const NormParameters<T>& parameters, View<T> out,
+                      View<T> reciprocal_deviation);
+template <class T>
+void rms_norm_backward(View<const T> x, const NormParameters<T>& parameters,
+                       View<const T> reciprocal_deviation, View<const T> d_out, View<T> d_x,
+                       const NormGradients<T>& gradients);
+
+template <class T>
+void rotary_forward(View<T> x, const RotaryTable<T>& table);
+template <class T>
+void rotary_backward(View<T> d_x, const RotaryTable<T>& table);
+
+template <class T>
 void linear_forward(View<const T> x, const LinearParameters<T>& parameters, View<T> out);
 template <class T>
 void linear_backward_input(View<const T> weight, View<const T> d_out, View<T> d_x);
@@ -35,6 +48,13 @@ template <class T>
 void activation_forward(View<const T> x, Activation activation, View<T> out);
 template <class T>
 void activation_backward(View<const T> x, Activation activation, View<const T> d_out, View<T> d_x);
+
+template <class T>
+void gated_activation_forward(View<const T> gate, View<const T> up, Activation activation,
+                              View<T> out);
+template <class T>
+void gated_activation_backward(View<const T> gate, View<const T> up, Activation activation,
+                               View<const T> d_out, View<T> d_gate, View<T> d_up);
 
 template <class T>
 void attention_forward(const AttentionInput<T>& input, View<T> out, View<T> log_sum_exp);
@@ -54,10 +74,11 @@ template <class T>
 void add(View<const T> x, View<const T> y, View<T> out);
 
 template <class T>
-void cross_entropy_forward(View<const T> logits, View<const std::int32_t> targets, View<T> losses);
+void cross_entropy_forward(View<const T> logits, View<const std::int32_t> targets, View<T> losses,
+                           const LabelSmoothing<T>& smoothing = {});
 template <class T>
 void cross_entropy_forward_backward(View<T> logits, View<const std::int32_t> targets, T scale,
-                                    View<T> losses);
+                                    View<T> losses, const LabelSmoothing<T>& smoothing = {});
 
 template <class T>
 void adamw_step(const AdamWState<T>& state, const AdamWStep<T>& step);

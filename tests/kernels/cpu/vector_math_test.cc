@@ -16,7 +16,15 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
-enum Function { exp2_clamped, exponential, reciprocal, logistic, logistic_slope, distribution };
+enum Function {
+  exp2_clamped,
+  exponential,
+  reciprocal,
+  logistic,
+  logistic_slope,
+  distribution,
+  hyperbolic_tangent
+};
 
 void Evaluate(int function, const float* x, std::size_t count, float* out) {
   ForEachVector(count, [&](std::size_t, auto load, auto store) HWY_ATTR {
@@ -28,6 +36,7 @@ void Evaluate(int function, const float* x, std::size_t count, float* out) {
       case reciprocal: return store(Reciprocal(d, value), out);
       case logistic: return store(Logistic(d, value).value, out);
       case logistic_slope: return store(Logistic(d, value).derivative, out);
+      case hyperbolic_tangent: return store(Tanh(d, value), out);
       default: return store(StandardNormal(d, value).distribution, out);
     }
   });
@@ -60,6 +69,7 @@ double exact_exp(double x) { return std::exp(x); }
 double exact_reciprocal(double x) { return 1.0 / x; }
 double exact_logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double exact_slope(double x) { return std::exp(-x) / std::pow(1.0 + std::exp(-x), 2); }
+double exact_tanh(double x) { return std::tanh(x); }
 double exact_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 TEST(VectorMath, ErrsAsStated) {
@@ -70,6 +80,8 @@ TEST(VectorMath, ErrsAsStated) {
       {"logistic", 3, -86.0, 86.0, exact_logistic, Kind::relative, 2.9e-7},
       {"logistic slope", 4, -80.0, 80.0, exact_slope, Kind::relative, 5e-7},
       {"normal distribution", 5, -20.0, 20.0, exact_distribution, Kind::absolute, 3.1e-7},
+      {"tanh", 6, -12.0, 12.0, exact_tanh, Kind::relative, 3e-7},
+      {"tanh of small numbers", 6, 1e-9, 1e-3, exact_tanh, Kind::relative, 3e-7},
   };
   constexpr std::int64_t points = 400001;
   Tensor<float> x(Shape{points}), out(Shape{points});
@@ -84,7 +96,7 @@ TEST(VectorMath, ErrsAsStated) {
       double worst = 0.0, at = 0.0;
       for (std::int64_t i = 0; i < points; ++i) {
         const double exact = claim.exact(static_cast<double>(x[i]));
-        const double scale = claim.kind == Kind::relative ? exact : 1.0;
+        const double scale = claim.kind == Kind::relative ? std::abs(exact) : 1.0;
         const double error = std::abs(static_cast<double>(out[i]) - exact) / scale;
         if (error > worst) worst = error, at = static_cast<double>(x[i]);
       }
@@ -108,6 +120,11 @@ TEST(VectorMath, LimitsAreExact) {
     EXPECT_EQ(out[1], 0.0F);
     EXPECT_TRUE(std::isnan(out[2]));
     EXPECT_EQ(out[3], 0.0F);
+    HWY_DYNAMIC_DISPATCH(Evaluate)(6, inputs, 4, out);
+    EXPECT_EQ(out[0], 0.0F);
+    EXPECT_EQ(out[1], -1.0F);
+    EXPECT_TRUE(std::isnan(out[2]));
+    EXPECT_EQ(out[3], -1.0F);
   });
 }
 

@@ -1,4 +1,5 @@
-#include "model/config.h"
+#include "formats/config_file.h"
+#include "model/architecture.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "model/parameter_count.h"
 
 namespace heed {
 namespace {
@@ -32,33 +34,35 @@ Json with(const char* key, const Json& value) {
   return document;
 }
 
-GptConfig read(const Json& document) { return gpt_config_from_json(document, "config.json"); }
+StackSpecification read(const Json& document) {
+  return gpt_config_from_json(document, "config.json");
+}
 
 TEST(Config, ReadsTheHubsGpt2) {
-  GptConfig expected;
+  StackSpecification expected;
   expected.embedding_dropout = expected.attention_dropout = expected.residual_dropout = 0.1F;
   expected.end_of_text = 50256;
   EXPECT_EQ(read(hub_document()), expected);
 }
 
 TEST(Config, IsReadAsItWasWritten) {
-  GptConfig plain = make_gpt_config(3, 4, 32, 24, 61);
-  GptConfig unusual = make_gpt_config(2, 3, 24, 16, 37);
-  unusual.head_size = 10;
-  unusual.feed_forward = 56;
-  unusual.activation = Activation::gelu_erf;
-  unusual.norm_epsilon = 1e-6F;
+  StackSpecification plain = make_gpt_config(3, 4, 32, 24, 61);
+  StackSpecification unusual = make_gpt_config(2, 3, 24, 16, 37);
+  unusual.block.attention.head_size = 10;
+  unusual.block.feed_forward.width = 56;
+  unusual.block.feed_forward.activation = Activation::gelu_erf;
+  unusual.block.norm.epsilon = 1e-6F;
   unusual.initial_deviation = 0.013F;
-  unusual.has_bias = false;
+  set_biases(unusual, false);
   unusual.tied_unembedding = false;
   unusual.embedding_dropout = 0.1F;
   unusual.attention_dropout = 0.2F;
   unusual.residual_dropout = 0.3F;
   unusual.end_of_text = 36;
-  GptConfig rectified = plain;
-  rectified.activation = Activation::relu;
+  StackSpecification rectified = plain;
+  rectified.block.feed_forward.activation = Activation::relu;
   rectified.unembedding_bias = true;
-  for (const GptConfig& config : {plain, unusual, rectified}) {
+  for (const StackSpecification& config : {plain, unusual, rectified}) {
     EXPECT_EQ(read(Json::parse(gpt_config_to_json(config).dump())), config);
   }
 }
@@ -67,10 +71,10 @@ TEST(Config, IsReadAsItWasWritten) {
 TEST(Config, ReadsHeedsOwnFields) {
   Json document = hub_document();
   document["heed"] = {{"bias", false}, {"head_size", 80}};
-  EXPECT_FALSE(read(document).has_bias);
-  EXPECT_EQ(read(document).head_size, 80);
+  EXPECT_FALSE(has_biases(read(document)));
+  EXPECT_EQ(read(document).head_size(), 80);
   document["heed"] = nullptr;
-  EXPECT_TRUE(read(document).has_bias);
+  EXPECT_TRUE(has_biases(read(document)));
   document["heed"] = {{"bias", "no"}};
   expect_error(
       ErrorCode::corrupt_data, [&] { read(document); }, "config.json: heed", "'bias'");
@@ -88,16 +92,16 @@ TEST(Config, WritesWhatOtherReadersLookFor) {
 }
 
 TEST(Config, FillsInWhatGpt2Assumes) {
-  const GptConfig config = read(Json::parse(
+  const StackSpecification config = read(Json::parse(
       R"({"vocab_size": 10, "n_ctx": 8, "n_embd": 12, "n_layer": 1, "n_head": 3,
           "n_inner": null, "eos_token_id": 50256})"));
   EXPECT_EQ(config.context, 8);
-  EXPECT_EQ(config.head_size, 4);
-  EXPECT_EQ(config.feed_forward, 48);
-  EXPECT_EQ(config.activation, Activation::gelu_tanh);
+  EXPECT_EQ(config.head_size(), 4);
+  EXPECT_EQ(config.feed_forward(), 48);
+  EXPECT_EQ(config.block.feed_forward.activation, Activation::gelu_tanh);
   EXPECT_TRUE(config.tied_unembedding);
   EXPECT_EQ(config.end_of_text, -1);
-  EXPECT_EQ(read(with("activation_function", "gelu_pytorch_tanh")).activation,
+  EXPECT_EQ(read(with("activation_function", "gelu_pytorch_tanh")).block.feed_forward.activation,
             Activation::gelu_tanh);
 }
 
@@ -162,12 +166,35 @@ TEST(Config, RefusesVariantsThatItWouldComputeDifferently) {
     expect_error(
         ErrorCode::unsupported, [&] { read(with(key, value)); }, key);
   };
-  refuse("model_type", "llama");
+  refuse("model_type", "mamba");
   refuse("scale_attn_by_inverse_layer_idx", true);
   refuse("add_cross_attention", true);
   refuse("is_encoder_decoder", true);
   refuse("scale_attn_weights", false);
-  refuse("activation_function", "silu");
+  refuse("activation_function", "mish");
+}
+
+// The config.json of StarCoder2 3B on the hub, in so far as it says what is computed.
+TEST(Config, ReadsTheHubsStarcoder2) {
+  Json document = Json::parse(R"({
+    "architectures": ["Starcoder2ForCausalLM"], "attention_dropout": 0.1, "bos_token_id": 0,
+    "embedding_dropout": 0.1, "eos_token_id": 0, "hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 3072, "initializer_range": 0.018042, "intermediate_size": 12288,
+    "max_position_embeddings": 16384, "model_type": "starcoder2", "norm_epsilon": 1e-05,
+    "num_attention_heads": 24, "num_hidden_layers": 30, "num_key_value_heads": 2,
+    "residual_dropout": 0.1, "rope_theta": 999999.4420358813, "sliding_window": 4096,
+    "use_bias": true, "vocab_size": 49152
+  })");
+  const StackSpecification stack = read(document);
+  EXPECT_EQ(count_parameters(stack).total, 3'030'371'328);  // as published
+  EXPECT_EQ(stack.block.attention.window(29), 4096);
+  EXPECT_TRUE(stack.tied_unembedding);
+  EXPECT_EQ(read(Json::parse(gpt_config_to_json(stack).dump())), stack);
+  document["sliding_window"] = nullptr;
+  EXPECT_EQ(read(document).block.attention.mask, MaskSpecification{});
+  document["sliding_window"] = 0;
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(document); }, "'sliding_window' must be at least 1");
 }
 
 TEST(Config, NamesTheFileThatIsNoJson) {

@@ -1,4 +1,4 @@
-#include "model/gpt_files.h"
+#include "formats/model_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
@@ -30,23 +31,23 @@ struct StoredTensor {
   std::vector<float> values;
 };
 
-GptConfig file_config() { return make_gpt_config(2, 2, 12, 8, 11); }
+StackSpecification file_config() { return make_gpt_config(2, 2, 12, 8, 11); }
 
-GptConfig bias_free_config() {
-  GptConfig config = file_config();
-  config.has_bias = false;
+StackSpecification bias_free_config() {
+  StackSpecification config = file_config();
+  set_biases(config, false);
   config.tied_unembedding = false;
-  config.head_size = 5;
+  config.block.attention.head_size = 5;
   return config;
 }
 
 // Gains and biases differ too, so that mixing them up shows.
-Gpt distinct_gpt(const GptConfig& config, std::uint64_t seed = 3) {
+Gpt distinct_gpt(const StackSpecification& config, std::uint64_t seed = 3) {
   Gpt gpt(config);
   gpt.parameters().initialize(seed);
-  for (const auto& entry : gpt.parameters().layout().entries()) {
+  for (const Parameter& parameter : gpt.parameters().list()) {
     float value = 0.5F;
-    for (float& element : gpt.parameters().tensor(entry.name).span()) {
+    for (float& element : gpt.parameters().tensor(parameter.id).span()) {
       element += value += 0.01F;
     }
   }
@@ -130,7 +131,7 @@ void expect_same(const Gpt& actual, const Gpt& expected) {
 }
 
 TEST_F(GptFiles, AreReadAsTheyWereWritten) {
-  for (const GptConfig& config : {file_config(), bias_free_config()}) {
+  for (const StackSpecification& config : {file_config(), bias_free_config()}) {
     const Gpt gpt = distinct_gpt(config);
     save(gpt);
     expect_same(load(), gpt);
@@ -148,7 +149,8 @@ TEST_F(GptFiles, HoldWhatHuggingFaceExpects) {
   // Conv1D: [in, out], the transpose of what is in memory.
   const StoredTensor& up = stored("h.0.mlp.c_fc.weight");
   EXPECT_EQ(up.shape, (Shape{12, 48}));
-  EXPECT_EQ(up.values[1], gpt.parameters().tensor("h.0.mlp.c_fc.weight")(1, 0));
+  EXPECT_EQ(up.values[1],
+            gpt.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"))(1, 0));
   EXPECT_EQ(stored("wte.weight").shape, (Shape{11, 12}));
 }
 
@@ -223,9 +225,9 @@ TEST_F(GptFiles, MustHaveTheShapesOfTheConfig) {
 // A small file whose config asks for a terabyte must not make heed ask for it too.
 TEST_F(GptFiles, AreRefusedBeforeMemoryIsTakenForThem) {
   save(distinct_gpt(file_config()));
-  GptConfig huge = file_config();
+  StackSpecification huge = file_config();
   huge.vocabulary_size = huge.channels = 1 << 20;
-  huge.head_size = 1 << 15;
+  huge.block.attention.head_size = 1 << 15;
   write_text_file(directory_ / config_file_name, gpt_config_to_json(huge).dump());
   expect_refused("'wte.weight' has shape (11, 12)");
 }
@@ -242,7 +244,7 @@ TEST_F(GptFiles, MayNotContradictATiedHead) {
 }
 
 TEST_F(GptFiles, NeedAHeadThatIsNotTied) {
-  GptConfig config = file_config();
+  StackSpecification config = file_config();
   config.tied_unembedding = false;
   save(distinct_gpt(config));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
@@ -361,9 +363,10 @@ TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
   EXPECT_EQ(read_text_file(directory_ / "companion"), "old");
   std::filesystem::remove(directory_ / "companion");
   make_directory(directory_.path() / "companion" / "full");
-  GptConfig other = file_config();
-  other.heads = 4;  // of the same shapes, so that nothing else tells them apart
-  other.head_size = 3;
+  StackSpecification other = file_config();
+  other.block.attention.query_heads = other.block.attention.key_value_heads =
+      4;  // of the same shapes, so that nothing else tells them apart
+  other.block.attention.head_size = 3;
   expect_error(
       ErrorCode::input_output,
       [&] {

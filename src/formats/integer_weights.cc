@@ -1,4 +1,4 @@
-#include "model/integer_weights.h"
+#include "formats/integer_weights.h"
 
 #include <algorithm>
 #include <cmath>

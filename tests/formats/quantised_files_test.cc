@@ -10,10 +10,11 @@
 #include "base/json.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
+#include "formats/integer_weights.h"
+#include "formats/model_files.h"
 #include "generate/random_gpt.h"
 #include "model/comparison.h"
-#include "model/gpt_files.h"
-#include "model/integer_weights.h"
+#include "support/gpt2_names.h"
 #include "tensor/dtype.h"
 
 namespace heed {
@@ -28,10 +29,10 @@ using testing::TemporaryDirectory;
 constexpr WeightFormat formats[] = {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4};
 
 // A head size of its own, and sizes that are no whole groups: 35 is odd.
-GptConfig odd_config() {
-  GptConfig config = make_gpt_config(2, 5, 35, 8, 40);
-  config.head_size = 5;
-  config.feed_forward = 33;
+StackSpecification odd_config() {
+  StackSpecification config = make_gpt_config(2, 5, 35, 8, 40);
+  config.block.attention.head_size = 5;
+  config.block.feed_forward.width = 33;
   return config;
 }
 
@@ -44,9 +45,9 @@ Tensor<float> quantised_logits(const Gpt& gpt) {
 TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
   for (const bool tied : {true, false}) {
     for (const bool bias : {true, false}) {
-      GptConfig config = odd_config();
+      StackSpecification config = odd_config();
       config.tied_unembedding = tied;
-      config.has_bias = bias;
+      set_biases(config, bias);
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
         const TemporaryDirectory directory;
@@ -69,8 +70,10 @@ TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
   const TemporaryDirectory directory, again;
   save_gpt(gpt, directory.path(), {}, WeightFormat::int8);
   Gpt loaded = load_gpt(directory.path());
-  const View<const float> before = gpt.parameters().tensor("h.0.mlp.c_fc.weight");
-  const View<const float> after = loaded.parameters().tensor("h.0.mlp.c_fc.weight");
+  const View<const float> before =
+      gpt.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"));
+  const View<const float> after =
+      loaded.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"));
   for (std::int64_t i = 0; i < before.size(); ++i) {
     // half a step of a group whose largest is about four deviations of 0.08
     EXPECT_NEAR(after.data()[i], before.data()[i], 0.5 * 0.4 / 127);
@@ -84,7 +87,8 @@ TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
 TEST(QuantisedFiles, FollowTheDocumentedLayout) {
   Gpt gpt = random_gpt(odd_config(), 3);
   // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
-  const View<float> matrix = gpt.parameters().tensor("h.1.mlp.c_fc.weight");
+  const View<float> matrix =
+      gpt.parameters().tensor(testing::gpt2_parameter("h.1.mlp.c_fc.weight"));
   for (std::int64_t i = 0; i < 35; ++i) matrix(0, i) = 0.0F;
   matrix(0, 0) = 3.5F;
   matrix(0, 1) = -3.5F;

@@ -10,8 +10,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "formats/model_files.h"
 #include "generate/random_gpt.h"
-#include "model/gpt_files.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
@@ -76,15 +77,15 @@ class ReadByPyTorch : public ::testing::Test {
 };
 
 TEST_F(ReadByPyTorch, GivesTheSameLogits) {
-  GptConfig config = make_gpt_config(3, 4, 32, 24, 61);
+  StackSpecification config = make_gpt_config(3, 4, 32, 24, 61);
   Outcome outcome = compare(testing::random_gpt(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   RecordProperty("like_gpt2", outcome.output);
 
-  config.activation = Activation::gelu_erf;
-  config.head_size = 10;
-  config.feed_forward = 56;
-  config.has_bias = false;
+  config.block.feed_forward.activation = Activation::gelu_erf;
+  config.block.attention.head_size = 10;
+  config.block.feed_forward.width = 56;
+  set_biases(config, false);
   config.tied_unembedding = false;
   outcome = compare(testing::random_gpt(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
@@ -94,7 +95,7 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
 TEST_F(ReadByPyTorch, NoticesADifference) {
   Gpt gpt = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
   ASSERT_EQ(compare(gpt).status, 0);
-  gpt.parameters().tensor("h.1.attn.c_proj.weight")(3, 4) += 0.1F;
+  gpt.parameters().tensor(testing::gpt2_parameter("h.1.attn.c_proj.weight"))(3, 4) += 0.1F;
   save_gpt(gpt, directory_.path());
   EXPECT_EQ(compare_again().status, 1);
 }

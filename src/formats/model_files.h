@@ -1,5 +1,5 @@
-// A GPT as a directory in the Hugging Face GPT-2 layout: config.json and model.safetensors (or
-// shards of it).
+// A model as a directory in Hugging Face's layout: config.json and model.safetensors (or shards of
+// it), in any format of format.h.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/config_file.h"
+#include "model/encoder_decoder.h"
 #include "model/gpt.h"
 
 namespace heed {
 
-inline constexpr const char* config_file_name = "config.json";
 inline constexpr const char* weights_file_name = "model.safetensors";
 
 // The directory of a model, given the directory itself or a safetensors file (or the index of its
@@ -21,19 +22,31 @@ inline constexpr const char* weights_file_name = "model.safetensors";
 // Error{unsupported} for another kind of file.
 std::filesystem::path model_directory(const std::filesystem::path& directory_or_file);
 
-// Tensor names may carry the prefix "transformer."; f32, f16 and bf16 are read. Throws
+// Tensor names may carry or lack the prefix of their format; f32, f16 and bf16 are read. Throws
 // Error{not_found} for missing files and Error{corrupt_data} where the tensors contradict the
 // config: one is missing, unexpected, or of another shape. A model that was saved quantised is
 // prepared in that format (GptParameters::prepare); its parameters are the dequantised matrices.
 Gpt load_gpt(const std::filesystem::path& directory_or_file);
 
-// The same from the contents of both files in memory, borrowed for the call.
+// An encoder and a decoder, likewise; generation_config.json, if it is there, says how its texts
+// begin (`forced_bos_token_id`). Both functions throw Error{unsupported} where they meet a model of
+// the other kind.
+EncoderDecoder load_encoder_decoder(const std::filesystem::path& directory_or_file);
+
+// What a model's config.json describes.
+Architecture read_architecture(const std::filesystem::path& directory_or_file);
+// Whether there is a model there that load_encoder_decoder is for. Throws as parse_json does.
+bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file);
+
+// load_gpt and load_encoder_decoder from the contents of both files in memory, borrowed for the
+// call.
 struct GptBytes {
   std::string name;  // for messages
   std::string_view config;
   std::span<const std::byte> weights;
 };
 Gpt load_gpt(const GptBytes& files);
+EncoderDecoder load_encoder_decoder(const GptBytes& files);
 
 // A file saved together with a model, such as its tokenizer.json.
 struct CompanionFile {
@@ -41,12 +54,12 @@ struct CompanionFile {
   std::string text;
 };
 
-// Writes both files and the companions, in the layout that `transformers` loads as a
-// GPT2LMHeadModel. A model without biases is written with zeros for them, and marked in
-// config.json.
+// Writes both files and the companions, in the layout that `transformers` loads, in the first
+// format that expresses the model. A GPT-2 without biases is written with zeros for them, and
+// marked in config.json. Throws Error{unsupported} where no format expresses it.
 //
 // With a format other than f32, the matrices of linear layers are quantised to it: bf16 as tensors
-// of BF16, integers as src/model/integer_weights.h describes; config.json names the format under
+// of BF16, integers as src/formats/integer_weights.h describes; config.json names the format under
 // the key `heed`. Embedding tables (also one tied to the unembedding), norms and biases stay f32.
 // Loaded again, the model computes, to the bit, what it would if it were prepared in that format.
 //
@@ -57,5 +70,11 @@ struct CompanionFile {
 void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
               const std::vector<CompanionFile>& companions = {},
               kernels::WeightFormat format = kernels::WeightFormat::f32);
+
+// The same of an encoder-decoder. heed's own, which Marian's config.json cannot express, are
+// directories of Marian with their options under the key `heed`.
+void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,
+                          const std::vector<CompanionFile>& companions = {},
+                          kernels::WeightFormat format = kernels::WeightFormat::f32);
 
 }  // namespace heed

@@ -1,0 +1,210 @@
+#include "formats/model_files.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/tensor_source.h"
+#include "formats/config_file.h"
+#include "formats/format.h"
+#include "formats/stored_tensors.h"
+
+namespace heed {
+namespace {
+
+using kernels::WeightFormat;
+
+// A model as its config.json describes it.
+struct Described {
+  const Format& format;
+  std::string source;  // of the config
+  Architecture architecture;
+  WeightFormat weights = WeightFormat::f32;  // of the quantised matrices
+};
+
+WeightFormat weight_format_of(const ConfigFields& fields) {
+  const ConfigFields own = fields.object_or_empty("heed");
+  if (!own.has("dtype")) return WeightFormat::f32;
+  const Json& dtype = own.at("dtype");
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+    if (dtype == kernels::weight_format_name(format)) return format;
+  }
+  fail(ErrorCode::corrupt_data, "{}: heed: 'dtype' must be \"bf16\", \"int8\" or \"int4\", not {}",
+       fields.source(), dtype.dump());
+}
+
+// `require_kind` says no to a format before anything else is read.
+Described describe(const Json& document, const std::string& source,
+                   void (*require_kind)(const Format& format, const std::string& source)) {
+  const ConfigFields fields(document, source);
+  const Format& format = format_of_config(fields);
+  require_kind(format, source);
+  return {.format = format,
+          .source = source,
+          .architecture = read_described(format, fields),
+          .weights = weight_format_of(fields)};
+}
+
+Gpt of_description(const Architecture& architecture, const Gpt*) {
+  return Gpt(architecture.decoder());
+}
+EncoderDecoder of_description(const Architecture& architecture, const EncoderDecoder*) {
+  return EncoderDecoder(architecture);
+}
+
+template <class Model>
+Model build(const Described& described, const TensorSource& source) {
+  const StoredModel stored(described.format, described.architecture, described.weights);
+  stored.check_tensors(source);
+  Model model = of_description(described.architecture, static_cast<const Model*>(nullptr));
+  stored.read(source, model.parameters());
+  model.parameters().prepare(described.weights);
+  return model;
+}
+
+// How texts are generated: generation_config.json says it, where there is one, and config.json
+// where there is none.
+void read_generation(const std::filesystem::path& directory, Architecture& architecture) {
+  constexpr std::size_t largest = std::size_t{16} << 20;  // bytes
+  const std::filesystem::path file = directory / "generation_config.json";
+  if (!architecture.is_encoder_decoder() || !std::filesystem::is_regular_file(file)) return;
+  const Json document = parse_json(read_text_file(file, largest), file.string());
+  const ConfigFields fields(document, file.string());
+  architecture.forced_first =
+      fields.token_or_none("forced_bos_token_id", architecture.decoder().vocabulary_size);
+}
+
+template <class Model>
+Model load(const std::filesystem::path& directory_or_file,
+           void (*require_kind)(const Format& format, const std::string& source)) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  const std::filesystem::path config = directory / config_file_name;
+  Described described = describe(read_config_document(config), config.string(), require_kind);
+  read_generation(directory, described.architecture);
+  return build<Model>(described, open_tensor_source(directory_or_file));
+}
+
+template <class Model>
+Model load(const GptBytes& files,
+           void (*require_kind)(const Format& format, const std::string& source)) {
+  const Described described =
+      describe(parse_json(files.config, files.name), files.name, require_kind);
+  std::vector<SafetensorsFile> weights;
+  weights.push_back(SafetensorsFile::parse(files.weights, files.name));
+  return build<Model>(described, TensorSource(std::move(weights)));
+}
+
+void write_weights(const Architecture& architecture, const GptParameters& parameters,
+                   WeightFormat weights, AtomicFile& file) {
+  const StoredModel stored(format_of(architecture), architecture, weights);
+  std::deque<Tensor<float>> room;
+  std::vector<OutgoingTensor> tensors = stored.outgoing(parameters, room);
+  // Larger elements first, so that all stay aligned in the file.
+  std::ranges::stable_sort(tensors, std::greater{},
+                           [](const auto& tensor) { return dtype_size(tensor.dtype); });
+  write_safetensors(file, tensors, {{"format", "pt"}});
+}
+
+bool holds(const std::filesystem::path& directory, const CompanionFile& file) {
+  const std::filesystem::path path = directory / file.name;
+  return std::filesystem::is_regular_file(path) && MappedFile(path).text() == file.text;
+}
+
+// The parameters of a model that `architecture` describes.
+void save(const Architecture& architecture, const GptParameters& parameters,
+          const std::filesystem::path& directory, const std::vector<CompanionFile>& companions,
+          WeightFormat format) {
+  OutputDirectory made(directory);
+  AtomicFile weights(directory / weights_file_name);
+  write_weights(architecture, parameters, format, weights);
+  weights.finish();
+
+  std::vector<CompanionFile> texts = companions;
+  OrderedJson config = architecture_to_json(architecture);
+  if (format != WeightFormat::f32) {
+    config["heed"]["dtype"] = kernels::weight_format_name(format);
+  }
+  texts.push_back({config_file_name, config.dump(2) + "\n"});
+  std::deque<AtomicFile> files;
+  for (const CompanionFile& text : texts) {
+    AtomicFile& file = files.emplace_back(directory / text.name);
+    file.write(text.text);
+    file.finish();
+  }
+  // The config is removed first and renamed last: a directory without it holds no model.
+  if (!std::ranges::all_of(texts, [&](const auto& text) { return holds(directory, text); })) {
+    remove_file(directory / config_file_name);
+  }
+  weights.commit();
+  for (AtomicFile& file : files) file.commit();
+  made.keep();
+}
+
+}  // namespace
+
+std::filesystem::path model_directory(const std::filesystem::path& directory_or_file) {
+  if (std::filesystem::is_directory(directory_or_file)) return directory_or_file;
+  const std::string name = directory_or_file.string();
+  require(std::filesystem::exists(directory_or_file), ErrorCode::not_found,
+          "there is no model '{}'", name);
+  require(name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"),
+          ErrorCode::unsupported,
+          "'{}' is not a model: expected a directory with {} and {}, or a .safetensors file in one",
+          name, config_file_name, weights_file_name);
+  std::filesystem::path directory =
+      directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
+  require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
+          "no {1} beside the weights '{0}': it describes the model", name, config_file_name);
+  return directory;
+}
+
+Gpt load_gpt(const std::filesystem::path& directory_or_file) {
+  return load<Gpt>(directory_or_file, &require_one_stack);
+}
+
+Gpt load_gpt(const GptBytes& files) { return load<Gpt>(files, &require_one_stack); }
+
+EncoderDecoder load_encoder_decoder(const std::filesystem::path& directory_or_file) {
+  return load<EncoderDecoder>(directory_or_file, &require_encoder_decoder);
+}
+
+EncoderDecoder load_encoder_decoder(const GptBytes& files) {
+  return load<EncoderDecoder>(files, &require_encoder_decoder);
+}
+
+Architecture read_architecture(const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  const std::filesystem::path config = directory / config_file_name;
+  Architecture architecture = architecture_from_json(read_config_document(config), config.string());
+  read_generation(directory, architecture);
+  return architecture;
+}
+
+bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file) {
+  if (!std::filesystem::exists(directory_or_file)) return false;
+  const std::filesystem::path config = model_directory(directory_or_file) / config_file_name;
+  if (!std::filesystem::exists(config)) return false;
+  const ConfigFields fields(read_config_document(config), config.string());
+  const std::string type = fields.text_or("model_type", "");
+  return std::ranges::any_of(formats(), [&](const Format& format) {
+    return format.is_encoder_decoder && std::ranges::count(format.model_types, type) > 0;
+  });
+}
+
+void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
+              const std::vector<CompanionFile>& companions, WeightFormat format) {
+  save({.stacks = {gpt.config()}}, gpt.parameters(), directory, companions, format);
+}
+
+void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,
+                          const std::vector<CompanionFile>& companions, WeightFormat format) {
+  save(model.architecture(), model.parameters(), directory, companions, format);
+}
+
+}  // namespace heed

@@ -1,0 +1,310 @@
+#include "formats/stored_tensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace heed {
+namespace {
+
+using kernels::WeightFormat;
+
+Shape shape_in_file(const StoredTensor& stored) {
+  switch (stored.storage) {
+    case Storage::transposed: return {stored.shape[1], stored.shape[0]};
+    case Storage::one_row: return {1, stored.shape[0]};
+    default: break;
+  }
+  if (stored.unused_rows == 0) return stored.shape;
+  return {stored.unused_rows + stored.shape[0], stored.shape[1]};
+}
+
+// The rows of a parameter that a tensor holds.
+template <class T>
+View<T> rows_of(View<T> parameter, const StoredTensor& stored) {
+  return parameter.slice(0, stored.first_row, stored.first_row + stored.shape[0]);
+}
+
+// Copies (H, 3, D, …) rows to (3, H, D, …), or back.
+enum class Direction { to_memory, to_file };
+void interleave(const AttentionSpecification& attention, Direction direction,
+                std::span<const float> from, std::span<float> to) {
+  const std::int64_t heads = attention.query_heads, size = attention.head_size;
+  const std::size_t block = from.size() / static_cast<std::size_t>(3 * heads);
+  check(std::ssize(from) % (3 * heads * size) == 0, "whole heads are interleaved");
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t part = 0; part < 3; ++part) {
+      const std::size_t in_file = static_cast<std::size_t>(3 * h + part) * block;
+      const std::size_t in_memory = static_cast<std::size_t>(part * heads + h) * block;
+      const bool loads = direction == Direction::to_memory;
+      std::ranges::copy(from.subspan(loads ? in_file : in_memory, block),
+                        to.begin() + static_cast<std::ptrdiff_t>(loads ? in_memory : in_file));
+    }
+  }
+}
+
+// The matrices of linear layers, except an unembedding tied to the token table, whose rows are read
+// as embeddings too.
+bool is_quantised(const StoredTensor& stored) {
+  return is_linear(stored.parameter.role) && stored.parameter.part == Part::weight;
+}
+
+// bf16, in the order that `tensor` is in the file.
+OutgoingTensor as_bf16(OutgoingTensor tensor) {
+  tensor.dtype = DType::bf16;
+  tensor.produce = [produce = std::move(tensor.produce)](const ByteSink& sink) {
+    produce([&](std::span<const std::byte> bytes) {
+      std::vector<std::uint16_t> rounded(bytes.size() / sizeof(float));
+      for (std::size_t i = 0; i < rounded.size(); ++i) {
+        float number;
+        std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+        rounded[i] = f32_to_bf16(number);
+      }
+      sink(std::as_bytes(std::span(rounded)));
+    });
+  };
+  return tensor;
+}
+
+}  // namespace
+
+StoredModel::StoredModel(const Format& format, const Architecture& architecture,
+                         WeightFormat weights)
+    : format_(format),
+      architecture_(architecture),
+      weights_(weights),
+      tensors_(format.tensors(architecture)),
+      parameters_(parameter_layout(architecture)) {
+  if (format.computed) computed_ = format.computed(architecture);
+  for (const StoredTensor& stored : tensors_) {
+    by_name_[without_prefix(stored.name)] = &stored;
+    for (const std::string& alias : stored.aliases) by_name_[without_prefix(alias)] = &stored;
+  }
+}
+
+std::string_view StoredModel::without_prefix(std::string_view name) const {
+  return name.starts_with(format_.prefix) ? name.substr(format_.prefix.size()) : name;
+}
+
+const TensorEntry* StoredModel::find(const TensorSource& source, const std::string& name) const {
+  const std::string bare(without_prefix(name));
+  if (const TensorEntry* entry = source.find(bare)) return entry;
+  return source.find(std::string(format_.prefix) + bare);
+}
+
+const TensorEntry* StoredModel::find(const TensorSource& source, const StoredTensor& stored) const {
+  const TensorEntry* entry = find(source, stored.name);
+  for (const std::string& alias : stored.aliases) {
+    if (entry == nullptr) entry = find(source, alias);
+  }
+  return entry;
+}
+
+StoredIntegers StoredModel::integers_of(const TensorSource& source,
+                                        const StoredTensor& stored) const {
+  const std::string bare(without_prefix(stored.name));
+  const bool is_bare = source.find(integers_name(bare, weights_)) != nullptr;
+  return find_integers(source, is_bare ? bare : std::string(format_.prefix) + bare, stored.shape,
+                       weights_);
+}
+
+bool StoredModel::has_parameter(const StoredTensor& stored) const {
+  return parameters_.find(parameter_name(stored.parameter)) != nullptr;
+}
+
+bool StoredModel::holds_integers(const StoredTensor& stored) const {
+  return is_integer(weights_) && is_quantised(stored);
+}
+
+bool StoredModel::is_computed(std::string_view bare_name) const {
+  return std::ranges::any_of(computed_, [&](const ComputedTensor& computed) {
+    return without_prefix(computed.name) == bare_name;
+  });
+}
+
+std::string StoredModel::layers_text() const {
+  return architecture_.is_encoder_decoder()
+             ? fmt::format("{} + {} layers", architecture_.encoder().layers,
+                           architecture_.decoder().layers)
+             : fmt::format("{} layers", architecture_.decoder().layers);
+}
+
+std::string_view StoredModel::stored_name(std::string_view name) const {
+  if (!is_integer(weights_)) return name;
+  for (const std::string_view ending :
+       {kernels::weight_format_name(weights_), std::string_view("scales")}) {
+    const std::size_t length = ending.size() + 1;
+    if (name.size() <= length || !name.ends_with(ending) || name[name.size() - length] != '.') {
+      continue;
+    }
+    const std::string_view parameter = name.substr(0, name.size() - length);
+    const auto found = by_name_.find(parameter);
+    if (found != by_name_.end() && is_quantised(*found->second)) return parameter;
+  }
+  return name;
+}
+
+void StoredModel::check_tensors(const TensorSource& source) const {
+  for (const TensorEntry* entry : source.tensors()) {
+    const std::string_view bare = without_prefix(entry->name);
+    const std::string_view name = stored_name(bare);
+    require(by_name_.contains(name) || is_computed(bare) || format_.is_buffer(bare),
+            ErrorCode::corrupt_data, "{}: unexpected tensor '{}' for this config ({})",
+            source.source(), entry->name, layers_text());
+  }
+  for (const StoredTensor& stored : tensors_) {
+    if (!has_parameter(stored)) continue;
+    if (holds_integers(stored)) {
+      integers_of(source, stored);
+      continue;
+    }
+    const TensorEntry* const entry = find(source, stored);
+    if (entry == nullptr && stored.may_be_absent) continue;
+    const std::int64_t elements = shape_in_file(stored).size();
+    require(entry != nullptr && entry->shape.size() == elements, ErrorCode::corrupt_data,
+            "{}: '{}' {}, but config.json requires {} elements", source.source(),
+            entry == nullptr ? stored.name : entry->name,
+            entry == nullptr ? "is missing" : "has shape " + entry->shape.text(), elements);
+  }
+}
+
+void StoredModel::read_rows(const TensorSource& source, const StoredTensor& stored,
+                            View<float> rows) const {
+  if (holds_integers(stored)) {
+    return read_integers(source, integers_of(source, stored), weights_, rows);
+  }
+  const TensorEntry* const entry = find(source, stored);
+  if (entry == nullptr && stored.may_be_absent) return;
+  const Shape in_file = shape_in_file(stored);
+  require(entry != nullptr, ErrorCode::corrupt_data,
+          "{}: tensor '{}' is missing; config.json requires it", source.source(), stored.name);
+  require(entry->shape == in_file, ErrorCode::corrupt_data,
+          "{}: '{}' has shape {}, but config.json requires {}", source.source(), entry->name,
+          entry->shape.text(), in_file.text());
+  if (stored.storage == Storage::transposed) return read_transposed_as_f32(*entry, rows);
+  if (stored.storage == Storage::one_row) return read_as_f32(*entry, rows.reshape(in_file));
+  if (stored.unused_rows == 0) return read_as_f32(*entry, rows);
+  Tensor<float> all(in_file);
+  read_as_f32(*entry, all);
+  const View<const float> used = all.view().slice(0, stored.unused_rows, in_file[0]);
+  std::ranges::copy(used.span(), rows.data());
+}
+
+void StoredModel::read_one(const TensorSource& source, const StoredTensor& stored,
+                           GptParameters& parameters) const {
+  const View<float> rows = rows_of(parameters.tensor(stored.parameter), stored);
+  if (stored.storage != Storage::heads_interleaved) {
+    read_rows(source, stored, rows);
+    return check_aliases(source, stored, rows);
+  }
+  Tensor<float> in_file(stored.shape);
+  read_rows(source, stored, in_file);
+  interleave(architecture_.of(stored.parameter.site).block.attention, Direction::to_memory,
+             in_file.span(), rows.span());
+}
+
+// A parameter that the config excludes must be absent from the file, or zero.
+void StoredModel::check_zero(const TensorSource& source, const StoredTensor& stored) const {
+  const TensorEntry* const entry = find(source, stored.name);
+  if (entry == nullptr) return;
+  Tensor<float> values(entry->shape);
+  read_as_f32(*entry, values);
+  require(std::ranges::all_of(values.span(), [](float value) { return value == 0.0F; }),
+          ErrorCode::corrupt_data,
+          "{}: '{}' is not zero although config.json says the model has no biases", source.source(),
+          entry->name);
+}
+
+// A file of a tied model may repeat the embedding, as the unembedding or that of another stack;
+// another matrix is a contradiction.
+void StoredModel::check_aliases(const TensorSource& source, const StoredTensor& stored,
+                                View<const float> rows) const {
+  if (stored.aliases.empty()) return;
+  const TensorEntry* const read = find(source, stored);
+  for (const std::string& alias : stored.aliases) {
+    const TensorEntry* const entry = find(source, alias);
+    if (entry == nullptr || entry == read) continue;
+    require(entry->shape == rows.shape(), ErrorCode::corrupt_data,
+            "{}: '{}' has shape {}, but config.json requires {}", source.source(), entry->name,
+            entry->shape.text(), rows.shape().text());
+    Tensor<float> values(rows.shape());
+    read_as_f32(*entry, values);
+    require(std::ranges::equal(values.span(), rows.span()), ErrorCode::corrupt_data,
+            "{}: '{}' differs from {} although config.json ties them (tie_word_embeddings)",
+            source.source(), entry->name, read->name);
+  }
+}
+
+void StoredModel::check_computed(const TensorSource& source) const {
+  for (const ComputedTensor& computed : computed_) {
+    const TensorEntry* const entry = find(source, computed.name);
+    if (entry == nullptr) continue;
+    const Tensor<float> expected = computed.values();
+    require(entry->shape == expected.shape(), ErrorCode::corrupt_data,
+            "{}: '{}' has shape {}, but config.json requires {}", source.source(), entry->name,
+            entry->shape.text(), expected.shape().text());
+    Tensor<float> values(expected.shape());
+    read_as_f32(*entry, values);
+    // Sines and cosines, in the precision of their type: half of the last of 8, 11 or 24 bits.
+    const float tolerance = entry->dtype == DType::bf16  ? 0x1p-8F
+                            : entry->dtype == DType::f16 ? 0x1p-11F
+                                                         : 1e-6F;
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+      const float difference = std::abs(values[i] - expected[i]);
+      // Not a number differs.
+      require(difference <= tolerance, ErrorCode::unsupported,
+              "{}: element {} of '{}' is {}, but heed computes {}", source.source(), i, entry->name,
+              values[i], expected[i]);
+    }
+  }
+}
+
+void StoredModel::read(const TensorSource& source, GptParameters& parameters) const {
+  for (const StoredTensor& stored : tensors_) {
+    if (has_parameter(stored)) {
+      read_one(source, stored, parameters);
+    } else {
+      check_zero(source, stored);
+    }
+  }
+  check_computed(source);
+}
+
+std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameters,
+                                                  std::deque<Tensor<float>>& room) const {
+  std::vector<OutgoingTensor> tensors;
+  for (const StoredTensor& stored : tensors_) {
+    if (!has_parameter(stored)) {
+      room.emplace_back(stored.shape);
+      tensors.push_back(heed::outgoing<float>(stored.name, room.back()));
+      continue;
+    }
+    View<const float> rows = rows_of(parameters.tensor(stored.parameter), stored);
+    if (stored.storage == Storage::heads_interleaved) {
+      Tensor<float>& in_file = room.emplace_back(stored.shape);
+      interleave(architecture_.of(stored.parameter.site).block.attention, Direction::to_file,
+                 rows.span(), in_file.span());
+      rows = in_file;
+    }
+    if (stored.unused_rows > 0) {
+      Tensor<float>& in_file = room.emplace_back(shape_in_file(stored));
+      std::ranges::copy(rows.span(), in_file.view()[stored.unused_rows].data());
+      rows = in_file;
+    }
+    if (stored.storage == Storage::one_row) rows = rows.reshape(shape_in_file(stored));
+    if (holds_integers(stored)) {
+      append_integers(tensors, stored.name, rows, weights_);
+      continue;
+    }
+    OutgoingTensor tensor = stored.storage == Storage::transposed
+                                ? outgoing_transposed(stored.name, rows)
+                                : heed::outgoing(stored.name, rows);
+    const bool rounds = weights_ == WeightFormat::bf16 && is_quantised(stored);
+    tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace heed

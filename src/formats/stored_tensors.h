@@ -1,0 +1,66 @@
+// Moves parameters between memory and the tensors of a checkpoint, as a format's table lays them
+// out.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/tensor_source.h"
+#include "formats/format.h"
+#include "formats/integer_weights.h"
+#include "kernels/prepared_weight.h"
+#include "model/parameters.h"
+
+namespace heed {
+
+// The table of a model's format, and how its matrices are quantised in files.
+class StoredModel {
+ public:
+  StoredModel(const Format& format, const Architecture& architecture,
+              kernels::WeightFormat weights);
+
+  // Throws Error{corrupt_data} where a tensor is missing, unexpected, or of another shape; before
+  // memory is allocated.
+  void check_tensors(const TensorSource& source) const;
+  // Fills all parameters; tensors for which the model has no parameter must be absent or zero,
+  // those under several names equal, and those that heed computes what it computes.
+  void read(const TensorSource& source, GptParameters& parameters) const;
+
+  // The tensors of a file. They borrow the parameters, and `room`, until they are written.
+  std::vector<OutgoingTensor> outgoing(const GptParameters& parameters,
+                                       std::deque<Tensor<float>>& room) const;
+
+ private:
+  std::string_view without_prefix(std::string_view name) const;
+  const TensorEntry* find(const TensorSource& source, const std::string& name) const;
+  // Under the first of its names that the file has.
+  const TensorEntry* find(const TensorSource& source, const StoredTensor& stored) const;
+  StoredIntegers integers_of(const TensorSource& source, const StoredTensor& stored) const;
+  bool holds_integers(const StoredTensor& stored) const;
+  bool has_parameter(const StoredTensor& stored) const;
+  bool is_computed(std::string_view bare_name) const;
+  std::string layers_text() const;
+  // The name of the parameter that a tensor stores, alone or with a second tensor of scales.
+  std::string_view stored_name(std::string_view name) const;
+  void read_one(const TensorSource& source, const StoredTensor& stored,
+                GptParameters& parameters) const;
+  void read_rows(const TensorSource& source, const StoredTensor& stored, View<float> rows) const;
+  void check_zero(const TensorSource& source, const StoredTensor& stored) const;
+  void check_aliases(const TensorSource& source, const StoredTensor& stored,
+                     View<const float> rows) const;
+  void check_computed(const TensorSource& source) const;
+
+  const Format& format_;
+  const Architecture architecture_;
+  kernels::WeightFormat weights_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<ComputedTensor> computed_;
+  ArenaLayout parameters_;                                             // of the model
+  std::unordered_map<std::string_view, const StoredTensor*> by_name_;  // without the prefix
+};
+
+}  // namespace heed

@@ -1,0 +1,137 @@
+#include "model/cross_attention.h"
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "model/block.h"
+#include "model/cache.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+namespace {
+
+// Columns [first, first + heads·D) of rows as (batch, positions, heads, D).
+template <class T>
+View<T> heads_of(View<T> rows, std::int64_t first, std::int64_t heads, std::int64_t size,
+                 std::int64_t batch) {
+  const std::int64_t positions = rows.extent(0) / batch, row = rows.stride(0);
+  return {rows.data() + first, {batch, positions, heads, size}, {positions * row, row, size, 1}};
+}
+
+// Queries (B, T, H, D) of the pass; keys and values (1, M, G, D) of the memory, absent where caches
+// hold them.
+template <class T>
+Heads<T> cross_heads(const LayerPass& at, View<T> query, View<T> key_value) {
+  const AttentionSpecification& cross = at.cross_attention();
+  const std::int64_t size = cross.head_size, groups = cross.key_value_heads;
+  Heads<T> heads{.query = heads_of(query, 0, cross.query_heads, size, at.pass.view_batch())};
+  if (!key_value.present()) return heads;
+  heads.key = heads_of(key_value, 0, groups, size, 1);
+  heads.value = heads_of(key_value, cross.key_value_width(), groups, size, 1);
+  return heads;
+}
+
+// Of the rows of another sequence: which arithmetic they get, and the positions at which they are
+// edited, do not depend on this pass.
+Pass memory_pass(const Pass& pass) {
+  Pass of_memory = pass;
+  of_memory.projected_as = ragged_positions;
+  of_memory.first_position = 0;
+  of_memory.first_positions = {};
+  return of_memory;
+}
+
+void project_memory(const LayerPass& at, View<const float> rows, View<float> key_value) {
+  project(memory_pass(at.pass), rows, at.parameters.cross_key_value, key_value);
+}
+
+View<float> mixed_heads(const LayerPass& at, View<float> mixed) {
+  const AttentionSpecification& cross = at.cross_attention();
+  return heads_of(mixed, 0, cross.query_heads, cross.head_size, at.pass.view_batch());
+}
+
+}  // namespace
+
+void cross_attention_forward(const LayerPass& at, const BlockActivations& block) {
+  const CrossActivations& saved = block.cross;
+  const Pass& pass = at.pass;
+  check(pass.memory != nullptr, "cross-attention has something to attend to");
+
+  // 1. queries of this sequence: (N, C) -> (N, A); keys and values of the other: (M, C) -> (M, 2K)
+  project(pass, cross_stream(at.stack, block), at.parameters.cross_query, saved.query);
+  const bool is_cached = !pass.memory->caches.empty();
+  const View<float> key_value = is_cached ? View<float>{} : saved.key_value;
+  if (!is_cached) project_memory(at, pass.memory->rows, key_value);
+  const Heads<float> heads = cross_heads(at, saved.query, key_value);
+  pass.visit(PointKind::cross_query, at.layer, heads.query);
+  if (!is_cached) {
+    const Pass of_memory = memory_pass(pass);
+    of_memory.visit(PointKind::cross_key, at.layer, heads.key);
+    of_memory.visit(PointKind::cross_value, at.layer, heads.value);
+  }
+
+  // 2. softmax(query·keyᵀ·scale)·value, head by head: (B, T, H, D)
+  const View<float> mixed = mixed_heads(at, saved.mixed_values);
+  attend_across(at, attention_input(at, AttentionKind::cross, heads), mixed, saved.log_sum_exp);
+  pass.visit(PointKind::cross_mixed_values, at.layer, mixed);
+
+  // 3. heads concatenated and projected back to the stream: (N, A) -> (N, C)
+  project(pass, saved.mixed_values, at.parameters.cross_output, block.branch_out);
+}
+
+void store_memory(const LayerPass& at, const CrossMemory& memory) {
+  const AttentionSpecification& cross = at.cross_attention();
+  Tensor<float> key_value(Shape{memory.rows.extent(0), 2 * cross.key_value_width()});
+  project_memory(at, memory.rows, key_value);
+  const View<const float> rows = key_value;
+  for (std::size_t source = 0; source < memory.caches.size(); ++source) {
+    const auto own = rows.slice(0, memory.row_starts[source], memory.row_starts[source + 1]);
+    const auto part = [&](std::int64_t first) {
+      return heads_of(own, first, cross.key_value_heads, cross.head_size, 1);
+    };
+    memory.caches[source]->store(at.layer, part(0), part(cross.key_value_width()));
+  }
+}
+
+void cross_attention_backward(const LayerPass& at, const BlockGradients& gradients,
+                              const CrossActivations& saved, const GptActivationGradients& buffers,
+                              const CrossAttentionBackward& operands) {
+  const Pass& pass = at.pass;
+  // 3. out = mixed_values · outputᵀ + bias
+  project_backward(at.parameters.cross_output, gradients.cross_output,
+                   {.x = saved.mixed_values, .d_out = operands.d_out, .d_x = buffers.mixed_values});
+
+  // 2. mixed_values = softmax(query·keyᵀ·scale)·value
+  const Heads<const float> heads = cross_heads(at, saved.query, saved.key_value);
+  const auto input = attention_input(at, AttentionKind::cross, heads);
+  const Heads<float> d_heads = cross_heads(at, buffers.cross_query, buffers.cross_key_value);
+  const View<const float> mixed = mixed_heads(at, saved.mixed_values);
+  const View<const float> d_mixed = mixed_heads(at, buffers.mixed_values);
+  pass.observe_gradient(PointKind::cross_mixed_values, at.layer, d_mixed);
+  const kernels::AttentionGradients<float> d_attended{
+      .query = d_heads.query, .key = d_heads.key, .value = d_heads.value};
+  if (pass.is_ragged()) {
+    attend_rows_backward(at, AttentionKind::cross, input, mixed, saved.log_sum_exp, d_mixed,
+                         d_attended);
+  } else {
+    require(pass.batch == 1, ErrorCode::unsupported,
+            "backward of cross-attention in a pass of {} sequences of one length: expected one, or "
+            "a ragged pass",
+            pass.batch);
+    observe_attention_gradients(pass, at.layer, cross_attention_points, input, saved.log_sum_exp,
+                                d_mixed);
+    kernels::attention_backward(input, mixed, saved.log_sum_exp, d_mixed, d_attended);
+  }
+  pass.observe_gradient(PointKind::cross_query, at.layer, d_heads.query);
+  pass.observe_gradient(PointKind::cross_key, at.layer, d_heads.key);
+  pass.observe_gradient(PointKind::cross_value, at.layer, d_heads.value);
+
+  // 1. query = x · queryᵀ + bias; key and value = memory · key_valueᵀ + bias
+  project_backward(at.parameters.cross_query, gradients.cross_query,
+                   {.x = operands.x, .d_out = buffers.cross_query, .d_x = operands.d_x});
+  project_backward(
+      at.parameters.cross_key_value, gradients.cross_key_value,
+      {.x = pass.memory->rows, .d_out = buffers.cross_key_value, .d_x = buffers.memory});
+  kernels::add(operands.d_memory, buffers.memory, operands.d_memory);
+}
+
+}  // namespace heed

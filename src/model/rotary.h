@@ -1,0 +1,50 @@
+// Rotary positions: how far each pair of channels of a query or key turns at a position.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/architecture.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+
+// The angle by which each of the R/2 pairs turns from a position to the next, in radians:
+// base^(−2i/R), changed as the scaling of the description says (linear: Chen et al. 2023; llama3:
+// Meta's LLaMA 3.1; yarn: Peng et al. 2023). A dynamic scaling changes nothing up to the context of
+// pretraining, which is the context of such a model.
+std::vector<double> rotary_frequencies(const AttentionSpecification& attention);
+
+// By which yarn scales sines and cosines, hence queries and keys; 1 for other scalings.
+double rotary_magnitude(const RotarySpecification& rotary);
+
+// How number j of a query or key turns at a position: r_j = cosine·x_j + sine·x_partner. Numbers
+// that do not rotate have no partner, −1.
+struct Rotation {
+  double cosine = 1;
+  double sine = 0;
+  std::int64_t partner = -1;
+};
+Rotation rotation_of(const AttentionSpecification& attention, std::int64_t position,
+                     std::int64_t j);
+
+// Cosines and sines of the positions of some rows; empty unless positions are rotary.
+class RotaryRows {
+ public:
+  RotaryRows() = default;
+  RotaryRows(const AttentionSpecification& attention, std::span<const std::int64_t> positions);
+
+  bool present() const { return cosine_.present(); }
+  // Of rows [begin, end).
+  kernels::RotaryTable<float> table(std::int64_t begin, std::int64_t end) const;
+  kernels::RotaryTable<float> table() const { return table(0, cosine_.shape()[0]); }
+
+ private:
+  Tensor<float> cosine_;  // (N, R/2)
+  Tensor<float> sine_;    // (N, R/2)
+  RotaryPairing pairing_ = RotaryPairing::halves;
+};
+
+}  // namespace heed

@@ -1,0 +1,349 @@
+#include "model/stack.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "model/block.h"
+#include "model/cache.h"
+#include "model/edited_points.h"
+#include "model/input_checks.h"
+#include "model/norm.h"
+#include "model/prediction_head.h"
+
+namespace heed {
+namespace {
+
+void require_editable(const StackSpecification& stack, const Pass& pass) {
+  const Point logits = pass.point(PointKind::logits, -1);
+  require(!pass.edits(logits), ErrorCode::unsupported,
+          "{} cannot be edited: edit unembed.hook_in, which the logits are computed from",
+          point_name(logits));
+  if (stack.key_value_heads() == stack.heads()) return;
+  for (std::int64_t layer = 0; layer < stack.layers; ++layer) {
+    const Point point = pass.point(PointKind::attention_in, layer);
+    require(!pass.edits(point), ErrorCode::unsupported,
+            "{} cannot be edited where {} query heads share {} key/value heads: edit hook_q_input, "
+            "hook_k_input or hook_v_input",
+            point_name(point), stack.heads(), stack.key_value_heads());
+  }
+}
+
+// The last position of a pass, and that of each row of a ragged one.
+std::int64_t positions_end(const Pass& pass) {
+  if (!pass.is_ragged()) {
+    std::int64_t last = pass.first_position;
+    for (std::int64_t first : pass.first_positions) last = std::max(last, first);
+    return last + pass.positions;
+  }
+  std::int64_t longest = 0;
+  for (std::size_t b = 0; b + 1 < pass.row_starts.size(); ++b) {
+    longest = std::max(longest, pass.row_starts[b + 1] - pass.row_starts[b]);
+  }
+  return longest;
+}
+
+std::vector<std::int64_t> row_positions(const Pass& pass) {
+  std::vector<std::int64_t> positions;
+  positions.reserve(static_cast<std::size_t>(pass.rows()));
+  for (std::int64_t b = 0; b < pass.batch; ++b) {
+    const auto at = static_cast<std::size_t>(b);
+    const std::int64_t length =
+        pass.is_ragged() ? pass.row_starts[at + 1] - pass.row_starts[at] : pass.positions;
+    for (std::int64_t t = 0; t < length; ++t) positions.push_back(pass.position(b, t));
+  }
+  return positions;
+}
+
+// What the embedding reads: (B, T), or the rows of a ragged pass as sequences of one token.
+struct EmbeddingRows {
+  std::vector<std::int64_t> positions;  // of a ragged pass
+  kernels::EmbeddingInput<float> input;
+
+  EmbeddingRows(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass) {
+    input = {.tokens = tokens,
+             .token_table = stack.parameters.token_embedding,
+             .position_table =
+                 stack.sinusoids.present() ? stack.sinusoids : stack.parameters.position_embedding,
+             .token_scale = stack.specification.embedding_scale,
+             .first_position = pass.first_position,
+             .first_positions = pass.first_positions};
+    if (!pass.is_ragged()) return;
+    positions = row_positions(pass);
+    input.tokens = tokens.reshape({pass.rows(), 1});
+    input.first_positions = positions;
+  }
+  EmbeddingRows(const EmbeddingRows&) = delete;
+  EmbeddingRows& operator=(const EmbeddingRows&) = delete;
+
+  View<float> shaped(View<float> rows) const {
+    return rows.reshape({input.tokens.extent(0), input.tokens.extent(1), rows.extent(1)});
+  }
+};
+
+// Of the text that a row is of.
+std::int64_t token_type(const Pass& pass, std::int64_t row) {
+  return pass.token_types.empty() ? 0 : pass.token_types[static_cast<std::size_t>(row)];
+}
+
+void require_token_types(const StackSpecification& stack, const Pass& pass) {
+  if (pass.token_types.empty()) return;
+  require(std::ssize(pass.token_types) == pass.rows(), ErrorCode::invalid_argument,
+          "{} token types for {} tokens: expected one each", pass.token_types.size(), pass.rows());
+  for (const std::int32_t type : pass.token_types) {
+    require(type >= 0 && type < stack.token_types, ErrorCode::invalid_argument,
+            "token type {} is outside the model's {}", type, stack.token_types);
+  }
+}
+
+void add_token_types(const Stack& stack, const Pass& pass, View<float> rows) {
+  const View<const float> table = stack.parameters.token_type_embedding;
+  if (!table.present()) return;
+  for (std::int64_t row = 0; row < rows.extent(0); ++row) {
+    const View<const float> type = table[token_type(pass, row)];
+    for (std::int64_t c = 0; c < rows.extent(1); ++c) rows(row, c) += type(c);
+  }
+}
+
+void add_token_type_gradients(const Pass& pass, View<float> table, View<const float> d_rows) {
+  if (!table.present()) return;
+  for (std::int64_t row = 0; row < d_rows.extent(0); ++row) {
+    const View<float> type = table[token_type(pass, row)];
+    for (std::int64_t c = 0; c < d_rows.extent(1); ++c) type(c) += d_rows(row, c);
+  }
+}
+
+void scale_rows(View<float> rows, float scale) {
+  if (scale == 1.0F) return;
+  for (float& value : rows.span()) value *= scale;
+}
+
+kernels::Dropout embedding_dropout(const Stack& stack, const Pass& pass) {
+  return pass.dropout.at(DropoutPoint::embedding, -1, stack.specification.embedding_dropout);
+}
+
+void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
+           const GptActivations& activations) {
+  const EmbeddingRows embedding(stack, tokens, pass);
+  const View<float> sum = activations.embedding_sum();
+  kernels::embedding_forward(embedding.input, embedding.shaped(sum));
+  add_token_types(stack, pass, sum);
+  edit_embedding(pass, embedding.input, embedding.shaped(sum));
+  observe_embedding(pass, embedding.input);
+  if (stack.specification.embedding_norm) {
+    normalise(stack.specification, sum, stack.parameters.embedding_norm,
+              activations.embedding_norm_saved(), activations.embedding());
+  }
+  const auto dropout = embedding_dropout(stack, pass);
+  if (dropout.rate > 0) kernels::dropout(activations.embedding(), dropout, activations.embedding());
+}
+
+void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
+                    const GptActivations& activations, const GptActivationGradients& buffers,
+                    const StackGradients* gradients) {
+  View<float> d_rows = buffers.residual;
+  const auto dropout = embedding_dropout(stack, pass);
+  if (dropout.rate > 0) kernels::dropout(d_rows, dropout, d_rows);
+  if (stack.specification.embedding_norm) {
+    std::ranges::fill(buffers.norm.span(), 0.0F);
+    normalise_backward(stack.specification, activations.embedding_sum(),
+                       stack.parameters.embedding_norm, activations.embedding_norm_saved(), d_rows,
+                       buffers.norm,
+                       gradients != nullptr ? gradients->embedding_norm : NormWeightGradients{});
+    d_rows = buffers.norm;
+  }
+  if (!pass.is_ragged()) {
+    pass.observe_gradient_rows(PointKind::embedding, -1, d_rows);
+    if (stack.specification.has_position_vectors()) {
+      pass.observe_gradient_rows(PointKind::position, -1, d_rows);
+    }
+  }
+  if (gradients == nullptr) return;
+  const EmbeddingRows embedding(stack, tokens, pass);
+  kernels::EmbeddingInput<float> input = embedding.input;
+  if (stack.sinusoids.present()) input.position_table = {};
+  kernels::embedding_backward(
+      input, embedding.shaped(d_rows),
+      {.token_table = gradients->token_embedding, .position_table = gradients->position_embedding});
+  add_token_type_gradients(pass, gradients->token_type_embedding, d_rows);
+}
+
+// The learned bias of each bucket, as attention reads it: of each distance in a pass.
+class DistanceBias {
+ public:
+  DistanceBias(const Stack& stack, std::int64_t positions)
+      : relative_(stack.specification.block.attention.relative), first_(1 - positions) {
+    const View<const float> buckets = stack.parameters.position_bias;  // (buckets, H)
+    if (!buckets.present()) return;
+    values_ = Tensor<float>(Shape{buckets.extent(1), 2 * positions - 1});
+    const View<float> values = values_;
+    for (std::int64_t h = 0; h < values.extent(0); ++h) {
+      for (std::int64_t i = 0; i < values.extent(1); ++i) {
+        values(h, i) = buckets(relative_.bucket(first_ + i), h);
+      }
+    }
+  }
+
+  kernels::PositionBias<float> view() const {
+    if (!values_.present()) return {};
+    return {.values = values_, .first = first_};
+  }
+
+  // Adds the gradients (H, 2P − 1) of distances to those of their buckets.
+  void add_gradient(View<const float> d_values, View<float> d_buckets) const {
+    for (std::int64_t h = 0; h < d_values.extent(0); ++h) {
+      for (std::int64_t i = 0; i < d_values.extent(1); ++i) {
+        d_buckets(relative_.bucket(first_ + i), h) += d_values(h, i);
+      }
+    }
+  }
+
+ private:
+  const RelativePositions& relative_;
+  std::int64_t first_;    // distance
+  Tensor<float> values_;  // (H, 2P − 1)
+};
+
+// The end of the stack: the final norm, its scale, the prediction head.
+void end_forward(const Stack& stack, const Pass& pass, const GptActivations& activations) {
+  const StackSpecification& specification = stack.specification;
+  if (specification.final_norm) {
+    norm_forward(
+        specification, pass, -1, final_norm_points, activations.last_residual(),
+        {stack.parameters.final_norm, activations.final_norm_saved(), activations.final_norm()});
+    scale_rows(activations.final_norm(), specification.logit_scale);
+  }
+  if (specification.prediction_head) prediction_forward(stack, pass, activations);
+  if (!specification.has_unembedding) return;
+  pass.visit_rows(PointKind::unembedding_in, -1, activations.unembedding_in());
+  observe_logits(pass, stack.parameters.unembedding, activations.unembedding_in());
+}
+
+// From buffers.norm, the gradient of what the unembedding reads, to buffers.residual, that of the
+// end of the stream.
+void end_backward(const Stack& stack, const Pass& pass, const GptActivations& activations,
+                  const GptActivationGradients& buffers, const StackGradients* gradients) {
+  const StackSpecification& specification = stack.specification;
+  if (specification.has_unembedding) {
+    pass.observe_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
+  }
+  if (specification.prediction_head)
+    prediction_backward(stack, pass, activations, buffers, gradients);
+  if (!specification.final_norm) {
+    std::ranges::copy(buffers.norm.span(), buffers.residual.data());
+    return;
+  }
+  scale_rows(buffers.norm, specification.logit_scale);
+  std::ranges::fill(buffers.residual.span(), 0.0F);
+  norm_backward(
+      specification, pass, -1, final_norm_points,
+      {activations.last_residual(), activations.final_norm_saved(), stack.parameters.final_norm,
+       buffers.norm},
+      {buffers.residual, gradients != nullptr ? gradients->final_norm : NormWeightGradients{}});
+}
+
+}  // namespace
+
+Tensor<float> sinusoid_table(const StackSpecification& stack) {
+  if (stack.block.attention.positions != PositionKind::sinusoidal) return {};
+  const std::int64_t channels = stack.channels, pairs = (channels + 1) / 2;
+  const bool halves = stack.block.attention.sinusoids == SinusoidOrder::halves;
+  Tensor<float> table(Shape{stack.context, channels});
+  const View<float> rows = table;
+  for (std::int64_t t = 0; t < stack.context; ++t) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const std::int64_t pair = halves ? c % pairs : c / 2;
+      const bool is_sine = halves ? c < pairs : c % 2 == 0;
+      const double angle =
+          static_cast<double>(t) /
+          std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(channels));
+      rows(t, c) = static_cast<float>(is_sine ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return table;
+}
+
+RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass) {
+  if (stack.block.attention.positions != PositionKind::rotary) return {};
+  return {stack.block.attention, row_positions(pass)};
+}
+
+void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
+                   const GptActivations& activations) {
+  const StackSpecification& specification = stack.specification;
+  const Shape expected = pass.is_ragged() ? Shape{pass.rows()} : Shape{pass.batch, pass.positions};
+  require_shape(tokens, expected, "tokens");
+  require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
+  require_positions_fit(specification, positions_end(pass));
+  check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
+        "a pass starts at the length of its cache");
+  check(pass.editor == nullptr || !pass.dropout.active, "edited passes run without dropout");
+  check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
+  if (pass.editor != nullptr) require_editable(specification, pass);
+  require_token_types(specification, pass);
+
+  // 1. token + position embedding: (B, T) -> (N, C)
+  embed(stack, tokens, pass, activations);
+
+  // 2. the blocks
+  const RotaryRows rotary = rotary_rows(specification, pass);
+  const DistanceBias bias(stack, positions_end(pass));
+  for (std::int64_t layer = 0; layer < specification.layers; ++layer) {
+    block_forward(stack.layer_pass(layer, pass, rotary, bias.view()), activations.block(layer));
+  }
+  if (pass.cache != nullptr) pass.cache->advance(pass.positions);
+  for (KeyValueCache* cache : pass.caches) cache->advance(pass.positions);
+
+  // 3. the final norm
+  end_forward(stack, pass, activations);
+}
+
+void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions) {
+  kernels::linear_forward(x, stack.parameters.unembedding, logits, positions);
+}
+
+void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
+                    const GptActivations& activations, const GptActivationGradients& buffers,
+                    const StackGradients* gradients, View<float> d_memory) {
+  const StackSpecification& specification = stack.specification;
+  require(activations.keep() != Keep::one_block, ErrorCode::invalid_argument,
+          "backward needs activations that keep every block or the residual stream");
+  const Shape expected = pass.is_ragged() ? Shape{pass.rows()} : Shape{pass.batch, pass.positions};
+  require_shape(tokens, expected, "tokens");
+  require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
+  require_shape(buffers.norm, {pass.rows(), specification.channels}, "activation gradients");
+  const DistanceBias bias(stack, positions_end(pass));
+  Tensor<float> d_bias;
+  if (gradients != nullptr && bias.view().present()) {
+    d_bias = Tensor<float>(bias.view().values.shape());
+  }
+  const auto of_block = [&](std::int64_t layer) {
+    if (gradients == nullptr) return BlockGradients{};
+    BlockGradients block = gradients->blocks[static_cast<std::size_t>(layer)];
+    if (d_bias.present()) block.position_bias = d_bias;
+    return block;
+  };
+
+  // 3. the final norm, whose input is the end of the residual stream
+  end_backward(stack, pass, activations, buffers, gradients);
+
+  // 2. the blocks
+  Pass unobserved = pass;
+  unobserved.probe = nullptr;
+  const RotaryRows rotary = rotary_rows(specification, pass);
+  for (std::int64_t layer = specification.layers - 1; layer >= 0; --layer) {
+    if (activations.keep() == Keep::residuals && layer + 1 < specification.layers) {
+      block_forward(stack.layer_pass(layer, unobserved, rotary, bias.view()),
+                    activations.block(layer));
+    }
+    block_backward(stack.layer_pass(layer, pass, rotary, bias.view()), of_block(layer),
+                   activations.block(layer), buffers, d_memory);
+  }
+  if (d_bias.present()) bias.add_gradient(d_bias, gradients->position_bias);
+
+  // 1. the embeddings
+  embed_backward(stack, tokens, pass, activations, buffers, gradients);
+}
+
+}  // namespace heed

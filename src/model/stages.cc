@@ -1,0 +1,183 @@
+#include "model/stages.h"
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "kernels/prepared_weight.h"
+#include "model/matrix_copy.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+
+void project(const Pass& pass, View<const float> x, const LinearWeights& weights, View<float> out) {
+  kernels::linear_forward(x, weights, out, pass.projected_positions());
+}
+
+void project_outputs(const Pass& pass, View<const float> x, const LinearWeights& weights,
+                     std::int64_t begin, View<float> out) {
+  const std::int64_t end = begin + out.extent(1);
+  if (weights.prepared != nullptr) {  // packed in panels of outputs: all of them, as in the pass
+    Tensor<float> all(Shape{x.extent(0), weights.weight.extent(0)});
+    project(pass, x, weights, all);
+    return copy_matrix(View<const float>(all).slice(1, begin, end), out);
+  }
+  LinearWeights part{.weight = weights.weight.slice(0, begin, end), .precision = weights.precision};
+  if (weights.bias.present()) part.bias = weights.bias.slice(0, begin, end);
+  project(pass, x, part, out);
+}
+
+void project_backward(const LinearWeights& weights, const LinearWeightGradients& gradients,
+                      const ProjectBackward& operands) {
+  kernels::linear_backward_input(kernels::MultipliedWeight(weights).view(), operands.d_out,
+                                 operands.d_x, weights.precision);
+  kernels::linear_backward_parameters(operands.x, operands.d_out, gradients, weights.precision);
+}
+
+void normalise(const StackSpecification& stack, View<const float> x, const NormWeights& weights,
+               const NormSaved& saved, View<float> out) {
+  if (stack.block.norm.kind == NormKind::layer) {
+    kernels::layer_norm_forward(x, weights, out, saved);
+  } else {
+    kernels::rms_norm_forward(x, weights, out, saved.reciprocal_deviation);
+  }
+}
+
+void normalise_backward(const StackSpecification& stack, View<const float> x,
+                        const NormWeights& weights, const NormSaved& saved, View<const float> d_out,
+                        View<float> d_x, const NormWeightGradients& gradients) {
+  if (stack.block.norm.kind == NormKind::layer) {
+    kernels::layer_norm_backward(x, weights, saved, d_out, d_x, gradients);
+  } else {
+    kernels::rms_norm_backward(x, weights, saved.reciprocal_deviation, d_out, d_x, gradients);
+  }
+}
+
+namespace {
+
+// Columns [first, first + heads·D) of rows, as (N, heads, D).
+template <class T>
+View<T> head_rows(View<T> rows, std::int64_t first, std::int64_t heads, std::int64_t size) {
+  return {rows.data() + first, {rows.extent(0), heads, size}, {rows.stride(0), size, 1}};
+}
+
+// Queries, then keys, among the projections and as attention reads them.
+struct Positioned {
+  std::int64_t first;  // column, of both
+  std::int64_t heads;
+};
+
+}  // namespace
+
+void position(const LayerPass& at, const AttentionActivations& saved) {
+  const AttentionSpecification& attention = at.attention();
+  if (!attention.changes_query_and_key()) return;
+  const std::int64_t a = attention.query_width(), size = attention.head_size;
+  const std::int64_t both = a + attention.key_value_width();
+  const auto change = [&](const Positioned& part, const NormWeights& norm, View<float> deviation) {
+    const auto from =
+        head_rows(View<const float>(saved.query_key_value), part.first, part.heads, size);
+    const auto to = head_rows(saved.positioned, part.first, part.heads, size);
+    // 1. the norm of each head
+    if (attention.query_key_norm) kernels::rms_norm_forward(from, norm, to, deviation);
+    // 2. rotation
+    if (at.rotary.present()) kernels::rotary_forward(to, at.rotary.table());
+  };
+  if (!attention.query_key_norm) {
+    copy_matrix(View<const float>(saved.query_key_value).slice(1, 0, both), saved.positioned);
+  }
+  change({0, attention.query_heads}, at.parameters.query_norm, saved.query_deviation);
+  change({a, attention.key_value_heads}, at.parameters.key_norm, saved.key_deviation);
+}
+
+void position_backward(const LayerPass& at, const AttentionActivations& saved,
+                       const BlockGradients& gradients, View<float> d_projected) {
+  const AttentionSpecification& attention = at.attention();
+  const std::int64_t size = attention.head_size;
+  const auto change = [&](const Positioned& part, const NormWeights& norm, View<float> deviation,
+                          const NormWeightGradients& norm_gradients) {
+    const auto d = head_rows(d_projected, part.first, part.heads, size);
+    // 2. rotation
+    if (at.rotary.present()) kernels::rotary_backward(d, at.rotary.table());
+    // 1. the norm of each head
+    if (!attention.query_key_norm) return;
+    const auto x =
+        head_rows(View<const float>(saved.query_key_value), part.first, part.heads, size);
+    kernels::rms_norm_backward(x, norm, deviation, d, d, norm_gradients);
+  };
+  change({0, attention.query_heads}, at.parameters.query_norm, saved.query_deviation,
+         gradients.query_norm);
+  change({attention.query_width(), attention.key_value_heads}, at.parameters.key_norm,
+         saved.key_deviation, gradients.key_norm);
+}
+
+Heads<const float> attention_heads(const AttentionSpecification& attention, std::int64_t batch,
+                                   const AttentionActivations& saved) {
+  Heads<const float> heads =
+      split_heads(attention, batch, View<const float>(saved.query_key_value));
+  if (!attention.changes_query_and_key()) return heads;
+  const std::int64_t row = saved.positioned.stride(0), size = attention.head_size;
+  const std::int64_t positions = saved.positioned.extent(0) / batch;
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    return View<const float>(saved.positioned.data() + first, {batch, positions, count, size},
+                             {positions * row, row, size, 1});
+  };
+  heads.query = part(0, attention.query_heads);
+  heads.key = part(attention.query_width(), attention.key_value_heads);
+  return heads;
+}
+
+void feed_forward(const LayerPass& at, View<const float> x, const FeedForwardActivations& saved,
+                  View<float> out) {
+  const FeedForwardSpecification& layer = at.stack.block.feed_forward;
+  // 1. up projection, and the gate's: (R, C) -> (R, F)
+  const View<float> up = layer.gated ? saved.linear : saved.pre;
+  if (layer.gated) project(at.pass, x, at.parameters.gate, saved.pre);
+  project(at.pass, x, at.parameters.up, up);
+  at.pass.visit_rows(PointKind::neurons_pre, at.layer, saved.pre);
+  // 2. activation
+  if (layer.gated) {
+    at.pass.visit_rows(PointKind::neurons_linear, at.layer, saved.linear);
+    kernels::gated_activation_forward(saved.pre, saved.linear, layer.activation, saved.post);
+  } else {
+    kernels::activation_forward(saved.pre, layer.activation, saved.post);
+  }
+  at.pass.visit_rows(PointKind::neurons_post, at.layer, saved.post);
+  // 3. down projection: (R, F) -> (R, C)
+  project(at.pass, saved.post, at.parameters.down, out);
+}
+
+void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& saved,
+                           const BlockGradients& gradients, const FeedForwardBackward& operands) {
+  const FeedForwardSpecification& layer = at.stack.block.feed_forward;
+  const View<float> d_neurons = operands.d_neurons;
+  // 3. out = post · downᵀ + bias
+  project_backward(at.parameters.down, gradients.down,
+                   {.x = saved.post, .d_out = operands.d_out, .d_x = d_neurons});
+  at.pass.observe_gradient_rows(PointKind::neurons_post, at.layer, d_neurons);
+  if (!layer.gated) {
+    // 2. post = activation(pre), in place
+    kernels::activation_backward(saved.pre, layer.activation, d_neurons, d_neurons);
+    at.pass.observe_gradient_rows(PointKind::neurons_pre, at.layer, d_neurons);
+    // 1. pre = x · upᵀ + bias
+    return project_backward(at.parameters.up, gradients.up,
+                            {.x = operands.x, .d_out = d_neurons, .d_x = operands.d_x});
+  }
+  // 2. post = activation(pre) · linear
+  kernels::gated_activation_backward(saved.pre, saved.linear, layer.activation, d_neurons,
+                                     d_neurons, operands.d_linear);
+  at.pass.observe_gradient_rows(PointKind::neurons_pre, at.layer, d_neurons);
+  at.pass.observe_gradient_rows(PointKind::neurons_linear, at.layer, operands.d_linear);
+  // 1. pre = x · gateᵀ + bias, linear = x · upᵀ + bias
+  project_backward(at.parameters.gate, gradients.gate,
+                   {.x = operands.x, .d_out = d_neurons, .d_x = operands.d_x});
+  Tensor<float> d_x(operands.d_x.shape());
+  project_backward(at.parameters.up, gradients.up,
+                   {.x = operands.x, .d_out = operands.d_linear, .d_x = d_x});
+  kernels::add(operands.d_x, d_x, operands.d_x);
+}
+
+void drop(const LayerPass& at, DropoutPoint point, View<float> branch) {
+  const auto dropout = at.pass.dropout.at(point, at.layer, at.stack.residual_dropout);
+  if (dropout.rate > 0) kernels::dropout(branch, dropout, branch);
+}
+
+}  // namespace heed
