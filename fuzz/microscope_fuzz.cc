@@ -52,7 +52,7 @@ std::vector<std::int64_t> few_indices(std::string_view& rest) {
 }
 
 void read_points(std::string_view text) {
-  const std::vector<Point> points = points_named(text, tiny_gpt().config().layers);
+  const std::vector<Point> points = points_named(text, tiny_gpt().config());
   expect(!points.empty());
   for (const Point& point : points) expect(point_from_name(point_name(point)) == point);
 }

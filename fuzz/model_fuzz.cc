@@ -1,5 +1,6 @@
 // Loads models from arbitrary weights: a fixed small config, in each of the formats that a file may
-// have. A file is loaded or refused with an Error.
+// have; and reads arbitrary configs of each family, of one stack or two. A file is loaded or
+// refused with an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,7 +9,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "model/gpt_files.h"
+#include "formats/format.h"
+#include "formats/model_files.h"
 
 namespace {
 
@@ -21,6 +23,13 @@ std::string config_with(const char* format) {
              R"("n_head":1,"n_inner":3)") +
          format + "}";
 }
+
+// What the configs of encoders and encoder-decoders need.
+constexpr const char* toy_fields =
+    R"("vocab_size":3,"d_model":2,"d_kv":1,"d_ff":3,"num_layers":1,"num_heads":2,"encoder_layers":1,)"
+    R"("decoder_layers":1,"encoder_attention_heads":1,"decoder_attention_heads":2,)"
+    R"("encoder_ffn_dim":3,"decoder_ffn_dim":3,"max_position_embeddings":4,"hidden_size":2,)"
+    R"("num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":3,)";
 
 // A file as save_gpt writes it for this config, with its elements filled by repeating `data`.
 std::string file_with(const std::string& header, std::span<const std::uint8_t> data,
@@ -84,9 +93,16 @@ class Header {
   std::size_t bytes_ = 0;
 };
 
-void load(const std::string& config, std::span<const std::byte> weights) {
+// As a model of `format`, or of one stack.
+void load(const std::string& config, std::span<const std::byte> weights,
+          const heed::Format* format = nullptr) {
+  const heed::GptBytes files{"input", config, weights};
   try {
-    heed::load_gpt(heed::GptBytes{"input", config, weights});
+    if (format != nullptr && format->is_encoder_decoder) {
+      heed::load_encoder_decoder(files);
+    } else {
+      heed::load_gpt(files);
+    }
   } catch (const heed::Error& error) {
     const bool expected = error.code() == heed::ErrorCode::corrupt_data ||
                           error.code() == heed::ErrorCode::unsupported ||
@@ -106,6 +122,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Header header(names[format]);
     const std::string file = file_with(header.text(), input, header.bytes());
     load(config, std::as_bytes(std::span(file)));
+  }
+  const std::string fields(reinterpret_cast<const char*>(data), size);
+  for (const heed::Format& format : heed::formats()) {
+    for (const std::string_view type : format.model_types) {
+      const std::string begin = R"({"model_type":")" + std::string(type) + R"(",)";
+      load(begin + fields, {}, &format);
+      // A toy of the family, to which the input adds fields.
+      const std::string toy = begin + toy_fields + fields;
+      load(toy, {}, &format);
+      load(toy, std::as_bytes(input), &format);
+    }
   }
   return 0;
 }

@@ -24,12 +24,61 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/array.h"
 #include "heed/attention.h"
 #include "heed/error.h"
 #include "heed/trace.h"
 #include "heed/version.h"
 
 namespace heed {
+
+// How the matrices of linear layers are stored in memory. Integers have one scale for each group
+// of 32 inputs; embeddings, norms and biases stay f32.
+enum class WeightType { as_stored, f32, bf16, int8, int4 };
+
+// How keys and values of past positions are stored while a model runs.
+enum class KeyValueType { f32, bf16, int8 };
+
+struct LoadOptions {
+  // f32 of a quantised model stands for the values that its matrices encode. Quantising a model
+  // that is stored quantised to another type throws Error{unsupported}.
+  WeightType weights = WeightType::as_stored;
+  KeyValueType cache = KeyValueType::f32;
+  // Pack f32 weights once, for faster passes over many prompts, if that takes at most a quarter of
+  // the free memory.
+  bool pack = false;
+};
+
+// The architecture of a model, of any family.
+struct ModelArchitecture {
+  std::int64_t vocabulary = 0;
+  std::int64_t context = 0;  // longest sequence
+  std::int64_t channels = 0;
+  std::int64_t layers = 0;
+  std::int64_t query_heads = 0;      // in each layer
+  std::int64_t key_value_heads = 0;  // each is shared by query_heads / key_value_heads query heads
+  std::int64_t head_size = 0;        // channels of one head
+  std::int64_t parameters = 0;       // in all
+
+  std::string positions;              // "none", "learned", "sinusoidal" or "rotary"
+  double rotary_base = 0;             // 0 unless positions are rotary
+  std::int64_t rotary_channels = 0;   // of a head that rotate
+  std::vector<std::int64_t> windows;  // of each layer: positions a query attends to; 0: all before
+  bool query_key_norm = false;        // of each query and key, before they rotate
+
+  std::string norm;            // "layer" or "rms"
+  std::string norm_placement;  // "pre" or "post"
+  double norm_epsilon = 0;
+  bool parallel = false;  // attention and feed-forward layer read the same stream
+
+  std::int64_t feed_forward = 0;  // neurons of one layer
+  std::string activation;         // "gelu_new", "gelu", "silu", …
+  bool gated = false;             // the feed-forward layer multiplies by a gate
+
+  bool biases = false;            // any linear layer or norm has one
+  bool tied_unembedding = false;  // the unembedding is the token embedding
+  std::string weights;            // type of the matrices in memory: "f32", "bf16", "int8", "int4"
+};
 
 class Model {
  public:
@@ -66,6 +115,17 @@ class Model {
     double probability = 0;     // softmax of the logits
     double drawn = 0;           // probability of being sampled; 0 if filtered out
     std::string_view filtered;  // "top-k", "top-p", "min-p", "temperature" or empty; static memory
+    std::int64_t rank = 0;      // 1: the most likely after the repeat penalty
+    double scaled_logit = 0;    // after the repeat penalty and division by the temperature
+
+    // The probability after each step; 0 from the step that filtered it out on.
+    struct Steps {
+      double penalties = 0;
+      double top_k = 0;
+      double top_p = 0;
+      double min_p = 0;
+    };
+    Steps after{};
   };
 
   struct GenerateOptions {
@@ -94,13 +154,14 @@ class Model {
     std::int64_t layers = 0;
     std::int64_t heads = 0;
     std::int64_t tokens = 0;
-    std::vector<float> weights;  // (layers, heads, tokens, tokens)
+    Array weights;  // (layers, heads, tokens, tokens)
 
     // The attention weight from position `query` to position `key`: 0 if `key` is later; the
     // weights of a query sum to one. Arguments are not checked.
     float weight(std::int64_t layer, std::int64_t head, std::int64_t query,
                  std::int64_t key) const {
-      return weights[((layer * heads + head) * tokens + query) * tokens + key];
+      return weights[static_cast<std::size_t>(((layer * heads + head) * tokens + query) * tokens +
+                                              key)];
     }
   };
 
@@ -109,13 +170,17 @@ class Model {
   // it, or the built-in model "starter". Weights are copied into memory; the files are not used
   // afterwards. Throws Error{not_found} if there is no model, Error{corrupt_data} for damaged or
   // inconsistent files, Error{unsupported} for a model of another architecture.
-  static Model load(const std::string& name_or_directory);
+  static Model load(const std::string& name_or_directory, const LoadOptions& options = {});
 
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
 
   Dimensions dimensions() const;
+  ModelArchitecture architecture() const;
+
+  // The name of its directory, run or published model, as results and replies call it.
+  const std::string& name() const;
 
   // Without a tokenizer, encode(), decode() and generate() from text throw Error{not_found}.
   // encode() recognises special tokens such as <|endoftext|>. decode() returns the bytes of the
@@ -124,13 +189,23 @@ class Model {
   std::vector<std::int32_t> encode(std::string_view text) const;
   std::string decode(std::span<const std::int32_t> tokens) const;
 
-  // The logits (V) of the next token.
-  std::vector<float> logits(std::span<const std::int32_t> tokens) const;
+  // The logits (V) of the next token, and those (T, V) of the token after every position.
+  Array logits(std::span<const std::int32_t> tokens) const;
+  Array all_logits(std::span<const std::int32_t> tokens) const;
+
+  // The output (T, C) of the final norm, from which the logits are computed.
+  Array embeddings(std::span<const std::int32_t> tokens) const;
 
   // The `most` most likely next tokens in descending order; 0: the whole vocabulary. Ignores the
   // seed. Throws Error{invalid_argument} for sampling options out of range.
   std::vector<Next> predict(std::span<const std::int32_t> tokens, const Sampling& sampling,
                             std::size_t most = 10) const;
+
+  // The same from logits (V) of the token after `tokens`, such as a row of all_logits(); the
+  // repeat penalty considers the tokens. Throws Error{invalid_argument} for another number of
+  // logits, Error{diverged} for logits that are not finite.
+  std::vector<Next> rank(std::span<const float> logits, std::span<const std::int32_t> tokens,
+                         const Sampling& sampling, std::size_t most = 10) const;
 
   // Continues a prompt. The same seed gives the same text. Throws Error{invalid_argument} for an
   // empty prompt, one longer than the context (unless shift_context is set) and options out of

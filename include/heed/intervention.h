@@ -101,7 +101,9 @@ class EditedModel {
 
   // As in Model. Edges beyond the end of a text are ignored. Gradients pass through added vectors;
   // a gradient before any other edit throws Error{unsupported}.
-  std::vector<float> logits(std::span<const std::int32_t> tokens) const;
+  Array logits(std::span<const std::int32_t> tokens) const;
+  Array all_logits(std::span<const std::int32_t> tokens) const;
+  Array embeddings(std::span<const std::int32_t> tokens) const;
   std::vector<Model::Next> predict(std::span<const std::int32_t> tokens,
                                    const Model::Sampling& sampling, std::size_t most = 10) const;
   Model::Generation generate(std::span<const std::int32_t> prompt,

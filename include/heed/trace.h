@@ -5,7 +5,8 @@
 //   for (const heed::TracedArray& array : trace.arrays) { ... }
 //
 // Names and shapes are those of TransformerLens; docs/notation.md lists them. Notation: B batch
-// (here 1), T positions, S memory, C channels, H heads, D head size, F neurons.
+// (here 1), T positions, S memory, C channels, H query heads, G key/value heads, D head size, F
+// neurons.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/array.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -22,7 +24,8 @@ struct TraceRequest {
   // "_grad" selects the gradient at that point.
   std::vector<std::string> points{};
   std::vector<std::int64_t> layers{};  // empty: all
-  std::vector<std::int64_t> heads{};   // empty: all
+  // Of queries; empty: all. Of keys and values, those that these heads share.
+  std::vector<std::int64_t> heads{};
   std::vector<std::int64_t>
       positions{};  // empty: all; −1 is the last. Of pattern and scores: queries
   std::int64_t budget = std::int64_t{1} << 30;  // maximum size of the trace, in bytes
@@ -31,7 +34,7 @@ struct TraceRequest {
 struct TracedArray {
   std::string name;
   std::vector<std::int64_t> shape;  // (B, T, …); pattern and scores (B, H, T, S)
-  std::vector<float> values;        // row by row, the last dimension fastest
+  Array values;                     // of this shape; row by row, the last dimension fastest
 };
 
 struct Trace {

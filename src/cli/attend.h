@@ -16,7 +16,7 @@
 
 namespace heed::cli {
 
-std::vector<std::int64_t> all_layers(const GptConfig& config);
+std::vector<std::int64_t> all_layers(const StackSpecification& config);
 
 // A text and the attention patterns of some layers: those of all layers of a long text take much
 // memory.
@@ -36,6 +36,10 @@ struct AttendedText {
   View<const float> pattern(std::int64_t layer, std::int64_t head) const {
     return patterns[layer][head];
   }
+  bool is_causal() const { return model.gpt.config().is_causal(); }
+  // Where a head of the layer mostly attends, of its pattern: habit_text or, of an encoder,
+  // pair_habit.
+  std::string habit(View<const float> pattern, std::int64_t layer) const;
 };
 
 struct HeadChoice {
@@ -60,6 +64,12 @@ void print_head_overview(const AttendedText& text, const Screen& screen);
 // The first `count` heads and the largest weight of each on an earlier token.
 void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
                          std::size_t count, const Screen& screen);
+
+// The same of an encoder, whose heads attend in both directions.
+void print_encoder_heads(const AttendedText& text, std::size_t count, const Screen& screen);
+// The heads of an encoder that select most, the first `count` of them (0: all), and their patterns
+// where all are listed.
+OrderedJson encoder_heads_json(const AttendedText& text, std::size_t count);
 
 // One head as a map with the tokens, or the words, on both sides.
 enum class MapUnit { tokens, words };

@@ -47,13 +47,16 @@ std::string short_habit(const HeadStatistics& statistics) {
   return fmt::format("←{:.1f}", habit.strength);
 }
 
-std::string caption(const HeadStatistics& statistics, int columns) {
-  return columns >= width_for_words ? habit_text(statistics) : short_habit(statistics);
+std::string caption(const AttendedText& text, View<const float> pattern, std::int64_t layer,
+                    int columns) {
+  if (columns >= width_for_words || !text.is_causal()) return text.habit(pattern, layer);
+  const std::int64_t window = text.model.gpt.config().block.attention.window(layer);
+  return short_habit(head_statistics(pattern, window));
 }
 
 // patterns (H, T, T)
-void print_layer(std::int64_t layer, View<const float> patterns, const Layout& layout,
-                 const Screen& screen) {
+void print_layer(const AttendedText& text, std::int64_t layer, View<const float> patterns,
+                 const Layout& layout, const Screen& screen) {
   const auto heads = static_cast<int>(patterns.extent(0));
   const auto positions = static_cast<int>(patterns.extent(1));
   for (int first = 0; first < heads; first += layout.per_line) {
@@ -64,13 +67,16 @@ void print_layer(std::int64_t layer, View<const float> patterns, const Layout& l
     for (int head = first; head < end; ++head) {
       const View<const float> pattern = patterns[head];
       pictures.push_back(half_block_picture(
-          positions, layout.picture,
-          [&](int row, int column) { return column > row ? -1.0 : double{pattern(row, column)}; },
+          {positions, positions}, layout.picture,
+          [&](int row, int column) {
+            const bool is_masked = text.is_causal() && column > row;
+            return is_masked ? -1.0 : double{pattern(row, column)};
+          },
           screen.ink));
       const int columns = layout.picture + 1;
       names += pad_right(fmt::format("L{}H{}", layer, head), columns);
-      captions += pad_right(fit(caption(head_statistics(pattern), layout.picture), layout.picture),
-                            columns);
+      captions +=
+          pad_right(fit(caption(text, pattern, layer, layout.picture), layout.picture), columns);
     }
     print(screen.ink.bold(names) + "\n");
     for (std::size_t line = 0; line < pictures.front().lines.size(); ++line) {
@@ -93,21 +99,28 @@ void print_lines(std::string_view paragraph, const Screen& screen) {
 }  // namespace
 
 void print_head_overview(const AttendedText& text, const Screen& screen) {
-  const GptConfig& config = text.model.gpt.config();
-  const Layout layout = layout_for(static_cast<int>(config.heads), screen.width());
+  const StackSpecification& config = text.model.gpt.config();
+  const Layout layout = layout_for(static_cast<int>(config.heads()), screen.width());
   print("\n" + screen.ink.title("Attention patterns") +
         screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),
                                      counted(config.layers, "layer"),
-                                     counted(config.heads, "head"))));
+                                     counted(config.heads(), "head"))));
   print_lines(
       "One picture per head; L0H1 is head 1 of layer 0. Rows are queries, columns are keys.",
       screen);
   print("\n");
   visit_patterns(text.model.gpt, text.tokens, [&](std::int64_t layer, View<const float> patterns) {
-    print_layer(layer, patterns, layout, screen);
+    print_layer(text, layer, patterns, layout, screen);
   });
   for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
   print("\n");
+  if (!text.is_causal()) {
+    return print_lines(
+        "An encoder: every token attends to all, before and after it. first, last, self, prev, "
+        "next: mean weight on that token. even: how close to uniform attention. peak: mean largest "
+        "weight of a row.",
+        screen);
+  }
   print_lines(
       layout.picture >= width_for_words
           ? "first, self, prev: mean weight on the first token, on the token itself, on the "

@@ -82,15 +82,18 @@ void print_answers(const AttendedText& text, const WordWalk& walk, const Screen&
                          is_clearest ? colour::orange : colour::blue),
                short_number(answer->value_length), short_number(answer->contribution_length)});
   }
-  const auto visible_answers = static_cast<std::size_t>(walk.position + 1);
-  if (visible_answers > listed.size()) {
-    table.add_line(ink.quiet(fmt::format("… {} more earlier tokens, {} together",
-                                         visible_answers - listed.size(),
+  const auto seen = static_cast<std::size_t>(
+      std::ranges::count_if(walk.answers, [](const KeyAnswer& answer) { return !answer.masked; }));
+  if (seen > listed.size()) {
+    table.add_line(ink.quiet(fmt::format("… {} more {}tokens, {} together", seen - listed.size(),
+                                         text.is_causal() ? "earlier " : "",
                                          percent(std::max(0.0, 1 - listed_share)))));
   }
-  const std::size_t later = walk.answers.size() - visible_answers;
+  // An encoder masks nothing.
+  const auto behind = static_cast<std::size_t>(walk.position + 1);
+  const std::size_t later = text.is_causal() ? walk.answers.size() - behind : 0;
   for (std::size_t i = 0; i < std::min(later, later_rows); ++i) {
-    const KeyAnswer& answer = walk.answers[visible_answers + i];
+    const KeyAnswer& answer = walk.answers[behind + i];
     table.add({ink.quiet(std::to_string(answer.position)),
                ink.quiet(text.label(answer.position, 16)), ink.quiet(short_number(answer.product)),
                ink.quiet("−∞"), ink.quiet("0 %"), ink.quiet("masked"), "", ""});
@@ -120,14 +123,18 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
         ink.title(fmt::format("“{}” in layer {}, head {}", word.text, walk.layer, walk.head)) +
         ink.quiet("  (counted from 0)\n"));
   if (word.end - word.begin > 1) {
-    print_text(fmt::format("The word is {} tokens, {}. Only the last one has seen the whole "
-                           "word, so the numbers are those of {}, at position {}.",
-                           word.end - word.begin, token_list(text, word), here, walk.position),
+    const char* const why = text.is_causal()
+                                ? "Only the last one has seen the whole word, so the numbers are"
+                                : "Each of them sees the whole text; the numbers are";
+    print_text(fmt::format("The word is {} tokens, {}. {} those of {}, at position {}.",
+                           word.end - word.begin, token_list(text, word), why, here, walk.position),
                screen);
   }
 
   print_step(1, "Query", screen);
-  print_text("The normalised residual stream at this position, times the head's query matrix.",
+  const bool is_post_norm = text.model.gpt.config().is_post_norm();
+  print_text(fmt::format("The {}residual stream at this position, times the head's query matrix.",
+                         is_post_norm ? "" : "normalised "),
              screen);
   print_vector("q", walk.query, screen);
 
@@ -155,6 +162,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
   print_vector("all + bias", walk.attention_out, screen);
   print_vector("before", walk.residual_before, screen);
   print_vector("after", walk.residual_after, screen);
+  if (is_post_norm) print_text("A norm of this sum is what the feed-forward layer reads.", screen);
 
   const auto clearest = std::ranges::max_element(walk.answers, {}, &KeyAnswer::share);
   print("\n");

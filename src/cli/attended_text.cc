@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include "cli/attend.h"
+#include "cli/pair_attend.h"
 #include "cli/terminal/text.h"
+#include "engine/token_json.h"
 
 namespace heed::cli {
 
-std::vector<std::int64_t> all_layers(const GptConfig& config) {
+std::vector<std::int64_t> all_layers(const StackSpecification& config) {
   std::vector<std::int64_t> layers;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) layers.push_back(layer);
   return layers;
@@ -30,12 +32,17 @@ std::string AttendedText::label(std::int64_t position, int width) const {
 }
 
 std::string AttendedText::described(std::int64_t position) const {
-  for (const TextWord& word : words_of(bytes)) {
+  for (const TextWord& word : text_words(model, tokens)) {
     if (position < word.begin || position >= word.end) continue;
     if (word.end - word.begin == 1) return "“" + visible(word.text) + "”";
     return fmt::format("{} (of “{}”)", label(position, 16), visible(word.text));
   }
   return label(position, 16);
+}
+
+std::string AttendedText::habit(View<const float> pattern, std::int64_t layer) const {
+  if (!is_causal()) return pair_habit(pair_head_statistics(pattern, PairAttentionKind::encoder));
+  return habit_text(head_statistics(pattern, model.gpt.config().block.attention.window(layer)));
 }
 
 std::string habit_text(const HeadStatistics& statistics) {

@@ -106,8 +106,8 @@ Figure draw_strongest(const std::vector<NamedValue>& values, const FigureText& t
 // layers x heads
 Figure draw_heads(const ExplainedText& text, const Attribution& attribution,
                   const FigureText& figure_text) {
-  const GptConfig& config = text.model.gpt.config();
-  Tensor<float> values(Shape{config.layers, config.heads});
+  const StackSpecification& config = text.model.gpt.config();
+  Tensor<float> values(Shape{config.layers, config.heads()});
   for (const AttributionTerm& term : attribution.terms) {
     if (term.part == Part::head) {
       values.view()(term.layer, term.index) = static_cast<float>(term.value);
@@ -115,7 +115,7 @@ Figure draw_heads(const ExplainedText& text, const Attribution& attribution,
   }
   return draw_heat_map({.values = std::as_const(values).view(),
                         .row_labels = numbered("L", config.layers),
-                        .column_labels = numbered("H", config.heads),
+                        .column_labels = numbered("H", config.heads()),
                         .row_axis = "layer",
                         .column_axis = "head",
                         .value_name = "logits",
@@ -126,19 +126,19 @@ Figure draw_heads(const ExplainedText& text, const Attribution& attribution,
 // heads x source positions
 Figure draw_sources(const ExplainedText& text, const Attribution& attribution,
                     const FigureText& figure_text) {
-  const GptConfig& config = text.model.gpt.config();
+  const StackSpecification& config = text.model.gpt.config();
   const std::int64_t positions = attribution.position + 1;
-  Tensor<float> values(Shape{config.layers * config.heads, positions});
+  Tensor<float> values(Shape{config.layers * config.heads(), positions});
   std::vector<std::string> rows;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (std::int64_t head = 0; head < config.heads; ++head) {
+    for (std::int64_t head = 0; head < config.heads(); ++head) {
       rows.push_back(fmt::format("L{}H{}", layer, head));
     }
   }
   for (const AttributionTerm& term : attribution.terms) {
     // A head that was changed has no sources.
     if (term.part == Part::head && term.source >= 0) {
-      values.view()(term.layer * config.heads + term.index, term.source) =
+      values.view()(term.layer * config.heads() + term.index, term.source) =
           static_cast<float>(term.value);
     }
   }

@@ -62,6 +62,7 @@ std::string title_of(BenchmarkSuite suite) {
     case BenchmarkSuite::decode: return "Decoding";
     case BenchmarkSuite::attention: return "Causal attention";
     case BenchmarkSuite::tokenizer: return "Tokenizing";
+    case BenchmarkSuite::translate: return "Translation";
   }
   return {};
 }
@@ -76,6 +77,8 @@ std::string work_text(const BenchmarkReport& report) {
     case BenchmarkSuite::decode:
       return fmt::format("{} × {} tokens behind {}", batch, grouped(report.count.value_or(0)),
                          context);
+    case BenchmarkSuite::translate:
+      return fmt::format("{} pairs of {} tokens each", batch, context);
     case BenchmarkSuite::attention: return fmt::format("{} × {} positions", batch, context);
     default: return {};
   }
@@ -121,6 +124,29 @@ std::string rate_of(const BenchmarkRow& row) {
   if (!row.limit) return fmt::format("{} MB/s", amount(row.per_second(row.bytes / 1e6)));
   const bool reading = *row.limit == kernels::PeakLoop::read;
   return rate(*row.limit, row.per_second(reading ? row.bytes : row.flops));
+}
+
+// Of work that products or reading may bound: both shares, and a bar of the larger.
+void print_rows_of_both(const BenchmarkReport& report, const Ink& ink) {
+  Table table({{"work", Align::left},
+               {"median", Align::right},
+               {"fastest … slowest", Align::right},
+               {"tokens/s", Align::right},
+               {"of products", Align::right},
+               {"of reads", Align::right},
+               {"", Align::left}});
+  for (const BenchmarkRow& row : report.rows) {
+    const auto share = [&](PeakLoop loop) {
+      const std::optional<double> of = report.of(row, loop);
+      const std::string text = of ? percent(*of) : "";
+      return row.limit == loop ? ink.bold(text) : ink.quiet(text);
+    };
+    table.add({row.name, sub_second_time(row.median_seconds()), ink.quiet(spread(row)),
+               ink.bold(amount(row.per_second(row.tokens))), share(*row.product_limit),
+               share(PeakLoop::read),
+               ink.paint(bar(std::min(report.of_peak(row).value_or(0), 1.0), 8), colour::blue)});
+  }
+  print(table.text(ink));
 }
 
 void print_rows(const BenchmarkReport& report, const Ink& ink) {
@@ -201,6 +227,10 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   json["bytes_per_s"] = number_or_null(row.per_second(row.bytes));
   json["of_peak"] = optional_number(report.of_peak(row));
   json["peak"] = row.limit ? OrderedJson(name_of(*row.limit).json) : OrderedJson(nullptr);
+  if (row.product_limit) {
+    json["of_products"] = optional_number(report.of(row, *row.product_limit));
+    json["of_read"] = optional_number(report.of(row, PeakLoop::read));
+  }
   json["of_bf16_dot_product"] = optional_number(report.of_dot_products(row));
   json["peak_rss_bytes"] = row.peak_resident_bytes;
   return json;
@@ -231,7 +261,8 @@ void print_benchmark(const BenchmarkReport& report) {
   print_ceilings(report, ink);
   if (report.rows.empty()) return print(ink.quiet("\n  " + report.instruction_set + "\n"));
   print("\n");
-  print_rows(report, ink);
+  const bool has_both = report.rows.front().product_limit.has_value();
+  has_both ? print_rows_of_both(report, ink) : print_rows(report, ink);
   print("\n");
   print_notes(report, ink);
 }

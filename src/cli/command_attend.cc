@@ -11,7 +11,9 @@
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
+#include "cli/pair_command.h"
 #include "engine/documents.h"
+#include "engine/load_pair_model.h"
 #include "engine/token_json.h"
 #include "microscope/intervene/head_effects.h"
 
@@ -28,9 +30,11 @@ struct AttendOptions {
   std::size_t top = 0;
   bool words = false;
   bool json = false;
+  std::string kind;  // of a translator
+  PairOptions pair;
 };
 
-void check_choice(const AttendOptions& options, const GptConfig& config) {
+void check_choice(const AttendOptions& options, const StackSpecification& config) {
   if (options.layer.has_value() != options.head.has_value()) {
     fail_usage("--layer and --head choose a head together: give both");
   }
@@ -42,7 +46,7 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
     }
   };
   check_range("layer", options.layer, config.layers);
-  check_range("head", options.head, config.heads);
+  check_range("head", options.head, config.heads());
   if (options.words && (!options.layer || !options.word.empty())) {
     fail_usage("--words draws the map of a head: give --layer and --head, and no --word");
   }
@@ -58,6 +62,12 @@ void check_choice(const AttendOptions& options, const GptConfig& config) {
 HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
                          const TextWord& word) {
   if (options.layer) return {*options.layer, *options.head};
+  if (!text.is_causal()) {
+    fail_usage(fmt::format(
+        "'{}' is an encoder: it predicts no next token by which --word could choose a head; give "
+        "--layer and --head",
+        text.model.name));
+  }
   const HeadEffect shown =
       head_to_show(text.model.gpt, text.tokens, word.last(), word.begin).effect;
   return {shown.layer, shown.head};
@@ -65,13 +75,14 @@ HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {
   const Gpt& gpt = text.model.gpt;
-  const Capture capture = trace(gpt, text.tokens, word_walk_points(choice.layer));
+  const Capture capture = trace(gpt, text.tokens, word_walk_points(gpt.config(), choice.layer));
   return walk_word(gpt, capture, choice.layer, choice.head, word.last());
 }
 
 // The layers whose patterns are compared or printed; a chosen word's walk and the overview trace
 // their own.
-std::vector<std::int64_t> layers_to_keep(const AttendOptions& options, const GptConfig& config) {
+std::vector<std::int64_t> layers_to_keep(const AttendOptions& options,
+                                         const StackSpecification& config) {
   if (!options.word.empty()) return {};
   if (options.layer) return {*options.layer};
   const bool overview = options.top == 0 && !options.json;
@@ -82,7 +93,7 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
   OrderedJson document{{"model", text.model.name},
                        {"tokens", tokens_json(text.model, text.tokens)}};
   if (!options.word.empty()) {
-    const std::vector<TextWord> words = words_of(text.bytes);
+    const std::vector<TextWord> words = text_words(text.model, text.tokens);
     const TextWord& word = find_word(words, options.word, options.occurrence);
     document["walk"] =
         word_walk_json(text.bytes, &word, walk(text, word, head_for_word(options, text, word)));
@@ -101,8 +112,12 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
     }
     return print_json(document);
   }
+  if (!text.is_causal()) {
+    document["heads"] = encoder_heads_json(text, options.top);
+    return print_json(document);
+  }
   document["heads"] = OrderedJson::array();
-  const auto ranked = rank_heads(text.patterns);
+  const auto ranked = rank_heads(text.patterns, text.model.gpt.config().block.attention);
   const std::size_t count = options.top == 0 ? ranked.size() : std::min(options.top, ranked.size());
   for (const RankedHead& head : std::span(ranked).first(count)) {
     OrderedJson row = head_statistics_json(head);
@@ -113,6 +128,20 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
 }
 
 void attend(const AttendOptions& options) {
+  if (is_pair_model(options.model)) {
+    return attend_pair(load_pair_model(options.model), options.text,
+                       {.pair = options.pair,
+                        .kind = options.kind,
+                        .layer = options.layer,
+                        .head = options.head,
+                        .word = options.word,
+                        .occurrence = options.occurrence,
+                        .top = options.top,
+                        .words = options.words,
+                        .json = options.json});
+  }
+  require_no_pair_options(options.pair, options.model);
+  if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
   const LoadedModel model = load_model(options.model);
   check_choice(options, model.gpt.config());
   const AttendedText text(model, read_tokens(options.text, model),
@@ -120,7 +149,7 @@ void attend(const AttendOptions& options) {
   if (options.json) return print_attention_json(options, text);
   const Screen screen;
   if (!options.word.empty()) {
-    const std::vector<TextWord> words = words_of(text.bytes);
+    const std::vector<TextWord> words = text_words(text.model, text.tokens);
     const TextWord& word = find_word(words, options.word, options.occurrence);
     return print_word_walk(text, word, walk(text, word, head_for_word(options, text, word)),
                            screen);
@@ -129,10 +158,13 @@ void attend(const AttendOptions& options) {
     return print_head_map(text, {*options.layer, *options.head},
                           options.words ? MapUnit::words : MapUnit::tokens, screen);
   }
+  if (options.top > 0 && !text.is_causal()) return print_encoder_heads(text, options.top, screen);
   if (options.top > 0) {
     print("\n" + screen.ink.title("Most selective heads") +
           screen.ink.quiet("  weight: mean largest weight on a token further back\n\n"));
-    return print_telling_heads(text, rank_heads(text.patterns), options.top, screen);
+    return print_telling_heads(text,
+                               rank_heads(text.patterns, text.model.gpt.config().block.attention),
+                               options.top, screen);
   }
   print_head_overview(text, screen);
 }
@@ -159,8 +191,15 @@ void add_attend_command(Command app) {
   command->add_option("--top", options->top, "List the K most selective heads")
       ->check(at_least(1))
       ->type_name("K");
+  add_target_options(*command, options->pair);
+  command->add_option("--kind", options->kind, "Translator: show encoder, decoder or cross [all]")
+      ->type_name("KIND");
+  add_pair_change_options(*command, options->pair);
   add_json_option(*command, options->json);
-  command->callback([options] { attend(*options); });
+  command->callback([options, command] {
+    choose_pair_model(*command, options->pair.any() || !options->kind.empty(), options->model);
+    attend(*options);
+  });
 }
 
 }  // namespace heed::cli

@@ -70,21 +70,26 @@ struct Suite {
 void add_shape_options(Command command, const Suite& suite, BenchOptions& options) {
   Option config = add_list_option(command, "--config", options.configs,
                                   "Use random weights of a preset, config.json or model")
-                      ->default_str("gpt2")
+                      ->default_str(options.configs.front())
                       ->type_name("NAME|FILE|DIR,…");
   command
       .add_option("-m,--model", options.benchmark.model,
-                  "Use a model's own weights: a directory, pulled name or \"starter\"")
+                  suite.suite == BenchmarkSuite::translate
+                      ? "Use a model's own weights: a directory, pulled name or \"translator\""
+                      : "Use a model's own weights: a directory, pulled name or \"starter\"")
       ->type_name("DIR")
       ->excludes(config);
   command.add_option("--dtype", options.dtype, "Multiply in f32, bf16, int8 or int4")
       ->capture_default_str()
       ->type_name("DTYPE");
   command.add_option("-b,--batch", options.benchmark.batch, "Run N sequences at once")
-      ->default_str(suite.suite == BenchmarkSuite::train ? "4" : "1")
+      ->default_str(suite.suite == BenchmarkSuite::train       ? "4"
+                    : suite.suite == BenchmarkSuite::translate ? "128"
+                                                               : "1")
       ->type_name("N");
   add_list_option(command, "-c,--context", options.contexts, suite.context)->type_name("T,…");
-  if (suite.suite == BenchmarkSuite::prompt || suite.suite == BenchmarkSuite::decode) {
+  if (suite.suite == BenchmarkSuite::prompt || suite.suite == BenchmarkSuite::decode ||
+      suite.suite == BenchmarkSuite::translate) {
     add_cache_type_option(command, options.cache_type);
   }
 }
@@ -94,6 +99,7 @@ void add_suite(Command parent, const Suite& suite) {
   Command command = add_command(parent, name, suite.description);
   auto options = std::make_shared<BenchOptions>();
   options->benchmark.suite = suite.suite;
+  if (suite.suite == BenchmarkSuite::translate) options->configs = {"multi30k-en-de"};
   if (*suite.context != '\0') add_shape_options(*command, suite, *options);
   if (suite.suite == BenchmarkSuite::tokenizer) {
     command
@@ -109,6 +115,13 @@ void add_suite(Command parent, const Suite& suite) {
   if (suite.suite == BenchmarkSuite::prompt) {
     command->add_flag("--all-logits", options->benchmark.all_logits,
                       "Compute the logits of every position");
+  }
+  if (suite.suite == BenchmarkSuite::translate) {
+    command
+        ->add_option("--beams", options->benchmark.beams,
+                     "Keep N hypotheses in beam search; 1: greedy only")
+        ->capture_default_str()
+        ->type_name("N");
   }
   if (*suite.count != '\0') {
     command->add_option("-n,--count", options->benchmark.count, suite.count)->type_name("N");
@@ -146,7 +159,9 @@ void add_bench_command(Command app) {
       {BenchmarkSuite::attention, "Measure causal attention, forward and backward",
        "Use T positions [4096]", "Run N calls per repeat [1]"},
       {BenchmarkSuite::tokenizer, "Measure encoding, with one thread and with all", "",
-       "Encode the text N times per repeat [1]"}};
+       "Encode the text N times per repeat [1]"},
+      {BenchmarkSuite::translate, "Measure a translator: training step, encoding, decoding",
+       "Use sources and targets of T tokens [16]", "Do all N times per repeat [1]"}};
   for (const Suite& suite : suites) add_suite(*command, suite);
 }
 

@@ -12,8 +12,10 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
-#include "engine/starter.h"
-#include "model/gpt_files.h"
+#include "engine/embedded_models.h"
+#include "engine/load_options.h"
+#include "engine/loaded_translator.h"
+#include "formats/model_files.h"
 
 namespace heed::cli {
 namespace {
@@ -31,19 +33,28 @@ struct ConvertOptions {
 
 // The tokenizer files of a model directory, unchanged.
 std::vector<CompanionFile> companions_of(const std::string& model) {
-  if (model == starter_name) {
-    const auto files = starter_files();
-    check(files.has_value(), "the starter was loaded");
-    return {{"tokenizer.json", std::string(files->tokenizer)}};
+  if (const auto files = embedded_model(model)) {
+    return {{tokenizer_file_name, std::string(files->tokenizer)}};
   }
   std::vector<CompanionFile> companions;
   const fs::path directory = model_directory(model_path(model));
-  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
+  for (const std::string_view name : tokenizer_file_names) {
     if (fs::exists(directory / name)) {
-      companions.push_back({name, read_text_file(directory / name)});
+      companions.push_back({std::string(name), read_text_file(directory / name)});
     }
   }
   return companions;
+}
+
+void write_model(const ConvertOptions& options, WeightFormat format) {
+  if (is_translator(options.model)) {
+    const LoadedTranslator translator =
+        load_translator(options.model, {.weights = parse_weight_type(options.dtype)});
+    return save_encoder_decoder(translator.model, options.out, companions_of(options.model),
+                                format);
+  }
+  const LoadedModel model = load_model_as(options.model, options.dtype);
+  save_gpt(model.gpt, options.out, companions_of(options.model), format);
 }
 
 void convert(const ConvertOptions& options) {
@@ -51,8 +62,7 @@ void convert(const ConvertOptions& options) {
   require(options.force || !fs::exists(options.out / config_file_name), ErrorCode::conflict,
           "'{}' already holds a model: choose another --out, or replace it with --force",
           options.out.string());
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  save_gpt(model.gpt, options.out, companions_of(options.model), format);
+  write_model(options, format);
   const auto bytes = static_cast<std::int64_t>(fs::file_size(options.out / weights_file_name));
   if (options.json) {
     return print_json({{"model", options.out.string()},
@@ -70,7 +80,7 @@ void add_convert_command(Command app) {
   auto options = std::make_shared<ConvertOptions>();
   command
       ->add_option("model", options->model,
-                   "Convert this model directory, pulled model or \"starter\"")
+                   "Convert this model directory, pulled or built-in model")
       ->required()
       ->type_name("DIR");
   command

@@ -16,8 +16,8 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "engine/predicted_text.h"
 #include "engine/token_json.h"
-#include "generate/token_scores.h"
 #include "train/evaluation.h"
 
 namespace heed::cli {
@@ -49,28 +49,18 @@ struct EvalResult {
   }
 };
 
-// With an end-of-text token in front, the first word is predicted too: as the beginning of a text.
 // Token ids are taken as they are.
-EvalResult read_what_to_predict(const EvalOptions& options, const LoadedModel& model) {
+PredictedText read_what_to_predict(const EvalOptions& options, const LoadedModel& model) {
   if (options.text.empty() == options.tokens.empty()) {
     fail_usage("give one of --text FILE and --tokens IDS");
   }
-  EvalResult result;
-  if (!options.tokens.empty()) {
-    result.tokens = parse_token_ids(options.tokens);
-    return result;
-  }
-  const MappedFile file(options.text);
-  if (const auto mark = model.require_tokenizer().end_of_text()) result.tokens.push_back(*mark);
-  const std::vector<std::int32_t> text = model.encode(file.text());
-  result.bytes = std::ssize(file.text());
-  if (result.tokens.empty()) result.bytes -= std::ssize(model.token_bytes(text.front()));
-  result.tokens.insert(result.tokens.end(), text.begin(), text.end());
-  return result;
+  if (!options.tokens.empty()) return {.tokens = parse_token_ids(options.tokens)};
+  return text_to_predict(model, MappedFile(options.text).text());
 }
 
 EvalResult evaluate_text(const EvalOptions& options, LoadedModel& model) {
-  EvalResult result = read_what_to_predict(options, model);
+  PredictedText text = read_what_to_predict(options, model);
+  EvalResult result{.bytes = text.bytes, .tokens = std::move(text.tokens)};
   if (result.tokens.size() > tokens_worth_packing_for) pack_for_prompts(model);
 
   ProgressLine line;
@@ -82,14 +72,7 @@ EvalResult evaluate_text(const EvalOptions& options, LoadedModel& model) {
   evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
     std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
   };
-  const auto length = static_cast<std::int64_t>(result.tokens.size());
-  const std::int64_t context = model.gpt.config().context;
-  if (evaluation.sequence_length == 0 && evaluation.stride == 0 && length <= context) {
-    // one window, evaluated as the server evaluates a prompt whose tokens it scores
-    const ScoringShape shape = scoring_shape(length, context);
-    evaluation.sequence_length = shape.positions;
-    evaluation.batch_size = shape.batch;
-  }
+  choose_one_window(std::ssize(result.tokens), model.gpt.config().context, evaluation);
   Evaluator evaluator(model.gpt.config(), evaluation);
   result.evaluation = evaluator.evaluate(model.gpt, TokenList(result.tokens));
   line.clear();

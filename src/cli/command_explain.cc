@@ -79,8 +79,8 @@ CompositionKind kind_of(const std::string& name) {
 
 void write_composition(const ExplainOptions& options, const LoadedModel& model,
                        const Tensor<float>& scores) {
-  const GptConfig& config = model.gpt.config();
-  const std::int64_t all = config.layers * config.heads;
+  const StackSpecification& config = model.gpt.config();
+  const std::int64_t all = config.layers * config.heads();
   write_result(
       options.out,
       {.text = {.title = "Head composition by the " + options.kind,
@@ -90,7 +90,7 @@ void write_composition(const ExplainOptions& options, const LoadedModel& model,
        .draw =
            [&](const FigureText& text) {
              std::vector<std::string> names;
-             for (std::int64_t i = 0; i < all; ++i) names.push_back(head_name(i, config.heads));
+             for (std::int64_t i = 0; i < all; ++i) names.push_back(head_name(i, config.heads()));
              return draw_heat_map({.values = scores.view().reshape({all, all}),
                                    .row_labels = names,
                                    .column_labels = names,
@@ -105,15 +105,15 @@ void write_composition(const ExplainOptions& options, const LoadedModel& model,
 void explain_composition(const ExplainOptions& options) {
   check_out(options.out);
   const LoadedModel model = load_model(options.model);
-  const GptConfig& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.config();
   const Tensor<float> scores =
       composition_scores(readable_weights(options, model.gpt), kind_of(options.kind));
   write_composition(options, model, scores);
 
-  const std::int64_t all = config.layers * config.heads;
+  const std::int64_t all = config.layers * config.heads();
   std::vector<std::int64_t> pairs;
   for (std::int64_t i = 0; i < all * all; ++i) {
-    if (i / all / config.heads < i % all / config.heads) pairs.push_back(i);
+    if (i / all / config.heads() < i % all / config.heads()) pairs.push_back(i);
   }
   const auto count = std::min(options.top, std::ssize(pairs));
   std::partial_sort(pairs.begin(), pairs.begin() + count, pairs.end(),
@@ -122,8 +122,8 @@ void explain_composition(const ExplainOptions& options) {
   if (options.json) {
     OrderedJson rows = OrderedJson::array();
     for (const std::int64_t pair : pairs) {
-      rows.push_back({{"writes", head_name(pair / all, config.heads)},
-                      {"reads", head_name(pair % all, config.heads)},
+      rows.push_back({{"writes", head_name(pair / all, config.heads())},
+                      {"reads", head_name(pair % all, config.heads())},
                       {"score", json_number(scores[pair])}});
     }
     return print_json({{"model", model.name}, {"kind", options.kind}, {"pairs", std::move(rows)}});
@@ -131,7 +131,7 @@ void explain_composition(const ExplainOptions& options) {
   const Ink ink(standard_output());
   Table table({{"writes"}, {"reads"}, {"score", Align::right}});
   for (const std::int64_t pair : pairs) {
-    table.add({head_name(pair / all, config.heads), head_name(pair % all, config.heads),
+    table.add({head_name(pair / all, config.heads()), head_name(pair % all, config.heads()),
                fmt::format("{:.3f}", scores[pair])});
   }
   print("\n" + ink.title("Head composition by the " + options.kind) +

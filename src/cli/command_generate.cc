@@ -123,6 +123,7 @@ void generate_text(const GenerateCommandOptions& options) {
   generation.stop = interrupt_flag();
   generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
+  generation.end_tokens = model.end_tokens();
   const std::vector<std::int32_t> prompt = read_prompt(options.prompt, model);
   check_call(options, model, prompt);
   const EditedPositions edited{

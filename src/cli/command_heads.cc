@@ -208,24 +208,24 @@ std::string number_text(std::string_view name, double value) {
 }
 
 // Layers down, heads across; the largest of all is the brightest.
-void print_map(const HeadsOptions& options, const GptConfig& config,
+void print_map(const HeadsOptions& options, const StackSpecification& config,
                const std::vector<HeadRow>& rows, const Screen& screen) {
   double largest = 0;
   for (const HeadRow& row : rows) largest = std::max(largest, row.value(options.sort));
-  const int label = 5, fitting = (screen.width() - label) / static_cast<int>(config.heads);
+  const int label = 5, fitting = (screen.width() - label) / static_cast<int>(config.heads());
   const int cell = std::clamp(fitting, 1, 7);
   if (cell >= 3) {
     std::string heads(label, ' ');
-    for (std::int64_t head = 0; head < config.heads; ++head) {
+    for (std::int64_t head = 0; head < config.heads(); ++head) {
       heads += pad_left(std::to_string(head), cell);
     }
     print(screen.ink.quiet(heads) + "\n");
   }
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     std::string line = screen.ink.quiet(pad_left(std::to_string(layer), label - 1) + " ");
-    for (std::int64_t head = 0; head < config.heads; ++head) {
+    for (std::int64_t head = 0; head < config.heads(); ++head) {
       const double value =
-          rows[static_cast<std::size_t>(layer * config.heads + head)].value(options.sort);
+          rows[static_cast<std::size_t>(layer * config.heads() + head)].value(options.sort);
       const double share = largest > 0 ? std::max(value, 0.0) / largest : 0.0;
       if (cell < 6) {
         line += heat_cell(share, cell, screen.ink);
@@ -273,13 +273,13 @@ std::string windows_text(const ScannedText& text) {
 
 void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
-  const GptConfig& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.config();
   const Statistic* by = find_statistic(options.sort);
   print("\n" + screen.ink.title("Attention heads") +
         screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
                                      counted(std::ssize(scanned.text.tokens), "token"),
                                      grouped(scanned.repeated), counted(config.layers, "layer"),
-                                     counted(config.heads, "head"))));
+                                     counted(config.heads(), "head"))));
   const std::string windows = windows_text(scanned.text);
   if (!windows.empty()) {
     for (const std::string& line : wrap(windows, screen.width() - 2)) {
@@ -333,8 +333,8 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
 
 // Layers by heads of what they are sorted by; all statistics as arrays.
 void write_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
-  const GptConfig& config = model.gpt.config();
-  const Shape shape{config.layers, config.heads};
+  const StackSpecification& config = model.gpt.config();
+  const Shape shape{config.layers, config.heads()};
   std::vector<std::pair<std::string, Tensor<float>>> arrays;
   const auto array_of = [&](std::string_view name) {
     Tensor<float> values(shape);
@@ -360,7 +360,7 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
       .draw = [&](const FigureText& text) {
         return draw_heat_map({.values = shown.view(),
                               .row_labels = numbered("L", config.layers),
-                              .column_labels = numbered("H", config.heads),
+                              .column_labels = numbered("H", config.heads()),
                               .row_axis = "layer",
                               .column_axis = "head",
                               .value_name = options.sort},

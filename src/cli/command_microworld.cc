@@ -13,13 +13,18 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/list_option.h"
+#include "cli/microworld_pair_check.h"
+#include "cli/microworld_pairs.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
+#include "cli/pair_command.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/load_pair_model.h"
 #include "engine/measured_examples.h"
+#include "engine/pair_examples.h"
 #include "microscope/microworld/evidence_check.h"
 #include "microscope/microworld/microworld_causal.h"
 #include "microscope/microworld/microworld_check.h"
@@ -34,6 +39,8 @@ struct WriteOptions {
   std::uint64_t seed = 1;
   std::vector<std::string> kinds;
   bool truth = false;
+  bool pairs = false;
+  std::int64_t valid = 0;
   std::string out;
   bool json = false;
 };
@@ -81,6 +88,18 @@ void write_stories(const WriteOptions& options) {
   print_json({{"seed", options.seed}, {"stories", std::move(stories)}});
 }
 
+void write_chosen_pairs(const WriteOptions& options) {
+  if (!options.kinds.empty() || options.truth) {
+    fail_usage("--kinds and --truth are of stories; pairs come with their alignment (--json)");
+  }
+  write_pairs({.pairs = options.stories,
+               .first = options.first,
+               .valid = options.valid,
+               .seed = options.seed,
+               .out = options.out,
+               .json = options.json});
+}
+
 constexpr std::uint64_t most_checked_stories = 10'000'000;  // what fits into memory
 
 struct CheckOptions {
@@ -90,6 +109,8 @@ struct CheckOptions {
   bool evidence = false;
   std::int64_t variants = 200;
   std::vector<std::string> subjects;
+  bool pairs = false;
+  std::int64_t cut_pairs = 200;
   bool json = false;
 };
 
@@ -242,7 +263,19 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
         effects.text(ink));
 }
 
+void check_on_pairs(const CheckOptions& options) {
+  if (options.causal || options.evidence || !options.subjects.empty()) {
+    fail_usage("--causal, --evidence and --subjects are of stories; --pairs cuts edges as well");
+  }
+  check_pair_model({.model = options.model,
+                    .pairs = options.check.stories,
+                    .cut_pairs = options.cut_pairs,
+                    .seed = options.check.seed,
+                    .json = options.json});
+}
+
 void check_model(const CheckOptions& options) {
+  if (options.pairs) return check_on_pairs(options);
   const LoadedModel model = load_model(options.model);
   ProgressLine line;
   if (options.evidence || !options.subjects.empty()) {
@@ -278,10 +311,10 @@ void check_model(const CheckOptions& options) {
 
 void add_check_command(Command parent) {
   Command command =
-      add_command(parent, "check", "Measure a model against the stories' annotations");
+      add_command(parent, "check", "Measure a model against the truth of stories or pairs");
   auto options = std::make_shared<CheckOptions>();
   add_model_option(*command, options->model);
-  command->add_option("-n,--stories", options->check.stories, "Read N stories")
+  command->add_option("-n,--stories", options->check.stories, "Read N stories, or pairs")
       ->capture_default_str()
       ->check(between(1, most_checked_stories));
   command
@@ -298,8 +331,16 @@ void add_check_command(Command parent) {
   command->add_option("--variants", options->variants, "Measure evidence on N variants of each")
       ->capture_default_str()
       ->check(between(1, 10'000));
+  command->add_flag("--pairs", options->pairs,
+                    "Measure a translator on sentences in two languages");
+  command->add_option("--cuts", options->cut_pairs, "Cut edges on the first N pairs")
+      ->capture_default_str()
+      ->check(at_least(0));
   add_json_option(*command, options->json);
-  command->callback([options] { check_model(*options); });
+  command->callback([options, command] {
+    choose_pair_model(*command, options->pairs, options->model);
+    check_model(*options);
+  });
 }
 
 struct ExampleOptions {
@@ -309,9 +350,11 @@ struct ExampleOptions {
 };
 
 void measure_claims(const ExampleOptions& options) {
-  const LoadedModel model = load_model(options.model);
   const Json claims = parse_json(read_text_file(options.claims), options.claims);
-  const OrderedJson examples = measure_examples(model, claims, interrupt_flag());
+  const OrderedJson examples =
+      is_pair_model(options.model)
+          ? measure_pair_examples(load_pair_model(options.model), claims, interrupt_flag())
+          : measure_examples(load_model(options.model), claims, interrupt_flag());
   if (options.out.empty()) return print_json(examples);
   AtomicFile file(options.out);
   file.write(examples.dump(1));
@@ -337,10 +380,10 @@ void add_examples_command(Command parent) {
 void add_microworld_command(Command app) {
   Command command = add_command(app, "microworld", "Write the embedded corpus and its annotations");
   auto options = std::make_shared<WriteOptions>();
-  command->add_option("-n,--stories", options->stories, "Write N stories")
+  command->add_option("-n,--stories", options->stories, "Write N stories, or pairs")
       ->capture_default_str()
       ->check(at_least(0));
-  command->add_option("--first", options->first, "Start at story N")
+  command->add_option("--first", options->first, "Start at story or pair N")
       ->capture_default_str()
       ->check(at_least(0));
   command->add_option("-s,--seed", options->seed, "Seed the stories")
@@ -349,13 +392,22 @@ void add_microworld_command(Command app) {
   add_list_option(*command, "--kinds", options->kinds,
                   "Write only stories of these kinds, such as creature,mystery [all]");
   command->add_flag("--truth", options->truth, "Write one JSON line per story, with annotations");
-  command->add_option("-o,--out", options->out, "Write to a file")->type_name("FILE");
+  command->add_flag("--pairs", options->pairs,
+                    "Write English sentences with their German translations");
+  command->add_option("--valid", options->valid, "Write N more pairs for validation")
+      ->capture_default_str()
+      ->check(at_least(0));
+  command->add_option("-o,--out", options->out, "Write to a file, or pairs to files in a directory")
+      ->type_name("PATH");
   add_json_option(*command, options->json);
   add_check_command(*command);
   add_examples_command(*command);
   command->require_subcommand(0, 1);
   command->callback([command, options] {
-    if (!command->has_parsed_subcommand()) write_stories(*options);
+    if (command->has_parsed_subcommand()) return;
+    if (options->pairs) return write_chosen_pairs(*options);
+    if (options->valid > 0) fail_usage("--valid is of --pairs");
+    write_stories(*options);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "cli/terminal/text.h"
 #include "engine/documents.h"
 #include "engine/find_config.h"
+#include "model/architecture_presets.h"
 #include "model/cache.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"
@@ -32,6 +33,11 @@ void print_presets(bool json) {
                       {"description", preset.description},
                       {"total", count_parameters(preset.config).total}});
     }
+    for (const ArchitecturePreset& preset : architecture_presets()) {
+      list.push_back({{"name", preset.name},
+                      {"description", preset.description},
+                      {"total", count_parameters(preset.architecture).total}});
+    }
     return print_json({{"configs", list}});
   }
   const Ink ink(standard_output());
@@ -41,62 +47,106 @@ void print_presets(bool json) {
                {"width", Align::right},
                {"context", Align::right},
                {"parameters", Align::right}});
+  const auto add = [&](const std::string& name, const std::string& layers,
+                       const StackSpecification& stack, std::int64_t total) {
+    table.add({ink.bold(name), layers, std::to_string(stack.heads()), grouped(stack.channels),
+               grouped(stack.context), short_count(static_cast<double>(total))});
+  };
   for (const GptPreset& preset : gpt_presets()) {
-    const GptConfig& config = preset.config;
-    table.add({ink.bold(preset.name), std::to_string(config.layers), std::to_string(config.heads),
-               grouped(config.channels), grouped(config.context),
-               short_count(static_cast<double>(count_parameters(config).total))});
+    add(preset.name, std::to_string(preset.config.layers), preset.config,
+        count_parameters(preset.config).total);
+  }
+  for (const ArchitecturePreset& preset : architecture_presets()) {
+    const Architecture& model = preset.architecture;
+    add(preset.name,
+        model.is_encoder_decoder()
+            ? fmt::format("{} + {}", model.encoder().layers, model.decoder().layers)
+            : std::to_string(model.decoder().layers),
+        model.decoder(), count_parameters(model).total);
   }
   print("\n" + ink.title("Presets") +
         ink.quiet("  heed params NAME, a config.json or a model directory\n\n") + table.text(ink));
 }
 
+std::string positions_text(const StackSpecification& config) {
+  switch (config.block.attention.positions) {
+    case PositionKind::learned:
+      return fmt::format("{} × {}", grouped(config.context), grouped(config.channels));
+    case PositionKind::rotary: return "none: rotary positions";
+    case PositionKind::sinusoidal: return "none: sines and cosines";
+    case PositionKind::relative:
+      return fmt::format("{} distances × {} heads", config.block.attention.relative.buckets,
+                         config.heads());
+    case PositionKind::none: return "none";
+  }
+  return "none";
+}
+
 // The parts whose sum is the total.
-void print_parts(const GptConfig& config, const ParameterCount& count, const Ink& ink, int width) {
+void print_parts(const Architecture& architecture, const ParameterCount& count, const Ink& ink,
+                 int width) {
   const int bar_width = std::clamp(width - 64, 12, 40);
   Table table({{"part", Align::left},
                {"size", Align::left},
                {"parameters", Align::right},
                {"", Align::right},
                {"", Align::left}});
-  const auto add = [&](const char* part, const std::string& how, std::int64_t parameters) {
+  const auto add = [&](const std::string& part, const std::string& how, std::int64_t parameters) {
     const double share = static_cast<double>(parameters) / static_cast<double>(count.total);
     table.add({part, ink.quiet(how), grouped(parameters), percent(share),
                ink.paint(bar(share, bar_width), colour::blue)});
   };
-  const std::string c = grouped(config.channels);
-  add("token embedding", fmt::format("{} × {}", grouped(config.vocabulary_size), c),
+  const StackSpecification& last = architecture.decoder();
+  add("token embedding",
+      fmt::format("{} × {}", grouped(last.vocabulary_size), grouped(last.channels)),
       count.embedding);
-  add("position embedding", fmt::format("{} × {}", grouped(config.context), c), count.position);
-  add("attention", fmt::format("{} × {}", config.layers, grouped(count.attention_block)),
-      count.attention_total);
-  add("feed-forward", fmt::format("{} × {}", config.layers, grouped(count.feed_forward_block)),
-      count.feed_forward_total);
+  add("position embedding", positions_text(last), count.position);
+  std::int64_t norms = 0;
+  for (const StackCount& stack : count_stacks(architecture)) {
+    const StackSpecification& own = architecture.of(stack.site);
+    const std::string name = stack.site == StackSite::only      ? ""
+                             : stack.site == StackSite::encoder ? "encoder "
+                                                                : "decoder ";
+    const auto blocks = [&](std::int64_t parameters) {
+      return fmt::format("{} × {}", own.layers, grouped(parameters / own.layers));
+    };
+    add(name + "attention", blocks(stack.attention), stack.attention);
+    if (stack.cross_attention > 0) {
+      add(name + "cross-attention", blocks(stack.cross_attention), stack.cross_attention);
+    }
+    add(name + "feed-forward", blocks(stack.feed_forward), stack.feed_forward);
+    norms += (own.block.cross_attention ? 3 : 2) * own.layers + (own.final_norm ? 1 : 0) +
+             (own.embedding_norm ? 1 : 0) + (own.prediction_head ? 1 : 0);
+  }
   if (count.biases > 0) add("biases", "of linear layers", count.biases);
-  add("norms", fmt::format("{} of them", 2 * config.layers + 1), count.norms);
-  add("unembedding", config.tied_unembedding ? "tied to the embedding" : "untied",
-      count.unembedding);
+  add("norms", fmt::format("{} of them", norms), count.norms);
+  add("unembedding", last.tied_unembedding ? "tied to the embedding" : "untied", count.unembedding);
   table.add({ink.bold("total"), "", ink.bold(grouped(count.total)), "", ""});
   print(table.text(ink));
 }
 
-void print_head_parts(const GptConfig& config, const ParameterCount& count, const Ink& ink) {
+void print_head_parts(const StackSpecification& config, const ParameterCount& count,
+                      const Ink& ink) {
   Table table(
       {{"attention head", Align::left}, {"shape", Align::left}, {"parameters", Align::right}});
-  const std::string down = fmt::format("{} → {}", grouped(config.channels), config.head_size);
-  const std::string up = fmt::format("{} → {}", config.head_size, grouped(config.channels));
+  const std::string down = fmt::format("{} → {}", grouped(config.channels), config.head_size());
+  const std::string up = fmt::format("{} → {}", config.head_size(), grouped(config.channels));
   const ParameterCount::Head& head = count.per_head;
   table.add({"query", ink.quiet(down), grouped(head.query)});
   table.add({"key", ink.quiet(down), grouped(head.key)});
   table.add({"value, down", ink.quiet(down), grouped(head.value_down)});
   table.add({"value, up", ink.quiet(up), grouped(head.value_up)});
   table.add({ink.bold("total of a head"), "", ink.bold(grouped(head.total))});
-  table.add({ink.bold("attention block"), ink.quiet(fmt::format("{} heads", config.heads)),
-             ink.bold(grouped(count.attention_block))});
+  const std::string heads = config.key_value_heads() == config.heads()
+                                ? fmt::format("{} heads", config.heads())
+                                : fmt::format("{} heads share {} keys and values", config.heads(),
+                                              config.key_value_heads());
+  table.add(
+      {ink.bold("attention block"), ink.quiet(heads), ink.bold(grouped(count.attention_block))});
   print(table.text(ink));
 }
 
-void print_cost(const GptConfig& config, const Ink& ink) {
+void print_cost(const StackSpecification& config, const Ink& ink) {
   const ModelCost cost = model_cost(config);
   Table table({{"in f32", Align::left}, {"", Align::right}, {"", Align::left}});
   const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
@@ -117,17 +167,23 @@ void print_cost(const GptConfig& config, const Ink& ink) {
 
 void params(const ParamsOptions& options) {
   if (options.model.empty()) return print_presets(options.json);
-  const GptConfig config = find_gpt_config(options.model);
-  if (options.json) return print_json(parameter_count_json(options.model, config));
+  const Architecture architecture = find_architecture(options.model);
+  const StackSpecification& config = architecture.decoder();
+  if (options.json) return print_json(parameter_count_json(options.model, architecture));
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
-  const ParameterCount count = count_parameters(config);
+  const ParameterCount count = count_parameters(architecture);
+  const std::string layers =
+      architecture.is_encoder_decoder()
+          ? fmt::format("{} + {} layers", architecture.encoder().layers, config.layers)
+          : fmt::format("{} layers", config.layers);
   print("\n" + ink.title(fit(options.model, 30)) +
-        ink.quiet(fmt::format("  {} layers, {} heads of {}, width {}\n\n", config.layers,
-                              config.heads, config.head_size, grouped(config.channels))));
-  print_parts(config, count, ink, terminal.width);
+        ink.quiet(fmt::format("  {}, {} heads of {}, width {}\n\n", layers, config.heads(),
+                              config.head_size(), grouped(config.channels))));
+  print_parts(architecture, count, ink, terminal.width);
   print("\n");
   print_head_parts(config, count, ink);
+  if (architecture.is_encoder_decoder()) return;  // costs are those of one text
   print("\n");
   print_cost(config, ink);
 }

@@ -15,9 +15,11 @@
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/documents.h"
+#include "engine/load_options.h"
+#include "engine/model_parts.h"
 #include "engine/token_json.h"
-#include "generate/session.h"
+#include "heed/heed.h"
+#include "heed/intervention.h"
 
 namespace heed::cli {
 namespace {
@@ -33,72 +35,88 @@ struct PredictOptions {
   bool full = false;
   bool all_positions = false;
   bool json = false;
+
+  Model::Sampling next_sampling() const {
+    return {.temperature = sampling.greedy ? 0.0 : sampling.temperature,
+            .top_k = sampling.top_k,
+            .top_p = sampling.top_p,
+            .min_p = sampling.min_p,
+            .repeat_penalty = sampling.repeat_penalty,
+            .repeat_last_n = sampling.repeat_last_n};
+  }
 };
 
-// Rows (M, V) of logits: of every position, or of the last.
-Tensor<float> compute_logits(const PredictOptions& options, const LoadedModel& model,
-                             const std::vector<std::int32_t>& tokens, Editor* editor) {
-  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context),
-                  kernels::parse_cache_type(options.cache_type));
-  session.set_editor(editor);
-  if (options.all_positions) return session.feed_for_all_positions(tokens);
-  const std::span<const float> last = session.feed(tokens);
-  Tensor<float> logits(Shape{1, std::ssize(last)});
-  std::ranges::copy(last, logits.data());
-  return logits;
+// What the model computes, and what it computes with interventions.
+struct Logits {
+  Array rows;    // (M, V): after every position, or after the last
+  Array edited;  // the same; empty without interventions
+
+  static std::span<const float> row(const Array& array, std::int64_t index) {
+    const auto width = static_cast<std::size_t>(array.shape().back());
+    return std::span<const float>(array).subspan(static_cast<std::size_t>(index) * width, width);
+  }
+  std::int64_t last() const { return rows.shape().front() - 1; }
+};
+
+// `model` is a Model or an EditedModel.
+template <class AnyModel>
+Array compute_logits(const AnyModel& model, const std::vector<std::int32_t>& tokens,
+                     bool all_positions) {
+  if (all_positions) return model.all_logits(tokens);
+  const Array last = model.logits(tokens);
+  return last.reshaped({1, std::ssize(last)});
 }
 
-std::vector<Candidate> candidates_of(const PredictOptions& options, View<const float> logits,
-                                     std::span<const std::int32_t> history) {
-  std::vector<Candidate> candidates = trace_candidates(logits.span(), options.sampling, history);
-  candidates.resize(std::min(candidates.size(), options.top));
-  return candidates;
-}
-
-OrderedJson candidates_json(const LoadedModel& model, const std::vector<Candidate>& candidates) {
+OrderedJson candidates_json(const std::vector<Model::Next>& candidates) {
   OrderedJson rows = OrderedJson::array();
-  for (const Candidate& candidate : candidates) {
-    OrderedJson row = token_json(model, candidate.token);
-    const OrderedJson described = candidate_json(model, candidate);
-    for (const auto& [name, value] : described.items()) {
-      if (name != "id" && name != "token") row[name] = value;
-    }
+  for (const Model::Next& next : candidates) {
+    OrderedJson row = token_json(next.token, next.text);
+    row["logit"] = json_number(static_cast<float>(next.logit));
+    row["scaled"] = json_number(next.scaled_logit);
+    row["probability"] = json_number(next.probability);
+    row["drawn"] = json_number(next.drawn);
+    row["rank"] = next.rank;
+    row["after"] = {{"penalties", json_number(next.after.penalties)},
+                    {"top-k", json_number(next.after.top_k)},
+                    {"top-p", json_number(next.after.top_p)},
+                    {"min-p", json_number(next.after.min_p)}};
+    row["removed_by"] = next.filtered.empty() ? OrderedJson() : OrderedJson(next.filtered);
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
 // Written piece by piece: a context of logits is too much for a document in memory.
-void print_logits(View<const float> logits, bool all_positions) {
+void print_logits(const Array& logits, bool all_positions) {
   if (all_positions) print("[");
-  for (std::int64_t row = 0; row < logits.extent(0); ++row) {
+  for (std::int64_t row = 0; row < logits.shape().front(); ++row) {
     std::string text = row == 0 ? "[" : ",[";
-    for (std::int64_t token = 0; token < logits.extent(1); ++token) {
-      if (token > 0) text += ',';
-      append_json_number(text, logits(row, token));
+    for (const float logit : Logits::row(logits, row)) {
+      if (!text.ends_with('[')) text += ',';
+      append_json_number(text, logit);
     }
     print(text + "]");
   }
   if (all_positions) print("]");
 }
 
-void print_prediction_json(const PredictOptions& options, const LoadedModel& model,
-                           const std::vector<std::int32_t>& tokens, View<const float> logits,
-                           View<const float> edited) {
-  const std::int64_t last = logits.extent(0) - 1;
-  OrderedJson document{{"model", model.name}, {"tokens", tokens_json(model, tokens)}};
+void print_prediction_json(const PredictOptions& options, const Model& model,
+                           const std::vector<std::int32_t>& tokens, const Logits& logits) {
+  const auto candidates = [&](const Array& array, std::int64_t row) {
+    const auto history =
+        std::span(tokens).first(tokens.size() - static_cast<std::size_t>(logits.last() - row));
+    return candidates_json(
+        model.rank(Logits::row(array, row), history, options.next_sampling(), options.top));
+  };
+  OrderedJson document{{"model", model.name()},
+                       {"tokens", tokens_json(ModelAccess::loaded(model), tokens)}};
   document["temperature"] = options.sampling.temperature;
-  document["candidates"] = candidates_json(model, candidates_of(options, logits[last], tokens));
-  if (edited.present()) {
-    document["edited"] = candidates_json(model, candidates_of(options, edited[last], tokens));
-  }
+  document["candidates"] = candidates(logits.rows, logits.last());
+  if (!logits.edited.empty()) document["edited"] = candidates(logits.edited, logits.last());
   if (options.all_positions) {
     OrderedJson positions = OrderedJson::array();
-    for (std::int64_t row = 0; row <= last; ++row) {
-      const auto history = std::span(tokens).first(row + 1);
-      positions.push_back(
-          {{"position", row},
-           {"candidates", candidates_json(model, candidates_of(options, logits[row], history))}});
+    for (std::int64_t row = 0; row <= logits.last(); ++row) {
+      positions.push_back({{"position", row}, {"candidates", candidates(logits.rows, row)}});
     }
     document["positions"] = std::move(positions);
   }
@@ -106,18 +124,17 @@ void print_prediction_json(const PredictOptions& options, const LoadedModel& mod
   std::string beginning = json_text(document);
   beginning.pop_back();  // the closing brace
   print(beginning + ",\"logits\":");
-  print_logits(logits, options.all_positions);
+  print_logits(logits.rows, options.all_positions);
   print("}\n");
 }
 
-std::string fate(const Candidate& candidate, const Ink& ink) {
-  if (candidate.kept()) return percent(candidate.probability(SamplingStage::temperature));
-  if (candidate.removed_by == SamplingStage::temperature) return ink.quiet("not the most likely");
-  return ink.quiet(std::string("removed by ") + sampling_stage_name(candidate.removed_by));
+std::string fate(const Model::Next& next, const Ink& ink) {
+  if (next.filtered.empty()) return percent(next.drawn);
+  if (next.filtered == "temperature") return ink.quiet("not the most likely");
+  return ink.quiet("removed by " + std::string(next.filtered));
 }
 
-void print_candidates(const LoadedModel& model, const std::vector<Candidate>& candidates,
-                      const Ink& ink, int width) {
+void print_candidates(std::span<const Model::Next> candidates, const Ink& ink, int width) {
   const int bar_width = std::clamp(width - 68, 10, 30);
   Table table({{"rank", Align::right},
                {"token", Align::left},
@@ -127,35 +144,32 @@ void print_candidates(const LoadedModel& model, const std::vector<Candidate>& ca
                {"probability", Align::right},
                {"", Align::left},
                {"drawn", Align::left}});
-  const double largest =
-      candidates.empty() ? 1.0 : candidates.front().probability(SamplingStage::model);
-  for (const Candidate& candidate : candidates) {
-    const double probability = candidate.probability(SamplingStage::model);
-    const std::string name = fit(visible(model.token_bytes(candidate.token)), 16);
-    const std::string drawn = bar(probability / std::max(largest, 1e-12), bar_width);
-    table.add({std::to_string(candidate.rank), candidate.kept() ? ink.bold(name) : ink.quiet(name),
-               std::to_string(candidate.token), fmt::format("{:.2f}", candidate.logit),
-               fmt::format("{:.2f}", candidate.scaled_logit), percent(probability),
-               ink.paint(drawn, candidate.kept() ? colour::blue : colour::grey),
-               fate(candidate, ink)});
+  const double largest = candidates.empty() ? 1.0 : candidates.front().probability;
+  for (const Model::Next& next : candidates) {
+    const bool kept = next.filtered.empty();
+    const std::string name = fit(visible(next.text), 16);
+    const std::string drawn = bar(next.probability / std::max(largest, 1e-12), bar_width);
+    table.add({std::to_string(next.rank), kept ? ink.bold(name) : ink.quiet(name),
+               std::to_string(next.token), fmt::format("{:.2f}", next.logit),
+               fmt::format("{:.2f}", next.scaled_logit), percent(next.probability),
+               ink.paint(drawn, kept ? colour::blue : colour::grey), fate(next, ink)});
   }
   print(table.text(ink));
 }
 
 // "1,024 tokens → top-k 40 → top-p 12 → min-p 6"
-std::string filter_summary(const std::vector<Candidate>& all) {
+std::string filter_summary(const std::vector<Model::Next>& all) {
   std::string text = grouped(std::ssize(all)) + " tokens";
   std::int64_t left = std::ssize(all);
-  for (const SamplingStage stage :
-       {SamplingStage::top_k, SamplingStage::top_p, SamplingStage::min_p}) {
-    left -= std::ranges::count(all, stage, &Candidate::removed_by);
-    text += fmt::format(" → {} leaves {}", sampling_stage_name(stage), grouped(left));
+  for (const std::string_view filter : {"top-k", "top-p", "min-p"}) {
+    left -= std::ranges::count(all, filter, &Model::Next::filtered);
+    text += fmt::format(" → {} leaves {}", filter, grouped(left));
   }
   return text;
 }
 
-void print_every_position(const PredictOptions& options, const LoadedModel& model,
-                          const std::vector<std::int32_t>& tokens, View<const float> logits,
+void print_every_position(const PredictOptions& options, const Model& model,
+                          const std::vector<std::int32_t>& tokens, const Array& logits,
                           const Ink& ink) {
   Table table({{"", Align::right},
                {"after", Align::left},
@@ -164,42 +178,38 @@ void print_every_position(const PredictOptions& options, const LoadedModel& mode
                {"what came", Align::left},
                {"", Align::right},
                {"rank", Align::right}});
-  for (std::int64_t row = 0; row < logits.extent(0); ++row) {
-    const auto history = std::span(tokens).first(row + 1);
-    const auto all = trace_candidates(logits[row].span(), options.sampling, history);
-    const auto name = [&](std::int32_t token) {
-      return fit(visible(model.token_bytes(token)), 14);
-    };
-    const auto chance = [](const Candidate& c) {
-      return percent(c.probability(SamplingStage::model));
-    };
-    std::vector<std::string> cells{std::to_string(row), name(tokens[row]),
-                                   ink.bold(name(all.front().token)), chance(all.front())};
+  const auto name = [](const std::string& text) { return fit(visible(text), 14); };
+  for (std::int64_t row = 0; row < logits.shape().front(); ++row) {
+    const auto history = std::span(tokens).first(static_cast<std::size_t>(row) + 1);
+    const auto all = model.rank(Logits::row(logits, row), history, options.next_sampling(), 0);
+    const std::string after = ModelAccess::loaded(model).token_bytes(history.back());
+    std::vector<std::string> cells{std::to_string(row), name(after),
+                                   ink.bold(name(all.front().text)),
+                                   percent(all.front().probability)};
     if (row + 1 < std::ssize(tokens)) {
-      const auto came = std::ranges::find(all, tokens[row + 1], &Candidate::token);
-      cells.insert(cells.end(), {name(came->token), chance(*came), std::to_string(came->rank)});
+      const auto came =
+          std::ranges::find(all, tokens[static_cast<std::size_t>(row) + 1], &Model::Next::token);
+      cells.insert(cells.end(),
+                   {name(came->text), percent(came->probability), std::to_string(came->rank)});
     }
     table.add(std::move(cells));
   }
   print(table.text(ink));
 }
 
-void print_prediction(const PredictOptions& options, const LoadedModel& model,
-                      const std::vector<std::int32_t>& tokens, View<const float> logits) {
+void print_prediction(const PredictOptions& options, const Model& model,
+                      const std::vector<std::int32_t>& tokens, const Logits& logits) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
-  if (options.all_positions) print_every_position(options, model, tokens, logits, ink);
-  const std::int64_t last = logits.extent(0) - 1;
-  const std::vector<Candidate> all =
-      trace_candidates(logits[last].span(), options.sampling, tokens);
-  const std::vector<Candidate> shown(
-      all.begin(),
-      all.begin() + std::min(std::ssize(all), static_cast<std::ptrdiff_t>(options.top)));
+  if (options.all_positions) print_every_position(options, model, tokens, logits.rows, ink);
+  const std::vector<Model::Next> all =
+      model.rank(Logits::row(logits.rows, logits.last()), tokens, options.next_sampling(), 0);
+  const auto shown = std::span(all).first(std::min(all.size(), options.top));
   print("\n" + ink.title("Next token") +
         ink.quiet(fmt::format("  after {}\n\n", counted(std::ssize(tokens), "token"))));
-  print_candidates(model, shown, ink, terminal.width);
+  print_candidates(shown, ink, terminal.width);
   double rest = 1.0;
-  for (const Candidate& candidate : shown) rest -= candidate.probability(SamplingStage::model);
+  for (const Model::Next& next : shown) rest -= next.probability;
   if (shown.size() < all.size()) {
     print(ink.quiet(fmt::format("  … and {} more tokens, {} together\n",
                                 grouped(std::ssize(all) - std::ssize(shown)),
@@ -212,17 +222,12 @@ void print_prediction(const PredictOptions& options, const LoadedModel& model,
 }
 
 // The likeliest tokens of a pass and of one with interventions, side by side.
-void print_side_by_side(const PredictOptions& options, const LoadedModel& model,
-                        View<const float> logits, View<const float> edited) {
+void print_side_by_side(const PredictOptions& options, const Model& model, const Logits& logits) {
   const Ink ink(standard_output());
-  const auto all = trace_candidates(logits.span(), {.temperature = 1.0}, {});
-  const auto all_edited = trace_candidates(edited.span(), {.temperature = 1.0}, {});
-  const auto name = [&](const Candidate& candidate) {
-    return ink.bold(fit(visible(model.token_bytes(candidate.token)), 16));
-  };
-  const auto chance = [](const Candidate& candidate) {
-    return percent(candidate.probability(SamplingStage::model));
-  };
+  const Model::Sampling plain{.temperature = 1.0};
+  const auto all = model.rank(Logits::row(logits.rows, logits.last()), {}, plain, 0);
+  const auto all_edited = model.rank(Logits::row(logits.edited, logits.last()), {}, plain, 0);
+  const auto name = [&](const Model::Next& next) { return ink.bold(fit(visible(next.text), 16)); };
   Table table({{"rank", Align::right},
                {"before", Align::left},
                {"", Align::right},
@@ -230,9 +235,10 @@ void print_side_by_side(const PredictOptions& options, const LoadedModel& model,
                {"", Align::right},
                {"was", Align::right}});
   for (std::size_t i = 0; i < std::min(all.size(), options.top); ++i) {
-    const auto was = std::ranges::find(all, all_edited[i].token, &Candidate::token);
-    table.add({std::to_string(i + 1), name(all[i]), chance(all[i]), name(all_edited[i]),
-               chance(all_edited[i]), ink.quiet(chance(*was))});
+    const auto was = std::ranges::find(all, all_edited[i].token, &Model::Next::token);
+    table.add({std::to_string(i + 1), name(all[i]), percent(all[i].probability),
+               name(all_edited[i]), percent(all_edited[i].probability),
+               ink.quiet(percent(was->probability))});
   }
   print("\n" + ink.title("Next token before and after interventions") + "\n\n" + table.text(ink));
 }
@@ -240,17 +246,18 @@ void print_side_by_side(const PredictOptions& options, const LoadedModel& model,
 void predict(const PredictOptions& options) {
   options.sampling.validate();
   if (options.full && !options.json) fail_usage("--full needs --json");
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
-  const auto editor = make_interventions(options.interventions, model, tokens);
-  const Tensor<float> logits = compute_logits(options, model, tokens, nullptr);
-  Tensor<float> edited;
-  if (editor != nullptr) edited = compute_logits(options, model, tokens, editor.get());
-  if (options.json) return print_prediction_json(options, model, tokens, logits, edited);
-  if (editor != nullptr) {
-    const std::int64_t last = logits.shape()[0] - 1;
-    return print_side_by_side(options, model, logits.view()[last], edited.view()[last]);
+  const Model model =
+      Model::load(options.model, {.weights = parse_weight_type(options.dtype),
+                                  .cache = parse_key_value_type(options.cache_type)});
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const std::vector<std::int32_t> tokens = read_tokens(options.text, loaded);
+  Logits logits{.rows = compute_logits(model, tokens, options.all_positions)};
+  const std::vector<Edit> edits = make_edits(options.interventions, loaded, tokens);
+  if (!edits.empty()) {
+    logits.edited = compute_logits(EditedModel(model, edits), tokens, options.all_positions);
   }
+  if (options.json) return print_prediction_json(options, model, tokens, logits);
+  if (!edits.empty()) return print_side_by_side(options, model, logits);
   print_prediction(options, model, tokens, logits);
 }
 

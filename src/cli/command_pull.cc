@@ -12,6 +12,7 @@
 #include "cli/terminal/text.h"
 #include "engine/pull.h"
 #include "engine/pulled_models.h"
+#include "formats/model_files.h"
 
 namespace heed::cli {
 namespace {
@@ -45,9 +46,10 @@ void print_pulled(const std::string& name, const PulledModel& pulled) {
     bytes += static_cast<double>(entry.file.size);
   }
   const std::string amount = new_files == 0 ? "nothing new" : counted(new_files, "new file");
-  print(fmt::format("{} at commit {}: {}, {} in {}\nUse it with -m {}\n", pulled.name.repository,
+  const bool translates = is_encoder_decoder_directory(pulled.directory);
+  print(fmt::format("{} at commit {}: {}, {} in {}\nUse it with {}-m {}\n", pulled.name.repository,
                     pulled.commit.substr(0, 12), amount, short_bytes(bytes),
-                    pulled.directory.string(), name));
+                    pulled.directory.string(), translates ? "heed translate " : "", name));
 }
 
 void pull(const PullCallOptions& options) {
@@ -74,7 +76,8 @@ void add_pull_command(Command app) {
       ->type_name("NAME");
   add_json_option(*command, options->json);
   command->footer(
-      "Models are kept in ~/.cache/heed/models and loaded by name: heed predict -m gpt2. The "
+      "Models are kept in ~/.cache/heed/models and loaded by name: heed predict -m gpt2, heed "
+      "translate -m Helsinki-NLP/opus-mt-en-de. The "
       "environment's HF_ENDPOINT names another hub, HF_TOKEN is a token for gated models, and "
       "HEED_OFFLINE=1 refuses to connect.");
   command->callback([options] { pull(*options); });

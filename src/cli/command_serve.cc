@@ -12,6 +12,8 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
+#include "engine/load_options.h"
+#include "engine/loaded_translator.h"
 #include "engine/recorded_run.h"
 #include "server/serve.h"
 
@@ -115,13 +117,21 @@ void start(const ServeCommandOptions& options) {
     choose_training(options.training, serve);
     serve.explorer.recorded_run = recorded_run();
   }
-  LoadedModel model = load_model_as(options.model, options.dtype);
-  const std::string name = model.name;
   serve.warn = [](const std::string& message) { spdlog::warn("heed: {}", message); };
   if (options.any_near_port) serve.http.next_ports = nearby_ports;
-  server::serve(std::move(model), serve, interrupt_flag(), [&](const std::string& address) {
+  std::string name;
+  const auto listening = [&](const std::string& address) {
     spdlog::info("heed: '{}' is at {} (Ctrl-C stops)", name, address);
-  });
+  };
+  if (is_translator(options.model)) {
+    LoadedTranslator translator =
+        load_translator(options.model, {.weights = parse_weight_type(options.dtype)});
+    name = translator.name;
+    return server::serve(std::move(translator), serve, interrupt_flag(), listening);
+  }
+  LoadedModel model = load_model_as(options.model, options.dtype);
+  name = model.name;
+  server::serve(std::move(model), serve, interrupt_flag(), listening);
 }
 
 std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std::string& name,
@@ -157,7 +167,7 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
       ->allow_extra_args(false);
   command
       ->add_option("--chat-template", options->serve.chat_template,
-                   "Use chat template plain, chatml or a JSON file [the model's own, else plain]")
+                   "Use chat template plain, chatml or a file [the model's own, else plain]")
       ->type_name("NAME|FILE");
   command->add_option("--api-key", gate.api_key, "Require this key of every request")
       ->envname("HEED_API_KEY")

@@ -56,17 +56,18 @@ GenerationResult continue_text(const TourOptions& options, const LoadedModel& mo
 }
 
 // The attention of the last word in the head that does most for what follows it.
-struct WordRow {
+struct TokenTableRow {
   TextWord word;
   HeadEffect head;
   std::vector<std::int64_t> positions;  // those with the largest weights, the largest first
 };
 
-WordRow last_word_row(const AttendedText& text) {
+TokenTableRow last_word_row(const AttendedText& text) {
   const std::vector<TextWord> words = words_of(text.bytes);
-  WordRow row{.word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
-              .head = {},
-              .positions = {}};
+  TokenTableRow row{
+      .word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
+      .head = {},
+      .positions = {}};
   row.head = head_to_show(text.model.gpt, text.tokens, row.word.last(), row.word.begin).effect;
   const View<const float> weights = text.pattern(row.head.layer, row.head.head)[row.word.last()];
   for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
@@ -81,12 +82,12 @@ class Tour {
   Tour(const AttendedText& text, const Screen& screen) : text_(text), screen_(screen) {}
 
   void introduce() const {
-    const GptConfig& config = text_.model.gpt.config();
+    const StackSpecification& config = text_.model.gpt.config();
     print("\n" + ink().title("heed") +
           ink().quiet(fmt::format("  model {}: {} parameters, {} layers of {} heads\n",
                                   fit(text_.model.name, 24),
                                   short_count(static_cast<double>(count_parameters(config).total)),
-                                  config.layers, config.heads)));
+                                  config.layers, config.heads())));
   }
 
   void show_tokens() const {
@@ -122,7 +123,7 @@ class Tour {
     print_telling_heads(text_, heads, heads_shown, screen_);
   }
 
-  void show_row(const WordRow& row) const {
+  void show_row(const TokenTableRow& row) const {
     heading(fmt::format("Attention of “{}”", fit(row.word.text, 20)),
             fmt::format("L{}H{}; heed attend --word shows every number", row.head.layer,
                         row.head.head));
@@ -165,7 +166,7 @@ class Tour {
 };
 
 OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& candidates,
-                      const std::vector<RankedHead>& heads, const WordRow& row,
+                      const std::vector<RankedHead>& heads, const TokenTableRow& row,
                       const GenerationResult& result) {
   OrderedJson next = OrderedJson::array();
   for (const Candidate& candidate : candidates) {
@@ -204,8 +205,8 @@ void tour(TourOptions options) {
   if (!options.text.any()) options.text.text = default_sentence;
   const AttendedText text(model, read_tokens(options.text, model), all_layers(model.gpt.config()));
   const auto candidates = likeliest_next(model, text.tokens);
-  const auto heads = rank_heads(text.patterns);
-  const WordRow row = last_word_row(text);
+  const auto heads = rank_heads(text.patterns, text.model.gpt.config().block.attention);
+  const TokenTableRow row = last_word_row(text);
   const GenerationResult result = continue_text(options, model, text.tokens);
   if (options.json) return print_json(tour_json(text, candidates, heads, row, result));
 

@@ -14,13 +14,17 @@
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
+#include "cli/pair_command.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/load_pair_model.h"
+#include "engine/pair_json.h"
 #include "engine/token_json.h"
 #include "engine/traced_generation.h"
 #include "microscope/files/array_files.h"
 #include "microscope/traces/activation_trace.h"
+#include "microscope/traces/pair_trace.h"
 
 namespace heed::cli {
 namespace {
@@ -35,6 +39,8 @@ struct TraceOptions {
   std::int64_t new_tokens = 0;
   std::string logit, against;
   InterventionOptions interventions;
+  PairOptions pair;
+  std::string source_positions;  // of a translator
   std::string out;
   bool json = false;
 };
@@ -53,7 +59,9 @@ std::string points_footer() {
   return fmt::format(
       "Points have TransformerLens's names: {}; in each block, after 'blocks.L.': {}. Globs such "
       "as 'blocks.*.hook_resid_pre' and short names such as resid_pre, k6 or pattern work, too; "
-      "the suffix _grad exports the gradient.\n",
+      "the suffix _grad exports the gradient. A translator's points are named encoder.L.… and "
+      "decoder.L.…, its cross-attention decoder.L.cross_attn.…; short names follow their stack: "
+      "encoder.resid_pre, cross.pattern1.\n",
       once, in_blocks);
 }
 
@@ -92,21 +100,29 @@ struct Range {
   }
 };
 
-void write_trace(const TraceOptions& options, const LoadedModel& model, const Trace& trace) {
+// Of one text, or of the source and the target of a translator.
+struct TracedTokens {
+  std::string name;
+  std::span<const std::int32_t> ids;
+};
+
+void write_trace(const TraceOptions& options, const std::string& model, const Trace& trace,
+                 const std::vector<TracedTokens>& texts) {
   std::vector<NamedArray> arrays;
   for (const TracedArray& array : trace.arrays) {
     const Shape shape(array.shape.data(), static_cast<int>(array.shape.size()));
     arrays.push_back({array.name, View<const float>(array.values.data(), shape)});
   }
-  arrays.push_back(
-      {"tokens", View<const std::int32_t>(trace.tokens.data(), {1, std::ssize(trace.tokens)})});
-  write_arrays(options.out, arrays, {{"model", model.name}});
+  for (const TracedTokens& text : texts) {
+    arrays.push_back(
+        {text.name, View<const std::int32_t>(text.ids.data(), {1, std::ssize(text.ids)})});
+  }
+  write_arrays(options.out, arrays, {{"model", model}});
 }
 
-void print_trace_json(const TraceOptions& options, const Trace& trace, const LoadedModel& model) {
-  OrderedJson document{{"model", model.name},
-                       {"tokens", tokens_json(model, trace.tokens)},
-                       {"arrays", OrderedJson::array()}};
+// `document` has the model and the texts.
+void print_trace_json(const TraceOptions& options, const Trace& trace, OrderedJson document) {
+  document["arrays"] = OrderedJson::array();
   for (const TracedArray& array : trace.arrays) {
     const Range range(array);
     document["arrays"].push_back({{"name", array.name},
@@ -148,6 +164,42 @@ void print_trace(const TraceOptions& options, const Trace& trace) {
         "\n");
 }
 
+void require_pair_trace(const TraceOptions& options) {
+  if (options.new_tokens > 0 || !options.logit.empty() || !options.against.empty()) {
+    fail_usage(
+        "--new-tokens, --logit and --against are not for translators: without --target, the "
+        "target is the model's own translation");
+  }
+  if (!options.interventions.only_pairs()) {
+    fail_usage("a translator takes the interventions --ablate, --scale and --cut");
+  }
+}
+
+void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& request) {
+  require_pair_trace(options);
+  const PairModel model = load_pair_model(options.model);
+  PairOptions changes = options.pair;
+  changes.ablate = options.interventions.ablate;
+  changes.scale = options.interventions.scale;
+  changes.cut = options.interventions.cut;
+  changes.renormalise = options.interventions.renormalise;
+  PairTexts texts = read_pair(options.text, changes, model);
+  const auto editor = make_pair_interventions(changes, model, texts.tokens);
+  const PairPass pass(*model.model, std::move(texts.tokens), editor);
+  const Trace trace = trace_pair(
+      pass, {.points = request, .source_positions = parse_indices(options.source_positions)});
+  const PairTokens& tokens = pass.tokens();
+  if (!options.out.empty()) {
+    write_trace(options, model.name, trace,
+                {{"source_tokens", tokens.source}, {"target_tokens", tokens.target}});
+  }
+  if (!options.json) return print_trace(options, trace);
+  print_trace_json(options, trace,
+                   {{"model", model.name},
+                    {"source", pair_text_json(model, PairSide::source, tokens.source)},
+                    {"target", pair_text_json(model, PairSide::target, tokens.target)}});
+}
+
 void trace_text(const TraceOptions& options) {
   if (!options.out.empty()) array_format(options.out);  // an unknown one is refused before the work
   const TraceRequest request{.points = options.points,
@@ -155,6 +207,9 @@ void trace_text(const TraceOptions& options) {
                              .heads = parse_indices(options.heads),
                              .positions = parse_indices(options.positions),
                              .budget = parse_bytes(options.budget)};
+  if (is_pair_model(options.model)) return trace_pair_of_texts(options, request);
+  require_no_pair_options(options.pair, options.model);
+  if (!options.source_positions.empty()) fail_usage("--source-positions needs a translator");
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   const GradientTarget target = gradient_target(options, model);
@@ -167,8 +222,11 @@ void trace_text(const TraceOptions& options) {
       options.new_tokens > 0
           ? trace_generation(model.gpt, tokens, options.new_tokens, request, editor.get())
           : trace_prompt(model.gpt, tokens, request, target, editor.get());
-  if (!options.out.empty()) write_trace(options, model, trace);
-  if (options.json) return print_trace_json(options, trace, model);
+  if (!options.out.empty()) write_trace(options, model.name, trace, {{"tokens", trace.tokens}});
+  if (options.json) {
+    return print_trace_json(options, trace,
+                            {{"model", model.name}, {"tokens", tokens_json(model, trace.tokens)}});
+  }
   print_trace(options, trace);
 }
 
@@ -190,6 +248,10 @@ void add_trace_command(Command app) {
       ->type_name("H,…");
   add_list_option(*command, "--positions", options->positions,
                   "Export these positions (queries of patterns); -1 is last [all]")
+      ->type_name("T,…");
+  add_target_options(*command, options->pair);
+  add_list_option(*command, "--source-positions", options->source_positions,
+                  "Translator: export these positions of the source [all]")
       ->type_name("T,…");
   command->add_option("--budget", options->budget, "Use at most this much memory, such as 500MB")
       ->capture_default_str()
@@ -213,7 +275,11 @@ void add_trace_command(Command app) {
   add_json_option(*command, options->json);
   add_intervention_options(*command, options->interventions);
   command->footer(points_footer() + intervention_footer);
-  command->callback([options] { trace_text(*options); });
+  command->callback([options, command] {
+    choose_pair_model(*command, options->pair.any() || !options->source_positions.empty(),
+                      options->model);
+    trace_text(*options);
+  });
 }
 
 }  // namespace heed::cli

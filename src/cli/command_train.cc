@@ -1,4 +1,4 @@
-// heed train: trains a model on text, with a live line and checkpoints.
+// heed train: trains a model on text, or on pairs of texts, with a live line and checkpoints.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,16 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "engine/embedded_models.h"
 #include "engine/loaded_model.h"
 #include "engine/run_sample.h"
+#include "engine/run_text.h"
 #include "engine/small_runs.h"
-#include "engine/starter.h"
+#include "engine/training_translator.h"
+#include "formats/model_files.h"
 #include "kernels/machine_peak.h"
 #include "microscope/attention/induction.h"
-#include "model/gpt_files.h"
+#include "train/first_model.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
@@ -32,6 +35,8 @@ namespace {
 struct TrainOptions {
   std::vector<std::string> data;
   std::string validation;
+  std::vector<std::string> pairs;
+  std::vector<std::string> validation_pairs;
   std::string config;
   std::string from;
   std::string out;
@@ -50,6 +55,24 @@ std::string duration(double seconds) {
   return fmt::format("{}s", whole);
 }
 
+std::string described(const RunDescription& run) {
+  const StackSpecification& model = run.settings.model;
+  std::string layers = std::to_string(model.layers);
+  std::string pairs;
+  if (run.training_pairs > 0) {
+    const std::int64_t encoder = run.settings.encoder_layers;
+    layers = fmt::format("{} + {}", encoder > 0 ? encoder : model.layers, model.layers);
+    pairs = fmt::format("{} pairs ({} for validation), ",
+                        grouped(run.training_pairs + run.validation_pairs),
+                        grouped(run.validation_pairs));
+  }
+  return fmt::format(
+      "{} parameters, {} layers × {} heads, {}{} tokens of text ({} for validation), vocabulary {}",
+      grouped(run.parameters), layers, model.heads(), pairs,
+      grouped(run.training_tokens + run.validation_tokens), grouped(run.validation_tokens),
+      grouped(run.vocabulary_size));
+}
+
 // Shows the live line and the log lines.
 class TrainReporter : public TrainObserver {
  public:
@@ -60,13 +83,11 @@ class TrainReporter : public TrainObserver {
   void started(const RunDescription& run) override {
     steps_ = run.settings.steps;
     peak_ = kernels::measure_peak_flops();
+    line_.log(described(run));
+    const bool pairs = run.training_pairs > 0;
     line_.log(fmt::format(
-        "{} parameters, {} layers × {} heads, {} tokens of text ({} for validation), vocabulary {}",
-        grouped(run.parameters), run.settings.model.layers, run.settings.model.heads,
-        grouped(run.training_tokens + run.validation_tokens), grouped(run.validation_tokens),
-        grouped(run.vocabulary_size)));
-    line_.log(fmt::format(
-        "{} of {}{}", counted(steps_, "step"), counted(run.settings.tokens_per_step(), "token"),
+        "{} of {}{}{}", counted(steps_, "step"), pairs ? "up to " : "",
+        counted(run.settings.tokens_per_step(), pairs ? "target token" : "token"),
         run.first_step > 0 ? fmt::format(", resumed at step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
     line_.log(fmt::format("{} of memory: {} parameters, gradients and moments, {} activations{}",
@@ -94,10 +115,13 @@ class TrainReporter : public TrainObserver {
                           is_best ? "  best" : ""));
   }
 
-  void measured(std::int64_t step, const OrderedJson& measured) override {
+  void measured(std::int64_t step, const OrderedJson& measured, bool is_best) override {
     std::string text;
-    for (const auto& [name, value] : measured.items()) text += "  " + name + " " + value.dump();
-    line_.log(fmt::format("step {:>6}{}", step, text));
+    for (const auto& [name, value] : measured.items()) {
+      text += "  " + name + " " +
+              (value.is_number_float() ? fmt::format("{:.4g}", value.get<double>()) : value.dump());
+    }
+    line_.log(fmt::format("step {:>6}{}{}", step, text, is_best ? "  best" : ""));
   }
 
   void sampled(std::int64_t step, const std::string& text) override {
@@ -144,6 +168,7 @@ OrderedJson induction_scores(const Gpt& gpt) {
 
 // What a run is without --config: minutes on two cores for a small text.
 constexpr const char* default_config = "shakespeare-char-cpu";
+constexpr const char* default_pair_config = "multi30k-en-de";
 
 void apply_config(TrainSettings& settings, const std::string& config) {
   if (const SmallRun* const run = find_small_run(config)) {
@@ -172,10 +197,11 @@ void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
 
 // The directory of a model to fine-tune: files are read, so the built-in one's name is refused.
 std::filesystem::path fine_tuned_directory(const std::string& from) {
-  if (from == starter_name) {
+  if (from == starter_name || from == embedded_translator_name) {
     fail_usage(
-        "--from takes a model directory; write the built-in model to one with: heed convert "
-        "starter --dtype f32 --out DIR");
+        fmt::format("--from takes a model directory; write the built-in model to one with: heed "
+                    "convert {} --dtype f32 --out DIR",
+                    from));
   }
   std::filesystem::path directory = model_path(from);
   require(std::filesystem::is_directory(directory), ErrorCode::not_found,
@@ -183,26 +209,56 @@ std::filesystem::path fine_tuned_directory(const std::string& from) {
   return directory;
 }
 
+void require_fitting_data(const TrainSettings& settings, const TrainOptions& options) {
+  const bool is_pairs = settings.task == Task::pairs;
+  if (!options.pairs.empty() && !options.data.empty()) {
+    fail_usage("--pairs and --data cannot be given together: a run trains on pairs or on text");
+  }
+  if (!options.pairs.empty() && !is_pairs) {
+    fail_usage("--pairs trains translators: add --set task=pairs, or use --config " +
+               std::string(default_pair_config));
+  }
+  if (!options.data.empty() && is_pairs) {
+    fail_usage("this run trains on pairs of texts: give them with --pairs, not --data");
+  }
+  if (!options.validation_pairs.empty() && !is_pairs) {
+    fail_usage("--valid-pairs belongs to --pairs; for text use --validation");
+  }
+  if (!options.validation.empty() && is_pairs) {
+    fail_usage("--validation belongs to --data; for pairs use --valid-pairs");
+  }
+}
+
 // Settings come from, the later over the earlier: a resumed run's own record, or a preset or file
 // and, when fine-tuning, the model's shape; then --set.
 TrainRequest make_request(const TrainOptions& options) {
   TrainRequest request;
   request.out = options.out;
-  request.data.assign(options.data.begin(), options.data.end());
+  const std::vector<std::string>& data = options.pairs.empty() ? options.data : options.pairs;
+  request.data.assign(data.begin(), data.end());
   request.validation = options.validation;
+  if (!options.validation_pairs.empty()) {
+    request.validation = options.validation_pairs.front();
+    if (options.validation_pairs.size() > 1) {
+      request.validation_target = options.validation_pairs.back();
+    }
+  }
   request.from = options.from;
   if (options.resume) {
     request.start = RunStart::resume;
     const RunRecord record = RunDirectory(options.out).read_record();
     request.settings = record.settings;
     if (request.data.empty()) request.data.assign(record.data.begin(), record.data.end());
-    if (request.validation.empty()) request.validation = record.validation;
+    if (request.validation.empty()) {
+      request.validation = record.validation;
+      request.validation_target = record.validation_target;
+    }
     if (request.from.empty()) request.from = record.from;
   }
   if (options.config.empty() && options.from.empty() && !options.resume) {
-    apply_config(request.settings, default_config);
+    apply_config(request.settings, options.pairs.empty() ? default_config : default_pair_config);
   } else if (!options.config.empty()) {
-    const GptConfig recorded = request.settings.model;
+    const StackSpecification recorded = request.settings.model;
     apply_config(request.settings, options.config);
     // What the tokenizer, or the model that is fine-tuned, decided when the run began is no setting
     // of the preset.
@@ -214,56 +270,17 @@ TrainRequest make_request(const TrainOptions& options) {
   }
   if (!options.from.empty() && !options.resume) {
     request.from = fine_tuned_directory(options.from);
-    request.settings.model = read_gpt_config(request.from / config_file_name);
-    request.settings.model.embedding_dropout = request.settings.model.attention_dropout =
-        request.settings.model.residual_dropout = 0;
+    set_fine_tuned_model(request.from, request.settings);
   }
   apply_overrides(request.settings, options);
+  require_fitting_data(request.settings, options);
   const bool has_stories = find_small_run(options.config) != nullptr && !options.resume;
   if (request.data.empty() && !has_stories) {
-    fail_usage("training needs text: --data FILE…, or a small run: --config " +
+    fail_usage("training needs text: --data FILE… or --pairs FILE…, or a small run: --config " +
                small_runs().front().name);
   }
   return request;
 }
-
-// A small run without data is trained on its stories, whose entropy is known; they lie in the run's
-// directory, and go where the run does not begin.
-class OwnStories {
- public:
-  OwnStories(const TrainOptions& options, TrainRequest& request) : run_(options.out) {
-    const SmallRun* const small = find_small_run(options.config);
-    if (small == nullptr || !request.data.empty()) return;
-    require(!run_.holds_a_run(), ErrorCode::conflict,
-            "'{}' already holds a run: continue it with --resume, or choose another --out",
-            options.out);
-    directory_.emplace(run_.root());
-    const std::filesystem::path file = run_.root() / "text.txt";
-    std::error_code error;
-    require(!std::filesystem::exists(file, error), ErrorCode::conflict,
-            "'{}' is there already: train on it with --data, or choose another --out",
-            file.string());
-    file_ = file;
-    request.data = {file_};
-    request.entropy = write_stories(*small, file_, interrupt_flag());
-  }
-  ~OwnStories() {
-    if (file_.empty()) return;
-    std::error_code ignored;
-    if (run_.holds_a_run()) {
-      directory_->keep();
-    } else {
-      std::filesystem::remove(file_, ignored);
-    }
-  }
-  OwnStories(const OwnStories&) = delete;
-  OwnStories& operator=(const OwnStories&) = delete;
-
- private:
-  RunDirectory run_;
-  std::filesystem::path file_;
-  std::optional<OutputDirectory> directory_;
-};
 
 void print_summary(const TrainSummary& summary, const TrainOptions& options) {
   if (options.json) {
@@ -276,6 +293,8 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
     } else {
       json["val_loss"] = nullptr;
     }
+    if (summary.measured) json["measured"] = *summary.measured;
+    if (summary.averaged > 0) json["averaged"] = summary.averaged;
     json["tokens_per_s"] = json_number(summary.tokens_per_second);
     json["seconds"] = json_number(summary.seconds);
     json["checkpoint"] =
@@ -299,6 +318,14 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
                       with_error(validation.nats_per_token, validation.standard_error, 4),
                       counted(validation.tokens, "token")));
   }
+  if (summary.measured && summary.measured->contains("bleu")) {
+    print(fmt::format("BLEU {:.2f} on the validation pairs\n",
+                      (*summary.measured)["bleu"].get<double>()));
+  }
+  if (summary.averaged > 0) {
+    print(fmt::format("the result is the mean of the last {}\n",
+                      counted(summary.averaged, "evaluation")));
+  }
   if (!summary.checkpoint.empty()) {
     print(fmt::format("saved in {}\n", summary.checkpoint.string()));
   }
@@ -307,13 +334,26 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
 void run_train(const TrainOptions& options) {
   TrainReporter reporter;
   TrainRequest request = make_request(options);
-  const OwnStories stories(options, request);
+  // A small run without data is trained on its stories, whose entropy is known.
+  std::optional<RunText> stories;
+  if (const SmallRun* const small = find_small_run(options.config);
+      small != nullptr && request.data.empty()) {
+    stories.emplace(options.out);
+    request.data = {stories->file()};
+    request.entropy = write_stories(*small, stories->file(), interrupt_flag());
+  }
   request.observer = &reporter;
   request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
     return run_sample(gpt, tokenizer, request.settings, interrupt_flag());
   };
   if (request.settings.measure == Measure::induction) {
     request.measure = [](const Gpt& gpt, const Tokenizer&) { return induction_scores(gpt); };
+  }
+  if (request.settings.measure == Measure::bleu) {
+    request.translate = [](const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+                           std::span<const std::string> sources, const TrainSettings& settings) {
+      return translate_sources(model, tokenizers, sources, settings, interrupt_flag());
+    };
   }
   request.stop = interrupt_flag();
   const TrainSummary summary = train(request);
@@ -348,7 +388,7 @@ std::string setting_list() {
 }  // namespace
 
 void add_train_command(Command app) {
-  Command command = add_command(app, "train", "Train a model on text, or fine-tune one");
+  Command command = add_command(app, "train", "Train a model on text or pairs of texts");
   auto options = std::make_shared<TrainOptions>();
   command->add_option("--data", options->data, "Text files to train on")
       ->expected(1, -1)
@@ -357,12 +397,23 @@ void add_train_command(Command app) {
       ->add_option("--validation", options->validation,
                    "Text file to evaluate on [the end of the data]")
       ->type_name("FILE");
+  command
+      ->add_option("--pairs", options->pairs,
+                   "Source and target text to train a translator on, line by line, or one .tsv")
+      ->expected(1, 2)
+      ->type_name("FILE");
+  command
+      ->add_option("--valid-pairs", options->validation_pairs,
+                   "Pairs to evaluate on [the end of --pairs]")
+      ->expected(1, 2)
+      ->type_name("FILE");
   command->add_option("-o,--out", options->out, "Run directory")->required()->type_name("DIR");
   command
       ->add_option(
           "--config", options->config,
-          fmt::format("Preset ({} needs no --data; gpt2, starter, …) or JSON file of settings [{}]",
-                      small_runs().front().name, default_config))
+          fmt::format("Preset ({} needs no --data; gpt2, starter, …) or JSON file of settings "
+                      "[{}; with --pairs: {}]",
+                      small_runs().front().name, default_config, default_pair_config))
       ->type_name("NAME|FILE");
   command->add_option("--from", options->from, "Model directory to fine-tune")->type_name("DIR");
   command
@@ -379,9 +430,9 @@ void add_train_command(Command app) {
       ->check(at_least(0));
   command
       ->add_option("--measure", options->measure,
-                   "Also measure this at every evaluation: induction [none]")
+                   "Also measure this at every evaluation: induction, bleu [the config's]")
       ->type_name("WHAT")
-      ->check(one_of({"induction"}));
+      ->check(one_of({"induction", "bleu"}));
   command->add_flag("--resume", options->resume, "Resume the run in --out, bit for bit");
   add_json_option(*command, options->json);
   command->footer(setting_list());

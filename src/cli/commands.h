@@ -8,6 +8,8 @@ namespace heed::cli {
 void add_tour_command(Command app);
 void add_train_command(Command app);
 void add_generate_command(Command app);
+void add_translate_command(Command app);
+void add_chat_command(Command app);
 void add_predict_command(Command app);
 void add_attend_command(Command app);
 void add_trace_command(Command app);
@@ -17,6 +19,7 @@ void add_explain_command(Command app);
 void add_patch_command(Command app);
 void add_induction_command(Command app);
 void add_eval_command(Command app);
+void add_bleu_command(Command app);
 void add_params_command(Command app);
 void add_tokenize_command(Command app);
 void add_tokenizer_command(Command app);

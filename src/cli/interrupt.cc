@@ -26,4 +26,6 @@ StopFlag interrupt_flag() {
   return &interrupted;
 }
 
+void clear_interrupt() { interrupted = false; }
+
 }  // namespace heed::cli

@@ -16,4 +16,7 @@ void catch_interrupts();
 // input or loading a model.
 StopFlag interrupt_flag();
 
+// Forgets the first signal: the work that it stopped was a part of what goes on.
+void clear_interrupt();
+
 }  // namespace heed::cli

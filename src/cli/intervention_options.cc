@@ -84,8 +84,9 @@ class EditList {
     if (options_.steer_to.empty()) fail_usage("--steer needs a --steer-to TEXT to move towards");
     for (const std::string& option : options_.steer) {
       const auto [where, factor] = parse_assignment(option, "--steer resid_pre2=4");
-      SteerBy steer{.factor = parse_factor(factor), .toward = model_.encode(options_.steer_to)};
-      if (!options_.steer_from.empty()) steer.away = model_.encode(options_.steer_from);
+      SteerBy steer{.factor = parse_factor(factor),
+                    .toward = model_.encode_part(options_.steer_to)};
+      if (!options_.steer_from.empty()) steer.away = model_.encode_part(options_.steer_from);
       add(where, std::move(steer));
     }
   }
@@ -130,6 +131,10 @@ bool InterventionOptions::any() const {
   return std::ranges::any_of(
       std::array{&ablate, &mean, &scale, &add, &steer, &replace, &freeze, &cut},
       [](const auto* texts) { return !texts->empty(); });
+}
+
+bool InterventionOptions::only_pairs() const {
+  return mean.empty() && add.empty() && steer.empty() && replace.empty() && freeze.empty();
 }
 
 std::string InterventionOptions::summary() const {
@@ -184,12 +189,18 @@ void add_intervention_options(Command command, InterventionOptions& options) {
   command.footer(intervention_footer);
 }
 
+std::vector<Edit> make_edits(const InterventionOptions& options, const LoadedModel& model,
+                             std::span<const std::int32_t> tokens, const EditedPositions& edited) {
+  if (!options.any()) return {};
+  return EditList(options, model, tokens, edited).make();
+}
+
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,
                                                   const EditedPositions& edited) {
   if (!options.any()) return nullptr;
-  const std::vector<Edit> edits = EditList(options, model, tokens, edited).make();
+  const std::vector<Edit> edits = make_edits(options, model, tokens, edited);
   return std::make_unique<Interventions>(model.gpt.config(), resolve_edits(model.gpt, edits));
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
+#include "heed/intervention.h"
 #include "microscope/intervene/intervention.h"
 
 namespace heed::cli {
@@ -31,6 +32,7 @@ struct InterventionOptions {
   bool renormalise = false;
 
   bool any() const;
+  bool only_pairs() const;  // none but those that a translator takes: ablate, scale, cut
   // "ablate L2H3, cut L1H0:7>3", for captions and JSON documents; empty for none.
   std::string summary() const;
 };
@@ -47,8 +49,13 @@ struct EditedPositions {
   std::int64_t end = 0;  // 0: the length of the text
 };
 
-// Null where the options ask for no intervention. Throws what EditedModel throws, and
+// The options as the library's edits; none where they ask for no intervention. Throws
 // Error{invalid_argument} for incomplete options and for positions that the run does not have.
+std::vector<Edit> make_edits(const InterventionOptions& options, const LoadedModel& model,
+                             std::span<const std::int32_t> tokens,
+                             const EditedPositions& edited = {});
+
+// The same, resolved; null for none. Throws what EditedModel throws, too.
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,

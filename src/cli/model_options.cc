@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/list_option.h"
 #include "cli/terminal/text.h"
+#include "engine/load_options.h"
 #include "model/input_checks.h"
 #include "tokenizer/utf8.h"
 
@@ -44,17 +45,7 @@ void add_cache_type_option(Command command, std::string& cache_type) {
 }
 
 LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
-  using enum kernels::WeightFormat;
-  const kernels::WeightFormat wanted = dtype.empty() ? f32 : kernels::parse_weight_format(dtype);
-  LoadedModel loaded = load_model(model);
-  if (dtype.empty()) return loaded;
-  const kernels::WeightFormat stored = loaded.gpt.parameters().prepared_format();
-  require(stored == f32 || wanted == f32 || wanted == stored, ErrorCode::unsupported,
-          "'{}' is stored in {} and would be rounded twice in {}: use the model that it was "
-          "converted from",
-          model, kernels::weight_format_name(stored), kernels::weight_format_name(wanted));
-  if (wanted != stored) loaded.gpt.parameters().prepare(wanted);
-  return loaded;
+  return load_model(model, {.weights = parse_weight_type(dtype)});
 }
 
 void add_text_file_option(Command command, std::string& file) {
@@ -102,7 +93,7 @@ std::int32_t single_token(const LoadedModel& model, const std::string& text,
     }
     return id;
   }
-  const std::vector<std::int32_t> ids = model.encode(text);
+  const std::vector<std::int32_t> ids = model.encode_part(text);
   if (ids.size() == 1) return ids.front();
   std::string pieces;
   for (const std::string& bytes : model.token_bytes(ids)) {

@@ -8,7 +8,6 @@
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {
@@ -16,27 +15,9 @@ namespace {
 constexpr int margin = 16;
 constexpr int tallest_column_label = 10;
 
-// Names above their columns, written downwards, ending at the map.
 void print_column_names(const std::vector<std::string>& names, int cell, const Ink& ink) {
-  std::vector<std::vector<std::string>> letters;
-  std::size_t height = 0;
-  for (const std::string& name : names) {
-    const std::string text = fit(name, tallest_column_label);
-    auto& list = letters.emplace_back();
-    for (std::size_t i = 0; i < text.size();) {
-      const std::size_t length = read_utf8(text, i).length;
-      list.push_back(text.substr(i, length));
-      i += length;
-    }
-    height = std::max(height, list.size());
-  }
-  for (std::size_t line = 0; line < height; ++line) {
-    std::string row(margin, ' ');
-    for (const auto& list : letters) {
-      const std::size_t skipped = height - list.size();
-      row += pad_right(line < skipped ? " " : list[line - skipped], cell);
-    }
-    print(ink.quiet(row) + "\n");
+  for (const std::string& line : written_downwards(names, tallest_column_label, cell, margin)) {
+    print(ink.quiet(line) + "\n");
   }
 }
 

@@ -46,6 +46,8 @@ void add_all_commands(Command app) {
   add_tour_command(app);
   add_train_command(app);
   add_generate_command(app);
+  add_translate_command(app);
+  add_chat_command(app);
   add_predict_command(app);
   add_attend_command(app);
   add_trace_command(app);
@@ -55,6 +57,7 @@ void add_all_commands(Command app) {
   add_patch_command(app);
   add_induction_command(app);
   add_eval_command(app);
+  add_bleu_command(app);
   add_params_command(app);
   add_tokenize_command(app);
   add_tokenizer_command(app);

@@ -57,12 +57,14 @@ void check_value(const CLI::App& command, const SpelledOption& spelled, std::str
 }
 
 // A text of several words cannot belong to a list; one word behind a list's value might.
-void check_behind_list(const std::string& option, std::string_view value, std::string_view word) {
+void check_behind_list(const CLI::Option& argument, const SpelledOption& list,
+                       std::string_view value, std::string_view word) {
   if (word.starts_with('-') || has_space(word)) return;
   fail_usage(
       fmt::format("'{}' after {} {} is ambiguous: write {} {},{} if it belongs to the list, or put "
-                  "the text first",
-                  word, option, value, option, value, word));
+                  "the {} first",
+                  word, list.name, value, list.name, value, word,
+                  argument.get_name() == "TEXT" ? "text" : argument.get_name()));
 }
 
 }  // namespace
@@ -106,9 +108,10 @@ void check_words(const CLI::App& app, std::span<char* const> words) {
       value = words[i++];
       check_value(*command, spelled, value);
     }
-    if (!is_list(*spelled.option) || i == words.size() || positional_of(*command) == nullptr)
-      continue;
-    check_behind_list(spelled.name, value.starts_with('=') ? value.substr(1) : value, words[i]);
+    const CLI::Option* const argument = positional_of(*command);
+    if (!is_list(*spelled.option) || i == words.size() || argument == nullptr) continue;
+    check_behind_list(*argument, spelled, value.starts_with('=') ? value.substr(1) : value,
+                      words[i]);
   }
 }
 

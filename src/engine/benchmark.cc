@@ -13,12 +13,8 @@ namespace {
 using kernels::PeakLoop;
 using kernels::WeightFormat;
 
-constexpr std::string_view suite_names[] = {"peak",   "train",     "prompt",
-                                            "decode", "attention", "tokenizer"};
-
-double amount_limited(const BenchmarkRow& row) {
-  return row.limit == PeakLoop::read ? row.bytes : row.flops;
-}
+constexpr std::string_view suite_names[] = {"peak",      "train",     "prompt",   "decode",
+                                            "attention", "tokenizer", "translate"};
 
 BenchmarkReport measure_machine(const BenchmarkOptions& options) {
   BenchmarkReport report;
@@ -54,10 +50,15 @@ const BenchmarkCeiling* BenchmarkReport::ceiling(PeakLoop loop) const {
   return found == ceilings.end() ? nullptr : &*found;
 }
 
-std::optional<double> BenchmarkReport::of_peak(const BenchmarkRow& row) const {
-  const BenchmarkCeiling* limit = row.limit ? ceiling(*row.limit) : nullptr;
+std::optional<double> BenchmarkReport::of(const BenchmarkRow& row, PeakLoop loop) const {
+  const BenchmarkCeiling* const limit = ceiling(loop);
   if (limit == nullptr) return std::nullopt;
-  return row.per_second(amount_limited(row)) / limit->measurement.best_rate();
+  return row.per_second(loop == PeakLoop::read ? row.bytes : row.flops) /
+         limit->measurement.best_rate();
+}
+
+std::optional<double> BenchmarkReport::of_peak(const BenchmarkRow& row) const {
+  return row.limit ? of(row, *row.limit) : std::nullopt;
 }
 
 std::optional<double> BenchmarkReport::of_dot_products(const BenchmarkRow& row) const {
@@ -79,6 +80,7 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
   require_positive("context", options.context, options.suite == BenchmarkSuite::decode ? 0 : 1);
   require_positive("count", options.count, 1);
   require_positive("number of repeats", options.repeats, 1);
+  require_positive("number of beams", options.beams, 1);
   switch (options.suite) {
     case BenchmarkSuite::peak: return measure_machine(options);
     case BenchmarkSuite::train: return measure_training(options);
@@ -86,6 +88,7 @@ BenchmarkReport run_benchmark(const BenchmarkOptions& options) {
     case BenchmarkSuite::decode: return measure_decoding(options);
     case BenchmarkSuite::attention: return measure_attention(options);
     case BenchmarkSuite::tokenizer: return measure_tokenizer(options);
+    case BenchmarkSuite::translate: return measure_translator(options);
   }
   check(false, "a known suite");
   return {};

@@ -1,5 +1,5 @@
-// Benchmarks of training, prompts, decoding, attention and tokenizing, relative to the machine's
-// peak rates, which are measured first in the same process.
+// Benchmarks of training, prompts, decoding, translation, attention and tokenizing, relative to the
+// machine's peak rates, which are measured first in the same process.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ enum class BenchmarkSuite {
   decode,     // cached decoding, token by token
   attention,  // causal attention alone, forward and backward
   tokenizer,  // text to tokens, in one thread and in all
+  translate,  // an encoder-decoder: a training step on pairs, encoding, greedy and beam decoding
 };
 
 std::string_view benchmark_suite_name(BenchmarkSuite suite);  // "peak", "train", ...
@@ -33,11 +34,13 @@ struct BenchmarkOptions {
   std::string text_file;        // for the tokenizer; empty: stories of the microworld
   kernels::WeightFormat dtype = kernels::WeightFormat::f32;
   kernels::CacheType cache_type = kernels::CacheType::f32;  // for prompts and decoding
-  std::optional<std::int64_t> batch;                        // B; default: 4 in training, else 1
+  // B; default: 4 in training, 128 pairs of texts in translation, else 1
+  std::optional<std::int64_t> batch;
   // T; the default depends on the suite. Extends the config's context if needed.
   std::optional<std::int64_t> context;
   std::optional<std::int64_t> count;  // steps, prompts or tokens per repeat
   std::optional<int> repeats;         // measurements per row
+  std::int64_t beams = 5;             // hypotheses of a source in translation
   bool all_logits = false;  // prompts: compute the logits of every position, not only the last
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
@@ -53,6 +56,8 @@ struct BenchmarkRow {
   double flops = 0;                        // of one repeat, counted; 0: not counted
   double bytes = 0;                        // of one repeat, counted
   std::optional<kernels::PeakLoop> limit;  // the peak loop that bounds the workload
+  // Of work that either its products or its reading may bound: the loop of the products.
+  std::optional<kernels::PeakLoop> product_limit{};
   std::int64_t peak_resident_bytes = 0;
 
   double median_seconds() const;
@@ -80,7 +85,9 @@ struct BenchmarkReport {
 
   const BenchmarkCeiling* ceiling(kernels::PeakLoop loop) const;  // null if not measured
 
-  // The row's rate divided by that of its limit; absent without a limit.
+  // The row's rate divided by that of a loop; absent where it was not measured.
+  std::optional<double> of(const BenchmarkRow& row, kernels::PeakLoop loop) const;
+  // The same of its limit; absent without a limit.
   std::optional<double> of_peak(const BenchmarkRow& row) const;
   // Its operations divided by those of the loop of bf16 dot products, if its limit is another bf16
   // unit.

@@ -1,5 +1,7 @@
 #include "engine/benchmark_cost.h"
 
+#include <algorithm>
+
 #include "model/cache.h"
 #include "model/parameter_count.h"
 
@@ -11,26 +13,19 @@ using kernels::WeightFormat;
 
 constexpr double f32 = 4;  // bytes
 
-// Bytes of one element of a matrix.
-double element_bytes(WeightFormat format) {
-  constexpr double scale = 2.0 / real(PreparedWeight::group);  // one in bf16 for a group
-  switch (format) {
-    case WeightFormat::f32: return f32;
-    case WeightFormat::bf16: return 2;
-    case WeightFormat::int8: return 1 + scale;
-    case WeightFormat::int4: return 0.5 + scale;
-  }
-  return f32;
-}
-
 // Bytes of the keys and values of one position, in all layers.
-double key_value_bytes(const GptConfig& config, kernels::CacheType type) {
+double key_value_bytes(const StackSpecification& config, kernels::CacheType type) {
   return real(cache_bytes(config, type, 1));
 }
 
-// 2·L·A·T: a position sees T/2 others on average, each costs 4·A operations in each layer.
-double attention_flops_per_token(const GptConfig& config, std::int64_t positions) {
-  return 2 * real(config.layers) * real(config.attention_width()) * real(positions);
+// Positions of the memory that a query after `position` others reads, summed over all layers.
+double read_positions(const StackSpecification& config, std::int64_t position) {
+  double sum = 0;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const std::int64_t window = config.block.attention.window(layer);
+    sum += real(window > 0 ? std::min(window, position + 1) : position + 1);
+  }
+  return sum;
 }
 
 // (B, T, H, D)
@@ -45,30 +40,45 @@ double visible_pairs(const AttentionShape& shape) {
 
 }  // namespace
 
-double weight_bytes(const GptConfig& config, WeightFormat format) {
+double element_bytes(WeightFormat format) {
+  constexpr double scale = 2.0 / real(PreparedWeight::group);  // one in bf16 for a group
+  switch (format) {
+    case WeightFormat::f32: return f32;
+    case WeightFormat::bf16: return 2;
+    case WeightFormat::int8: return 1 + scale;
+    case WeightFormat::int4: return 0.5 + scale;
+  }
+  return f32;
+}
+
+double training_step_bytes(double parameters) {
+  constexpr double passes = 2 + 1 + 4 + 3;
+  return passes * f32 * parameters;
+}
+
+double weight_bytes(const StackSpecification& config, WeightFormat format) {
   const ParameterCount count = count_parameters(config);
   const double matrices = real(count.attention_total + count.feed_forward_total) +
                           real(config.vocabulary_size) * real(config.channels);
   return matrices * element_bytes(format) + real(count.norms + count.biases) * f32;
 }
 
-WorkCost training_step_cost(const GptConfig& config, std::int64_t batch, std::int64_t positions) {
+WorkCost training_step_cost(const StackSpecification& config, std::int64_t batch,
+                            std::int64_t positions) {
   const double parameters = real(count_parameters(config).total);
   const double per_token =
       6 * parameters + 3 * attention_flops_per_token(config, positions);  // 6·N + 6·L·A·T
-  // Weights are read forward and backward and gradients written; then the update reads parameters,
-  // gradients and two moments and writes all but the gradients.
-  constexpr double passes = 2 + 1 + 4 + 3;
-  return {.flops = per_token * real(batch) * real(positions), .bytes = passes * f32 * parameters};
+  return {.flops = per_token * real(batch) * real(positions),
+          .bytes = training_step_bytes(parameters)};
 }
 
-WorkCost update_cost(const GptConfig& config) {
+WorkCost update_cost(const StackSpecification& config) {
   constexpr double passes = 1 + 4 + 3;  // the norm of the gradients, then AdamW
   return {.bytes = passes * f32 * real(count_parameters(config).total)};
 }
 
-WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
-                     std::int64_t positions) {
+WorkCost prompt_cost(const StackSpecification& config, const RunFormats& formats,
+                     std::int64_t batch, std::int64_t positions) {
   const ParameterCount count = count_parameters(config);
   const double inside = real(count.total - count.embedding - count.position - count.unembedding);
   const double tokens = real(batch) * real(positions);
@@ -77,19 +87,24 @@ WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::in
                    tokens * key_value_bytes(config, formats.cache)};
 }
 
-double projection_flops(const GptConfig& config) {
+double projection_flops(const StackSpecification& config) {
   return 2 * real(config.vocabulary_size) * real(config.channels);
 }
 
-WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
-                       std::int64_t position) {
+WorkCost cached_attention_cost(const StackSpecification& config, kernels::CacheType cache,
+                               std::int64_t position) {
+  const double seen = read_positions(config, position);  // the token itself too
+  return {.flops = 4 * real(config.attention_width()) * seen,
+          .bytes = seen * key_value_bytes(config, cache) / real(config.layers)};
+}
+
+WorkCost decoding_cost(const StackSpecification& config, const RunFormats& formats,
+                       std::int64_t batch, std::int64_t position) {
   const ParameterCount count = count_parameters(config);
   const double inside = real(count.total - count.embedding - count.position - count.unembedding);
-  const double seen = real(position + 1);  // the token itself too
-  const double attention = 4 * real(config.layers) * real(config.attention_width()) * seen;
-  return {.flops = real(batch) * (2 * inside + projection_flops(config) + attention),
-          .bytes = weight_bytes(config, formats.weights) +
-                   real(batch) * seen * key_value_bytes(config, formats.cache)};
+  const WorkCost attention = cached_attention_cost(config, formats.cache, position);
+  return {.flops = real(batch) * (2 * inside + projection_flops(config) + attention.flops),
+          .bytes = weight_bytes(config, formats.weights) + real(batch) * attention.bytes};
 }
 
 WorkCost attention_forward_cost(const AttentionShape& shape) {

@@ -6,7 +6,7 @@
 
 #include "kernels/prepared_weight.h"
 #include "kernels/quantised_cache.h"
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace heed {
 
@@ -20,13 +20,22 @@ struct WorkCost {
   WorkCost operator*(double times) const { return {flops * times, bytes * times}; }
 };
 
+// Bytes of one element of a matrix, with its share of a group's scale.
+double element_bytes(kernels::WeightFormat format);
+
 // Bytes of all weights read for a token: matrices in `format` (integers with the scales of their
 // groups), norms and biases in f32. A token reads one row of the embeddings, which are counted only
 // if the token embedding is also the unembedding.
-double weight_bytes(const GptConfig& config, kernels::WeightFormat format);
+double weight_bytes(const StackSpecification& config, kernels::WeightFormat format);
+
+// Of a training step of so many parameters: weights are read forward and backward and gradients
+// written; then the update reads parameters, gradients and two moments and writes all but the
+// gradients.
+double training_step_bytes(double parameters);
 
 // One step over (batch, positions) tokens: forward, backward and update.
-WorkCost training_step_cost(const GptConfig& config, std::int64_t batch, std::int64_t positions);
+WorkCost training_step_cost(const StackSpecification& config, std::int64_t batch,
+                            std::int64_t positions);
 
 // The formats of weights and cache during inference.
 struct RunFormats {
@@ -35,18 +44,22 @@ struct RunFormats {
 };
 
 // The update alone: clipping and AdamW.
-WorkCost update_cost(const GptConfig& config);
+WorkCost update_cost(const StackSpecification& config);
 
 // Prompt processing of (batch, positions) tokens, with the logits of the last position only.
-WorkCost prompt_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
-                     std::int64_t positions);
+WorkCost prompt_cost(const StackSpecification& config, const RunFormats& formats,
+                     std::int64_t batch, std::int64_t positions);
 
 // The logits of one position: 2·V·C.
-double projection_flops(const GptConfig& config);
+double projection_flops(const StackSpecification& config);
+
+// Attention of a token of one sequence, after `position` cached ones, to them and itself.
+WorkCost cached_attention_cost(const StackSpecification& config, kernels::CacheType cache,
+                               std::int64_t position);
 
 // Decoding one token for each of `batch` sequences, after `position` cached ones.
-WorkCost decoding_cost(const GptConfig& config, const RunFormats& formats, std::int64_t batch,
-                       std::int64_t position);
+WorkCost decoding_cost(const StackSpecification& config, const RunFormats& formats,
+                       std::int64_t batch, std::int64_t position);
 
 // Causal attention of every position to itself and those before it.
 struct AttentionShape {

@@ -35,7 +35,7 @@ void require_memory(const std::string& name, std::int64_t bytes) {
 Gpt make_gpt(const BenchmarkOptions& options, std::int64_t positions,
              std::int64_t ModelCost::*memory) {
   if (!options.model.empty()) return load_model(options.model).gpt;
-  GptConfig config = find_gpt_config(options.config);
+  StackSpecification config = find_gpt_config(options.config);
   config.context = std::max(config.context, positions);
   require_memory(options.config, model_cost(config).*memory);
   Gpt gpt(config);
@@ -43,12 +43,12 @@ Gpt make_gpt(const BenchmarkOptions& options, std::int64_t positions,
   return gpt;
 }
 
-BenchmarkReport describe(const BenchmarkOptions& options, const GptConfig& config) {
+BenchmarkReport describe(const BenchmarkOptions& options, const StackSpecification& config) {
   return {.model = options.model.empty() ? options.config : options.model,
           .parameters = count_parameters(config).total};
 }
 
-Tensor<std::int32_t> random_tokens(const GptConfig& config, const Shape& shape) {
+Tensor<std::int32_t> random_tokens(const StackSpecification& config, const Shape& shape) {
   Tensor<std::int32_t> tokens(shape);
   RandomStream random(seed, 1);
   for (std::int32_t& token : tokens.span()) {
@@ -156,7 +156,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
           ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
   Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(4);
   const std::int64_t positions = options.context.value_or(config.context);
   const std::int64_t steps = options.count.value_or(1);
@@ -199,7 +199,7 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
   gpt.parameters().pack();
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
   const std::int64_t positions =
       options.context.value_or(std::min<std::int64_t>(512, config.context));
@@ -240,7 +240,7 @@ BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   const std::int64_t before = options.context.value_or(0);
   Gpt gpt = make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   const std::int64_t batch = options.batch.value_or(1);
   require_positions_fit(config, before + 1);
   const std::int64_t count =

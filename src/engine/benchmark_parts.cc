@@ -8,9 +8,9 @@
 #include "engine/benchmark_cost.h"
 #include "engine/benchmark_measurer.h"
 #include "engine/benchmark_suites.h"
+#include "engine/embedded_models.h"
 #include "engine/find_config.h"
 #include "engine/loaded_model.h"
-#include "engine/starter.h"
 #include "kernels/kernels.h"
 #include "microworld/corpus.h"
 #include "tensor/tensor.h"
@@ -102,12 +102,12 @@ BenchmarkReport measure_attention(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "attention is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
-  const GptConfig config = options.model.empty() ? find_gpt_config(options.config)
-                                                 : load_model(options.model).gpt.config();
+  const StackSpecification config = options.model.empty() ? find_gpt_config(options.config)
+                                                          : load_model(options.model).gpt.config();
   const AttentionShape shape{.batch = options.batch.value_or(1),
                              .positions = options.context.value_or(4096),
-                             .heads = config.heads,
-                             .head_size = config.head_size};
+                             .heads = config.heads(),
+                             .head_size = config.head_size()};
   const std::int64_t count = options.count.value_or(1);
   AttentionWork work(shape, options.dtype == WeightFormat::bf16 ? kernels::Precision::bf16
                                                                 : kernels::Precision::f32);

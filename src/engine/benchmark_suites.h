@@ -19,4 +19,7 @@ BenchmarkReport measure_attention(const BenchmarkOptions& options);
 
 BenchmarkReport measure_tokenizer(const BenchmarkOptions& options);
 
+// 128 pairs of 16 tokens each.
+BenchmarkReport measure_translator(const BenchmarkOptions& options);
+
 }  // namespace heed

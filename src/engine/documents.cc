@@ -1,8 +1,11 @@
 #include "engine/documents.h"
 
 #include "base/json.h"
+#include "engine/architecture_json.h"
+#include "formats/config_file.h"
+#include "formats/format.h"
+#include "model/architecture.h"
 #include "model/cache.h"
-#include "model/config.h"
 #include "model/parameter_count.h"
 
 namespace heed {
@@ -91,7 +94,18 @@ OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate)
   return row;
 }
 
-OrderedJson parameter_count_json(const std::string& name, const GptConfig& config) {
+namespace {
+
+// As it would be saved; null where no checkpoint format can say it.
+OrderedJson saved_config(const StackSpecification& config) {
+  const bool is_known = std::ranges::any_of(
+      formats(), [&](const Format& format) { return format.expresses({.stacks = {config}}); });
+  return is_known ? gpt_config_to_json(config) : OrderedJson(nullptr);
+}
+
+}  // namespace
+
+OrderedJson parameter_count_json(const std::string& name, const StackSpecification& config) {
   const ParameterCount count = count_parameters(config);
   const ModelCost cost = model_cost(config);
   const ParameterCount::Head& head = count.per_head;
@@ -119,7 +133,35 @@ OrderedJson parameter_count_json(const std::string& name, const GptConfig& confi
           {"key_value_bytes_per_token_int8", cache_bytes(config, CacheType::int8, 1)},
           {"flops_per_token", cost.flops_per_token},
           {"train_flops_per_token", cost.train_flops_per_token},
-          {"config", gpt_config_to_json(config)}};
+          {"architecture", architecture_json(config)},
+          {"config", saved_config(config)}};
+}
+
+OrderedJson parameter_count_json(const std::string& name, const Architecture& architecture) {
+  if (!architecture.is_encoder_decoder()) {
+    return parameter_count_json(name, architecture.decoder());
+  }
+  const ParameterCount count = count_parameters(architecture);
+  OrderedJson stacks = OrderedJson::array();
+  for (const StackCount& own : count_stacks(architecture)) {
+    const StackSpecification& stack = architecture.of(own.site);
+    stacks.push_back({{"stack", own.site == StackSite::encoder ? "encoder" : "decoder"},
+                      {"layers", stack.layers},
+                      {"attention_total", own.attention},
+                      {"cross_attention_total", own.cross_attention},
+                      {"feed_forward_total", own.feed_forward},
+                      {"architecture", architecture_json(stack)}});
+  }
+  return {{"name", name},
+          {"total", count.total},
+          {"embedding", count.embedding},
+          {"position", count.position},
+          {"attention_total", count.attention_total},
+          {"feed_forward_total", count.feed_forward_total},
+          {"biases", count.biases},
+          {"norms", count.norms},
+          {"unembedding", count.unembedding},
+          {"stacks", stacks}};
 }
 
 }  // namespace heed

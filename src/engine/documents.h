@@ -29,6 +29,8 @@ OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* w
 OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate);
 
 // The number of parameters by part, and the cost of running and training.
-OrderedJson parameter_count_json(const std::string& name, const GptConfig& config);
+OrderedJson parameter_count_json(const std::string& name, const StackSpecification& config);
+// The same of any model; of two stacks, with what each has, and without costs.
+OrderedJson parameter_count_json(const std::string& name, const Architecture& architecture);
 
 }  // namespace heed

@@ -1,4 +1,5 @@
 // EditedModel: forward passes with an editor.
+#include "engine/arrays.h"
 #include "engine/edits.h"
 #include "engine/model_parts.h"
 #include "engine/model_passes.h"
@@ -22,8 +23,16 @@ EditedModel::EditedModel(EditedModel&&) noexcept = default;
 EditedModel& EditedModel::operator=(EditedModel&&) noexcept = default;
 EditedModel::~EditedModel() = default;
 
-std::vector<float> EditedModel::logits(std::span<const std::int32_t> tokens) const {
+Array EditedModel::logits(std::span<const std::int32_t> tokens) const {
   return next_logits(parts_->model, tokens, &parts_->editor);
+}
+
+Array EditedModel::all_logits(std::span<const std::int32_t> tokens) const {
+  return heed::all_logits(parts_->model, tokens, &parts_->editor);
+}
+
+Array EditedModel::embeddings(std::span<const std::int32_t> tokens) const {
+  return final_states(parts_->model, tokens, &parts_->editor);
 }
 
 std::vector<Model::Next> EditedModel::predict(std::span<const std::int32_t> tokens,
@@ -40,12 +49,13 @@ Model::Generation EditedModel::generate(std::span<const std::int32_t> prompt,
 
 Trace EditedModel::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
                          const GradientTarget& target) const {
-  return trace_prompt(parts_->model.gpt, tokens, request, target, &parts_->editor);
+  return with_shapes(trace_prompt(parts_->model.gpt, tokens, request, target, &parts_->editor));
 }
 
 Trace EditedModel::trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
                                     const TraceRequest& request) const {
-  return heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request, &parts_->editor);
+  return with_shapes(
+      heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request, &parts_->editor));
 }
 
 }  // namespace heed

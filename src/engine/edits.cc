@@ -61,7 +61,7 @@ class Resolver {
 };
 
 // The points of an edit. Frozen patterns and cut edges are those of the heads that it names.
-std::vector<InterventionPoint> points_of(const GptConfig& config, const Edit& edit) {
+std::vector<InterventionPoint> points_of(const StackSpecification& config, const Edit& edit) {
   std::vector<InterventionPoint> points = parse_points(config, edit.where);
   if (std::holds_alternative<FreezePattern>(edit.change)) {
     return pattern_points(std::move(points), edit.where);

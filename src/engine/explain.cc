@@ -2,11 +2,11 @@
 #include "heed/explain.h"
 
 #include "engine/model_parts.h"
+#include "formats/model_files.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/explain/weight_processing.h"
-#include "model/gpt_files.h"
 
 namespace heed {
 namespace {

@@ -1,25 +1,71 @@
 #include "engine/find_config.h"
 
 #include <filesystem>
+#include <optional>
 
+#include "base/error.h"
+#include "base/json.h"
 #include "engine/loaded_model.h"
 #include "engine/pulled_models.h"
-#include "model/gpt_files.h"
+#include "formats/config_file.h"
+#include "formats/model_files.h"
+#include "model/architecture_presets.h"
 #include "model/presets.h"
+#include "train/presets.h"
 
 namespace heed {
+namespace {
 
-GptConfig find_gpt_config(const std::string& name_or_path) {
-  if (is_gpt_preset(name_or_path)) return gpt_preset(name_or_path).config;
+// The config.json of a model that is on disk; nothing for a name that no model there has.
+std::optional<std::filesystem::path> find_config_file(const std::string& name_or_path) {
   const std::filesystem::path path = name_or_path;
   if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
-    return read_gpt_config(model_directory(model_path(path)) / config_file_name);
+    return model_directory(model_path(path)) / config_file_name;
   }
-  if (std::filesystem::exists(path)) return read_gpt_config(path);
-  if (const auto pulled = find_pulled_model(name_or_path)) {
-    return read_gpt_config(*pulled / config_file_name);
-  }
+  if (std::filesystem::exists(path)) return path;
+  const auto pulled = find_pulled_model(name_or_path);
+  return pulled ? std::optional(*pulled / config_file_name) : std::nullopt;
+}
+
+}  // namespace
+
+StackSpecification find_gpt_config(const std::string& name_or_path) {
+  if (is_gpt_preset(name_or_path)) return gpt_preset(name_or_path).config;
+  if (const auto file = find_config_file(name_or_path)) return read_gpt_config(*file);
   return gpt_preset(name_or_path).config;  // fails with the names there are
+}
+
+Architecture find_translator_architecture(const std::string& name_or_path) {
+  const std::filesystem::path path = name_or_path;
+  Architecture found;
+  if (std::filesystem::is_directory(path) || find_pulled_model(name_or_path)) {
+    const std::filesystem::path model = model_path(path);
+    found =
+        is_encoder_decoder_directory(model)
+            ? read_architecture(model)
+            : Architecture{.stacks = {read_gpt_config(model_directory(model) / config_file_name)}};
+  } else if (const auto* preset = find_architecture_preset(name_or_path)) {
+    found = preset->architecture;
+  } else if (is_gpt_preset(name_or_path)) {
+    found = {.stacks = {gpt_preset(name_or_path).config}};
+  } else {
+    const TrainSettings settings = train_preset(name_or_path);
+    if (settings.task == Task::pairs) found = pair_architecture(settings);
+  }
+  require(found.is_encoder_decoder(), ErrorCode::unsupported,
+          "'{}' has no encoder and decoder: expected a translator, such as multi30k-en-de, "
+          "translator-tiny or transformer-base",
+          name_or_path);
+  return found;
+}
+
+Architecture find_architecture(const std::string& name_or_path) {
+  if (const auto* preset = find_architecture_preset(name_or_path)) return preset->architecture;
+  if (is_gpt_preset(name_or_path)) return {.stacks = {gpt_preset(name_or_path).config}};
+  if (const auto file = find_config_file(name_or_path)) {
+    return architecture_from_json(read_config_document(*file), file->string());
+  }
+  return {.stacks = {gpt_preset(name_or_path).config}};  // fails with the names there are
 }
 
 }  // namespace heed

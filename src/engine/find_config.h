@@ -3,12 +3,19 @@
 
 #include <string>
 
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace heed {
 
 // Of a preset's name, a config.json, a model directory (or its weights), a run or the name of a
 // model that was pulled. Throws Error{not_found} with the names of the presets.
-GptConfig find_gpt_config(const std::string& name_or_path);
+StackSpecification find_gpt_config(const std::string& name_or_path);
+
+// The same of any model: also presets of encoders and encoder-decoders.
+Architecture find_architecture(const std::string& name_or_path);
+
+// Of an encoder-decoder: a preset's shape, also of one that `heed train` has, or a directory.
+// Throws Error{not_found} with the names, and Error{unsupported} for a model of one stack.
+Architecture find_translator_architecture(const std::string& name_or_path);
 
 }  // namespace heed

@@ -1,36 +1,41 @@
 #include "engine/loaded_model.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/embedded_models.h"
+#include "engine/end_tokens.h"
 #include "engine/pulled_models.h"
-#include "engine/starter.h"
-#include "model/gpt_files.h"
+#include "formats/model_files.h"
 #include "tokenizer/tokenizer_files.h"
 #include "train/run_directory.h"
 
 namespace heed {
 namespace {
 
-StarterFiles require_starter() {
-  const auto files = starter_files();
-  require(files.has_value(), ErrorCode::not_found,
-          "this build of heed has no starter model (models/starter was missing when it was built); "
-          "name a model directory instead");
-  return *files;
+std::unique_ptr<Tokenizer> embedded_tokenizer(const EmbeddedModel& files) {
+  return parse_tokenizer_json(files.tokenizer, "the built-in model's tokenizer.json");
 }
 
-bool has_tokenizer(const std::filesystem::path& directory) {
-  return std::filesystem::exists(directory / tokenizer_file_name) ||
-         std::filesystem::exists(directory / "vocab.json");
-}
-
-std::unique_ptr<Tokenizer> starter_tokenizer(const StarterFiles& files) {
-  return parse_tokenizer_json(files.tokenizer, "the starter's tokenizer.json");
+[[noreturn]] void fail_as_translator(const std::string& name) {
+  fail(ErrorCode::unsupported,
+       "'{}' is a translator (an encoder and a decoder): `heed translate -m {}` runs it", name,
+       name);
 }
 
 }  // namespace
+
+std::vector<std::int32_t> LoadedModel::end_tokens() const {
+  std::vector<std::int32_t> tokens = named_end_tokens;
+  const std::int64_t own = gpt.config().end_of_text;
+  if (own >= 0) tokens.push_back(static_cast<std::int32_t>(own));
+  if (tokenizer != nullptr && tokenizer->end_of_text()) tokens.push_back(*tokenizer->end_of_text());
+  std::ranges::sort(tokens);
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
 
 const Tokenizer& LoadedModel::require_tokenizer() const {
   require(tokenizer != nullptr, ErrorCode::not_found,
@@ -41,7 +46,16 @@ const Tokenizer& LoadedModel::require_tokenizer() const {
 }
 
 std::vector<std::int32_t> LoadedModel::encode(std::string_view text) const {
-  std::vector<std::int32_t> ids = require_tokenizer().encode(text);
+  // An encoder reads a text between the tokens around it; a decoder goes on with it.
+  const bool is_encoder = gpt.config().role == StackRole::encoder;
+  std::vector<std::int32_t> ids =
+      require_tokenizer().encode(text, {.add_beginning = true, .add_ending = is_encoder});
+  require(!text.empty() && !ids.empty(), ErrorCode::invalid_argument, "the text is empty");
+  return ids;
+}
+
+std::vector<std::int32_t> LoadedModel::encode_part(std::string_view text) const {
+  std::vector<std::int32_t> ids = require_tokenizer().encode(text, {.continues = true});
   require(!ids.empty(), ErrorCode::invalid_argument, "the text is empty");
   return ids;
 }
@@ -57,27 +71,45 @@ std::vector<std::string> LoadedModel::token_bytes(std::span<const std::int32_t> 
   return bytes;
 }
 
+std::vector<std::string> LoadedModel::text_pieces(std::span<const std::int32_t> ids) const {
+  std::vector<std::string> pieces = token_bytes(ids);
+  if (tokenizer == nullptr) return pieces;
+  const std::vector<std::int32_t>& before = tokenizer->text_template().before;
+  std::size_t first = 0;
+  while (first < ids.size() && first < before.size() && ids[first] == before[first]) {
+    pieces[first++].clear();
+  }
+  const bool known =
+      first < ids.size() && ids[first] >= 0 && ids[first] < tokenizer->vocabulary_size();
+  if (known) pieces[first] = tokenizer->decode(ids.subspan(first, 1));
+  return pieces;
+}
+
 LoadedModel load_model(const std::string& name_or_path) {
-  if (name_or_path == starter_name) {
-    const StarterFiles files = require_starter();
+  if (name_or_path == embedded_translator_name) fail_as_translator(name_or_path);
+  if (const auto files = embedded_model(name_or_path)) {
     return {.name = name_or_path,
-            .gpt = load_gpt(GptBytes{"the starter model", files.config, files.weights}),
-            .tokenizer = starter_tokenizer(files),
+            .gpt = load_gpt(GptBytes{"the starter model", files->config, files->weights}),
+            .tokenizer = embedded_tokenizer(*files),
             .is_starter = true};
   }
   const std::filesystem::path path = model_path(name_or_path);
   require(!std::filesystem::is_directory(path) || std::filesystem::exists(path / config_file_name),
           ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
           config_file_name);
+  if (is_encoder_decoder_directory(path)) fail_as_translator(name_or_path);
   LoadedModel model{.name = {}, .gpt = load_gpt(path), .tokenizer = nullptr};
   model.name = model_name(name_or_path);
   const std::filesystem::path directory = model_directory(path);
-  if (has_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
+  if (holds_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
+  model.directory = directory;
+  model.named_end_tokens =
+      read_end_tokens(directory, model.gpt.config().vocabulary_size, model.tokenizer.get());
   return model;
 }
 
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path) {
-  if (name_or_path == starter_name) return starter_tokenizer(require_starter());
+  if (const auto files = embedded_model(name_or_path)) return embedded_tokenizer(*files);
   // The file of a model's weights stands for its directory.
   const std::filesystem::path path = model_path(name_or_path);
   return load_tokenizer(path.extension() == ".safetensors" ? model_directory(path) : path);
@@ -86,7 +118,7 @@ std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path)
 std::filesystem::path model_path(const std::filesystem::path& path) {
   const RunDirectory run(path);
   const bool is_model = std::filesystem::exists(path / config_file_name);
-  if (!is_model && run.holds_a_run()) return run.last();
+  if (!is_model && run.holds_a_run()) return run.result();
   if (std::filesystem::exists(path)) return path;
   const std::string name = path.string();
   if (auto pulled = find_pulled_model(name)) return *std::move(pulled);
@@ -98,7 +130,9 @@ std::filesystem::path model_path(const std::filesystem::path& path) {
 }
 
 std::string model_name(const std::string& name_or_path) {
-  if (name_or_path == starter_name) return name_or_path;
+  if (name_or_path == starter_name || name_or_path == embedded_translator_name) {
+    return name_or_path;
+  }
   const std::filesystem::path directory =
       std::filesystem::canonical(model_directory(model_path(name_or_path)));
   if (std::string pulled = pulled_model_name(directory); !pulled.empty()) return pulled;
@@ -107,6 +141,7 @@ std::string model_name(const std::string& name_or_path) {
        {directory.parent_path(), directory.parent_path().parent_path()}) {
     const RunDirectory run(above);
     const bool is_checkpoint = directory == run.last() || directory == run.best() ||
+                               directory == run.average() ||
                                directory.parent_path() == run.checkpoints();
     if (!is_checkpoint || !run.holds_a_run()) continue;
     std::string name = above.filename().string();

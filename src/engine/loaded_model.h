@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cache.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
 
@@ -16,27 +17,41 @@ namespace heed {
 struct LoadedModel {
   std::string name;  // for people: of the run or directory, never a path; see model_name()
   Gpt gpt;
-  std::unique_ptr<Tokenizer> tokenizer;  // null where the directory has none
-  bool is_starter = false;               // the built-in one, under any name
+  std::unique_ptr<Tokenizer> tokenizer;   // null where the directory has none
+  bool is_starter = false;                // the built-in one, under any name
+  CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
+
+  std::filesystem::path directory{};  // of its files; empty: the built-in one, or made in memory
+  std::vector<std::int32_t> named_end_tokens{};  // see read_end_tokens
+
+  // The tokens that end a text: of the model, of its tokenizer, and those that its directory names.
+  std::vector<std::int32_t> end_tokens() const;
 
   // Throws Error{not_found} when there is none.
   const Tokenizer& require_tokenizer() const;
 
-  // Ids of a text. Throws Error{invalid_argument} for one without tokens.
+  // Ids of a text, after the tokens that its tokenizer begins texts with. Throws
+  // Error{invalid_argument} for an empty text.
   std::vector<std::int32_t> encode(std::string_view text) const;
+  // Ids of a part of a text, such as a word that follows another one.
+  std::vector<std::int32_t> encode_part(std::string_view text) const;
 
   // The bytes of a token; "#17" where there is no tokenizer or it has no such token.
   std::string token_bytes(std::int32_t id) const;
   std::vector<std::string> token_bytes(std::span<const std::int32_t> ids) const;
+  // The same for the tokens of a whole text: together, the text. Those that only begin it are
+  // empty.
+  std::vector<std::string> text_pieces(std::span<const std::int32_t> ids) const;
 };
 
 // A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
 // run (its last checkpoint), the built-in name "starter" (write ./starter for a directory of that
-// name), or the name of a model that was pulled. Throws what model_path, load_gpt and
-// load_tokenizer throw.
+// name), or the name of a model that was pulled. Throws what embedded_model, model_path, load_gpt
+// and load_tokenizer throw, and Error{unsupported} for a translator.
 LoadedModel load_model(const std::string& name_or_path);
 
-// The same for its tokenizer alone. Also takes a tokenizer.json itself.
+// The same for its tokenizer alone. Also takes a tokenizer.json itself, and the built-in name
+// "translator".
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path);
 
 // Resolves a path to a model: RUN/last if the path is a run, the path itself if it exists,

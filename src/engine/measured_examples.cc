@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_fields.h"
+#include "engine/example_text.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/intervene/answer_probability.h"
@@ -20,42 +21,6 @@ namespace heed {
 namespace {
 
 constexpr std::size_t most_heads_off = 4;
-
-std::string text_of(const Json& object, const char* key) {
-  const Json* found = find_json_member(object, key);
-  require(found != nullptr, ErrorCode::corrupt_data, "an example has no '{}'", key);
-  return json_string(*found, {fmt::format("'{}' of an example", key)});
-}
-
-std::int64_t occurrence_of(const Json& object) {
-  const Json* found = find_json_member(object, "occurrence");
-  return found == nullptr ? 0 : json_integer(*found, {"'occurrence'"}, 0);
-}
-
-// "96 %", "8.9 %", "99.8 %", "less than 0.1 %".
-std::string percentage(double share) {
-  if (share < 0.001) return "less than 0.1 %";
-  if (share > 0.999) return "over 99.9 %";
-  const bool fine = share < 0.0995 || share > 0.9945;
-  return fmt::format("{:.{}f} %", 100 * share, fine ? 1 : 0);
-}
-
-std::string in_quotes(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  return fmt::format("“{}”", begin == text.npos ? text : text.substr(begin));
-}
-
-// "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& items) {
-  std::string text;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) text += i + 1 < items.size() ? ", " : " and ";
-    text += items[i];
-  }
-  return text;
-}
-
-double rounded(double value) { return std::round(value * 1e5) / 1e5; }
 
 // One example's text in the model.
 class ExampleText {
@@ -106,15 +71,16 @@ class ClaimMeasurement {
       : model_(model),
         config_(model.gpt.config()),
         text_(text),
-        id_(text_of(example, "id")),
-        query_(find_word(text.words(), text_of(example, "word"))),
-        answer_text_(text_of(claim, "answer")),
+        id_(examples::text_in(example, "id")),
+        query_(find_word(text.words(), examples::text_in(example, "word"))),
+        answer_text_(examples::text_in(claim, "answer")),
         rows_(config_, query_.last()),
         claim_(claim) {
     if (find_json_member(claim, "attended") != nullptr) {
-      attended_ = find_word(text.words(), text_of(claim, "attended"), occurrence_of(claim));
+      attended_ = find_word(text.words(), examples::text_in(claim, "attended"),
+                            examples::occurrence_in(claim));
     }
-    const std::vector<std::int32_t> answer = model.encode(answer_text_);
+    const std::vector<std::int32_t> answer = model.encode_part(answer_text_);
     require(answer.size() == 1, ErrorCode::corrupt_data, "{}: the answer '{}' is {} tokens", id_,
             answer_text_, answer.size());
     answer_ = answer.front();
@@ -132,7 +98,7 @@ class ClaimMeasurement {
     add_replacement(row, note);
     require(row["trials"].size() > trials, ErrorCode::not_found,
             "{}: no head, and no {} of them, takes half of the {} of '{}' away", id_,
-            most_heads_off, percentage(before_), answer_text_);
+            most_heads_off, examples::percentage(before_), answer_text_);
     if (claim_.value("depth", false)) add_depth(row, note);
   }
 
@@ -167,17 +133,18 @@ class ClaimMeasurement {
     }
     require(best.has_value(), ErrorCode::not_found,
             "{}: no head attends from '{}' to '{}' with three times its even share of {}", id_,
-            query_.text, attended_->text, percentage(even_share()));
+            query_.text, attended_->text, examples::percentage(even_share()));
     const HeadName& head = heads_[*best];
     const double share = weight_on(head, *attended_);
     if (row["weights"].empty()) show(row, head);
     row["weights"].push_back({{"attended", attended_->text},
                               {"layer", head.layer},
                               {"head", head.head},
-                              {"share", rounded(share)},
-                              {"even", rounded(even_share())}});
-    note += fmt::format(" {} attends from {} to {} with {}.", head.text(), in_quotes(query_.text),
-                        in_quotes(attended_->text), percentage(share));
+                              {"share", examples::rounded(share)},
+                              {"even", examples::rounded(even_share())}});
+    note += fmt::format(" {} attends from {} to {} with {}.", head.text(),
+                        examples::quoted(query_.text), examples::quoted(attended_->text),
+                        examples::percentage(share));
   }
 
   void add_heads_off(OrderedJson& row, std::string& note) {
@@ -187,13 +154,14 @@ class ClaimMeasurement {
     if (after > before_ / 2) return;
     std::vector<std::string> each;
     for (const HeadName& head : off) each.push_back(head.text());
-    const std::string names = listed(each);
+    const std::string names = examples::listed(each);
     add_trial(row,
               {{"label", fmt::format("Switch {} off", names)},
                {"heads", fmt::format("{}", fmt::join(each, ";"))}},
               after);
-    note += fmt::format(" Without {}, {} falls from {} to {}.", names, in_quotes(answer_text_),
-                        percentage(before_), percentage(after));
+    note +=
+        fmt::format(" Without {}, {} falls from {} to {}.", names, examples::quoted(answer_text_),
+                    examples::percentage(before_), examples::percentage(after));
   }
 
   void add_replacement(OrderedJson& row, std::string& note) {
@@ -203,28 +171,31 @@ class ClaimMeasurement {
     OrderedJson tokens = OrderedJson::array();
     ExampleText changed = text_;
     for (const Json& each : replace->is_array() ? *replace : Json::array({*replace})) {
-      const TextWord word = find_word(changed.words(), text_of(each, "word"), occurrence_of(each));
-      const std::string by = text_of(each, "by");
+      const TextWord word = find_word(changed.words(), examples::text_in(each, "word"),
+                                      examples::occurrence_in(each));
+      const std::string by = examples::text_in(each, "by");
       changed = changed.with_word(word, by);
-      words.push_back(in_quotes(word.text));
-      others.push_back(in_quotes(by));
+      words.push_back(examples::quoted(word.text));
+      others.push_back(examples::quoted(by));
       tokens.push_back({{"position", word.begin}, {"by", by}});
     }
     const double after = changed.probability(answer_);
-    const std::string instead = fmt::format("{} for {}", listed(others), listed(words));
+    const std::string instead =
+        fmt::format("{} for {}", examples::listed(others), examples::listed(words));
     require(after <= before_ / 2, ErrorCode::not_found,
             "{}: with {}, '{}' only falls from {} to {}", id_, instead, answer_text_,
-            percentage(before_), percentage(after));
+            examples::percentage(before_), examples::percentage(after));
     add_trial(row, {{"label", fmt::format("Write {}", instead)}, {"tokens", std::move(tokens)}},
               after);
-    note += fmt::format(" With {}, {} falls from {} to {}.", instead, in_quotes(answer_text_),
-                        percentage(before_), percentage(after));
+    note +=
+        fmt::format(" With {}, {} falls from {} to {}.", instead, examples::quoted(answer_text_),
+                    examples::percentage(before_), examples::percentage(after));
   }
 
   void add_trial(OrderedJson& row, OrderedJson trial, double after) {
     trial["token"] = answer_text_;
-    trial["before"] = rounded(before_);
-    trial["after"] = rounded(after);
+    trial["before"] = examples::rounded(before_);
+    trial["after"] = examples::rounded(after);
     if (std::ranges::find(row["trials"], trial) == row["trials"].end()) {
       row["trials"].push_back(std::move(trial));
     }
@@ -244,11 +215,11 @@ class ClaimMeasurement {
     row["depth"] = {{"first_guess", model_.token_bytes(guess(1))}, {"right_after_block", since}};
     note += fmt::format(
         " After the first block, the logit lens says {}; it is right after block {} of {}.",
-        in_quotes(model_.token_bytes(guess(1))), since, config_.layers);
+        examples::quoted(model_.token_bytes(guess(1))), since, config_.layers);
   }
 
   const LoadedModel& model_;
-  const GptConfig& config_;
+  const StackSpecification& config_;
   const ExampleText& text_;
   std::string id_;
   const TextWord& query_;
@@ -270,14 +241,14 @@ OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopF
   OrderedJson list = OrderedJson::array();
   for (const Json& example : claims) {
     require(!stop_requested(stop), ErrorCode::interrupted, "interrupted");
-    const ExampleText text(model, text_of(example, "text"));
-    OrderedJson row{{"id", text_of(example, "id")},
-                    {"title", text_of(example, "title")},
+    const ExampleText text(model, examples::text_in(example, "text"));
+    OrderedJson row{{"id", examples::text_in(example, "id")},
+                    {"title", examples::text_in(example, "title")},
                     {"text", text.text()},
-                    {"word", text_of(example, "word")},
+                    {"word", examples::text_in(example, "word")},
                     {"weights", OrderedJson::array()},
                     {"trials", OrderedJson::array()}};
-    std::string note = text_of(example, "about");
+    std::string note = examples::text_in(example, "about");
     for (const Json& claim : example.at("claims")) {
       ClaimMeasurement(model, text, example, claim).add_to(row, note);
     }
@@ -291,16 +262,16 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
   OrderedJson list = OrderedJson::array();
   for (const Json& example : measured) {
     const std::vector<TextWord> words =
-        words_of(model.token_bytes(model.encode(text_of(example, "text"))));
+        words_of(model.token_bytes(model.encode(examples::text_in(example, "text"))));
     OrderedJson trials = OrderedJson::array();
     for (const Json& trial : example.at("trials")) {
       // As the page's links write changes: heads that are switched off, or @position=token.
       std::string changes = trial.value("heads", "");
       for (const Json& token : trial.value("tokens", Json::array())) {
         const std::int64_t position = token.at("position");
-        const std::string by = (position > 0 ? " " : "") + text_of(token, "by");
-        changes +=
-            fmt::format("{}@{}={}", changes.empty() ? "" : ";", position, model.encode(by).front());
+        const std::string by = (position > 0 ? " " : "") + examples::text_in(token, "by");
+        changes += fmt::format("{}@{}={}", changes.empty() ? "" : ";", position,
+                               model.encode_part(by).front());
       }
       trials.push_back({{"label", trial.at("label")},
                         {"changes", changes},
@@ -313,7 +284,7 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
                     {"text", example.at("text")},
                     {"layer", example.at("layer")},
                     {"head", example.at("head")},
-                    {"position", find_word(words, text_of(example, "word")).last()},
+                    {"position", find_word(words, examples::text_in(example, "word")).last()},
                     {"trials", std::move(trials)},
                     {"note", example.at("note")}});
   }

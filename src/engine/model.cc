@@ -1,6 +1,11 @@
 // The public facade: heed's own types in, standard types out.
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/threads.h"
+#include "engine/arrays.h"
+#include "engine/describe_architecture.h"
+#include "engine/load_options.h"
 #include "engine/model_parts.h"
 #include "engine/model_passes.h"
 #include "engine/read_attention.h"
@@ -16,21 +21,25 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
-Model Model::load(const std::string& name_or_directory) {
-  return Model(std::make_unique<Parts>(Parts{load_model(name_or_directory)}));
+Model Model::load(const std::string& name_or_directory, const LoadOptions& options) {
+  return Model(std::make_unique<Parts>(Parts{load_model(name_or_directory, options)}));
 }
 
 Model::Dimensions Model::dimensions() const {
-  const GptConfig& config = parts_->model.gpt.config();
+  const StackSpecification& config = parts_->model.gpt.config();
   return {.vocabulary = config.vocabulary_size,
           .context = config.context,
           .channels = config.channels,
           .layers = config.layers,
-          .heads = config.heads,
-          .head_size = config.head_size,
-          .feed_forward = config.feed_forward,
+          .heads = config.heads(),
+          .head_size = config.head_size(),
+          .feed_forward = config.feed_forward(),
           .parameters = count_parameters(config).total};
 }
+
+ModelArchitecture Model::architecture() const { return describe_architecture(parts_->model.gpt); }
+
+const std::string& Model::name() const { return parts_->model.name; }
 
 bool Model::has_tokenizer() const { return parts_->model.tokenizer != nullptr; }
 
@@ -42,13 +51,27 @@ std::string Model::decode(std::span<const std::int32_t> tokens) const {
   return parts_->model.require_tokenizer().decode(tokens);
 }
 
-std::vector<float> Model::logits(std::span<const std::int32_t> tokens) const {
+Array Model::logits(std::span<const std::int32_t> tokens) const {
   return next_logits(parts_->model, tokens, nullptr);
+}
+
+Array Model::all_logits(std::span<const std::int32_t> tokens) const {
+  return heed::all_logits(parts_->model, tokens, nullptr);
+}
+
+Array Model::embeddings(std::span<const std::int32_t> tokens) const {
+  return final_states(parts_->model, tokens, nullptr);
 }
 
 std::vector<Model::Next> Model::predict(std::span<const std::int32_t> tokens,
                                         const Sampling& sampling, std::size_t most) const {
   return next_tokens(parts_->model, logits(tokens), tokens, {sampling, most});
+}
+
+std::vector<Model::Next> Model::rank(std::span<const float> logits,
+                                     std::span<const std::int32_t> tokens, const Sampling& sampling,
+                                     std::size_t most) const {
+  return next_tokens(parts_->model, logits, tokens, {sampling, most});
 }
 
 Model::Generation Model::generate(std::string_view prompt, const GenerateOptions& options,
@@ -63,14 +86,18 @@ Model::Generation Model::generate(std::span<const std::int32_t> prompt,
 }
 
 Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
-  const GptConfig& config = parts_->model.gpt.config();
+  const StackSpecification& config = parts_->model.gpt.config();
   const Capture capture = trace_patterns(parts_->model.gpt, tokens);
-  Attention attention{.layers = config.layers, .heads = config.heads, .tokens = std::ssize(tokens)};
+  const auto count = std::ssize(tokens);
+  Tensor<float> weights(Shape{config.layers, config.heads(), count, count});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::span<const float> pattern = capture.at({PointKind::pattern, layer}).span();
-    attention.weights.insert(attention.weights.end(), pattern.begin(), pattern.end());
+    std::ranges::copy(pattern, weights.data() + layer * std::ssize(pattern));
   }
-  return attention;
+  return {.layers = config.layers,
+          .heads = config.heads(),
+          .tokens = count,
+          .weights = make_array(std::move(weights))};
 }
 
 AttentionReader Model::read_attention(std::span<const std::int32_t> tokens,
@@ -84,12 +111,12 @@ std::vector<HeadSummary> Model::heads(std::span<const std::int32_t> tokens) cons
 
 Trace Model::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
                    const GradientTarget& target) const {
-  return trace_prompt(parts_->model.gpt, tokens, request, target);
+  return with_shapes(trace_prompt(parts_->model.gpt, tokens, request, target));
 }
 
 Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
                               const TraceRequest& request) const {
-  return heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request);
+  return with_shapes(heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request));
 }
 
 void set_threads(int count) { set_thread_count(count); }

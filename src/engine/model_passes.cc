@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/error.h"
+#include "engine/arrays.h"
 #include "generate/generator.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
@@ -23,18 +25,39 @@ SamplingOptions sampling_options(const Model::Sampling& sampling) {
 
 }  // namespace
 
-std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
-                               Editor* editor) {
+Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor) {
   require_text_fits(model.gpt.config(), tokens);
-  Session session(model.gpt, std::ssize(tokens));
+  Session session(model.gpt, std::ssize(tokens), model.cache_type);
   session.set_editor(editor);
   const std::span<const float> logits = session.feed(tokens);
-  return {logits.begin(), logits.end()};
+  return Array(std::vector<float>(logits.begin(), logits.end()));
+}
+
+Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor) {
+  require_text_fits(model.gpt.config(), tokens);
+  Session session(model.gpt, std::ssize(tokens), model.cache_type);
+  session.set_editor(editor);
+  return make_array(session.feed_for_all_positions(tokens));
+}
+
+Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor) {
+  const StackSpecification& config = model.gpt.config();
+  require_text_fits(config, tokens);
+  const auto positions = std::ssize(tokens);
+  const GptActivations activations(config, 1, positions, Keep::one_block);
+  model.gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
+                    activations);
+  Tensor<float> states(Shape{positions, config.channels});
+  std::ranges::copy(activations.final_norm().span(), states.data());
+  return make_array(std::move(states));
 }
 
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
                                      const NextRequest& request) {
+  require(std::ssize(logits) == model.gpt.config().vocabulary_size, ErrorCode::invalid_argument,
+          "there are {} logits, expected one for each of {} tokens", logits.size(),
+          model.gpt.config().vocabulary_size);
   const std::vector<Candidate> candidates =
       trace_candidates(logits, sampling_options(request.sampling), tokens);
   const std::size_t count =
@@ -47,7 +70,13 @@ std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const f
                     .probability = candidate.probability(SamplingStage::model),
                     .drawn = candidate.probability(SamplingStage::temperature),
                     .filtered = candidate.kept() ? std::string_view{}
-                                                 : sampling_stage_name(candidate.removed_by)});
+                                                 : sampling_stage_name(candidate.removed_by),
+                    .rank = candidate.rank,
+                    .scaled_logit = candidate.scaled_logit,
+                    .after = {.penalties = candidate.probability(SamplingStage::penalties),
+                              .top_k = candidate.probability(SamplingStage::top_k),
+                              .top_p = candidate.probability(SamplingStage::top_p),
+                              .min_p = candidate.probability(SamplingStage::min_p)}});
   }
   return next;
 }
@@ -58,7 +87,9 @@ Model::Generation continue_prompt(const LoadedModel& model, std::span<const std:
   std::atomic<bool> enough{false};
   GenerateOptions inner{.max_new_tokens = options.max_new_tokens,
                         .sampling = sampling_options(options.sampling),
+                        .cache_type = model.cache_type,
                         .stop_strings = options.stop,
+                        .end_tokens = model.end_tokens(),
                         .stop = &enough,
                         .editor = editor};
   if (options.shift_context) inner.overflow = ContextOverflow::shift_window;

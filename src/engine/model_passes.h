@@ -11,9 +11,12 @@
 
 namespace heed {
 
-// Logits (V) of the next token.
-std::vector<float> next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens,
-                               Editor* editor);
+// Logits (V) of the next token, and (T, V) of the token after every position.
+Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor);
+Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor);
+
+// The output (T, C) of the final norm.
+Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor);
 
 // As Model::predict(), from logits (V) of the next token.
 struct NextRequest {

@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "checkpoint/tensor_source.h"
 #include "download/partial_file.h"
+#include "engine/embedded_models.h"
 #include "engine/pulled_models.h"
-#include "engine/starter.h"
-#include "model/gpt_files.h"
+#include "formats/model_files.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -105,17 +105,23 @@ void Pull::fetch_config() {
   fetch(require_file(config_file_name));
   constexpr std::size_t largest_config = std::size_t{16} << 20;
   const std::string source = name_.repository + ": " + config_file_name;
-  gpt_config_from_json(
+  architecture_from_json(
       parse_json(read_text_file(fetched_path(config_file_name), largest_config), source), source);
 }
 
 void Pull::fetch_tokenizer() {
   if (repository_.find(tokenizer_file_name) != nullptr) return fetch_if_listed(tokenizer_file_name);
-  if (repository_.find("vocab.json") == nullptr || repository_.find("merges.txt") == nullptr) {
-    return;  // such a model takes token ids
+  // Without any of these files a model takes token ids. vocab.json alone says too little.
+  const auto is_listed = [&](const char* name) { return repository_.find(name) != nullptr; };
+  const bool has_vocabulary =
+      is_listed("vocab.json") && (is_listed("merges.txt") || is_listed("source.spm"));
+  for (const std::string_view name : tokenizer_file_names) {
+    const bool is_vocabulary = name == "vocab.json" || name == "merges.txt";
+    const bool is_fetched_anyway =
+        std::ranges::find(optional_files, name) != std::end(optional_files);
+    if (is_fetched_anyway || (is_vocabulary && !has_vocabulary)) continue;
+    fetch_if_listed(std::string(name));
   }
-  fetch_if_listed("vocab.json");
-  fetch_if_listed("merges.txt");
 }
 
 // The files that the index names, which are at its side in the repository.
@@ -177,10 +183,10 @@ void Pull::remove_others() const {
     const bool is_finished_partial =
         name.ends_with(".partial") && wanted.contains(name.substr(0, name.size() - 8));
     if (is_partial && !is_finished_partial) others.push_back(entry->path());
-    const bool is_ours = name.ends_with(weights_ending) || name == index_file_name ||
-                         name == tokenizer_file_name || name == "vocab.json" ||
-                         name == "merges.txt" ||
-                         std::ranges::find(optional_files, name) != std::end(optional_files);
+    const bool is_ours =
+        name.ends_with(weights_ending) || name == index_file_name ||
+        std::ranges::find(tokenizer_file_names, name) != std::end(tokenizer_file_names) ||
+        std::ranges::find(optional_files, name) != std::end(optional_files);
     if (is_ours && !wanted.contains(name)) others.push_back(entry->path());
   }
   for (const fs::path& path : others) remove_file(path);
@@ -229,7 +235,7 @@ PulledModel Pull::run() {
 }  // namespace
 
 PulledModel pull_model(const std::string& name, const PullOptions& options) {
-  require(name != starter_name, ErrorCode::invalid_argument,
+  require(name != starter_name && name != embedded_translator_name, ErrorCode::invalid_argument,
           "'{}' is built into heed; there is nothing to download", name);
   HubName hub_name = parse_hub_name(name);
   require(!options.cache.empty(), ErrorCode::not_found, "there is no place for models: {}",

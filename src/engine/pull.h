@@ -27,10 +27,11 @@ struct PulledModel {
   std::vector<PulledFile> files;
 };
 
-// Downloads what heed reads of a repository in the Hugging Face layout: config.json;
-// model.safetensors, or the shards of its index; tokenizer.json, or else vocab.json and merges.txt;
-// tokenizer_config.json, generation_config.json and chat_template.jinja where there are any. All
-// are of one commit, and every size and hash is checked, also of files that were there already.
+// Downloads what heed reads of a repository in the Hugging Face layout, of a model of any family:
+// config.json; model.safetensors, or the shards of its index; tokenizer.json, or else the files of
+// another tokenizer (load_tokenizer); tokenizer_config.json, generation_config.json and
+// chat_template.jinja where there are any. All are of one commit, and every size and hash is
+// checked, also of files that were there already.
 //
 // Files are downloaded beside the old ones, *.partial, and renamed once all of them are verified,
 // config.json last: a model in the cache is whole and of one commit, or it has no config.json and

@@ -2,8 +2,8 @@
 
 #include "base/cache_directory.h"
 #include "download/hub_name.h"
-#include "engine/starter.h"
-#include "model/gpt_files.h"
+#include "engine/embedded_models.h"
+#include "formats/model_files.h"
 
 namespace heed {
 
@@ -20,7 +20,8 @@ std::optional<std::filesystem::path> find_pulled_model(const std::string& name) 
 }
 
 bool may_be_pulled(const std::string& name) {
-  if (name == starter_name || !find_hub_name(name)) return false;
+  if (name == starter_name || name == embedded_translator_name) return false;
+  if (!find_hub_name(name)) return false;
   for (const char* ending : {".safetensors", ".json", ".txt", ".gguf", ".bin"}) {
     if (name.ends_with(ending)) return false;
   }

@@ -12,7 +12,7 @@ std::string run_sample(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSe
   std::vector<std::int32_t> prompt{0};
   if (tokenizer.end_of_text()) {
     prompt = {*tokenizer.end_of_text()};
-  } else if (tokenizer.kind() == TokenizerKind::byte_pair) {
+  } else if (tokenizer.kind() != TokenizerKind::character) {
     prompt = tokenizer.encode("\n");
   }
   const std::int64_t room = gpt.config().context - std::ssize(prompt);

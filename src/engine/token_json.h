@@ -20,6 +20,8 @@ OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> 
 // The words of a text and the tokens between them, as units_of(); without a tokenizer, whose tokens
 // have no text, each token by itself.
 std::vector<TextWord> text_units(const LoadedModel& model, std::span<const std::int32_t> ids);
+// The words alone, as words_of(). In both, special tokens of an encoder are by themselves.
+std::vector<TextWord> text_words(const LoadedModel& model, std::span<const std::int32_t> ids);
 
 // [{"text", "begin", "end"}]
 OrderedJson units_json(const std::vector<TextWord>& units);

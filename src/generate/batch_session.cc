@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/input_checks.h"
 
 namespace heed {
 
 BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
     : gpt_(gpt), capacity_(capacity), cache_type_(cache_type) {
+  require_predicts_next(gpt.config(), "generation");
   require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
           "the capacity of a sequence must be 1 to {} positions, the model's context, not {}",
           gpt.config().context, capacity);

@@ -33,13 +33,14 @@ class Generation {
         options_(options),
         callback_(callback),
         sampler_(options.sampling),
-        stream_(options.stop_strings) {
+        stream_(options.stop_strings),
+        end_of_text_(options.end_tokens) {
     require(options.max_new_tokens >= 0, ErrorCode::invalid_argument,
             "the number of new tokens must be 0 or more, not {}", options.max_new_tokens);
     require(tokenizer != nullptr || options.stop_strings.empty(), ErrorCode::invalid_argument,
             "stop strings need a tokenizer; the model has none");
     session.set_editor(options.editor);
-    const GptConfig& config = session.gpt().config();
+    const StackSpecification& config = session.gpt().config();
     drawable_ = config.vocabulary_size;
     if (config.end_of_text >= 0) {
       end_of_text_.push_back(static_cast<std::int32_t>(config.end_of_text));
@@ -144,7 +145,7 @@ class Generation {
   Sampler sampler_;
   TextStream stream_;
   std::int64_t drawable_ = 0;              // tokens from this id on are never sampled
-  std::vector<std::int32_t> end_of_text_;  // of the model and of the tokenizer
+  std::vector<std::int32_t> end_of_text_;  // of the options, the model and the tokenizer
   std::vector<std::int32_t> history_;      // prompt and all sampled tokens
   std::vector<float> allowed_;
   GenerationResult result_;

@@ -30,10 +30,11 @@ struct GenerateOptions {
   CacheType cache_type = CacheType::f32;  // of the session created by generate()
   std::vector<std::string> stop_strings;  // end the text, excluded from it; need a tokenizer
   ContextOverflow overflow = ContextOverflow::refuse;
-  bool ignore_end_of_text = false;  // never sample the end-of-text token
-  StopFlag stop = nullptr;          // checked before every token
-  Probe* probe = nullptr;           // observes every pass, starting with the prompt's
-  Editor* editor = nullptr;         // edits every pass
+  bool ignore_end_of_text = false;         // never sample the end-of-text token
+  std::vector<std::int32_t> end_tokens{};  // end the text, as the end of text of the model does
+  StopFlag stop = nullptr;                 // checked before every token
+  Probe* probe = nullptr;                  // observes every pass, starting with the prompt's
+  Editor* editor = nullptr;                // edits every pass
 };
 
 enum class FinishReason {

@@ -9,6 +9,7 @@ namespace heed {
 namespace {
 
 std::int64_t checked_capacity(const Gpt& gpt, std::int64_t capacity) {
+  require_predicts_next(gpt.config(), "generation");
   require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
           "the capacity of a session must be 1 to {} positions, the model's context, not {}",
           gpt.config().context, capacity);

@@ -64,6 +64,7 @@ ScoringShape scoring_shape(std::int64_t length, std::int64_t context) {
 }
 
 ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count) {
+  require_predicts_next(gpt.config(), "scoring a text");
   const std::int64_t length = std::ssize(tokens);
   require_text_fits(gpt.config(), tokens);
   // 1: one pass over the text and what fills it up, which changes nothing before it

@@ -1,13 +1,14 @@
 #include "server/chat_template.h"
 
 #include <filesystem>
-#include <optional>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/loaded_model.h"
-#include "engine/starter.h"
-#include "model/gpt_files.h"
+#include "chat/find_chat_template.h"
+#include "chat/limits.h"
+#include "engine/prompt_writer.h"
 #include "server/field_error.h"
 #include "server/fields.h"
 
@@ -42,102 +43,55 @@ const char* built_in_json(const std::string& name) {
   return nullptr;
 }
 
-// Encodes text and special tokens in order.
-class TokenWriter {
- public:
-  explicit TokenWriter(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  void write_text(std::string_view text) { text_ += text; }
-
-  void write_template(std::string_view text) {
-    while (!text.empty()) {
-      const auto [begin, token] = next_special(text);
-      text_ += text.substr(0, begin);
-      if (token == nullptr) return;
-      flush();
-      tokens_.push_back(token->id);
-      text.remove_prefix(begin + token->content.size());
-    }
-  }
-
-  std::vector<std::int32_t> finish() {
-    flush();
-    return std::move(tokens_);
-  }
-
- private:
-  struct Special {
-    std::size_t begin = 0;
-    const AddedToken* token = nullptr;  // none: `begin` is the end of the text
-  };
-
-  // The first special token in `text`, the longest of those that begin there.
-  Special next_special(std::string_view text) const {
-    Special first{text.size(), nullptr};
-    for (const AddedToken& token : tokenizer_.added_tokens()) {
-      if (!token.special) continue;
-      const std::size_t begin = text.find(token.content);
-      if (begin == std::string_view::npos) continue;
-      const bool longer = first.token != nullptr && begin == first.begin &&
-                          token.content.size() > first.token->content.size();
-      if (begin < first.begin || longer) first = {begin, &token};
-    }
-    return first;
-  }
-
-  void flush() {
-    const auto ids = tokenizer_.encode(text_, {.special_tokens = false});
-    tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-    text_.clear();
-  }
-
-  const Tokenizer& tokenizer_;
-  std::string text_;  // not yet encoded
-  std::vector<std::int32_t> tokens_;
-};
-
-// The model's own template, in Jinja: chat_template.jinja, or "chat_template" of
-// tokenizer_config.json, which is a string or a list of named ones.
-std::optional<std::string> published_template(const std::filesystem::path& directory) {
-  const std::filesystem::path file = directory / "chat_template.jinja";
-  if (std::filesystem::is_regular_file(file)) return read_text_file(file, largest_file);
-  const std::filesystem::path config = directory / "tokenizer_config.json";
-  if (!std::filesystem::is_regular_file(config)) return std::nullopt;
-  const Json json = parse_json(read_text_file(config, largest_file), config.string());
-  if (!json.is_object() || !json.contains("chat_template")) return std::nullopt;
-  const Json& found = json["chat_template"];
-  if (found.is_string()) return found.get<std::string>();
-  if (!found.is_array()) return std::nullopt;
-  for (const Json& named : found) {
-    if (!named.is_object() || named.value("name", Json()) != "default") continue;
-    const Json text = named.value("template", Json());
-    if (text.is_string()) return text.get<std::string>();
-  }
-  return std::nullopt;
-}
-
 bool is_chatml(std::string_view jinja) {
   return jinja.find("<|im_start|>") != std::string_view::npos &&
          jinja.find("<|im_end|>") != std::string_view::npos;
 }
 
-ChosenTemplate template_of_model(const std::string& model) {
-  ChosenTemplate chosen{ChatTemplate::built_in("plain"), ""};
-  if (model == starter_name) return chosen;
-  try {
-    const auto published = published_template(model_directory(model_path(model)));
-    if (!published) return chosen;
-    if (is_chatml(*published)) return {ChatTemplate::built_in("chatml"), ""};
-    chosen.warning =
-        "the model's own chat template cannot be applied (it is a Jinja program); chats use "
-        "'plain', or what --chat-template names";
-  } catch (const Error& error) {
-    chosen.warning = fmt::format(
-        "the model's chat template cannot be read ({}); chats use 'plain', or what "
-        "--chat-template names",
-        error.what());
+const char* role_name(ChatRole role) {
+  switch (role) {
+    case ChatRole::system: return "system";
+    case ChatRole::user: return "user";
+    case ChatRole::assistant: return "assistant";
+    case ChatRole::tool: break;
   }
-  return chosen;
+  return "tool";
+}
+
+// What a model gets whose own template, if it could be read, is not run.
+ChosenTemplate template_instead(std::string_view jinja, const Error& error) {
+  if (is_chatml(jinja)) return {ChatTemplate::built_in("chatml"), ""};
+  return {
+      ChatTemplate::built_in("plain"),
+      fmt::format("the model's chat template cannot be applied ({}); chats use 'plain', or what "
+                  "--chat-template names",
+                  error.what())};
+}
+
+ChosenTemplate template_of_model(const LoadedModel& model) {
+  if (model.directory.empty()) return {ChatTemplate::built_in("plain"), ""};
+  std::string jinja;
+  try {
+    auto found = chat::find_chat_template(model.directory);
+    if (!found) return {ChatTemplate::built_in("plain"), ""};
+    jinja = found->source;
+    return {ChatTemplate::from_jinja(
+                ModelChat(jinja, std::move(found->name), std::move(found->special_tokens))),
+            ""};
+  } catch (const Error& error) {
+    return template_instead(jinja, error);
+  }
+}
+
+// The special tokens that it may name are those of the template that it replaces.
+ModelChat jinja_file(const std::string& file, const std::string& name, const LoadedModel& model) {
+  std::map<std::string, std::string> special_tokens;
+  if (!model.directory.empty()) {
+    if (auto own = chat::find_chat_template(model.directory)) {
+      special_tokens = std::move(own->special_tokens);
+    }
+  }
+  return {read_text_file(file, chat::largest_template), name, std::move(special_tokens)};
 }
 
 }  // namespace
@@ -147,6 +101,13 @@ ChatTemplate ChatTemplate::built_in(const std::string& name) {
   require(json != nullptr, ErrorCode::not_found,
           "there is no chat template '{}'; choose 'plain' or 'chatml', or name a file", name);
   return from_json(parse_json(json, name), name);
+}
+
+ChatTemplate ChatTemplate::from_jinja(ModelChat chat) {
+  ChatTemplate made;
+  made.name_ = chat.name();
+  made.jinja_ = std::move(chat);
+  return made;
 }
 
 ChatTemplate ChatTemplate::from_json(const Json& json, const std::string& name) {
@@ -188,7 +149,14 @@ const ChatTemplate::Pattern& ChatTemplate::pattern_of(ChatRole role) const {
 
 std::vector<std::int32_t> ChatTemplate::encode(const std::vector<ChatMessage>& messages,
                                                const Tokenizer& tokenizer) const {
-  TokenWriter writer(tokenizer);
+  if (jinja_) {
+    OrderedJson list = OrderedJson::array();
+    for (const ChatMessage& message : messages) {
+      list.push_back({{"role", role_name(message.role)}, {"content", message.content}});
+    }
+    return jinja_->encode(list, tokenizer);
+  }
+  PromptWriter writer(tokenizer);
   for (const ChatMessage& message : messages) {
     const Pattern& pattern = pattern_of(message.role);
     writer.write_template(pattern.before);
@@ -199,12 +167,15 @@ std::vector<std::int32_t> ChatTemplate::encode(const std::vector<ChatMessage>& m
   return writer.finish();
 }
 
-ChosenTemplate choose_chat_template(const std::string& wanted, const std::string& model) {
+ChosenTemplate choose_chat_template(const std::string& wanted, const LoadedModel& model) {
   if (wanted.empty()) return template_of_model(model);
   if (built_in_json(wanted) != nullptr) return {ChatTemplate::built_in(wanted), ""};
   require(std::filesystem::is_regular_file(wanted), ErrorCode::not_found,
           "--chat-template '{}' is neither a built-in template (plain, chatml) nor a file", wanted);
   const std::string name = std::filesystem::path(wanted).filename().string();
+  if (name.ends_with(".jinja")) {
+    return {ChatTemplate::from_jinja(jinja_file(wanted, name, model)), ""};
+  }
   return {ChatTemplate::from_json(parse_json(read_text_file(wanted, largest_file), wanted), name),
           ""};
 }

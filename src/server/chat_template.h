@@ -1,15 +1,16 @@
-// Converts the messages of a chat to the text that a model continues.  A template is a few strings,
-// not a program: a pattern with {content} for each role, the text before the reply, and the strings
-// that end it. Jinja templates of published models are not supported; if one has the markers of
-// ChatML, the built-in "chatml" is used.
+// Converts the messages of a chat to the text that a model continues. A template is a model's own,
+// in Jinja, or a few strings: a pattern with {content} for each role, the text before the reply,
+// and the strings that end it.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
+#include "engine/model_chat.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed::server {
@@ -26,6 +27,9 @@ class ChatTemplate {
   // "plain" or "chatml". Throws Error{not_found} for another name.
   static ChatTemplate built_in(const std::string& name);
 
+  // A Jinja template. What ends a reply are the end tokens of the model: it has no stop strings.
+  static ChatTemplate from_jinja(ModelChat chat);
+
   // {"system", "user", "assistant", "tool", "reply", "stop"}, as docs/server.md describes; `name`
   // is its name in error messages. Throws FieldError.
   static ChatTemplate from_json(const Json& json, const std::string& name);
@@ -35,7 +39,7 @@ class ChatTemplate {
 
   // Returns the tokens of all messages and of the text before the reply. Special tokens are
   // recognised in the template's own text, never in a message, so that no message can end its own
-  // turn.
+  // turn. Throws Error{invalid_argument} for messages that a Jinja template refuses.
   std::vector<std::int32_t> encode(const std::vector<ChatMessage>& messages,
                                    const Tokenizer& tokenizer) const;
 
@@ -47,6 +51,7 @@ class ChatTemplate {
   const Pattern& pattern_of(ChatRole role) const;
 
   std::string name_;
+  std::optional<ModelChat> jinja_;  // in place of the patterns
   Pattern system_;
   Pattern user_;
   Pattern assistant_;
@@ -60,9 +65,11 @@ struct ChosenTemplate {
   std::string warning;  // what the user should know of the choice; empty: nothing
 };
 
-// The template named by `wanted` (a built-in name, else a file of JSON); without it the model's own
-// template if supported, else "plain". `model` is the name or directory that the model was loaded
-// from. Throws Error{not_found} or Error{corrupt_data} for what `wanted` names.
-ChosenTemplate choose_chat_template(const std::string& wanted, const std::string& model);
+// The template named by `wanted`: a built-in name, else a file, of Jinja if it is called *.jinja
+// and of JSON otherwise. Without it the model's own template, in Jinja; if heed cannot run that
+// one, "chatml" where it has ChatML's markers, else "plain" with a warning. A model without one
+// gets "plain". Throws Error{not_found}, Error{corrupt_data} or Error{unsupported} for what
+// `wanted` names.
+ChosenTemplate choose_chat_template(const std::string& wanted, const LoadedModel& model);
 
 }  // namespace heed::server

@@ -30,18 +30,19 @@ OrderedJson finish_reason_json(std::optional<SequenceEnd> end) {
   return *end == SequenceEnd::stop ? "stop" : "length";
 }
 
-// Where the text of `token`, the next one, begins; then counts it.
-std::int64_t Choice::offset_behind(std::int32_t token) {
+// Where the text of the next token, of these bytes, begins; then counts it.
+std::int64_t Choice::offset_behind(std::string_view bytes) {
   const std::int64_t offset = decoded_characters_;
-  decoded_characters_ += characters(decoded_.push(model_.token_bytes(token)));
+  decoded_characters_ += characters(decoded_.push(bytes));
   return offset;
 }
 
 void Choice::echo(std::span<const std::int32_t> prompt, std::span<const TokenScore> scores) {
   TextStream stream;
+  const std::vector<std::string> pieces = model_.text_pieces(prompt);
   for (std::size_t i = 0; i < prompt.size(); ++i) {
-    text_ += stream.push(model_.token_bytes(prompt[i]));
-    const std::int64_t offset = offset_behind(prompt[i]);
+    text_ += stream.push(pieces[i]);
+    const std::int64_t offset = offset_behind(pieces[i]);
     if (!options_.has_log_probabilities) continue;
     const bool is_first = i == 0;
     scored_.push_back({.offset = offset,
@@ -63,7 +64,7 @@ void Choice::add(const Sequence::Piece& piece) {
   if (!piece.token) return;
   has_end_of_text_ = piece.is_end_of_text;
   const std::int64_t offset =
-      piece.is_end_of_text ? decoded_characters_ : offset_behind(*piece.token);
+      piece.is_end_of_text ? decoded_characters_ : offset_behind(model_.token_bytes(*piece.token));
   if (!piece.score) return;
   sum_ += piece.score->token.value;
   ++tokens_;

@@ -8,6 +8,7 @@
 #include "server/chat_template.h"
 #include "server/completion_request.h"
 #include "server/compute.h"
+#include "server/held_translator.h"
 #include "server/metrics.h"
 #include "server/scheduler.h"
 #include "server/serve.h"
@@ -24,6 +25,7 @@ struct Context {
   std::int64_t created;                // when the server began, in seconds since 1970
   std::vector<std::string> aliases{};  // further names of the model
   ChatTemplate chat_template = ChatTemplate::built_in("plain");
+  HeldTranslator* translator = nullptr;  // beside the model; none: the server does not translate
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
   CompletionLimits completion_limits() const {

@@ -1,6 +1,7 @@
 // The routes of the explorer: /api/… and the page.
 #pragma once
 
+#include "engine/loaded_translator.h"
 #include "server/context.h"
 #include "server/router.h"
 
@@ -8,5 +9,10 @@ namespace heed::server {
 
 // The context outlives the router.
 void register_explorer(Router& router, Context& context);
+
+// The page and the endpoints of an encoder-decoder, which outlives the router. `budget`: bytes that
+// its pairs may take.
+void register_translator_explorer(Router& router, Compute& compute,
+                                  const LoadedTranslator& translator, std::int64_t budget);
 
 }  // namespace heed::server

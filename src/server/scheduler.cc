@@ -50,14 +50,11 @@ Scheduler::Scheduler(const LoadedModel& model, Compute& compute, Metrics& metric
       metrics_(metrics),
       options_(options),
       drawable_(model.gpt.config().vocabulary_size),
+      end_of_text_(model.end_tokens()),
       session_(model.gpt, options.context > 0 ? options.context : model.gpt.config().context,
                options.cache_type) {
-  if (model.gpt.config().end_of_text >= 0) {
-    end_of_text_.push_back(static_cast<std::int32_t>(model.gpt.config().end_of_text));
-  }
   if (model.tokenizer != nullptr) {
     drawable_ = std::min<std::int64_t>(drawable_, model.tokenizer->vocabulary_size());
-    if (model.tokenizer->end_of_text()) end_of_text_.push_back(*model.tokenizer->end_of_text());
   }
 }
 

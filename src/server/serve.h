@@ -8,6 +8,7 @@
 
 #include "base/progress.h"
 #include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "server/explorer/options.h"
 #include "server/gate.h"
 #include "server/http_server.h"
@@ -36,6 +37,10 @@ struct ServeOptions {
 // accepted. Throws Error{input_output} where the address cannot be had, and what
 // choose_chat_template throws.
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
+           const std::function<void(const std::string& address)>& listening);
+
+// The same of a translator, whose own endpoints are those of pairs of texts.
+void serve(LoadedTranslator translator, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening);
 
 }  // namespace heed::server

@@ -1,47 +1,18 @@
 #include "server/service.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
 #include "server/fields.h"
-#include "server/openapi.h"
+#include "server/operation.h"
 #include "server/sampling_fields.h"
+#include "server/translations.h"
 #include "tokenizer/utf8.h"
 
 namespace heed::server {
 namespace {
-
-OrderedJson model_json(const Context& context, const std::string& name) {
-  const GptConfig& config = context.model.gpt.config();
-  return {{"id", name},
-          {"object", "model"},
-          {"created", context.created},
-          {"owned_by", "heed"},
-          {"meta",
-           {{"n_vocab", config.vocabulary_size},
-            {"n_ctx_train", config.context},
-            {"n_embd", config.channels},
-            {"n_params", context.model.gpt.parameters().all().size()}}}};
-}
-
-Reply models(const Context& context) {
-  OrderedJson data = OrderedJson::array({model_json(context, context.name)});
-  for (const std::string& alias : context.aliases) data.push_back(model_json(context, alias));
-  return json_reply({{"object", "list"}, {"data", std::move(data)}});
-}
-
-Reply model(const Request& request, const Context& context) {
-  const std::string& name = request.in_path("model");
-  if (name != context.name && std::ranges::find(context.aliases, name) == context.aliases.end()) {
-    return error_reply(404, {.message = fmt::format("there is no model '{}' here, only '{}'",
-                                                    name.substr(0, 100), context.name),
-                             .param = "model",
-                             .code = "model_not_found"});
-  }
-  return json_reply(model_json(context, name));
-}
 
 Reply props(const Context& context) {
   const CompletionLimits limits = context.completion_limits();
@@ -75,7 +46,8 @@ Reply tokenize(const Request& request, const Context& context) {
   const Json body = request.json();
   const Fields fields(body);
   const std::string content = fields.string("content").value_or("");
-  const EncodeOptions options{.special_tokens = fields.boolean("parse_special").value_or(true)};
+  const EncodeOptions options{.special_tokens = fields.boolean("parse_special").value_or(true),
+                              .add_beginning = fields.boolean("add_special").value_or(false)};
   const auto ids = context.model.require_tokenizer().encode(content, options);
   OrderedJson tokens = OrderedJson::array();
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);
@@ -99,30 +71,47 @@ Reply detokenize(const Request& request, const Context& context) {
   return json_reply({{"content", content}});
 }
 
+// With the translator that is held beside the model.
+void add_translations(Router& router, const Context& context) {
+  if (HeldTranslator* const held = context.translator) {
+    return register_translations(
+        router, {.translator = [held]() -> const LoadedTranslator& { return held->get(); },
+                 .compute = context.compute,
+                 .metrics = context.metrics,
+                 .created = context.created});
+  }
+  router.add("POST", "/v1/translations", [&context](const Request&) {
+    return error_reply(422, fmt::format("'{}' continues texts and does not translate: POST "
+                                        "/v1/completions, or serve a translator",
+                                        context.name));
+  });
+}
+
 }  // namespace
 
 void register_service(Router& router, Context& context) {
-  router.add("GET", "/health", [](const Request&) { return json_reply({{"status", "ok"}}); });
-  router.add("GET", "/metrics", [&context](const Request&) {
-    return text_reply(context.metrics.text(), "text/plain; version=0.0.4; charset=utf-8");
-  });
+  register_operation(router, context.metrics);
+  const StackSpecification& config = context.model.gpt.config();
+  std::vector<std::string> names{context.name};
+  names.insert(names.end(), context.aliases.begin(), context.aliases.end());
+  register_models(router, {.names = std::move(names),
+                           .created = context.created,
+                           .vocabulary = config.vocabulary_size,
+                           .context = config.context,
+                           .channels = config.channels,
+                           .parameters = std::ssize(context.model.gpt.parameters().all())});
   router.add("GET", "/props", [&context](const Request&) { return props(context); });
-  router.add("GET", "/openapi.json", [](const Request&) {
-    return text_reply(std::string(openapi_document()), "application/json");
-  });
   router.add("POST", "/tokenize",
              [&context](const Request& request) { return tokenize(request, context); });
   router.add("POST", "/detokenize",
              [&context](const Request& request) { return detokenize(request, context); });
-  router.add("GET", "/v1/models", [&context](const Request&) { return models(context); });
-  router.add("GET", "/v1/models/{model}",
-             [&context](const Request& request) { return model(request, context); });
   router.add("POST", "/v1/completions",
              [&context](const Request& request) { return complete(request, context); });
   router.add("POST", "/v1/chat/completions",
              [&context](const Request& request) { return complete_chat(request, context); });
   router.add("POST", "/v1/embeddings",
              [&context](const Request& request) { return embed(request, context); });
+  add_translations(router, context);
 }
 
 }  // namespace heed::server

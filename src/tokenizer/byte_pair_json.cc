@@ -4,123 +4,163 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "tokenizer/bpe_json.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {
 
+constexpr const char* pre_tokenizer_key = "pre_tokenizer";
+constexpr const char* known_steps =
+    "ByteLevel, alone, behind Digits, or behind a Split by the pattern of LLaMA 3, Qwen2, GPT-4o "
+    "or "
+    "Mistral NeMo";
+
 constexpr std::string_view byte_level =
     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})";
+constexpr std::string_view byte_level_alone =
+    R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false})";
 
-// Rejects options that change the merging.
-void check_model(const Json& model, std::string_view source) {
-  require_json_value(model, "dropout", {0}, source);
-  require_json_value(model, "continuing_subword_prefix", {""}, source);
-  require_json_value(model, "end_of_word_suffix", {""}, source);
-  require_json_value(model, "byte_fallback", {false}, source);
-  require_json_value(model, "ignore_merges", {false}, source);
+// A Split whose pieces are the matches of a known pattern, which match everything.
+WordPattern read_split(const Json& step, std::string_view source) {
+  const Json& pattern = json_member(step, "pattern", source);
+  const Json* expression = find_json_member(pattern, "Regex");
+  require(expression != nullptr && expression->is_string(), ErrorCode::unsupported,
+          "{}: the pre_tokenizer splits by {}; only known regular expressions are supported",
+          source, shown_in_quotes(pattern));
+  const auto& text = expression->get_ref<const std::string&>();
+  const std::optional<WordPattern> known = find_word_pattern(text);
+  require(
+      known.has_value(), ErrorCode::unsupported,
+      "{}: the pre_tokenizer splits by the pattern '{}', which is none of the known ones: those "
+      "of GPT-2, LLaMA 3, Qwen2, GPT-4o (o200k) and Mistral NeMo (tekken)",
+      source, printable(text));
+  const std::string& behavior = json_string_member(step, "behavior", source);
+  const bool invert = json_boolean_member(step, "invert", false, source);
+  require(behavior == "Isolated" || (behavior == "Removed" && invert), ErrorCode::unsupported,
+          "{}: the pre_tokenizer splits with 'behavior' {} and 'invert' {}; supported is Isolated, "
+          "and Removed with 'invert' true",
+          source, in_quotes(behavior), invert);
+  return *known;
 }
 
-// GPT-2's pre-tokenizer, alone or as the only one of a sequence.
-void check_pre_tokenizer(const Json& document, std::string_view source) {
-  const Json* step = find_json_member(document, "pre_tokenizer");
-  if (step != nullptr && step->is_object() && step->value("type", Json()) == "Sequence") {
-    const Json* steps = find_json_member(*step, "pretokenizers");
-    if (steps != nullptr && steps->is_array() && steps->size() == 1) step = &steps->front();
-  }
-  require(step != nullptr && step->is_object() && step->value("type", Json()) == "ByteLevel",
-          ErrorCode::unsupported,
-          "{}: the pre_tokenizer is {}; only ByteLevel, as GPT-2 has it, is supported", source,
-          step == nullptr ? "missing" : in_quotes(step->dump()));
-  require_json_value(*step, "use_regex", {true}, source);
-  require(step->value("add_prefix_space", Json(true)) == Json(false), ErrorCode::unsupported,
-          "{}: the pre_tokenizer adds a space before the text (add_prefix_space); only false is "
-          "supported",
-          source);
+// Digits (Unicode's numbers) apart, each alone or in runs. GPT-2's words, which ByteLevel finds,
+// are cut from the text between them.
+WordPattern read_digits(const Json& step, std::string_view source) {
+  return json_boolean_member(step, "individual_digits", false, source) ? WordPattern::gpt2_digits
+                                                                       : WordPattern::gpt2_numbers;
 }
 
-// A post-processor or decoder of type ByteLevel changes no id; any other may.
-void check_byte_level_or_null(const Json& document, const char* key, std::string_view source) {
-  const Json* step = find_json_member(document, key);
-  if (step == nullptr) return;
-  require(step->is_object() && step->value("type", Json()) == "ByteLevel", ErrorCode::unsupported,
-          "{}: the {} is {}; only ByteLevel is supported", source, key, in_quotes(step->dump()));
+// 'use_regex' of ByteLevel is for texts that no Split has cut by a pattern.
+void check_byte_level_pattern(bool use_regex, const std::optional<WordPattern>& before,
+                              std::string_view source) {
+  const bool is_digits = before && sets_digits_apart(*before);
+  require(!is_digits || use_regex, ErrorCode::unsupported,
+          "{}: 'use_regex' of ByteLevel is false behind the step 'Digits'; expected true", source);
+  require(is_digits || use_regex != before.has_value(), ErrorCode::unsupported,
+          "{}: 'use_regex' of ByteLevel is {} {} a Split; expected the contrary", source, use_regex,
+          before ? "behind" : "without");
 }
 
-// "a b", or the pair ["a", "b"].
-std::pair<std::string, std::string> read_merge(const Json& merge, std::size_t rank,
-                                               std::string_view source) {
-  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return {merge[0].get<std::string>(), merge[1].get<std::string>()};
+WordPattern read_pre_tokenizer(const Json& document, std::string_view source) {
+  const auto steps = read_steps(document, pre_tokenizer_key, "pretokenizers", source);
+  require(!steps.empty(), ErrorCode::unsupported,
+          "{}: the pre_tokenizer is missing; supported is {}", source, known_steps);
+  std::optional<WordPattern> before;  // of the step before ByteLevel
+  bool encodes_bytes = false;
+  for (const Json* step : steps) {
+    const std::string& type = step_type(*step);
+    if ((type == "Split" || type == "Digits") && !before && !encodes_bytes) {
+      before = type == "Split" ? read_split(*step, source) : read_digits(*step, source);
+      continue;
+    }
+    if (type != "ByteLevel" || encodes_bytes) {
+      refuse_step(*step, pre_tokenizer_key, known_steps, source);
+    }
+    encodes_bytes = true;
+    require(!json_boolean_member(*step, "add_prefix_space", true, source), ErrorCode::unsupported,
+            "{}: the pre_tokenizer adds a space before the text (add_prefix_space); only false is "
+            "supported",
+            source);
+    check_byte_level_pattern(json_boolean_member(*step, "use_regex", true, source), before, source);
   }
-  if (!merge.is_string()) {
-    fail(ErrorCode::corrupt_data, "{}: merge {} is {}; expected \"a b\" or [\"a\", \"b\"]", source,
-         rank, in_quotes(merge.dump()));
+  require(encodes_bytes, ErrorCode::unsupported,
+          "{}: the pre_tokenizer has no step of type ByteLevel; supported is {}", source,
+          known_steps);
+  return before.value_or(WordPattern::gpt2);
+}
+
+// Whether texts are brought to normalisation form C.
+bool read_nfc(const Json& document, std::string_view source) {
+  bool nfc = false;
+  for (const Json* step : read_steps(document, "normalizer", "normalizers", source)) {
+    if (step_type(*step) != "NFC") {
+      refuse_step(*step, "normalizer", "NFC before ByteLevel", source);
+    }
+    nfc = true;
   }
-  const auto& text = merge.get_ref<const std::string&>();
-  const std::size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-    fail(ErrorCode::corrupt_data, "{}: merge {} is {}; expected two parts and a space between",
-         source, rank, in_quotes(text));
+  return nfc;
+}
+
+// A decoder of type ByteLevel puts the bytes together again; any other may change them.
+void check_decoder(const Json& document, std::string_view source) {
+  for (const Json* step : read_steps(document, "decoder", "decoders", source)) {
+    if (step_type(*step) != "ByteLevel") refuse_step(*step, "decoder", "ByteLevel", source);
   }
-  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+std::string pre_tokenizer_text(WordPattern pattern) {
+  if (pattern == WordPattern::gpt2) return std::string(byte_level);
+  if (sets_digits_apart(pattern)) {
+    return fmt::format(
+        R"({{"type": "Sequence", "pretokenizers": [{{"type": "Digits", "individual_digits": {}}}, )"
+        R"({}]}})",
+        pattern == WordPattern::gpt2_digits, byte_level);
+  }
+  return fmt::format(
+      R"({{"type": "Sequence", "pretokenizers": [{{"type": "Split", "pattern": {{"Regex": {}}}, )"
+      R"("behavior": "Isolated", "invert": false}}, {}]}})",
+      json_quoted(word_pattern_text(pattern)), byte_level_alone);
 }
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> read_byte_pair_json(const Json& document, std::string_view source) {
   const Json& model = json_member(document, "model", source);
-  check_model(model, source);
-  check_pre_tokenizer(document, source);
-  check_byte_level_or_null(document, "post_processor", source);
-  check_byte_level_or_null(document, "decoder", source);
+  check_bpe_model(model, source);
+  const WordPattern pattern = read_pre_tokenizer(document, source);
+  require_json_value(model, "byte_fallback", {false}, source);
+  const bool nfc = read_nfc(document, source);
+  check_decoder(document, source);
 
   BytePairTexts texts;
   texts.added = read_added_tokens(document, source);
   texts.tokens = tokens_by_id(json_member(model, "vocab", source), texts.added, source);
-  const Json& merges = json_member(model, "merges", source);
-  if (!merges.is_array()) {
-    fail(ErrorCode::corrupt_data, "{}: 'merges' is {}; expected an array", source,
-         in_quotes(merges.dump()));
-  }
-  texts.merges.reserve(merges.size());
-  for (const Json& merge : merges) {
-    texts.merges.push_back(read_merge(merge, texts.merges.size(), source));
-  }
-  return std::make_unique<BytePairTokenizer>(read_byte_letters(texts, source), source);
+  texts.merges = read_merges(model, source);
+  BytePairDefinition definition = read_byte_letters(texts, source);
+  definition.pattern = pattern;
+  definition.nfc = nfc;
+  definition.ignore_merges = json_boolean_member(model, "ignore_merges", false, source);
+  definition.text_template = read_text_template(document, source);
+  return std::make_unique<BytePairTokenizer>(std::move(definition), source);
 }
 
 std::string BytePairTokenizer::to_json() const {
-  std::string vocabulary_text;
-  std::string merges_text;
-  for (std::int32_t id = 0; id < vocabulary_size(); ++id) {
-    vocabulary_text +=
-        fmt::format("{}\n      {}: {}", id == 0 ? "" : ",", json_quoted(token_letters(id)), id);
-  }
-  for (const MergeRule& merge : merges_) {
-    merges_text +=
-        fmt::format("{}\n      {}", merges_text.empty() ? "" : ",",
-                    json_quoted(token_letters(merge.left) + " " + token_letters(merge.right)));
-  }
-  const std::string model = fmt::format(
-      "{{\n"
-      "    \"type\": \"BPE\",\n"
-      "    \"dropout\": null,\n"
-      "    \"unk_token\": null,\n"
-      "    \"continuing_subword_prefix\": null,\n"
-      "    \"end_of_word_suffix\": null,\n"
-      "    \"fuse_unk\": false,\n"
-      "    \"byte_fallback\": false,\n"
-      "    \"vocab\": {{{}\n    }},\n"
-      "    \"merges\": [{}{}]\n"
-      "  }}",
-      vocabulary_text, merges_text, merges_text.empty() ? "" : "\n    ");
-  return write_tokenizer_json({.added = added_tokens(),
-                               .pre_tokenizer = byte_level,
-                               .post_processor = byte_level,
-                               .decoder = byte_level,
-                               .model = model});
+  const auto token_text = [this](std::int32_t id) { return token_letters(id); };
+  const std::string pre_tokenizer = pre_tokenizer_text(pattern_);
+  const std::string post_processor = write_post_processor(text_template(), byte_level, token_text);
+  const std::string model = write_bpe_model({.vocabulary_size = vocabulary_size(),
+                                             .merges = merges_,
+                                             .token_text = token_text,
+                                             .ignore_merges = ignore_merges_});
+  return write_tokenizer_json(
+      {.added = added_tokens(),
+       .normalizer = parts().normalisation.nfc ? R"({"type": "NFC"})" : "null",
+       .pre_tokenizer = pre_tokenizer,
+       .post_processor = post_processor,
+       .decoder = byte_level,
+       .model = model});
 }
 
 }  // namespace heed

@@ -1,22 +1,28 @@
-// GPT-2's byte-level byte-pair encoding.
+// Byte-level byte-pair encoding: GPT-2 and its descendants, LLaMA 3, Qwen.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tokenizer/merger.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/word_cache.h"
+#include "tokenizer/word_pattern.h"
 
 namespace heed {
 
 struct BytePairDefinition {
-  std::vector<std::string> tokens;  // the bytes of each token, by id
+  std::vector<std::string> tokens;  // the bytes of each token, by id; empty: no token has the id
   std::vector<MergeRule> merges;    // by rank
   std::vector<AddedToken> added;
+  WordPattern pattern = WordPattern::gpt2;
+  bool nfc = false;            // texts are normalised (form C)
+  bool ignore_merges = false;  // a word that is a token is that token, whatever the merges say
+  TextTemplate text_template;
 };
 
 // The same as files have it: tokens and merges written in byte letters (see byte_letters.h). Added
@@ -37,8 +43,7 @@ class BytePairTokenizer : public Tokenizer {
   BytePairTokenizer(BytePairDefinition definition, std::string_view source);
 
   TokenizerKind kind() const override { return TokenizerKind::byte_pair; }
-  std::vector<std::int32_t> encode(std::string_view text,
-                                   EncodeOptions options = {}) const override;
+  bool may_cut(std::string_view text, std::size_t position) const override;
   std::string to_json() const override;
 
   const std::vector<MergeRule>& merges() const { return merges_; }
@@ -46,12 +51,24 @@ class BytePairTokenizer : public Tokenizer {
   // A token in byte letters, as vocab.json has it; an added token as it is.
   std::string token_letters(std::int32_t id) const;
 
+ protected:
+  std::vector<std::int32_t> encode_prepared(const PreparedText& text, StopFlag stop) const override;
+
  private:
+  void append_word(std::string_view word, std::vector<std::int32_t>& tokens) const;
+  template <class Words>
   void append_words(std::string_view text, WordCache& cache,
                     std::vector<std::int32_t>& tokens) const;
 
+  using AppendWords = void (BytePairTokenizer::*)(std::string_view, WordCache&,
+                                                  std::vector<std::int32_t>&) const;
+  static AppendWords append_words_of(WordPattern pattern);
+
+  WordPattern pattern_;
   std::vector<MergeRule> merges_;
   Merger merger_;
+  bool ignore_merges_;
+  std::unordered_map<std::string_view, std::int32_t> whole_words_;  // only with ignore_merges_
   mutable WordCachePool caches_;
 };
 

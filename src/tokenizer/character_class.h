@@ -1,4 +1,4 @@
-// The four character classes of GPT-2's pre-tokenizer.
+// The character classes of pre-tokenizers.
 #pragma once
 
 #include <array>
@@ -15,6 +15,22 @@ enum class CharacterClass : std::uint8_t {
 
 // The class of any code point up to U+10FFFF, by the Unicode version of utf8proc.
 CharacterClass character_class(char32_t code_point);
+
+// Letters and marks as patterns that look at case have them.
+enum class LetterCase : std::uint8_t {
+  none,    // neither letter nor mark
+  upper,   // \p{Lu} and \p{Lt}
+  lower,   // \p{Ll}
+  either,  // \p{Lm}, \p{Lo} and \p{M}
+};
+
+LetterCase letter_case(char32_t code_point);
+
+// \w: letters, marks, decimal digits, connecting punctuation and other alphabetic characters.
+bool is_word_character(char32_t code_point);
+
+// What BERT's words are cut at: \p{P}, and all of ASCII that is neither letter, digit nor space.
+bool is_bert_punctuation(char32_t code_point);
 
 // Classes of the bytes below 0x80, which are characters themselves; for the others `not_ascii`.
 inline constexpr std::uint8_t not_ascii = 4;

@@ -30,6 +30,7 @@ void require_step(const Json& document, const char* key, std::string_view expect
 std::unique_ptr<Tokenizer> read_character_json(const Json& document, std::string_view source) {
   require_step(document, "pre_tokenizer", every_character, source);
   require_step(document, "decoder", fuse, source);
+  require_json_value(document, "normalizer", {}, source);
   require_json_value(document, "post_processor", {}, source);
   const Json& model = json_member(document, "model", source);
   const Json& vocabulary = json_member(model, "vocab", source);

@@ -25,7 +25,11 @@ void for_each_gap(std::string_view text, const std::vector<AddedTokenMatch>& mat
 
 CharacterTokenizer::CharacterTokenizer(const std::vector<std::string>& tokens,
                                        std::vector<AddedToken> added, std::string_view source)
-    : Tokenizer(Vocabulary(tokens, std::move(added), source)) {
+    : Tokenizer({.vocabulary = Vocabulary(tokens, std::move(added), source),
+                 .normalisation = {},
+                 .text_template = {},
+                 .unknown = std::nullopt},
+                source) {
   ascii_ids_.fill(-1);
   for (std::int32_t id = 0; id < vocabulary_size(); ++id) {
     if (vocabulary().find_added(id) != nullptr) continue;
@@ -42,11 +46,12 @@ CharacterTokenizer::CharacterTokenizer(const std::vector<std::string>& tokens,
   }
 }
 
-std::vector<std::int32_t> CharacterTokenizer::encode(std::string_view text,
-                                                     EncodeOptions options) const {
+std::vector<std::int32_t> CharacterTokenizer::encode_prepared(const PreparedText& prepared,
+                                                              StopFlag) const {
+  const std::string_view text = prepared.text();
   std::vector<std::int32_t> tokens;
   tokens.reserve(text.size());
-  const std::vector<AddedTokenMatch> matches = find_added(text, options);
+  const std::vector<AddedTokenMatch>& matches = prepared.matches();
   auto match = matches.begin();
   for (std::size_t i = 0; i < text.size();) {
     if (match != matches.end() && match->begin == i) {

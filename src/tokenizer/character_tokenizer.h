@@ -23,11 +23,13 @@ class CharacterTokenizer : public Tokenizer {
 
   TokenizerKind kind() const override { return TokenizerKind::character; }
 
+  std::string to_json() const override;
+
+ protected:
   // Throws Error{invalid_argument} naming the first character that is not in the vocabulary, and
   // its byte offset.
-  std::vector<std::int32_t> encode(std::string_view text,
-                                   EncodeOptions options = {}) const override;
-  std::string to_json() const override;
+  std::vector<std::int32_t> encode_prepared(const PreparedText& prepared,
+                                            StopFlag stop) const override;
 
  private:
   std::unordered_map<char32_t, std::int32_t> ids_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "base/json_fields.h"
@@ -12,14 +11,13 @@
 namespace heed {
 namespace {
 
-// The JSON text of a value, cut to a length that suits a message.
-std::string shown(const Json& value) { return in_quotes(value.dump()); }
-
 std::int64_t read_id(const Json& value, std::string_view token, std::string_view source) {
   return json_integer(value, {fmt::format("{}: the id of the token {}", source, in_quotes(token))});
 }
 
 }  // namespace
+
+std::string shown_in_quotes(const Json& value) { return in_quotes(value.dump()); }
 
 const Json& json_member(const Json& object, const char* key, std::string_view source) {
   const Json* value = find_json_member(object, key);
@@ -37,9 +35,25 @@ void require_json_value(const Json& object, const char* key, const std::vector<J
   const Json* value = find_json_member(object, key);
   if (value == nullptr) return;
   if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
-    fail(ErrorCode::unsupported, "{}: '{}' is {}; only {} is supported", source, key, shown(*value),
-         allowed.empty() ? "null" : allowed.front().dump());
+    fail(ErrorCode::unsupported, "{}: '{}' is {}; only {} is supported", source, key,
+         shown_in_quotes(*value), allowed.empty() ? "null" : allowed.front().dump());
   }
+}
+
+bool json_boolean_member(const Json& object, const char* key, bool fallback,
+                         std::string_view source) {
+  const Json* value = find_json_member(object, key);
+  if (value == nullptr) return fallback;
+  return json_boolean(*value, {fmt::format("{}: '{}'", source, key)});
+}
+
+const Json& json_array_member(const Json& object, const char* key, std::string_view source) {
+  const Json& value = json_member(object, key, source);
+  if (!value.is_array()) {
+    fail(ErrorCode::corrupt_data, "{}: '{}' is {}; expected an array", source, key,
+         shown_in_quotes(value));
+  }
+  return value;
 }
 
 std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view source) {
@@ -48,20 +62,22 @@ std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view
   if (list == nullptr) return added;
   if (!list->is_array()) {
     fail(ErrorCode::corrupt_data, "{}: 'added_tokens' is {}; expected an array", source,
-         shown(*list));
+         shown_in_quotes(*list));
   }
   for (const Json& entry : *list) {
     const std::string& content = json_string_member(entry, "content", source);
     const std::string where = fmt::format("{}: added token {}", source, in_quotes(content));
-    for (const char* key : {"lstrip", "rstrip", "single_word"}) {
-      require_json_value(entry, key, {false}, where);
-    }
     const std::int64_t id = read_id(json_member(entry, "id", source), content, source);
     require(id >= 0 && id < INT32_MAX, ErrorCode::corrupt_data,
             "{} has the id {}; expected 0 to {}", where, id, INT32_MAX - 1);
-    const Json* special = find_json_member(entry, "special");
-    added.push_back({static_cast<std::int32_t>(id), content,
-                     special != nullptr && json_boolean(*special, {where + ": 'special'"})});
+    const bool special = json_boolean_member(entry, "special", false, where);
+    added.push_back({.id = static_cast<std::int32_t>(id),
+                     .content = content,
+                     .special = special,
+                     .normalized = json_boolean_member(entry, "normalized", !special, where),
+                     .strip_left = json_boolean_member(entry, "lstrip", false, where),
+                     .strip_right = json_boolean_member(entry, "rstrip", false, where),
+                     .single_word = json_boolean_member(entry, "single_word", false, where)});
   }
   return added;
 }
@@ -70,21 +86,25 @@ std::vector<std::string> tokens_by_id(const Json& vocabulary, const std::vector<
                                       std::string_view source) {
   if (!vocabulary.is_object()) {
     fail(ErrorCode::corrupt_data, "{}: the vocabulary is {}; expected an object from tokens to ids",
-         source, shown(vocabulary));
+         source, shown_in_quotes(vocabulary));
   }
   std::size_t count = vocabulary.size();
   for (const AddedToken& token : added) count += !vocabulary.contains(token.content);
 
-  std::vector<std::optional<std::string>> tokens(count);
+  std::vector<std::string> tokens;
   const auto place = [&](const std::string& token, std::int64_t id) {
-    if (id < 0 || id >= static_cast<std::int64_t>(count)) {
-      fail(ErrorCode::corrupt_data,
-           "{}: the token {} has the id {}; the ids of {} tokens must be 0 to {}, without gaps",
-           source, in_quotes(token), id, count, static_cast<std::int64_t>(count) - 1);
+    if (id < 0 || id >= static_cast<std::int64_t>(2 * count)) {
+      fail(
+          ErrorCode::corrupt_data,
+          "{}: the token {} has the id {}; expected 0 to {} for {} tokens, at most one gap a token",
+          source, in_quotes(token), id, static_cast<std::int64_t>(2 * count) - 1, count);
     }
-    if (tokens[id] && *tokens[id] != token) {
+    require(!token.empty(), ErrorCode::corrupt_data, "{}: the token with the id {} is ''", source,
+            id);
+    if (static_cast<std::size_t>(id) >= tokens.size()) tokens.resize(id + 1);
+    if (!tokens[id].empty() && tokens[id] != token) {
       fail(ErrorCode::corrupt_data, "{}: the tokens {} and {} have the same id {}", source,
-           in_quotes(*tokens[id]), in_quotes(token), id);
+           in_quotes(tokens[id]), in_quotes(token), id);
     }
     tokens[id] = token;
   };
@@ -96,15 +116,7 @@ std::vector<std::string> tokens_by_id(const Json& vocabulary, const std::vector<
             in_quotes(token.content), token.id, known == vocabulary.end() ? "none" : known->dump());
     place(token.content, token.id);
   }
-  std::vector<std::string> texts;
-  texts.reserve(count);
-  for (auto& token : tokens) {
-    // Fewer distinct tokens than counted: an added token that is listed twice.
-    require(token.has_value(), ErrorCode::corrupt_data, "{}: no token has the id {}", source,
-            texts.size());
-    texts.push_back(std::move(*token));
-  }
-  return texts;
+  return tokens;
 }
 
 std::string json_quoted(std::string_view text) { return Json(text).dump(); }
@@ -113,9 +125,10 @@ std::string write_tokenizer_json(const TokenizerJsonParts& parts) {
   std::string added;
   for (const AddedToken& token : parts.added) {
     added += fmt::format(
-        "{}\n    {{\"id\": {}, \"content\": {}, \"single_word\": false, \"lstrip\": false, "
-        "\"rstrip\": false, \"normalized\": false, \"special\": {}}}",
-        added.empty() ? "" : ",", token.id, json_quoted(token.content), token.special);
+        "{}\n    {{\"id\": {}, \"content\": {}, \"single_word\": {}, \"lstrip\": {}, "
+        "\"rstrip\": {}, \"normalized\": {}, \"special\": {}}}",
+        added.empty() ? "" : ",", token.id, json_quoted(token.content), token.single_word,
+        token.strip_left, token.strip_right, token.normalized, token.special);
   }
   return fmt::format(
       "{{\n"
@@ -123,14 +136,14 @@ std::string write_tokenizer_json(const TokenizerJsonParts& parts) {
       "  \"truncation\": null,\n"
       "  \"padding\": null,\n"
       "  \"added_tokens\": [{}{}],\n"
-      "  \"normalizer\": null,\n"
+      "  \"normalizer\": {},\n"
       "  \"pre_tokenizer\": {},\n"
       "  \"post_processor\": {},\n"
       "  \"decoder\": {},\n"
       "  \"model\": {}\n"
       "}}\n",
-      added, added.empty() ? "" : "\n  ", parts.pre_tokenizer, parts.post_processor, parts.decoder,
-      parts.model);
+      added, added.empty() ? "" : "\n  ", parts.normalizer, parts.pre_tokenizer,
+      parts.post_processor, parts.decoder, parts.model);
 }
 
 }  // namespace heed

@@ -20,19 +20,31 @@ const std::string& json_string_member(const Json& object, const char* key, std::
 void require_json_value(const Json& object, const char* key, const std::vector<Json>& allowed,
                         std::string_view source);
 
-// The added_tokens of a document. Throws Error{unsupported} for tokens that strip the white space
-// around them or match whole words only.
+// The boolean member `key`; `fallback` when it is absent or null. Throws Error{corrupt_data} when
+// it is something else.
+bool json_boolean_member(const Json& object, const char* key, bool fallback,
+                         std::string_view source);
+
+// The array member `key`. Throws Error{corrupt_data} when it is absent or no array.
+const Json& json_array_member(const Json& object, const char* key, std::string_view source);
+
+// The JSON text of a value, in quotes, cut to a length that suits a message.
+std::string shown_in_quotes(const Json& value);
+
+// The added_tokens of a document.
 std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view source);
 
 // The texts of all tokens by id, from the object `vocabulary` (text to id) and added tokens that
-// are not in it. Throws Error{corrupt_data} unless the ids are 0, 1, ... without gap or repetition.
+// are not in it; empty for ids that no token has. Throws Error{corrupt_data} when two tokens have
+// the same id, and when half of the ids or more have no token.
 std::vector<std::string> tokens_by_id(const Json& vocabulary, const std::vector<AddedToken>& added,
                                       std::string_view source);
 
 // The text of a tokenizer.json; all but the tokens are JSON texts.
 struct TokenizerJsonParts {
   const std::vector<AddedToken>& added;
-  std::string_view pre_tokenizer;
+  std::string_view normalizer = "null";
+  std::string_view pre_tokenizer = "null";
   std::string_view post_processor = "null";
   std::string_view decoder;
   std::string_view model;

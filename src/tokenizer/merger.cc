@@ -25,24 +25,39 @@ Merger::Merger(const std::array<std::int32_t, 256>& byte_ids, const std::vector<
   }
 }
 
-Merger::Outcome Merger::outcome(std::int32_t left, std::int32_t right) const {
+// Inlined even though several kinds of words use it: most of the time of merging is spent here.
+[[gnu::always_inline]] inline Merger::Outcome Merger::outcome(std::int32_t left,
+                                                              std::int32_t right) const {
   const Outcome* found = outcomes_.find({left, right});
   return found != nullptr ? *found : Outcome{no_rank, 0};
 }
 
 void Merger::append_tokens(std::string_view word, std::vector<std::int32_t>& tokens) const {
-  if (word.size() <= longest_short_word) {
-    append_short(word, tokens);
+  append_merged(
+      word.size(), [&](std::size_t i) { return byte_ids_[static_cast<unsigned char>(word[i])]; },
+      tokens);
+}
+
+void Merger::append_tokens(std::span<const std::int32_t> word,
+                           std::vector<std::int32_t>& tokens) const {
+  append_merged(
+      word.size(), [&](std::size_t i) { return word[i]; }, tokens);
+}
+
+template <class IdAt>
+void Merger::append_merged(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const {
+  if (count <= longest_short_word) {
+    append_short(count, id_at, tokens);
   } else {
-    append_long(word, tokens);
+    append_long(count, id_at, tokens);
   }
 }
 
-void Merger::append_short(std::string_view word, std::vector<std::int32_t>& tokens) const {
+template <class IdAt>
+void Merger::append_short(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const {
   std::array<std::int32_t, longest_short_word> ids;
   std::array<Outcome, longest_short_word> pairs;  // pairs[i] joins ids[i] and ids[i + 1]
-  std::size_t count = word.size();
-  for (std::size_t i = 0; i < count; ++i) ids[i] = byte_ids_[static_cast<unsigned char>(word[i])];
+  for (std::size_t i = 0; i < count; ++i) ids[i] = id_at(i);
   for (std::size_t i = 0; i + 1 < count; ++i) pairs[i] = outcome(ids[i], ids[i + 1]);
   while (count > 1) {
     std::size_t best = 0;
@@ -60,9 +75,11 @@ void Merger::append_short(std::string_view word, std::vector<std::int32_t>& toke
   tokens.insert(tokens.end(), ids.begin(), ids.begin() + count);
 }
 
-void Merger::append_long(std::string_view word, std::vector<std::int32_t>& tokens) const {
-  require(word.size() < UINT32_MAX, ErrorCode::unsupported,
-          "a word of {} bytes without a break; expected fewer than {}", word.size(), UINT32_MAX);
+template <class IdAt>
+void Merger::append_long(std::size_t size, IdAt id_at, std::vector<std::int32_t>& tokens) const {
+  require(size < UINT32_MAX, ErrorCode::unsupported,
+          "a word of {} bytes or characters without a break; expected fewer than {}", size,
+          UINT32_MAX);
   // A doubly linked list of symbols; a symbol stays at the place of its first byte. The heap holds
   // (rank, place), and an entry counts only while the pair at that place still has that rank.
   struct Symbol {
@@ -71,14 +88,11 @@ void Merger::append_long(std::string_view word, std::vector<std::int32_t>& token
     std::uint32_t after;
     Outcome pair;  // with the symbol after
   };
-  const auto count = static_cast<std::uint32_t>(word.size());
+  const auto count = static_cast<std::uint32_t>(size);
   const std::uint32_t none = UINT32_MAX;
   std::vector<Symbol> symbols(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    symbols[i] = {byte_ids_[static_cast<unsigned char>(word[i])],
-                  i == 0 ? none : i - 1,
-                  i + 1 == count ? none : i + 1,
-                  {no_rank, 0}};
+    symbols[i] = {id_at(i), i == 0 ? none : i - 1, i + 1 == count ? none : i + 1, {no_rank, 0}};
   }
   const auto entry = [](std::uint32_t rank, std::uint32_t place) {
     return static_cast<std::uint64_t>(rank) << 32 | place;

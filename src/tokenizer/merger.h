@@ -1,9 +1,10 @@
-// Byte-pair merging of one word: starting from its bytes, the adjacent pair with the lowest rank
-// (the leftmost of equals) becomes one token, until no pair has a rule.
+// Byte-pair merging of one word: starting from its bytes or characters, the adjacent pair with the
+// lowest rank (the leftmost of equals) becomes one token, until no pair has a rule.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,9 @@ class Merger {
   // bytes for long ones.
   void append_tokens(std::string_view word, std::vector<std::int32_t>& tokens) const;
 
+  // The same from tokens: of single characters, for example.
+  void append_tokens(std::span<const std::int32_t> word, std::vector<std::int32_t>& tokens) const;
+
  private:
   struct Outcome {
     std::uint32_t rank = 0;
@@ -34,8 +38,13 @@ class Merger {
   };
 
   Outcome outcome(std::int32_t left, std::int32_t right) const;
-  void append_short(std::string_view word, std::vector<std::int32_t>& tokens) const;
-  void append_long(std::string_view word, std::vector<std::int32_t>& tokens) const;
+  // `id_at(i)` is the token of which symbol i of `count` is made.
+  template <class IdAt>
+  void append_merged(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const;
+  template <class IdAt>
+  void append_short(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const;
+  template <class IdAt>
+  void append_long(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const;
 
   std::array<std::int32_t, 256> byte_ids_;
   PairMap<Outcome> outcomes_;

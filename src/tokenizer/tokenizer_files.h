@@ -8,8 +8,11 @@
 
 namespace heed {
 
-// A tokenizer.json in the format of Hugging Face's `tokenizers`: byte-level BPE as GPT-2 has it, or
-// heed's character-level tokenizer. Padding and truncation, which concern batches, are ignored.
+// A tokenizer.json in the format of Hugging Face's `tokenizers`:
+//   - byte-level BPE of GPT-2, GPT-NeoX, LLaMA 3, Qwen2, Qwen3, GPT-4o and Mistral NeMo
+//   - BPE of characters with SentencePiece's spaces, of LLaMA 2 and Mistral
+//   - heed's character-level tokenizer
+// Padding and truncation, which concern batches, are ignored.
 std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::string_view source);
 
 struct VocabularyAndMerges {
@@ -19,7 +22,9 @@ struct VocabularyAndMerges {
   std::string_view merges_source = "merges.txt";
 };
 
-// GPT-2's two files. They do not say which tokens are special: <|endoftext|> is, if it is there.
+// The two files of GPT-2 and of RoBERTa and BART. They do not say which tokens are special: with
+// <s> and </s>, which no merge makes, these are, stand around every text, and <pad>, <unk> and
+// <mask> are special too; without them <|endoftext|> is, if it is there.
 std::unique_ptr<Tokenizer> parse_vocabulary_and_merges(const VocabularyAndMerges& files);
 
 }  // namespace heed

@@ -33,6 +33,13 @@ void check_options(const BytePairTrainingOptions& options) {
     require(seen.insert(token).second, ErrorCode::invalid_argument,
             "the special token {} is given twice", in_quotes(token));
   }
+  for (const auto* around : {&options.before_text, &options.after_text}) {
+    for (const std::string& token : *around) {
+      require(seen.contains(token), ErrorCode::invalid_argument,
+              "the token {} of the template is not among the {} special tokens", in_quotes(token),
+              options.special_tokens.size());
+    }
+  }
 }
 
 // What the special tokens stand for where files read them as byte letters.
@@ -51,6 +58,37 @@ std::vector<AddedToken> as_added(const std::vector<std::string>& special_tokens,
     added.push_back({.id = first_id + static_cast<std::int32_t>(added.size()), .content = token});
   }
   return added;
+}
+
+// The ids of tokens that check_options() found.
+std::vector<std::int32_t> ids_of(const std::vector<std::string>& tokens,
+                                 const std::vector<AddedToken>& added) {
+  std::vector<std::int32_t> ids;
+  for (const std::string& token : tokens) {
+    ids.push_back(std::ranges::find(added, token, &AddedToken::content)->id);
+  }
+  return ids;
+}
+
+// The learned tokens and the special ones, with ids as the options want them.
+BytePairDefinition definition_of(MergeLearner& learner, const BytePairTrainingOptions& options) {
+  const bool is_first = options.special_ids == SpecialTokenIds::first;
+  const std::int32_t first_learned =
+      is_first ? static_cast<std::int32_t>(options.special_tokens.size()) : 0;
+  BytePairDefinition definition;
+  definition.added = as_added(options.special_tokens, is_first ? 0 : learner.next_id());
+  definition.tokens = std::move(learner.tokens());
+  definition.tokens.insert(is_first ? definition.tokens.begin() : definition.tokens.end(),
+                           options.special_tokens.begin(), options.special_tokens.end());
+  definition.merges = std::move(learner.merges());
+  for (MergeRule& merge : definition.merges) {
+    merge.left += first_learned;
+    merge.right += first_learned;
+    merge.result += first_learned;
+  }
+  definition.text_template = {.before = ids_of(options.before_text, definition.added),
+                              .after = ids_of(options.after_text, definition.added)};
+  return definition;
 }
 
 }  // namespace
@@ -78,13 +116,8 @@ std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
   report.total = report.done;
   if (progress) progress(report);
 
-  BytePairDefinition definition;
-  definition.added = as_added(options.special_tokens, learner.next_id());
-  definition.tokens = std::move(learner.tokens());
-  definition.merges = std::move(learner.merges());
-  definition.tokens.insert(definition.tokens.end(), options.special_tokens.begin(),
-                           options.special_tokens.end());
-  return std::make_unique<BytePairTokenizer>(std::move(definition), "the trained tokenizer");
+  return std::make_unique<BytePairTokenizer>(definition_of(learner, options),
+                                             "the trained tokenizer");
 }
 
 std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(

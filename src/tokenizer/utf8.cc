@@ -79,7 +79,7 @@ std::string printable(std::string_view bytes) {
 
 std::string in_quotes(std::string_view bytes) {
   constexpr std::size_t longest = 60;
-  if (bytes.size() <= longest) return "'" + printable(bytes) + "'";
+  if (bytes.size() <= longest) return fmt::format("'{}'", printable(bytes));
   return fmt::format("'{}...' ({} bytes)", printable(bytes.substr(0, longest)), bytes.size());
 }
 

@@ -48,4 +48,9 @@ const AddedToken* Vocabulary::find_added(std::int32_t id) const {
   return found != added_.end() && found->id == id ? &*found : nullptr;
 }
 
+const AddedToken* Vocabulary::find_added(std::string_view content) const {
+  const auto found = std::ranges::find(added_, content, &AddedToken::content);
+  return found != added_.end() ? &*found : nullptr;
+}
+
 }  // namespace heed

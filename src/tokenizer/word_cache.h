@@ -61,8 +61,9 @@ class WordCache {
 
   WordCache() : entries_(entry_count) {}
 
-  // The tokens of the word; empty if not cached. Valid until the next insert().
-  std::span<const std::int32_t> find(const WordKey& key) const {
+  // The tokens of the word; empty if not cached. Valid until the next insert(). A call for each
+  // word would cost a tenth of the time of all encoding.
+  [[gnu::always_inline]] std::span<const std::int32_t> find(const WordKey& key) const {
     const std::size_t slot = key.hash() & (entry_count - 1);
     const Entry& first = entries_[slot];
     if (first.holds(key)) return {first.tokens.data(), first.count};

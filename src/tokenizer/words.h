@@ -73,11 +73,17 @@ inline std::size_t word_end(std::string_view text, std::size_t begin) {
   return run_end(text, first, kind);
 }
 
+struct Gpt2Words {
+  static std::size_t word_end(std::string_view text, std::size_t begin) {
+    return heed::word_end(text, begin);
+  }
+};
+
 // Calls visit(begin, end) for each word of the text, in order.
-template <class Visit>
+template <class Words = Gpt2Words, class Visit>
 void for_each_word(std::string_view text, Visit&& visit) {
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = word_end(text, begin);
+    const std::size_t end = Words::word_end(text, begin);
     visit(begin, end);
     begin = end;
   }

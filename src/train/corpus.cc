@@ -49,6 +49,7 @@ std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const
   if (settings.tokenizer != "bpe") return load_tokenizer(settings.tokenizer);
   BytePairTrainingOptions options;
   options.vocabulary_size = static_cast<std::int32_t>(settings.model.vocabulary_size);
+  if (settings.task == Task::masked) options.special_tokens.emplace_back("<mask>");
   return train_byte_pair_tokenizer(texts, options, progress, stop);
 }
 

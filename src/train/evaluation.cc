@@ -1,54 +1,18 @@
 #include "train/evaluation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "base/error.h"
 #include "train/stop_probe.h"
+#include "train/window_statistics.h"
 #include "train/windows.h"
 
 namespace heed {
 namespace {
 
-// Mean over windows weighted by their tokens, and the standard error of that ratio.
-class WindowStatistics {
- public:
-  void add(double sum, std::int64_t count) {
-    sums_.push_back(sum);
-    counts_.push_back(static_cast<double>(count));
-  }
-
-  Evaluation result() const {
-    double sum = 0;
-    double count = 0;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      sum += sums_[i];
-      count += counts_[i];
-    }
-    const double mean = sum / count;
-    Evaluation evaluation{.tokens = static_cast<std::int64_t>(count), .nats_per_token = mean};
-    if (sums_.size() > 1) evaluation.standard_error = standard_error(mean, count);
-    return evaluation;
-  }
-
- private:
-  double standard_error(double mean, double count) const {
-    double squared = 0;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const double residual = sums_[i] - mean * counts_[i];
-      squared += residual * residual;
-    }
-    const auto windows = static_cast<double>(sums_.size());
-    return std::sqrt(squared * windows / (windows - 1)) / count;
-  }
-
-  std::vector<double> sums_;
-  std::vector<double> counts_;
-};
-
-EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) {
+EvaluationOptions completed(EvaluationOptions options, const StackSpecification& config) {
   if (options.sequence_length == 0) options.sequence_length = config.context;
   if (options.stride == 0) options.stride = options.sequence_length;
   require(options.sequence_length >= 1 && options.sequence_length <= config.context,
@@ -65,7 +29,7 @@ EvaluationOptions completed(EvaluationOptions options, const GptConfig& config) 
 
 }  // namespace
 
-Evaluator::Evaluator(const GptConfig& config, const EvaluationOptions& options)
+Evaluator::Evaluator(const StackSpecification& config, const EvaluationOptions& options)
     : options_(completed(options, config)),
       end_of_text_(static_cast<std::int32_t>(config.end_of_text)),
       buffers_(config, options_.batch_size, options_.sequence_length, options_.cache_type),

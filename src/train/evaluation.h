@@ -45,7 +45,7 @@ struct Evaluation {
 class Evaluator {
  public:
   // Throws Error{invalid_argument} for an invalid sequence length, stride or batch size.
-  Evaluator(const GptConfig& config, const EvaluationOptions& options);
+  Evaluator(const StackSpecification& config, const EvaluationOptions& options);
 
   // Throws Error{invalid_argument} for fewer than two tokens, Error{interrupted} when stopped.
   Evaluation evaluate(const Gpt& gpt, const TokenSequence& data);

@@ -1,7 +1,7 @@
 #include "train/first_model.h"
 
 #include "base/error.h"
-#include "model/gpt_files.h"
+#include "train/writable_shape.h"
 
 namespace heed {
 namespace {
@@ -17,6 +17,7 @@ Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& setting
           from, kernels::weight_format_name(stored));
   gpt.set_dropout(settings.model.embedding_dropout, settings.model.attention_dropout,
                   settings.model.residual_dropout);
+  require_writable_dropout({.stacks = {gpt.config()}}, request.from);
   require(gpt.config() == settings.model, ErrorCode::conflict,
           "'{}' has another shape than the settings ask for: fine-tuning keeps the shape", from);
   require(tokenizer.vocabulary_size() <= settings.model.vocabulary_size, ErrorCode::corrupt_data,
@@ -35,6 +36,35 @@ Gpt first_model(const TrainRequest& request, const TrainSettings& settings,
   Gpt gpt(settings.model);
   if (!has_checkpoint) gpt.parameters().initialize(settings.seed);
   return gpt;
+}
+
+void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& settings) {
+  if (is_encoder_decoder_directory(from)) {
+    const Architecture architecture = read_architecture(from);
+    settings.task = Task::pairs;
+    settings.model = architecture.decoder();
+    settings.model.block.cross_attention.reset();
+    settings.encoder_layers = architecture.encoder().layers;
+  } else {
+    settings.model = read_gpt_config(from / config_file_name);
+    const bool is_encoder = settings.model.role == StackRole::encoder;
+    settings.task = is_encoder ? Task::masked : Task::language_model;
+  }
+  settings.model.embedding_dropout = settings.model.attention_dropout =
+      settings.model.residual_dropout = 0;
+}
+
+std::vector<CompanionFile> tokenizer_companions(const Tokenizer& tokenizer) {
+  std::vector<CompanionFile> companions;
+  for (TokenizerFile& file : tokenizer.files()) {
+    companions.push_back({std::move(file.name), std::move(file.content)});
+  }
+  return companions;
+}
+
+void save_text_model(const Gpt& gpt, const Tokenizer& tokenizer,
+                     const std::filesystem::path& directory) {
+  save_gpt(gpt, directory, tokenizer_companions(tokenizer));
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 // The model that a run trains, before its first step.
 #pragma once
 
+#include "formats/model_files.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
 #include "train/trainer.h"
@@ -13,5 +14,15 @@ namespace heed {
 // Error{corrupt_data} for one whose tokenizer has more tokens than it.
 Gpt first_model(const TrainRequest& request, const TrainSettings& settings,
                 const Tokenizer& tokenizer, bool has_checkpoint);
+
+// Task and shape of the model in a directory, without dropout: what fine-tuning keeps.
+void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& settings);
+
+// Writes the model directory of a run that trains on text.
+void save_text_model(const Gpt& gpt, const Tokenizer& tokenizer,
+                     const std::filesystem::path& directory);
+
+// What a directory of a model holds beside config.json and the weights.
+std::vector<CompanionFile> tokenizer_companions(const Tokenizer& tokenizer);
 
 }  // namespace heed

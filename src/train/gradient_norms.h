@@ -15,6 +15,9 @@ struct PartNorm {
 };
 
 // In the order of a pass. A tied unembedding counts with the embedding.
-std::vector<PartNorm> gradient_norms(const GptConfig& config, GptGradients& gradients);
+std::vector<PartNorm> gradient_norms(const StackSpecification& config, GptGradients& gradients);
+
+// Of an encoder and a decoder: "embedding", "encoder.0", …, "encoder.final", "decoder.0", ….
+std::vector<PartNorm> gradient_norms(const Architecture& architecture, GptGradients& gradients);
 
 }  // namespace heed

@@ -19,9 +19,13 @@ struct TrainingMemory {
 };
 
 TrainingMemory training_memory(const TrainSettings& settings);
+// Of training on pairs.
+TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture);
 
 // Throws Error{out_of_memory} if a run needs more than `available` bytes, naming settings that
 // train the same and would fit, if there are any. No limit if `available` is unknown.
 void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available);
+void require_training_memory(const TrainSettings& settings, const Architecture& architecture,
+                             std::optional<std::int64_t> available);
 
 }  // namespace heed

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-Optimizer::Optimizer(const GptConfig& config, const TrainSettings& settings) : settings_(settings) {
-  const ArenaLayout layout = gpt_layout(config);
+Optimizer::Optimizer(const ArenaLayout& layout, const TrainSettings& settings)
+    : settings_(settings) {
   first_moment_ = Arena<float>(layout);
   second_moment_ = Arena<float>(layout);
   // Neighbours that decay alike become one group. The padding between tensors is zero in parameters

@@ -8,7 +8,9 @@ namespace heed {
 
 class Optimizer {
  public:
-  Optimizer(const GptConfig& config, const TrainSettings& settings);
+  Optimizer(const ArenaLayout& layout, const TrainSettings& settings);
+  Optimizer(const StackSpecification& config, const TrainSettings& settings)
+      : Optimizer(gpt_layout(config), settings) {}
 
   // Updates the parameters from `gradients` and returns the norm of the gradients before clipping.
   // `step` counts from 0; `rate_factor` multiplies the schedule's learning rate.

@@ -1,5 +1,8 @@
 #include "train/presets.h"
 
+#include <cmath>
+
+#include "base/error.h"
 #include "model/presets.h"
 
 namespace heed {
@@ -30,9 +33,124 @@ TrainSettings published_run(TrainSettings settings) {
   return settings;
 }
 
+// The decoder of a translator, and the encoder like it: the original Transformer with its norms
+// before the branches, which train without a long warmup.
+StackSpecification translator_shape(std::int64_t layers, std::int64_t heads, std::int64_t channels,
+                                    std::int64_t feed_forward) {
+  constexpr std::int64_t longest = 256;  // tokens of a sentence
+  constexpr std::int64_t vocabulary = 8000;
+  StackSpecification shape = make_gpt_config(layers, heads, channels, longest, vocabulary);
+  shape.block.attention.positions = PositionKind::sinusoidal;
+  shape.block.feed_forward.width = feed_forward;
+  shape.block.feed_forward.activation = Activation::relu;
+  // Embeddings begin with a variance of 1 once they are scaled, as the sinusoids nearly have.
+  shape.embedding_scale = std::sqrt(static_cast<float>(channels));
+  shape.initial_deviation = 1.0F / shape.embedding_scale;
+  return shape;
+}
+
+// Vaswani et al. 2017, 5.3 and 5.4.
+TrainSettings translator_run(const StackSpecification& shape) {
+  TrainSettings settings;
+  settings.task = Task::pairs;
+  settings.model = shape;
+  settings.tokenizer = "bpe";
+  settings.label_smoothing = 0.1F;
+  settings.schedule = Schedule::inverse_sqrt;
+  settings.beta2 = 0.98;
+  settings.weight_decay = 0;
+  settings.validation_fraction = 0.05;
+  settings.evaluation_batches = 0;
+  settings.sample_every = 0;
+  settings.measure = Measure::bleu;
+  return settings;
+}
+
+// Multi30k, English and German: 29,000 sentences in about 110 batches. A model as small, with as
+// much dropout, is what so little text trains best (Wu, Kong, Bi, Li, Kwok: "Good for
+// misconceived reasons", 2021).
+TrainSettings multi30k_run() {
+  TrainSettings settings = translator_run(translator_shape(4, 4, 128, 256));
+  settings.model.embedding_dropout = settings.model.residual_dropout = 0.3F;
+  settings.precision = kernels::Precision::bf16;
+  settings.steps = 7500;
+  settings.batch_tokens = 4096;
+  settings.learning_rate = 5e-3;
+  settings.warmup_steps = 2000;
+  settings.evaluate_every = 200;
+  settings.checkpoint_every = 400;
+  settings.average_checkpoints = 10;
+  return settings;
+}
+
+// Seconds on a few hundred pairs: for tests and first tries.
+TrainSettings tiny_translator_run() {
+  TrainSettings settings = translator_run(translator_shape(1, 2, 32, 64));
+  settings.model.vocabulary_size = 500;
+  settings.model.context = 64;
+  settings.steps = 300;
+  settings.batch_tokens = 512;
+  settings.learning_rate = 1e-2;
+  settings.warmup_steps = 50;
+  settings.evaluate_every = 100;
+  settings.checkpoint_every = 100;
+  return settings;
+}
+
+// The translator that heed carries, on the microworld's pairs. Its loss is compared with their
+// entropy, so labels are not smoothed, and there is as much text as wanted, so nothing is dropped.
+TrainSettings embedded_translator_run() {
+  TrainSettings settings = translator_run(translator_shape(2, 4, 128, 256));
+  settings.model.vocabulary_size = 4000;  // nearly every word is one token
+  settings.model.context = 128;           // more than twice the longest sentence
+  settings.precision = kernels::Precision::bf16;
+  settings.label_smoothing = 0;
+  settings.steps = 8000;
+  settings.batch_tokens = 2560;
+  settings.schedule = Schedule::cosine;
+  settings.learning_rate = 3e-3;
+  settings.min_learning_rate = 1e-5;
+  settings.warmup_steps = 400;
+  settings.evaluate_every = 500;
+  settings.checkpoint_every = 500;
+  settings.measure = Measure::none;
+  return settings;
+}
+
+// BERT's head and mask on nanoGPT's small shape.
+TrainSettings masked_run() {
+  TrainSettings settings = character_run({});
+  settings.model = gpt_preset("shakespeare-char-cpu").config;
+  settings.task = Task::masked;
+  settings.tokenizer = "bpe";
+  settings.model.vocabulary_size = 2000;
+  settings.model.role = StackRole::encoder;
+  settings.model.block.attention.mask = {.kind = MaskKind::full};
+  settings.model.block.norm.placement = NormPlacement::post;
+  settings.model.block.feed_forward.activation = Activation::gelu_erf;
+  settings.model.final_norm = false;
+  settings.model.embedding_norm = true;
+  settings.model.prediction_head = true;
+  settings.model.token_types = 2;  // as BERT's layout has them; a text alone is the first
+  set_biases(settings.model, true);
+  settings.model.unembedding_bias = true;
+  settings.steps = 2000;
+  settings.batch_size = 12;
+  settings.sample_every = 0;
+  return settings;
+}
+
 }  // namespace
 
 TrainSettings train_preset(std::string_view name) {
+  if (name == "multi30k-en-de") return multi30k_run();
+  if (name == "translator-tiny") return tiny_translator_run();
+  if (name == "translator") return embedded_translator_run();
+  if (name == "shakespeare-masked") return masked_run();
+  require(is_gpt_preset(name), ErrorCode::not_found,
+          "there is no config named '{}'; expected multi30k-en-de, translator, "
+          "translator-tiny, shakespeare-masked or one of {}",
+          name, gpt_preset_names());
   TrainSettings settings;
   settings.model = gpt_preset(name).config;
   if (name == "shakespeare-char-cpu") {
@@ -40,6 +158,12 @@ TrainSettings train_preset(std::string_view name) {
     settings.steps = 2000;
     settings.batch_size = 12;
     settings.precision = kernels::Precision::bf16;  // ends where f32 does, in half the time
+    return settings;
+  }
+  if (name == "shakespeare-char-llama") {
+    settings = character_run(settings);
+    settings.steps = 2000;
+    settings.batch_size = 12;
     return settings;
   }
   if (name == "shakespeare-char") {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "model/gpt_files.h"
+#include "formats/config_file.h"
 
 namespace heed {
 namespace {
@@ -34,6 +34,11 @@ std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
   return checkpoints() / fmt::format("{:08}", step);
 }
 
+std::filesystem::path RunDirectory::result() const {
+  std::error_code error;
+  return std::filesystem::exists(average() / config_file_name, error) ? average() : last();
+}
+
 bool RunDirectory::holds_a_run() const {
   std::error_code error;
   return std::filesystem::exists(record_file(), error);
@@ -42,7 +47,7 @@ bool RunDirectory::holds_a_run() const {
 bool RunDirectory::is_finished() const {
   if (!std::filesystem::exists(state_file())) return false;
   const RunPosition position = read_run_position(state_file());
-  return position.evaluated && position.step >= read_record().settings.steps;
+  return position.evaluated && is_trained(read_record().settings, position);
 }
 
 void RunDirectory::create(const RunRecord& record) const {
@@ -53,6 +58,7 @@ void RunDirectory::create(const RunRecord& record) const {
   json["settings"] = settings_to_json(record.settings);
   json["data"] = record.data;
   json["validation"] = record.validation;
+  if (!record.validation_target.empty()) json["validation_target"] = record.validation_target;
   json["from"] = record.from;
   json["tokenizer_key"] = record.tokenizer_key;
   json["data_key"] = record.data_key;
@@ -72,6 +78,7 @@ RunRecord RunDirectory::read_record() const {
     apply_settings(record.settings, json.at("settings"), source);
     record.data = json.at("data").get<std::vector<std::string>>();
     record.validation = json.at("validation").get<std::string>();
+    record.validation_target = json.value("validation_target", "");
     record.from = json.at("from").get<std::string>();
     record.tokenizer_key = json.at("tokenizer_key").get<std::string>();
     record.data_key = json.at("data_key").get<std::string>();
@@ -88,18 +95,14 @@ RunRecord RunDirectory::read_record() const {
   return record;
 }
 
-void RunDirectory::save_model(const std::filesystem::path& directory, const Gpt& gpt,
-                              const Tokenizer& tokenizer) const {
-  save_gpt(gpt, directory, {{tokenizer_file_name, tokenizer.to_json()}});
-}
-
-void RunDirectory::keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const {
+void RunDirectory::keep_model(std::int64_t step,
+                              const std::function<void(const std::filesystem::path&)>& save) const {
   const std::filesystem::path directory = checkpoint(step);
   std::filesystem::path unfinished = directory;
   unfinished += ".partial-checkpoint";
   std::error_code error;
   std::filesystem::remove_all(unfinished, error);
-  save_model(unfinished, gpt, tokenizer);
+  save(unfinished);
   std::filesystem::remove_all(directory, error);
   std::filesystem::rename(unfinished, directory, error);
   require(!error, ErrorCode::input_output, "cannot rename '{}' to '{}': {}", unfinished.string(),
@@ -119,7 +122,8 @@ void RunDirectory::remove_abandoned() const {
     }
   }
   for (const auto& directory : unfinished) std::filesystem::remove_all(directory, error);
-  for (const auto& directory : {root_, last(), best()}) remove_abandoned_files(directory);
+  for (const auto& directory : {root_, last(), best(), average(), evaluations()})
+    remove_abandoned_files(directory);
 }
 
 void RunDirectory::append_metrics(const OrderedJson& line) const {

@@ -2,17 +2,18 @@
 //   run.json        what is trained: settings, data, tokenizer
 //   metrics.jsonl   one line a step, one an evaluation
 //   last/           model directory of the last checkpoint, and training_state.safetensors
-//   best/           model directory of the lowest validation loss
+//   best/           model directory of the lowest validation loss or, if measured, highest BLEU
+//   average/        model directory of the mean of the last evaluations' parameters, if averaged
+//   evaluations/    those parameters, 00000250.safetensors
 //   checkpoints/    model directories of steps that are kept, such as 00000250/
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "model/gpt.h"
-#include "tokenizer/tokenizer.h"
 #include "train/settings.h"
 #include "train/training_state.h"
 
@@ -23,7 +24,9 @@ struct RunRecord {
   TrainSettings settings;
   std::vector<std::string> data;  // absolute paths
   std::string validation;         // absolute path; empty: split off the data
-  std::string from;               // model directory that was fine-tuned; empty: from scratch
+  // Of pairs whose validation targets have a file of their own; absolute path, or empty.
+  std::string validation_target{};
+  std::string from;  // model directory that was fine-tuned; empty: from scratch
   std::string tokenizer_key;
   std::string data_key;        // names the exact training tokens, see TokenData
   std::string validation_key;  // likewise; empty: no validation text
@@ -40,6 +43,10 @@ class RunDirectory {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path last() const { return root_ / "last"; }
   std::filesystem::path best() const { return root_ / "best"; }
+  std::filesystem::path average() const { return root_ / "average"; }
+  // What stands for the run: average/ once it is written, last/ before and without one.
+  std::filesystem::path result() const;
+  std::filesystem::path evaluations() const { return root_ / "evaluations"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path checkpoint(std::int64_t step) const;
   std::filesystem::path state_file() const { return last() / "training_state.safetensors"; }
@@ -56,11 +63,10 @@ class RunDirectory {
   // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.
   RunRecord read_record() const;
 
-  void save_model(const std::filesystem::path& directory, const Gpt& gpt,
-                  const Tokenizer& tokenizer) const;
-
-  // Writes the model directory of a step atomically; replaces an existing one.
-  void keep_model(std::int64_t step, const Gpt& gpt, const Tokenizer& tokenizer) const;
+  // Writes the model directory of a step atomically, by a function that saves to a given directory;
+  // replaces an existing one.
+  void keep_model(std::int64_t step,
+                  const std::function<void(const std::filesystem::path&)>& save) const;
 
   // Removes partial files that killed processes left behind. The caller holds the directory locked.
   void remove_abandoned() const;

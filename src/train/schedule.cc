@@ -12,6 +12,10 @@ double learning_rate_at(const TrainSettings& settings, std::int64_t step) {
     return highest * static_cast<double>(step + 1) / static_cast<double>(settings.warmup_steps + 1);
   }
   if (settings.schedule == Schedule::constant) return highest;
+  if (settings.schedule == Schedule::inverse_sqrt) {
+    return highest * std::sqrt(static_cast<double>(settings.warmup_steps + 1) /
+                               static_cast<double>(step + 1));
+  }
   const std::int64_t last = settings.decay_steps > 0 ? settings.decay_steps : settings.steps;
   const std::int64_t falling = std::max<std::int64_t>(last - settings.warmup_steps, 1);
   const double progress = std::min(

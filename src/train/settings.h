@@ -8,14 +8,25 @@
 #include <vector>
 
 #include "base/json.h"
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace heed {
 
-enum class Schedule { constant, linear, cosine };
+// What a model learns.
+enum class Task {
+  language_model,  // to predict the next token of a text
+  masked,          // to predict hidden tokens of a text from both sides (Devlin et al. 2019)
+  pairs,           // to predict a text from another, as translators do (Vaswani et al. 2017)
+};
+
+enum class Schedule { constant, linear, cosine, inverse_sqrt };
 
 // What a run measures at every evaluation besides the loss.
-enum class Measure { none, induction };
+enum class Measure {
+  none,
+  induction,
+  bleu,  // of translations of the validation sources; pairs only. Says which evaluation is best
+};
 
 // Where training sequences begin.
 enum class Windows {
@@ -32,27 +43,37 @@ enum class Windows {
 };
 
 struct TrainSettings {
-  // The model, when it is trained from scratch. The tokenizer decides end_of_text, and
-  // vocabulary_size unless it is learned from the data.
-  GptConfig model;
+  Task task = Task::language_model;
 
-  // The text: "char" (characters of the data), "bpe" (byte pairs learned from the data), or the
-  // path of a tokenizer.
+  // The model, when it is trained from scratch. The tokenizer decides end_of_text, and
+  // vocabulary_size unless it is learned from the data. For pairs it is the decoder, and the
+  // encoder is made like it (pair_architecture); for masked it sees both sides.
+  StackSpecification model;
+  std::int64_t encoder_layers = 0;  // 0: as many as the decoder has
+
+  // The text: "char" (characters of the data), "bpe" (byte pairs learned from the data; of both
+  // sides of pairs, and with the special tokens that the task needs), or the path of a tokenizer.
   std::string tokenizer = "bpe";
   double validation_fraction = 0.1;  // the end of the data, when no validation file is given
 
-  // A step: batch_size · accumulation sequences of sequence_length tokens.
+  // A step: batch_size · accumulation sequences of sequence_length tokens, or accumulation batches
+  // of pairs that have at most batch_tokens tokens in all on either side.
   std::int64_t steps = 2000;
   std::int64_t batch_size = 12;
+  std::int64_t batch_tokens = 4096;
   std::int64_t accumulation = 1;
   std::int64_t sequence_length = 0;  // 0: the model's context
   Windows windows = Windows::stream;
+  double masked_fraction = 0.15;  // of the tokens that a masked language model predicts
 
   // Of matrix products; parameters and moments are always f32.
   kernels::Precision precision = kernels::Precision::f32;
   // Whether backward recomputes each block from the residual stream instead of keeping its
   // activations: less memory, a quarter more work, the same numbers.
   bool recompute = false;
+
+  // The share of each target that is spread over the whole vocabulary. Losses are reported without.
+  float label_smoothing = 0.0F;
 
   // AdamW; decay applies to matrices only. Gradients are scaled down to a norm of at most clip (0:
   // no clipping).
@@ -71,6 +92,12 @@ struct TrainSettings {
   // What happens during training. 0: never.
   std::int64_t evaluate_every = 250;
   std::int64_t evaluation_batches = 20;  // of batch_size sequences; 0: the whole validation data
+  // Ends the run after so many evaluations without a lower validation loss or, with Measure::bleu,
+  // a higher BLEU; 0: never.
+  std::int64_t early_stop = 0;
+  // The run's result is the mean of the parameters at the last so many evaluations; 0: those of the
+  // last step.
+  std::int64_t average_checkpoints = 0;
   std::int64_t checkpoint_every = 500;
   // Keeps a model directory every so many steps, and those of the untrained model and the last
   // step.
@@ -78,13 +105,23 @@ struct TrainSettings {
   std::int64_t sample_every = 500;
   std::int64_t sample_tokens = 100;
   Measure measure = Measure::none;
+  // How sources are translated for Measure::bleu: 1 is greedy.
+  std::int64_t beams = 1;
+  double length_penalty = 1;
 
   std::int64_t sequence() const { return sequence_length > 0 ? sequence_length : model.context; }
-  std::int64_t tokens_per_step() const { return batch_size * accumulation * sequence(); }
+  // Of pairs: the most.
+  std::int64_t tokens_per_step() const {
+    return accumulation * (task == Task::pairs ? batch_tokens : batch_size * sequence());
+  }
 
   // Throws Error{invalid_argument} naming the first invalid setting.
   void validate() const;
 };
+
+// The encoder and decoder that `settings` describe: two stacks of the same kind with one token
+// embedding. Its vocabulary and special tokens are the tokenizer's to decide.
+Architecture pair_architecture(const TrainSettings& settings);
 
 // Sets one by name. Throws Error{invalid_argument} for an unknown name (the nearest is offered) or
 // a value that it cannot take.

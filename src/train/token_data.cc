@@ -1,5 +1,7 @@
 #include "train/token_data.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -49,12 +51,10 @@ class ContentHash {
   std::uint64_t b_ = 0x13198A2E03707344U;
 };
 
-// Where a slice of about slice_bytes may end without changing any token: after a lone newline
-// between two visible ASCII characters, which GPT-2's pattern never joins across.
-std::size_t slice_end(std::string_view text, std::size_t begin) {
-  const auto visible = [](char c) { return c > 0x20 && c < 0x7F; };
-  for (std::size_t i = begin + slice_bytes; i + 1 < text.size(); ++i) {
-    if (text[i] == '\n' && visible(text[i - 1]) && visible(text[i + 1])) return i + 1;
+// Where a slice of about slice_bytes may end without changing any token.
+std::size_t slice_end(const Tokenizer& tokenizer, std::string_view text, std::size_t begin) {
+  for (std::size_t i = begin + slice_bytes; i < text.size(); ++i) {
+    if (tokenizer.may_cut(text, i)) return i;
   }
   return text.size();
 }
@@ -124,8 +124,9 @@ void encode_text(const Tokenizer& tokenizer, std::string_view text, const Tokeni
                  Progress& progress, ShardWriter& writer) {
   for (std::size_t begin = 0; begin < text.size();) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while tokenizing");
-    const std::size_t end = slice_end(text, begin);
-    writer.add(tokenizer.encode(text.substr(begin, end - begin), {.stop = options.stop}));
+    const std::size_t end = slice_end(tokenizer, text, begin);
+    writer.add(tokenizer.encode(text.substr(begin, end - begin),
+                                {.continues = begin > 0, .stop = options.stop}));
     progress.done += static_cast<std::int64_t>(end - begin);
     if (options.progress) options.progress(progress);
     begin = end;
@@ -186,6 +187,31 @@ void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
   }
 }
 
+namespace {
+
+// The tokens that `encode` gives to a writer, from the cache if they are there.
+TokenData cached_tokens(const std::string& key, const Tokenizer& tokenizer,
+                        const TokenizeOptions& options,
+                        const std::function<void(ShardWriter&)>& encode) {
+  std::string problem;
+  const std::filesystem::path cache = open_cache(options.cache, problem);
+  const std::filesystem::path stem = cache.empty() ? cache : cache / key;
+  const std::filesystem::path list = stem.string() + ".list";
+  if (!stem.empty()) {
+    if (auto shards = cached_shards(list); !shards.empty()) return {std::move(shards), key};
+  }
+  ShardWriter writer(stem, tokenizer.vocabulary_size());
+  encode(writer);
+  TokenData::Shards shards = writer.finish(list);
+  if (!writer.problem().empty()) problem = writer.problem();
+  if (!problem.empty() && options.notice) {
+    options.notice("tokens are kept in memory, not in a cache: " + problem);
+  }
+  return {std::move(shards), key};
+}
+
+}  // namespace
+
 TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
                          const TokenizeOptions& options) {
   Progress progress{.what = "tokenizing"};
@@ -195,28 +221,42 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
     hash.add(text);
     progress.total += static_cast<std::int64_t>(text.size());
   }
-  std::string problem;
-  const std::filesystem::path cache = open_cache(options.cache, problem);
-  const std::filesystem::path stem = cache.empty() ? cache : cache / hash.text();
-  const std::filesystem::path list = stem.string() + ".list";
-  if (!stem.empty()) {
-    if (auto shards = cached_shards(list); !shards.empty()) return {std::move(shards), hash.text()};
-  }
+  return cached_tokens(hash.text(), tokenizer, options, [&](ShardWriter& writer) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      encode_text(tokenizer, texts[i], options, progress, writer);
+      const auto mark = tokenizer.end_of_text();
+      const bool marked = texts[i].ends_with(document_mark) ||
+                          texts[i].ends_with(std::string(document_mark) + "\n");
+      if (mark && !marked && i + 1 < texts.size()) writer.add(std::span(&*mark, 1));
+    }
+  });
+}
 
-  ShardWriter writer(stem, tokenizer.vocabulary_size());
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    encode_text(tokenizer, texts[i], options, progress, writer);
-    const auto mark = tokenizer.end_of_text();
-    const bool marked =
-        texts[i].ends_with(document_mark) || texts[i].ends_with(std::string(document_mark) + "\n");
-    if (mark && !marked && i + 1 < texts.size()) writer.add(std::span(&*mark, 1));
-  }
-  TokenData::Shards shards = writer.finish(list);
-  if (!writer.problem().empty()) problem = writer.problem();
-  if (!problem.empty() && options.notice) {
-    options.notice("tokens are kept in memory, not in a cache: " + problem);
-  }
-  return {std::move(shards), hash.text()};
+TokenData tokenize_lines(const Tokenizer& tokenizer, const Texts& lines,
+                         const TokenizeOptions& options) {
+  const auto end = tokenizer.end_of_text();
+  require(end.has_value(), ErrorCode::invalid_argument,
+          "the tokenizer has no token that ends a text, such as </s>, which pairs need");
+  Progress progress{.what = "tokenizing", .total = std::ssize(lines)};
+  const std::vector<std::int32_t>& before = tokenizer.text_template().before;
+  ContentHash hash;
+  hash.add("lines");
+  hash.add(tokenizer.content_key());
+  if (!before.empty()) hash.add(fmt::format("behind {}", fmt::join(before, " ")));
+  for (const std::string_view line : lines) hash.add(line);
+  return cached_tokens(hash.text(), tokenizer, options, [&](ShardWriter& writer) {
+    constexpr std::int64_t lines_a_report = 1000;
+    for (const std::string_view line : lines) {
+      if (progress.done % lines_a_report == 0) {
+        require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while tokenizing");
+        if (options.progress) options.progress(progress);
+      }
+      writer.add(before);
+      writer.add(tokenizer.encode(line, {.special_tokens = false, .stop = options.stop}));
+      writer.add(std::span(&*end, 1));
+      ++progress.done;
+    }
+  });
 }
 
 std::filesystem::path default_token_cache() { return cache_directory("tokens"); }

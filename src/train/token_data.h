@@ -50,6 +50,13 @@ struct TokenizeOptions {
 TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
                          const TokenizeOptions& options);
 
+// The tokens of lines, each behind those that the tokenizer's template puts before a text and
+// followed by its end of text, which no line holds otherwise: strings such as </s> in a line are
+// plain text. Throws Error{invalid_argument} for a tokenizer
+// without an end of text, and Error{interrupted} when stopped.
+TokenData tokenize_lines(const Tokenizer& tokenizer, const Texts& lines,
+                         const TokenizeOptions& options);
+
 // $HEED_CACHE/tokens, else $XDG_CACHE_HOME/heed/tokens, else $HOME/.cache/heed/tokens; empty if
 // none is set. Values of the last two that are not absolute paths are ignored, as the XDG
 // specification asks.

@@ -7,23 +7,17 @@
 #include "base/directory_lock.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
-#include "model/gpt_files.h"
-#include "model/parameter_count.h"
+#include "train/absolute_path.h"
 #include "train/average.h"
-#include "train/batch_reader.h"
-#include "train/corpus.h"
-#include "train/first_model.h"
-#include "train/gradient_norms.h"
 #include "train/optimizer.h"
+#include "train/recent_parameters.h"
 #include "train/resume_checks.h"
 #include "train/run_directory.h"
-#include "train/sample_sentence.h"
 #include "train/schedule.h"
-#include "train/stop_probe.h"
 #include "train/training_state.h"
+#include "train/training_task.h"
 
 namespace heed {
 namespace {
@@ -34,15 +28,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-constexpr std::int64_t sentence_tokens = 48;
-
 TrainObserver& observer_of(const TrainRequest& request) {
   static TrainObserver none;
   return request.observer != nullptr ? *request.observer : none;
-}
-
-std::string absolute_text(const std::filesystem::path& path) {
-  return path.empty() ? "" : std::filesystem::absolute(path).string();
 }
 
 // With an absolute path of the tokenizer, as runs are resumed from anywhere, and without a preset's
@@ -68,7 +56,12 @@ bool completes(Work&& work) {
   }
 }
 
-// Everything a run holds in memory.
+std::unique_ptr<TrainingTask> make_task(const TaskContext& context) {
+  return context.settings.task == Task::pairs ? make_pair_task(context)
+                                              : make_language_model_task(context);
+}
+
+// A run of any task.
 class Run {
  public:
   explicit Run(const TrainRequest& request);
@@ -78,49 +71,46 @@ class Run {
  private:
   struct StepResult {
     double loss = 0;
+    std::int64_t tokens = 0;
     double gradient_norm = 0;
     double rate_factor = 1;  // of the learning rate
   };
 
   void check_directory();
-  void prepare_text(bool has_checkpoint);
-  void prepare_model(bool has_checkpoint);
   RunRecord record() const;
-  std::optional<double> entropy_per_token() const;
   std::optional<StepResult> step();
-  LossSum accumulate_gradients();
   double learning_rate_factor() const;
   void require_finite(double value, const char* what) const;
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
+  bool is_done() const { return is_trained(settings_, position_); }
   bool finish_step();
+  bool is_judged_by_bleu() const { return settings_.measure == Measure::bleu; }
+  bool keep_best(double cost);
   void evaluate();
-  Evaluation evaluate_on(std::int64_t batches) const;
   void measure();
   void sample();
   void save();
   void write_checkpoint();
   void keep();
+  void finish(TrainSummary& summary);
 
   const TrainRequest& request_;
   TrainObserver& observer_;
   RunDirectory directory_;
   std::optional<DirectoryLock> lock_;  // on directory_, once it is known to be this run's
   TrainSettings settings_;
-  Corpus corpus_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<TokenData> training_;
-  std::optional<TokenData> validation_;
-  std::optional<Gpt> gpt_;
+  std::unique_ptr<TrainingTask> task_;
   std::optional<Optimizer> optimizer_;
-  std::optional<GptGradients> gradients_;
-  std::optional<TrainingBuffers> buffers_;
-  std::optional<BatchReader> batches_;
+  RecentParameters recent_;
   RunPosition position_;
   std::int64_t saved_step_ = -1;
-  std::optional<double> save_seconds_;  // what the last checkpoint took
+  std::optional<OrderedJson> measured_;  // last
+  std::optional<double> save_seconds_;   // what the last checkpoint took
+  std::int64_t tokens_ = 0;              // of this session's steps
   double flops_per_token_ = 0;
   Average loss_{0.05};
+  Average step_tokens_{0.05};
   Average step_seconds_{0.05};
 };
 
@@ -129,14 +119,18 @@ Run::Run(const TrainRequest& request)
       observer_(observer_of(request)),
       directory_(request.out),
       settings_(settings_of(request)),
-      corpus_(request) {
+      task_(make_task({request, settings_, observer_, directory_})),
+      recent_(directory_.evaluations(), settings_.average_checkpoints) {
   settings_.validate();
   check_directory();
   // A run that was stopped before its first checkpoint starts again from the beginning.
   const bool has_checkpoint =
       request.start == RunStart::resume && std::filesystem::exists(directory_.state_file());
-  prepare_text(has_checkpoint);
-  prepare_model(has_checkpoint);
+  task_->prepare_text(has_checkpoint);
+  task_->prepare_model(has_checkpoint);
+  optimizer_.emplace(task_->parameters().layout(), settings_);
+  require_going_on(request, has_checkpoint);
+  flops_per_token_ = task_->flops_per_token();
   if (request.start == RunStart::fresh) {
     OutputDirectory made(directory_.root());
     lock_.emplace(directory_.root());
@@ -149,10 +143,11 @@ Run::Run(const TrainRequest& request)
   }
   directory_.remove_abandoned();
   if (has_checkpoint) {
-    position_ = load_training_state(directory_.state_file(), gpt_->parameters(), *optimizer_);
+    position_ = load_training_state(directory_.state_file(), task_->parameters(), *optimizer_);
     saved_step_ = position_.step;
   }
   directory_.truncate_metrics(position_);
+  recent_.forget_after(position_.evaluated ? position_.step : position_.step - 1);
   save();
 }
 
@@ -169,76 +164,11 @@ void Run::check_directory() {
   require_same_settings(record, settings_, directory_);
 }
 
-void Run::prepare_text(bool has_checkpoint) {
-  const auto progress = [this](const Progress& done) { observer_.preparing(done); };
-  if (has_checkpoint) {
-    tokenizer_ = load_tokenizer(directory_.last());
-  } else if (!request_.from.empty()) {
-    tokenizer_ = load_tokenizer(request_.from);
-  } else {
-    tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
-  }
-  const TokenizeOptions options{
-      .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
-      .progress = progress,
-      .stop = request_.stop,
-      .notice = [this](const std::string& sentence) { observer_.noticed(sentence); }};
-  training_ = tokenize_texts(*tokenizer_, corpus_.training(), options);
-  if (!corpus_.validation().empty()) {
-    validation_ = tokenize_texts(*tokenizer_, corpus_.validation(), options);
-    require(request_.validation.empty() || validation_->size() >= 2, ErrorCode::invalid_argument,
-            "the validation text '{}' holds {} tokens; predicting takes at least 2",
-            request_.validation.string(), validation_->size());
-    if (validation_->size() < 2) validation_.reset();
-  }
-}
-
-void Run::prepare_model(bool has_checkpoint) {
-  // Between stages that take a second each with a large model.
-  const auto require_not_stopped = [&] {
-    require(has_checkpoint || !stop_requested(request_.stop), ErrorCode::interrupted,
-            "stopped before the first step");
-  };
-  if (request_.from.empty()) {
-    settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
-    settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
-  }
-  require_training_memory(settings_, available_memory());
-  require_not_stopped();
-  gpt_ = first_model(request_, settings_, *tokenizer_, has_checkpoint);
-  require_not_stopped();
-  gpt_->parameters().set_precision(settings_.precision);
-  const std::int64_t length = settings_.sequence();
-  batches_.emplace(*training_, settings_);
-  optimizer_.emplace(settings_.model, settings_);
-  gradients_.emplace(settings_.model);
-  buffers_.emplace(settings_.model, settings_.batch_size, length,
-                   settings_.recompute ? Keep::residuals : Keep::every_block);
-  require_not_stopped();
-  buffers_->loss.set_stop(request_.stop);
-  GptConfig shape = settings_.model;
-  shape.context = length;
-  flops_per_token_ = model_cost(shape).train_flops_per_token;
-}
-
-std::optional<double> Run::entropy_per_token() const {
-  if (!request_.entropy) return std::nullopt;
-  const std::int64_t tokens = training_->size() + (validation_ ? validation_->size() : 0);
-  return *request_.entropy / static_cast<double>(tokens);
-}
-
 RunRecord Run::record() const {
-  RunRecord record{
-      .settings = settings_,
-      .validation = absolute_text(request_.validation),
-      .from = absolute_text(request_.from),
-      .tokenizer_key = tokenizer_->content_key(),
-      .data_key = training_->key(),
-      .validation_key = validation_ ? validation_->key() : "",
-      .threads = thread_count(),
-      .entropy_per_token = entropy_per_token(),
-      .sentence = sample_sentence(validation_ ? corpus_.validation() : corpus_.training(),
-                                  *tokenizer_, std::min(sentence_tokens, settings_.model.context))};
+  RunRecord record = task_->record();
+  record.settings = settings_;
+  record.from = absolute_text(request_.from);
+  record.threads = thread_count();
   for (const auto& path : request_.data) record.data.push_back(absolute_text(path));
   return record;
 }
@@ -252,24 +182,6 @@ void Run::require_finite(double value, const char* what) const {
       std::max<std::int64_t>(saved_step_, 0), directory_.last().string());
 }
 
-LossSum Run::accumulate_gradients() {
-  StopProbe stop(request_.stop);
-  gradients_->clear();
-  LossSum loss;
-  const float scale = 1.0F / static_cast<float>(settings_.tokens_per_step());
-  for (std::int64_t part = 0; part < settings_.accumulation; ++part) {
-    batches_->read(position_.data);
-    const auto pass = static_cast<std::uint64_t>(position_.step * settings_.accumulation + part);
-    loss +=
-        gpt_->loss_and_gradients(batches_->tokens(), batches_->targets(),
-                                 {.scale = scale,
-                                  .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
-                                  .probe = request_.stop != nullptr ? &stop : nullptr},
-                                 *buffers_, *gradients_);
-  }
-  return loss;
-}
-
 double Run::learning_rate_factor() const {
   return request_.learning_rate_factor != nullptr ? request_.learning_rate_factor->load() : 1.0;
 }
@@ -277,19 +189,19 @@ double Run::learning_rate_factor() const {
 // A step that is stopped leaves parameters and position as they were, and returns nothing.
 std::optional<Run::StepResult> Run::step() {
   const RunPosition before = position_;
-  LossSum loss;
-  if (!completes([&] { loss = accumulate_gradients(); })) {
+  StepLoss computed;
+  if (!completes([&] { computed = task_->compute_gradients(position_.step, position_.data); })) {
     position_ = before;
     return std::nullopt;
   }
-  require_finite(loss.mean(), "loss");
+  require_finite(computed.loss.mean(), "loss");
   // The update is only made once the gradients are known to be finite: a checkpoint never holds
   // anything else.
-  StepResult result{.loss = loss.mean()};
-  require_finite(kernels::squared_norm(gradients_->all()), "squared norm of the gradients");
+  StepResult result{.loss = computed.loss.mean(), .tokens = computed.tokens};
+  require_finite(kernels::squared_norm(task_->gradients().all()), "squared norm of the gradients");
   result.rate_factor = learning_rate_factor();
-  result.gradient_norm =
-      optimizer_->update(position_.step, *gradients_, gpt_->parameters(), result.rate_factor);
+  result.gradient_norm = optimizer_->update(position_.step, task_->gradients(), task_->parameters(),
+                                            result.rate_factor);
   ++position_.step;
   return result;
 }
@@ -297,15 +209,18 @@ std::optional<Run::StepResult> Run::step() {
 void Run::report(const StepResult& result, double step_seconds) {
   loss_.add(result.loss);
   step_seconds_.add(step_seconds);
-  const auto tokens = static_cast<double>(settings_.tokens_per_step());
+  const auto tokens = static_cast<double>(result.tokens);
+  step_tokens_.add(tokens);
+  tokens_ += result.tokens;
+  const double tokens_per_second = step_tokens_.value() / step_seconds_.value();
   const StepReport report{
       .step = position_.step,
       .steps = settings_.steps,
       .loss = result.loss,
       .learning_rate = learning_rate_at(settings_, position_.step - 1) * result.rate_factor,
       .gradient_norm = result.gradient_norm,
-      .tokens_per_second = tokens / step_seconds_.value(),
-      .flops_per_second = tokens / step_seconds_.value() * flops_per_token_,
+      .tokens_per_second = tokens_per_second,
+      .flops_per_second = tokens_per_second * flops_per_token_,
       .seconds_left =
           static_cast<double>(settings_.steps - position_.step) * step_seconds_.value()};
   OrderedJson line;
@@ -316,7 +231,7 @@ void Run::report(const StepResult& result, double step_seconds) {
   line["tokens_per_s"] = tokens / step_seconds;
   line["seconds"] = position_.seconds;
   if (due(settings_.evaluate_every)) {
-    for (const PartNorm& each : gradient_norms(settings_.model, *gradients_)) {
+    for (const PartNorm& each : task_->part_norms()) {
       line["gradient_norms"][each.part] = each.norm;
     }
   }
@@ -329,43 +244,39 @@ bool Run::due(std::int64_t every) const { return every > 0 && position_.step % e
 // Evaluates, measures, samples and keeps what is due after a step. False when it is stopped: it is
 // then repeated from its beginning when the run is resumed.
 bool Run::finish_step() {
-  const bool is_last = position_.step == settings_.steps;
+  bool is_last = position_.step == settings_.steps;
   const RunPosition before = position_;
   position_.evaluated = completes([&] {
     if (due(settings_.evaluate_every) || is_last) {
       evaluate();
       measure();
+      recent_.add(position_.step, task_->parameters());
     }
     if (due(settings_.sample_every)) sample();
   });
   if (!position_.evaluated) {
-    position_.best_loss = before.best_loss;
+    position_.best_cost = before.best_cost;
     position_.best_step = before.best_step;
     return false;
   }
+  is_last = is_done();
   if (due(settings_.keep_every) || is_last) keep();
   return true;
 }
 
-// `batches`: as in EvaluationOptions. Throws Error{interrupted} when stopped.
-Evaluation Run::evaluate_on(std::int64_t batches) const {
-  Evaluator evaluator(settings_.model, {.batch_size = settings_.batch_size,
-                                        .sequence_length = settings_.sequence(),
-                                        .windows = settings_.windows,
-                                        .batches = batches,
-                                        .stop = request_.stop});
-  return evaluator.evaluate(*gpt_, *validation_);
+// Saves the model in best/ if `cost` is lower than at every evaluation before.
+bool Run::keep_best(double cost) {
+  if (!(cost < position_.best_cost)) return false;
+  position_.best_cost = cost;
+  position_.best_step = position_.step;
+  task_->save_model(directory_.best());
+  return true;
 }
 
 void Run::evaluate() {
-  if (!validation_) return;
-  const Evaluation evaluation = evaluate_on(settings_.evaluation_batches);
-  const bool is_best = evaluation.nats_per_token < position_.best_loss;
-  if (is_best) {
-    position_.best_loss = evaluation.nats_per_token;
-    position_.best_step = position_.step;
-    directory_.save_model(directory_.best(), *gpt_, *tokenizer_);
-  }
+  if (!task_->has_validation()) return;
+  const Evaluation evaluation = task_->evaluate(settings_.evaluation_batches);
+  const bool is_best = !is_judged_by_bleu() && keep_best(evaluation.nats_per_token);
   OrderedJson line;
   line["step"] = position_.step;
   line["val_loss"] = evaluation.nats_per_token;
@@ -375,23 +286,25 @@ void Run::evaluate() {
 }
 
 void Run::measure() {
-  if (!request_.measure) return;
+  const std::optional<OrderedJson> measured = task_->measure();
+  if (!measured) return;
+  const bool is_best = is_judged_by_bleu() && keep_best(-measured->at("bleu").get<double>());
+  measured_ = measured;
   OrderedJson line;
   line["step"] = position_.step;
-  const OrderedJson measured = request_.measure(*gpt_, *tokenizer_);
-  line.update(measured);
+  line.update(*measured);
   directory_.append_metrics(line);
-  observer_.measured(position_.step, measured);
+  observer_.measured(position_.step, *measured, is_best);
 }
 
 void Run::sample() {
-  if (!request_.sample) return;
-  const std::string text = request_.sample(*gpt_, *tokenizer_);
+  const std::optional<std::string> text = task_->sample();
+  if (!text) return;
   OrderedJson line;
   line["step"] = position_.step;
-  line["sample"] = text;
+  line["sample"] = *text;
   directory_.append_metrics(line);
-  observer_.sampled(position_.step, text);
+  observer_.sampled(position_.step, *text);
 }
 
 // A run that is stopped before its first checkpoint has nothing to lose.
@@ -404,14 +317,14 @@ void Run::save() {
 void Run::write_checkpoint() {
   constexpr std::int64_t copies = 4;  // the model; in the state, parameters and both moments
   observer_.saving({.step = position_.step,
-                    .bytes = copies * std::ssize(gpt_->parameters().all()) *
+                    .bytes = copies * std::ssize(task_->parameters().all()) *
                              static_cast<std::int64_t>(sizeof(float)),
                     .expected_seconds = save_seconds_,
                     .stopping = stop_requested(request_.stop)});
   const Clock::time_point start = Clock::now();
-  directory_.save_model(directory_.last(), *gpt_, *tokenizer_);
+  task_->save_model(directory_.last());
   // The state comes last, and is what --resume trusts: it holds the parameters too.
-  save_training_state(directory_.state_file(), position_, gpt_->parameters(), *optimizer_);
+  save_training_state(directory_.state_file(), position_, task_->parameters(), *optimizer_);
   saved_step_ = position_.step;
   save_seconds_ = seconds_since(start);
   observer_.saved(position_.step, directory_.last());
@@ -419,23 +332,35 @@ void Run::write_checkpoint() {
 
 void Run::keep() {
   if (settings_.keep_every == 0) return;
-  directory_.keep_model(position_.step, *gpt_, *tokenizer_);
+  directory_.keep_model(position_.step,
+                        [this](const std::filesystem::path& to) { task_->save_model(to); });
+}
+
+// The run's result: where the parameters of the last evaluations are averaged, their mean, which is
+// saved; evaluated over the whole validation text.
+void Run::finish(TrainSummary& summary) {
+  if (recent_.count() > 0) {
+    const std::span<float> parameters = task_->parameters().all();
+    summary.averaged = recent_.average(parameters);
+    task_->save_model(directory_.average());
+    summary.checkpoint = directory_.average();
+  }
+  if (task_->has_validation()) {
+    summary.validation = task_->evaluate(/*batches=*/0);
+    // Of the mean; what was measured last is of the last step.
+    if (summary.averaged > 0) measured_ = task_->measure();
+  }
 }
 
 TrainSummary Run::train() {
-  observer_.started({.parameters = count_parameters(settings_.model).total,
-                     .training_tokens = training_->size(),
-                     .validation_tokens = validation_ ? validation_->size() : 0,
-                     .vocabulary_size = settings_.model.vocabulary_size,
-                     .first_step = position_.step,
-                     .memory = training_memory(settings_),
-                     .settings = settings_});
-  const std::int64_t first_step = position_.step;
+  RunDescription description = task_->description();
+  description.first_step = position_.step;
+  description.settings = settings_;
+  observer_.started(description);
   double stepping = 0;
   if (position_.step == 0 && !stop_requested(request_.stop)) keep();
   if (!position_.evaluated && finish_step()) write_checkpoint();
-  while (position_.evaluated && position_.step < settings_.steps &&
-         !stop_requested(request_.stop)) {
+  while (position_.evaluated && !is_done() && !stop_requested(request_.stop)) {
     const Clock::time_point step_start = Clock::now();
     const std::optional<StepResult> result = step();
     if (!result) break;
@@ -451,18 +376,20 @@ TrainSummary Run::train() {
                        .train_loss = loss_.value(),
                        .seconds = position_.seconds,
                        .checkpoint = saved_step_ < 0 ? "" : directory_.last(),
-                       .interrupted = position_.step < settings_.steps || !position_.evaluated};
-  const auto trained =
-      static_cast<double>((position_.step - first_step) * settings_.tokens_per_step());
-  summary.tokens_per_second = stepping > 0 ? trained / stepping : 0;
-  if (validation_ && !summary.interrupted) {
-    // All of it may take long; everything is saved by then.
-    summary.interrupted = !completes([&] { summary.validation = evaluate_on(/*batches=*/0); });
-  }
+                       .interrupted = !is_done() || !position_.evaluated};
+  summary.tokens_per_second = stepping > 0 ? static_cast<double>(tokens_) / stepping : 0;
+  // What is left may take long; everything is saved by then.
+  if (!summary.interrupted) summary.interrupted = !completes([&] { finish(summary); });
+  summary.measured = measured_;
   return summary;
 }
 
 }  // namespace
+
+void require_going_on(const TrainRequest& request, bool has_checkpoint) {
+  require(has_checkpoint || !stop_requested(request.stop), ErrorCode::interrupted,
+          "stopped before the first step");
+}
 
 TrainSummary train(const TrainRequest& request) { return Run(request).train(); }
 

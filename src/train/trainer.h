@@ -1,15 +1,18 @@
-// Training a GPT on text files, from scratch, from another model, or on from where a run stopped.
+// Training a GPT or an encoder on text files, or a translator on pairs of texts: from scratch, from
+// another model, or on from where a run stopped.
 #pragma once
 
 #include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "model/encoder_decoder.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
 #include "train/evaluation.h"
@@ -24,15 +27,17 @@ struct StepReport {
   double loss = 0;  // mean over the step's tokens, nats
   double learning_rate = 0;
   double gradient_norm = 0;      // before clipping
-  double tokens_per_second = 0;  // over the last steps
+  double tokens_per_second = 0;  // over the last steps; of pairs: of their targets
   double flops_per_second = 0;   // counted by model_cost, over the last steps
   double seconds_left = 0;
 };
 
 struct RunDescription {
   std::int64_t parameters = 0;
-  std::int64_t training_tokens = 0;
+  std::int64_t training_tokens = 0;  // of both sides of pairs
   std::int64_t validation_tokens = 0;
+  std::int64_t training_pairs = 0;  // 0: text
+  std::int64_t validation_pairs = 0;
   std::int64_t vocabulary_size = 0;
   std::int64_t first_step = 0;  // above 0 when resumed
   TrainingMemory memory;
@@ -54,8 +59,10 @@ class TrainObserver {
   virtual void noticed(const std::string& /*sentence*/) {}  // what the user should know; no error
   virtual void started(const RunDescription&) {}
   virtual void stepped(const StepReport&) {}
+  // `is_best`: better than every one before, by the validation loss or, where it is measured, BLEU;
+  // the model is in best/.
   virtual void evaluated(std::int64_t /*step*/, const Evaluation&, bool /*is_best*/) {}
-  virtual void measured(std::int64_t /*step*/, const OrderedJson&) {}
+  virtual void measured(std::int64_t /*step*/, const OrderedJson&, bool /*is_best*/) {}
   virtual void sampled(std::int64_t /*step*/, const std::string& /*text*/) {}
   // Writing a checkpoint is not interrupted, also not by a request to stop.
   virtual void saving(const CheckpointWrite&) {}
@@ -69,9 +76,12 @@ enum class RunStart {
 
 struct TrainRequest {
   TrainSettings settings;
+  // Texts; of pairs: source and target, or one file with a tab in each line (PairText).
   std::vector<std::filesystem::path> data;
   std::filesystem::path validation;  // empty: the last validation_fraction of the data
-  std::filesystem::path from;        // model directory to fine-tune; empty: from scratch
+  // Of pairs whose validation targets are in a file of their own.
+  std::filesystem::path validation_target{};
+  std::filesystem::path from;  // model directory to fine-tune; empty: from scratch
   std::filesystem::path out;
   // Of tokens; empty: default_token_cache(). A run goes on without a cache that cannot be written.
   std::filesystem::path cache;
@@ -86,6 +96,11 @@ struct TrainRequest {
   // Measures the model at every evaluation, as settings.measure asks; its members become a line of
   // metrics.jsonl. Empty: nothing is measured. Both may throw Error{interrupted} when stopped.
   std::function<OrderedJson(const Gpt&, const Tokenizer&)> measure;
+  // Translates sources, for Measure::bleu. May throw Error{interrupted} when stopped.
+  std::function<std::vector<std::string>(const EncoderDecoder&, const TranslationTokenizers&,
+                                         std::span<const std::string> sources,
+                                         const TrainSettings&)>
+      translate{};
   // Generates a sample of the model's text; empty: no samples.
   std::function<std::string(const Gpt&, const Tokenizer&)> sample;
 };
@@ -94,6 +109,10 @@ struct TrainSummary {
   std::int64_t steps = 0;                // finished, over all sessions of the run
   double train_loss = 0;                 // mean of the last steps; not a number without steps
   std::optional<Evaluation> validation;  // over the whole validation data, at the end
+  // What was measured last: of the result, where parameters were averaged.
+  std::optional<OrderedJson> measured{};
+  std::int64_t averaged =
+      0;  // evaluations whose parameters' mean is the result; 0: the last step's
   double tokens_per_second = 0;
   double seconds = 0;                // spent training, over all sessions of the run
   std::filesystem::path checkpoint;  // empty: stopped before the first one

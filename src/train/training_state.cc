@@ -1,6 +1,7 @@
 #include "train/training_state.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -15,7 +16,7 @@ constexpr const char* parameters_name = "parameters";
 constexpr const char* first_moment_name = "first_moment";
 constexpr const char* second_moment_name = "second_moment";
 constexpr const char* counters_name = "counters";  // (4) i64: step, epoch, index, best_step
-constexpr const char* measures_name = "measures";  // (2) f64: best_loss, seconds
+constexpr const char* measures_name = "measures";  // (2) f64: best_cost, seconds
 constexpr const char* unevaluated_name = "unevaluated_step";  // (1) i64; absent: it is evaluated
 
 View<const float> as_view(std::span<const float> values) {
@@ -54,7 +55,7 @@ RunPosition read_position(const SafetensorsFile& file) {
   return {.step = counters[0],
           .evaluated = file.find(unevaluated_name) == nullptr,
           .data = {.epoch = counters[1], .index = counters[2]},
-          .best_loss = measures[0],
+          .best_cost = measures[0],
           .best_step = counters[3],
           .seconds = measures[1]};
 }
@@ -66,11 +67,19 @@ void read_floats(const SafetensorsFile& file, const char* name, std::span<float>
 
 }  // namespace
 
+bool is_trained(const TrainSettings& settings, const RunPosition& position) {
+  if (position.step >= settings.steps) return true;
+  if (settings.early_stop <= 0 || settings.evaluate_every <= 0 ||
+      !std::isfinite(position.best_cost))
+    return false;
+  return (position.step - position.best_step) / settings.evaluate_every >= settings.early_stop;
+}
+
 void save_training_state(const std::filesystem::path& file, const RunPosition& position,
                          const GptParameters& parameters, const Optimizer& optimizer) {
   const Counters counters{position.step, position.data.epoch, position.data.index,
                           position.best_step};
-  const double measures[] = {position.best_loss, position.seconds};
+  const double measures[] = {position.best_cost, position.seconds};
   std::vector<OutgoingTensor> tensors{
       outgoing(counters_name, View<const std::int64_t>(counters.data(), {4})),
       outgoing(measures_name, View<const double>(measures, {2})),

@@ -7,6 +7,7 @@
 #include "model/parameters.h"
 #include "train/batch_order.h"
 #include "train/optimizer.h"
+#include "train/settings.h"
 
 namespace heed {
 
@@ -15,10 +16,15 @@ struct RunPosition {
   std::int64_t step = 0;  // steps finished
   bool evaluated = true;  // false: what is due after `step` (evaluation, sample, …) was stopped
   DataPosition data;
-  double best_loss = std::numeric_limits<double>::infinity();  // lowest validation loss so far
+  // The lowest validation loss so far or, where BLEU is measured, the lowest of −BLEU; and when.
+  double best_cost = std::numeric_limits<double>::infinity();
   std::int64_t best_step = 0;
   double seconds = 0;  // spent training
 };
+
+// Whether nothing is left to train: all steps are done, or evaluations no longer improve
+// (TrainSettings::early_stop).
+bool is_trained(const TrainSettings& settings, const RunPosition& position);
 
 void save_training_state(const std::filesystem::path& file, const RunPosition& position,
                          const GptParameters& parameters, const Optimizer& optimizer);

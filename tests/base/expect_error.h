@@ -26,7 +26,7 @@ void expect_error(ErrorCode code, Work&& work, const Parts&... parts) {
     return;
   }
   EXPECT_EQ(error_code_name(caught->code()), std::string(error_code_name(code))) << caught->what();
-  for (const std::string& part : std::initializer_list<std::string>{parts...}) {
+  for (const std::string& part : std::initializer_list<std::string>{std::string(parts)...}) {
     EXPECT_THAT(caught->what(), ::testing::HasSubstr(part));
   }
 }

@@ -99,6 +99,24 @@ TEST(Bench, ShowsATable) {
   }
 }
 
+TEST(Bench, MeasuresTranslators) {
+  const std::string call = "translate --config translator-tiny -b 4 -c 6 -r 2 -t 1 ";
+  const Json document = bench_json(call);
+  expect_rows(document, "translate");
+  ASSERT_EQ(document["rows"].size(), 4U);
+  for (const Json& row : document["rows"]) {
+    EXPECT_TRUE(row.contains("of_products"));
+    EXPECT_TRUE(row.contains("of_read"));
+    EXPECT_EQ(row["batch"], 4);
+  }
+  const Outcome outcome = run_heed("bench " + call + "--beams 2");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* part : {"Translation", "4 pairs of 6 tokens each", "step", "encode", "greedy",
+                           "2 beams", "of products", "of reads"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+}
+
 TEST(Bench, RefusesInOneLine) {
   const auto expect = [](const std::string& arguments, int status, const char* message) {
     const Outcome outcome = run_heed("bench " + arguments);
@@ -116,6 +134,9 @@ TEST(Bench, RefusesInOneLine) {
   expect("prompt --context 4096 " + small("-m"), 2, "4096");
   expect("decode -n 0 " + small("--config"), 2, "count");
   expect("tokenizer -m /nowhere", 1, "/nowhere");
+  expect("translate --config gpt2", 1, "no encoder");
+  expect("translate --config nonsense", 1, "multi30k-en-de");
+  expect("translate --beams 0 --config translator-tiny", 2, "beams");
   expect("tokenizer -f /nowhere", 1, "/nowhere");
 }
 

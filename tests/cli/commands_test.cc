@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/temporary_directory.h"
 #include "cli/run_heed.h"
 #include "engine/loaded_model.h"
 #include "generate/session.h"
@@ -20,6 +22,7 @@ using testing::json_of;
 using ::testing::Not;
 using testing::Outcome;
 using testing::run_heed;
+using testing::TemporaryDirectory;
 using testing::with_model;
 
 TEST(Help, IsThereForEveryCommand) {
@@ -27,9 +30,9 @@ TEST(Help, IsThereForEveryCommand) {
   const Outcome help = run_heed("--help");
   EXPECT_EQ(help.status, 0);
   for (const std::string command :
-       {"tour", "train", "generate", "predict", "attend", "trace", "heads", "patch", "induction",
-        "eval", "params", "tokenize", "tokenizer train", "convert", "microworld",
-        "microworld check", "bench train"}) {
+       {"tour", "train", "generate", "translate", "predict", "attend", "trace", "heads", "patch",
+        "induction", "eval", "bleu", "params", "tokenize", "tokenizer train", "convert",
+        "microworld", "microworld check", "bench train"}) {
     EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
     const Outcome own = run_heed(command + " --help");
     EXPECT_EQ(own.status, 0);
@@ -182,6 +185,54 @@ TEST(Attend, WalksAWord) {
   EXPECT_LT(first["position"], walk["position"]);
 }
 
+// An encoder's words attend to later ones too; the text stands between [CLS] and [SEP].
+TEST(Attend, ShowsAnEncoder) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path golden = HEED_SOURCE_DIR "/tests/golden/pairs/bert";
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy(golden / file, directory / file);
+  }
+  write_text_file(directory / "vocab.txt",
+                  "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\n##s\n");
+  const std::string model = " -m '" + directory.path().string() + "' -t 1 ";
+  const Json document = json_of("attend 'the cats sat'" + model + "--json");
+  EXPECT_EQ(ids_of(document["tokens"]), (Json{2, 5, 6, 8, 7, 3}));
+  const Json& heads = document["heads"];
+  ASSERT_GT(heads.size(), 1U);
+  double before = 1;
+  for (const Json& head : heads) {
+    EXPECT_TRUE(head["kind"] == "encoder");
+    EXPECT_LE(head["largest"].get<double>(), before);
+    before = head["largest"].get<double>();
+    const Json& pattern = head["pattern"];
+    ASSERT_EQ(pattern.size(), 6U);
+    double sum = 0, last = 0;
+    for (const Json& weight : pattern[0]) sum += last = weight.get<double>();
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_GT(last, 0) << "the first token attends to the last";
+  }
+  const Outcome overview = run_heed("attend 'the cats sat'" + model);
+  EXPECT_EQ(overview.status, 0) << overview.err;
+  EXPECT_THAT(overview.out, HasSubstr("every token attends to all"));
+  const Outcome listed = run_heed("attend 'the cats sat' --top 2" + model);
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("peak"));
+  const Outcome map = run_heed("attend 'the cats sat' --layer 0 --head 1" + model);
+  EXPECT_EQ(map.status, 0) << map.err;
+  const Json walk =
+      json_of("attend 'the cats sat' --layer 0 --head 1 --word the --json" + model)["walk"];
+  for (const Json& answer : walk["answers"]) EXPECT_FALSE(answer["masked"].get<bool>());
+  // [SEP] is no part of the last word.
+  EXPECT_EQ(run_heed("attend 'the cats sat' --layer 0 --head 1 --word sat" + model).status, 0);
+  const Json by_words = json_of("attend 'the cats sat' --layer 0 --head 1 --words --json" + model);
+  ASSERT_EQ(by_words["words"].size(), 5U);
+  EXPECT_TRUE(by_words["words"][2]["text"] == "cats");
+  EXPECT_TRUE(by_words["words"][4]["text"] == "[SEP]");
+  const Outcome unchosen = run_heed("attend 'the cats sat' --word the" + model);
+  EXPECT_EQ(unchosen.status, 2);
+  EXPECT_THAT(unchosen.err, HasSubstr("give --layer and --head"));
+}
+
 // Of many layers the one that is shown is the same as when all are.
 TEST(Attend, KeepsWhatItShows) {
   const Json all = json_of("attend --json 'a mole dug' " + with_model())["heads"];
@@ -299,6 +350,20 @@ TEST(Microworld, WritesAndChecks) {
        {"loss_nats_per_story", "entropy_nats_per_story", "sense_accuracy", "static_sense_accuracy",
         "culprit_accuracy", "culprit_min_distance", "adjective_mass", "adjective_head"}) {
     EXPECT_TRUE(check.contains(key)) << key;
+  }
+}
+
+TEST(Microworld, WritesSentencePairs) {
+  const Json document = json_of("microworld --pairs --json -n 3 -s 5");
+  ASSERT_EQ(document["pairs"].size(), 3U);
+  EXPECT_EQ(document["summary"]["pairs"], 3);
+  const std::string english = document["pairs"][0]["english"];
+  const std::string german = document["pairs"][0]["german"];
+  EXPECT_THAT(run_heed("microworld --pairs -n 1 -s 5").out,
+              HasSubstr(english + "\t" + german + "\t0-"));
+  for (const char* wrong : {"microworld --pairs --kinds tale", "microworld --pairs --truth",
+                            "microworld --pairs --valid 3", "microworld --valid 3"}) {
+    EXPECT_EQ(run_heed(wrong).status, 2) << wrong;
   }
 }
 

@@ -338,6 +338,7 @@ TEST_F(TrainCommand, SaysWhatIsWrong) {
   expect(data + out + "--set batch_size=99999999999", 2, "batch_size");
   expect(data + out + "--seed -1", 2, "at least 0");
   expect(data + out + "--from starter", 2, "heed convert");
+  expect(data + out + "--from translator", 2, "heed convert translator");
   expect(out + "--resume", 1, "no run to resume");
   expect(data + out + "--from '" + path("absent") + "'", 1, "absent");
 }

@@ -6,10 +6,14 @@
 #include <atomic>
 
 #include "base/expect_error.h"
+#include "base/temporary_directory.h"
 #include "engine/benchmark_cost.h"
+#include "engine/benchmark_pair_cost.h"
 #include "kernels/instruction_sets.h"
 #include "model/presets.h"
 #include "support/small_model.h"
+#include "support/small_translator_files.h"
+#include "train/settings.h"
 
 namespace heed {
 namespace {
@@ -21,7 +25,7 @@ using kernels::WeightFormat;
 constexpr double parameters = 124439808, projection = 38597376, positions_table = 786432;
 constexpr double inside = parameters - projection - positions_table;
 
-const GptConfig& gpt2() { return gpt_preset("gpt2").config; }
+const StackSpecification& gpt2() { return gpt_preset("gpt2").config; }
 
 TEST(BenchmarkCost, CountsTraining) {
   const WorkCost cost = training_step_cost(gpt2(), 4, 1024);
@@ -56,7 +60,7 @@ TEST(BenchmarkCost, CountsTheBytesOfFormats) {
   EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::bf16), 2 * matrices + rest);
   EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::int8), matrices * 34 / 32 + rest);
   EXPECT_DOUBLE_EQ(weight_bytes(gpt2(), WeightFormat::int4), matrices * 18 / 32 + rest);
-  GptConfig untied = gpt2();
+  StackSpecification untied = gpt2();
   untied.tied_unembedding = false;  // the embedding is no longer read but for a row
   EXPECT_DOUBLE_EQ(weight_bytes(untied, WeightFormat::f32),
                    weight_bytes(gpt2(), WeightFormat::f32));
@@ -72,6 +76,45 @@ TEST(BenchmarkCost, CountsWhatTheMaskLeaves) {
   EXPECT_DOUBLE_EQ(attention_backward_cost(shape).flops, 10 * 8 * pairs);
   EXPECT_DOUBLE_EQ(attention_forward_cost(shape).bytes, 4.0 * 4 * 2 * 5 * 3 * 8);
   EXPECT_DOUBLE_EQ(attention_backward_cost(shape).bytes, 8.0 * 4 * 2 * 5 * 3 * 8);
+}
+
+// Two layers of two heads, C = 8, F = 16, V = 10. Matrices and vectors (norms and biases) of the
+// encoder: 1,024 and 192; of the projections of its result: 256 and 32; of the rest of the decoder:
+// 1,280 and 256; the embedding, which is the unembedding too: 80.
+Architecture toy_pair() {
+  TrainSettings settings{.model = make_gpt_config(2, 2, 8, 32, 10)};
+  settings.task = Task::pairs;
+  settings.model.block.attention.positions = PositionKind::sinusoidal;
+  settings.model.block.feed_forward.width = 16;
+  return pair_architecture(settings);
+}
+
+TEST(BenchmarkPairCost, CountsATrainingStep) {
+  // B = 3, S = 5, T = 4: encoder's attention sees 5 positions, the decoder's 2 on average, and 5.
+  const double encoder = 15 * (2.0 * (1024 + 192 + 256 + 32) + 4 * 2 * 8 * 5);
+  const double decoder = 12 * (2.0 * (1280 + 256) + 2 * 10 * 8 + 4 * 2 * 8 * 2 + 4 * 2 * 8 * 5);
+  const WorkCost cost = pair_step_cost(toy_pair(), {.pairs = 3, .sources = 5, .targets = 4});
+  EXPECT_DOUBLE_EQ(cost.flops, 3 * (encoder + decoder));
+  EXPECT_DOUBLE_EQ(cost.bytes, 40.0 * (80 + 1024 + 192 + 256 + 32 + 1280 + 256));
+}
+
+TEST(BenchmarkPairCost, CountsEncodingAndDecoding) {
+  const PairShape shape{.pairs = 3, .sources = 5, .targets = 4};
+  const double encoder = 15 * (2.0 * (1024 + 192 + 256 + 32) + 4 * 2 * 8 * 5);
+  const double cached = 15 * 2.0 * 2 * 8 * 4;  // keys and values of the sources, both layers
+  const WorkCost encoding = encoding_cost(toy_pair(), {}, shape);
+  EXPECT_DOUBLE_EQ(encoding.flops, encoder);
+  EXPECT_DOUBLE_EQ(encoding.bytes, 4.0 * (1024 + 192 + 256 + 32) + cached);
+  EXPECT_DOUBLE_EQ(encoding_cost(toy_pair(), {.weights = WeightFormat::bf16}, shape).bytes,
+                   2.0 * (1024 + 256) + 4.0 * (192 + 32) + cached);
+  // The first of four steps is of 3 hypotheses, the others are of 6.
+  const double token = 2.0 * (1280 + 256) + 2 * 10 * 8 + 4 * 2 * 8 * 5;
+  const WorkCost beams = translation_cost(toy_pair(), {}, shape, 2);
+  EXPECT_DOUBLE_EQ(beams.flops, encoder + (3 + 3 * 6) * token + 4 * 2 * 8 * (3 + 6 * (2 + 3 + 4)));
+  EXPECT_DOUBLE_EQ(beams.bytes, encoding.bytes + 4 * (4.0 * (1280 + 256 + 80) + cached) +
+                                    2 * 2 * 8 * 4 * (3 + 6 * (2 + 3 + 4)));
+  const WorkCost greedy = translation_cost(toy_pair(), {}, shape, 1);
+  EXPECT_DOUBLE_EQ(greedy.flops, encoder + 12 * token + 4 * 2 * 8 * 3 * (1 + 2 + 3 + 4));
 }
 
 TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
@@ -186,6 +229,65 @@ TEST_F(BenchmarkTest, MeasuresAttention) {
   ASSERT_EQ(report.rows.size(), 2U);
   for (const BenchmarkRow& row : report.rows) expect_measured(report, row);
   EXPECT_DOUBLE_EQ(report.rows[1].flops, 2.5 * report.rows[0].flops);
+}
+
+TEST(TranslatorBenchmark, MeasuresWhatATranslatorDoes) {
+  BenchmarkOptions translate{.suite = BenchmarkSuite::translate,
+                             .config = "translator-tiny",
+                             .batch = 6,
+                             .context = 5,
+                             .count = 2,
+                             .repeats = 2,
+                             .beams = 3};
+  const BenchmarkReport report = run_benchmark(translate);
+  const std::vector<std::string> names{"step", "encode", "greedy", "3 beams"};
+  ASSERT_EQ(report.rows.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const BenchmarkRow& row = report.rows[i];
+    EXPECT_EQ(row.name, names[i]);
+    EXPECT_EQ(row.tokens, 6 * 5 * 2);
+    EXPECT_EQ(row.seconds.size(), 2U);
+    EXPECT_GT(row.flops, 0);
+    EXPECT_GT(row.bytes, 0);
+    // The limit is what the work is nearer to.
+    const double products = *report.of(row, *row.product_limit);
+    const double reads = *report.of(row, PeakLoop::read);
+    EXPECT_EQ(*report.of_peak(row), std::max(products, reads));
+    EXPECT_GT(*report.of_peak(row), 0);
+  }
+  EXPECT_GT(report.rows[3].flops, 2 * report.rows[2].flops);
+
+  translate.dtype = WeightFormat::int8;  // which cannot be trained
+  translate.cache_type = kernels::CacheType::int8;
+  translate.beams = 1;
+  translate.context = 70;  // longer than the preset's
+  const BenchmarkReport decoding = run_benchmark(translate);
+  ASSERT_EQ(decoding.rows.size(), 2U);
+  EXPECT_EQ(decoding.rows[0].name, "encode");
+  EXPECT_EQ(decoding.rows[1].tokens, 6 * 70 * 2);
+}
+
+TEST(TranslatorBenchmark, MeasuresATranslatorsOwnWeights) {
+  const testing::TemporaryDirectory directory;
+  testing::write_small_translator(directory / "small");
+  BenchmarkOptions translate{.suite = BenchmarkSuite::translate,
+                             .model = (directory / "small").string(),
+                             .batch = 2,
+                             .context = 32,
+                             .repeats = 1};
+  EXPECT_EQ(run_benchmark(translate).rows.size(), 4U);
+  translate.context = 33;
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { run_benchmark(translate); }, "33");
+  translate.model = "starter";
+  testing::expect_error(
+      ErrorCode::unsupported, [&] { run_benchmark(translate); }, "heed bench decode -m starter");
+  for (const char* config : {"gpt2", "shakespeare-masked", "bert-base-uncased"}) {
+    testing::expect_error(
+        ErrorCode::unsupported,
+        [&] { run_benchmark({.suite = BenchmarkSuite::translate, .config = config}); },
+        "no encoder and decoder");
+  }
 }
 
 TEST_F(BenchmarkTest, ReadsText) {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/files.h"
+#include "engine/embedded_models.h"
 #include "engine/loaded_model.h"
-#include "engine/starter.h"
 #include "heed/heed.h"
 #include "support/small_model.h"
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/directory_lock.h"
@@ -13,9 +14,13 @@
 #include "checkpoint/tensor_source.h"
 #include "engine/find_config.h"
 #include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/pulled_models.h"
 #include "support/hub_server.h"
 #include "support/small_model.h"
+#include "support/small_translator_files.h"
+#include "tokenizer/sentence_piece_directories.h"
+#include "tokenizer/tokenizer_files.h"
 
 namespace heed {
 namespace {
@@ -143,6 +148,88 @@ TEST_F(PullModel, TakesVocabularyAndMergesWithoutATokenizerJson) {
                                                     "model.safetensors", "vocab.json"}));
 }
 
+TEST_F(PullModel, TakesSentencePieceModelsWithoutATokenizerJson) {
+  server_.remove_file("tokenizer.json");
+  for (const char* name : {"source.spm", "target.spm", "vocab.json"}) server_.set_file(name, "{}");
+  pull();
+  EXPECT_EQ(names_on_disk(), (std::set<std::string>{"config.json", "model.safetensors",
+                                                    "source.spm", "target.spm", "vocab.json"}));
+}
+
+TEST_F(PullModel, TakesNoVocabularyThatNothingReads) {
+  server_.remove_file("tokenizer.json");
+  server_.set_file("vocab.json", "{}");
+  pull();
+  EXPECT_EQ(names_on_disk(), (std::set<std::string>{"config.json", "model.safetensors"}));
+}
+
+// What repositories of encoder-decoders and encoders hold beside what heed reads.
+constexpr const char* files_of_others[] = {"pytorch_model.bin", "tf_model.h5", "rust_model.ot",
+                                           "README.md"};
+
+// Published layouts, in small: config.json and weights of the goldens, and a tokenizer's files.
+TEST_F(PullModel, TakesEveryFamilyWithItsTokenizersFiles) {
+  using Files = std::map<std::string, std::string>;
+  const std::string unigram = read_text_file(sentence_piece_goldens() / "unigram.model");
+  struct Family {
+    const char* name;
+    Files tokenizer;
+  };
+  for (const auto& [name, tokenizer] :
+       {Family{"t5", {{"spiece.model", unigram}, {"special_tokens_map.json", "{}"}}},
+        Family{"t5_gated", {{"tokenizer.json", server_.files().at("tokenizer.json")}}},
+        Family{"bart", {{"vocab.json", "{}"}, {"merges.txt", "a b"}}},
+        Family{"bert", {{"vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nmole\n"}}}}) {
+    SCOPED_TRACE(name);
+    const std::filesystem::path golden = HEED_SOURCE_DIR "/tests/golden/pairs";
+    server_.clear_files();
+    for (const char* other : files_of_others) server_.set_file(other, "nothing for heed");
+    std::set<std::string> expected{"config.json", "model.safetensors", "tokenizer_config.json"};
+    for (const char* file : {"config.json", "model.safetensors"}) {
+      server_.set_file(file, read_text_file(golden / name / file));
+    }
+    server_.set_file("tokenizer_config.json", "{}");
+    for (const auto& [file, content] : tokenizer) {
+      server_.set_file(file, content);
+      expected.insert(file);
+    }
+    pull();
+    EXPECT_EQ(names_on_disk(), expected);
+    expect_right_or_absent();
+    EXPECT_TRUE(find_architecture("org/small") == read_architecture(golden / name));
+    EXPECT_EQ(is_translator("org/small"), find_architecture("org/small").is_encoder_decoder());
+    std::filesystem::remove_all(pulled_path());
+  }
+}
+
+// A translator with Marian's files, which translates by its name.
+TEST_F(PullModel, TakesTranslatorsByTheirName) {
+  expect_error(
+      ErrorCode::not_found, [] { load_translator("org/small", {}); }, "`heed pull org/small`");
+  const TranslationTokenizers tokenizers = load_translation_tokenizers(marian_directory({}));
+  const testing::ScratchDirectory published;
+  std::vector<CompanionFile> files;
+  for (const TokenizerFile& file : tokenizers.source->files()) {
+    files.push_back({file.name, file.content});
+  }
+  save_encoder_decoder(testing::small_translator(tokenizers), published.path(), files);
+  server_.clear_files();
+  for (const char* other : files_of_others) server_.set_file(other, "nothing for heed");
+  server_.set_files(published.path());
+  pull();
+  EXPECT_EQ(names_on_disk(), (std::set<std::string>{"config.json", "model.safetensors",
+                                                    "source.spm", "target.spm", "vocab.json"}));
+  const auto translate = [](const std::string& model) {
+    const LoadedTranslator translator = load_translator(model, {});
+    SourceTokens sources;
+    sources.add(translator.encode("a dog", "the text"));
+    return translator.translate(sources, {.longest = 6}).front().front().tokens;
+  };
+  EXPECT_EQ(translate("org/small"), translate(published.path()));
+  expect_error(
+      ErrorCode::unsupported, [] { load_model("org/small"); }, "heed translate -m org/small");
+}
+
 TEST_F(PullModel, ReplacesAModelAsAWhole) {
   pull();
   const std::string old_weights = server_.files().at("model.safetensors");
@@ -244,9 +331,9 @@ TEST_F(PullModel, IsRightOrAbsentWhateverTheServerDoes) {
 }
 
 TEST_F(PullModel, RefusesModelsThatHeedCannotReadBeforeTheirWeights) {
-  server_.set_file("config.json", R"({"model_type": "llama"})");
+  server_.set_file("config.json", R"({"model_type": "mamba"})");
   expect_error(
-      ErrorCode::unsupported, [&] { pull(); }, "org/small", "llama");
+      ErrorCode::unsupported, [&] { pull(); }, "org/small", "mamba");
   EXPECT_TRUE(server_.requests_for("model.safetensors").empty());
   server_.set_files(directory_->path());
   server_.remove_file("model.safetensors");

@@ -9,6 +9,7 @@
 #include "engine/traced_generation.h"
 #include "heed/heed.h"
 #include "microscope/traces/activation_trace.h"
+#include "support/gpt2_names.h"
 #include "support/small_model.h"
 #include "support/trace_step.h"
 
@@ -138,7 +139,7 @@ TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
   };
   // Position 3 is where its position embedding alone is added: to move that is to move the stream.
   for (std::int64_t channel = 0; channel < 24; ++channel) {
-    float& moved = gpt.parameters().tensor("wpe.weight")(3, channel);
+    float& moved = gpt.parameters().tensor(testing::gpt2_parameter("wpe.weight"))(3, channel);
     const float before = moved;
     constexpr float step = 1e-2F;
     moved = before + step;

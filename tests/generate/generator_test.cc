@@ -7,6 +7,7 @@
 
 #include "base/expect_error.h"
 #include "generate/random_gpt.h"
+#include "support/gpt2_names.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 
 namespace heed {
@@ -32,14 +33,14 @@ BytePairTokenizer byte_tokenizer() {
 // are one-hot, and the unembedding maps each token to its successor.
 Gpt reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t context) {
   const auto size = static_cast<std::int64_t>(successor.size());
-  GptConfig config = make_gpt_config(1, 1, size, context, size);
+  StackSpecification config = make_gpt_config(1, 1, size, context, size);
   config.tied_unembedding = false;
   Gpt gpt(config);
   for (std::int64_t token = 0; token < size; ++token) {
-    gpt.parameters().tensor("wte.weight")(token, token) = 1.0F;
-    gpt.parameters().tensor("lm_head.weight")(successor[static_cast<std::size_t>(token)], token) =
-        1.0F;
-    gpt.parameters().tensor("ln_f.weight")(token) = 1.0F;
+    gpt.parameters().tensor(testing::gpt2_parameter("wte.weight"))(token, token) = 1.0F;
+    gpt.parameters().tensor(testing::gpt2_parameter("lm_head.weight"))(
+        successor[static_cast<std::size_t>(token)], token) = 1.0F;
+    gpt.parameters().tensor(testing::gpt2_parameter("ln_f.weight"))(token) = 1.0F;
   }
   return gpt;
 }
@@ -171,7 +172,7 @@ TEST(Generate, EndsWithTheText) {
 }
 
 TEST(Generate, EndsWithTheModelsOwnEndOfText) {
-  GptConfig config = small_config();
+  StackSpecification config = small_config();
   const auto prompt = random_tokens(4, 61, 1);
   const auto tokens = generate(random_gpt(config), nullptr, prompt, greedy(20)).tokens;
   config.end_of_text = tokens[0];

@@ -11,9 +11,9 @@
 
 namespace heed::testing {
 
-inline GptConfig small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
+inline StackSpecification small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
 
-inline Gpt random_gpt(const GptConfig& config, std::uint64_t seed = 7) {
+inline Gpt random_gpt(const StackSpecification& config, std::uint64_t seed = 7) {
   Gpt gpt(config);
   gpt.parameters().initialize(seed);
   for (float& value : gpt.parameters().all()) value *= 4.0F;

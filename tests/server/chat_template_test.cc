@@ -9,6 +9,7 @@
 #include "engine/loaded_model.h"
 #include "server/field_error.h"
 #include "server/test_server.h"
+#include "support/small_model.h"
 
 namespace heed::server {
 namespace {
@@ -81,42 +82,71 @@ TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
 class ChosenTemplateTest : public ::testing::Test {
  protected:
   ChosenTemplate choose(const std::string& wanted = "") const {
-    return choose_chat_template(wanted, directory_.path().string());
+    return choose_chat_template(wanted, model_);
   }
   void write(const std::string& name, const Json& json) const {
     write_text_file(directory_ / name, json.dump());
   }
+  std::string text_of(const ChatTemplate& chat_template) const {
+    return tokenizer().decode(chat_template.encode(chat_messages(), tokenizer()));
+  }
   TemporaryDirectory directory_;
+  LoadedModel model_{.name = "random",
+                     .gpt = heed::testing::small_gpt(9),
+                     .tokenizer = nullptr,
+                     .directory = directory_.path()};
 };
 
-TEST_F(ChosenTemplateTest, IsTheModelsWhereItCanBeApplied) {
+TEST_F(ChosenTemplateTest, IsTheModelsOwn) {
   EXPECT_EQ(choose().chat_template.name(), "plain");
   EXPECT_EQ(choose().warning, "");
   write("tokenizer_config.json", {{"model_max_length", 1024}});
+  EXPECT_EQ(choose().chat_template.name(), "plain");
   EXPECT_EQ(choose().warning, "");
-  const std::string chatml =
-      "{% for m in messages %}<|im_start|>{{ m.role }}<|im_end|>{% endfor %}";
-  write("tokenizer_config.json", {{"chat_template", chatml}});
-  EXPECT_EQ(choose().chat_template.name(), "chatml");
+  const std::string jinja =
+      "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}";
+  write("tokenizer_config.json", {{"chat_template", jinja}, {"bos_token", "<|begin|>"}});
+  const std::string expected =
+      "<|begin|>[system] Be brief.\n[user] Who came?\n[assistant] A mole.\n[tool] 12\n"
+      "[user] And then?\n";
+  EXPECT_EQ(text_of(choose().chat_template), expected);
+  EXPECT_EQ(choose().chat_template.name(), "chat_template of tokenizer_config.json");
+  EXPECT_TRUE(choose().chat_template.stop_strings().empty());
   EXPECT_EQ(choose().warning, "");
   write("tokenizer_config.json",
-        {{"chat_template",
-          {{{"name", "tools"}, {"template", "x"}}, {{"name", "default"}, {"template", chatml}}}}});
-  EXPECT_EQ(choose().chat_template.name(), "chatml");
+        {{"bos_token", "<|begin|>"},
+         {"chat_template",
+          {{{"name", "tools"}, {"template", "x"}}, {{"name", "default"}, {"template", jinja}}}}});
+  EXPECT_EQ(text_of(choose().chat_template), expected);
+  write_text_file(directory_ / "chat_template.jinja", "{{ messages[0]['content'] }}");
+  EXPECT_EQ(choose().chat_template.name(), "chat_template.jinja");
+  EXPECT_EQ(text_of(choose().chat_template), "Be brief.");
+  EXPECT_EQ(choose("chatml").chat_template.name(), "chatml") << "what is named goes first";
 }
 
-TEST_F(ChosenTemplateTest, IsPlainWithAWarningElsewhere) {
-  write("tokenizer_config.json", {{"chat_template", "{{ bos_token }}[INST] … [/INST]"}});
+// Include is a part of Jinja that heed does not have.
+TEST_F(ChosenTemplateTest, IsAnotherWhereTheModelsCannotBeRun) {
+  write("tokenizer_config.json", {{"chat_template", "{% include 'x' %}[INST] … [/INST]"}});
   EXPECT_EQ(choose().chat_template.name(), "plain");
   EXPECT_NE(choose().warning.find("cannot be applied"), std::string::npos) << choose().warning;
+  EXPECT_NE(choose().warning.find("include"), std::string::npos) << choose().warning;
   EXPECT_EQ(choose("chatml").chat_template.name(), "chatml");
   EXPECT_EQ(choose("chatml").warning, "");
+  write("tokenizer_config.json", {{"chat_template", "{% include 'x' %}<|im_start|><|im_end|>"}});
+  EXPECT_EQ(choose().chat_template.name(), "chatml");
+  EXPECT_EQ(choose().warning, "");
   write_text_file(directory_ / "tokenizer_config.json", "{");
   EXPECT_EQ(choose().chat_template.name(), "plain");
-  EXPECT_NE(choose().warning.find("cannot be read"), std::string::npos) << choose().warning;
-  std::filesystem::remove(directory_ / "tokenizer_config.json");
-  write_text_file(directory_ / "chat_template.jinja", "{{ messages }}");
-  EXPECT_NE(choose().warning, "");
+  EXPECT_NE(choose().warning.find("cannot be applied"), std::string::npos) << choose().warning;
+}
+
+TEST_F(ChosenTemplateTest, MayBeAJinjaFile) {
+  write_text_file(directory_ / "mine.jinja", "Q: {{ messages[-1]['content'] }}\nA:");
+  const ChosenTemplate chosen = choose((directory_ / "mine.jinja").string());
+  EXPECT_EQ(chosen.chat_template.name(), "mine.jinja");
+  EXPECT_EQ(text_of(chosen.chat_template), "Q: And then?\nA:");
+  write_text_file(directory_ / "mine.jinja", "{% if %}");
+  expect_error(ErrorCode::corrupt_data, [&] { choose((directory_ / "mine.jinja").string()); });
 }
 
 TEST_F(ChosenTemplateTest, MayBeAFile) {

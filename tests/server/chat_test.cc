@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "server/test_server.h"
+#include "support/chat_model.h"
 
 namespace heed::server {
 namespace {
@@ -163,6 +164,37 @@ TEST(Chat, EndsWhereTheUsersTurnBegins) {
       {{"messages", messages()}, {"max_tokens", 40}, {"temperature", 0}})["choices"][0];
   EXPECT_EQ(choice["message"]["content"], greedy.substr(0, greedy.find(stop)));
   EXPECT_EQ(choice["finish_reason"], "stop");
+}
+
+TEST(Chat, UsesTheModelsOwnTemplate) {
+  const heed::testing::ScratchDirectory directory;
+  heed::testing::write_chat_model(directory.path());
+  const TestServer server({}, directory.path().string());
+  EXPECT_EQ(server.get("/props")["chat_template"], "chat_template of tokenizer_config.json");
+  const Json options{{"max_tokens", 12}, {"temperature", 0}};
+  Json asked = options;
+  asked["messages"] = messages();
+  const Json reply = server.post("/v1/chat/completions", asked);
+  Json continued = options;
+  continued["prompt"] =
+      "<|endoftext|><|turn|>system\nA story.<|end|>\n<|turn|>user\nTell me of the mole.<|end|>\n"
+      "<|turn|>assistant\n";
+  const Json expected = server.post("/v1/completions", continued);
+  EXPECT_EQ(reply["usage"], expected["usage"]) << "no token was added";
+  EXPECT_EQ(reply["choices"][0]["message"]["content"],
+            without_leading_space(expected["choices"][0]["text"].get<std::string>()));
+  // A bias draws the token that ends a turn: the reply is empty and stopped.
+  const std::int32_t turn_end =
+      server.post("/tokenize", {{"content", heed::testing::turn_end}})["tokens"][0];
+  asked["logit_bias"] = {{std::to_string(turn_end), 100}};
+  const Json ended = server.post("/v1/chat/completions", asked);
+  EXPECT_EQ(ended["choices"][0]["message"]["content"], "");
+  EXPECT_EQ(ended["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(ended["usage"]["completion_tokens"], 1);
+  // What the template refuses is the client's error.
+  asked["messages"] = {{{"role", "tool"}, {"content", "12"}}};
+  const Json error = server.post("/v1/chat/completions", asked, 400)["error"];
+  EXPECT_NE(error["message"].get<std::string>().find("no tools here"), std::string::npos) << error;
 }
 
 TEST(Chat, RefusesWhatItCannotDo) {

@@ -124,7 +124,7 @@ TEST(Concurrency, SlowReadersHoldUpNobody) {
 
 // A reader too slow for what waits for it: its sequence stops, others go on, nothing is lost.
 TEST(Scheduler, WaitsForASlowReaderAlone) {
-  const GptConfig config = make_gpt_config(2, 2, 16, 1024, 61);
+  const StackSpecification config = make_gpt_config(2, 2, 16, 1024, 61);
   const LoadedModel model{.name = "random", .gpt = random_gpt(config), .tokenizer = nullptr};
   Compute compute;
   Metrics metrics;

@@ -47,7 +47,7 @@ TEST_F(ExplorerAttention, WalksExactlyAsPrinted) {
   const std::vector<TextWord> words = words_of(bytes);
   const TextWord& word = find_word(words, "mole");
   for (std::int64_t layer = 0; layer < 4; ++layer) {
-    const Capture capture = trace(gpt, tokens_, word_walk_points(layer));
+    const Capture capture = trace(gpt, tokens_, word_walk_points(gpt.config(), layer));
     const OrderedJson printed =
         word_walk_json(bytes, &word, walk_word(gpt, capture, layer, 2, word.last()));
     EXPECT_EQ(

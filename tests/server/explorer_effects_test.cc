@@ -6,6 +6,7 @@
 
 #include "microscope/intervene/head_effects.h"
 #include "server/explorer_support.h"
+#include "support/gpt2_names.h"
 
 namespace heed::server {
 namespace {
@@ -115,20 +116,23 @@ TEST_F(ExplorerEffects, TheLossIsThatOfTheNextTokenOfTheText) {
 
 TEST_F(ExplorerEffects, WeightsAreThoseOfTheModel) {
   const GptParameters& parameters = explorer.model().gpt.parameters();
-  const GptConfig& config = explorer.model().gpt.config();
+  const StackSpecification& config = explorer.model().gpt.config();
   const TestExplorer::Array key =
       explorer.array("/api/weights/1/attention.key?head=2&rows=3,8&columns=0-1");
   ASSERT_EQ(key.shape, (std::vector<std::int64_t>{2, 2}));
-  const View<const float> fused = parameters.tensor("h.1.attn.c_attn.weight");  // (3A, C)
-  const std::int64_t row = config.attention_width() + 2 * config.head_size;
+  const View<const float> fused =
+      parameters.tensor(heed::testing::gpt2_parameter("h.1.attn.c_attn.weight"));  // (3A, C)
+  const std::int64_t row = config.attention_width() + 2 * config.head_size();
   EXPECT_EQ(key.values[1], fused(row + 1, 3));
   EXPECT_EQ(key.values[2], fused(row, 8));
   const TestExplorer::Array down = explorer.array("/api/weights/0/feed_forward.down?rows=5");
   ASSERT_EQ(down.shape, (std::vector<std::int64_t>{1, config.channels}));
-  EXPECT_EQ(down.values[7], parameters.tensor("h.0.mlp.c_proj.weight")(7, 5));
+  EXPECT_EQ(down.values[7],
+            parameters.tensor(heed::testing::gpt2_parameter("h.0.mlp.c_proj.weight"))(7, 5));
   const TestExplorer::Array output = explorer.array("/api/weights/0/attention.output?head=1");
-  ASSERT_EQ(output.shape, (std::vector<std::int64_t>{config.head_size, config.channels}));
-  EXPECT_EQ(output.values[3], parameters.tensor("h.0.attn.c_proj.weight")(3, config.head_size));
+  ASSERT_EQ(output.shape, (std::vector<std::int64_t>{config.head_size(), config.channels}));
+  EXPECT_EQ(output.values[3], parameters.tensor(heed::testing::gpt2_parameter(
+                                  "h.0.attn.c_proj.weight"))(3, config.head_size()));
   EXPECT_EQ(explorer.array("/api/weights/token_embedding?rows=9&columns=4").values[0],
             parameters.token_embedding()(9, 4));
 }

@@ -14,7 +14,9 @@ namespace heed::server::testing {
 
 class TestExplorer {
  public:
-  explicit TestExplorer(LoadedModel model, ExplorerOptions explorer = {});
+  // `translator`, which may be null, is held beside the model.
+  explicit TestExplorer(LoadedModel model, ExplorerOptions explorer = {},
+                        HeldTranslator* translator = nullptr);
 
   const LoadedModel& model() const { return model_; }
   const Router& router() const { return router_; }

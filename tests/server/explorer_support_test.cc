@@ -15,7 +15,7 @@ ServeOptions options_with(ExplorerOptions explorer) {
 
 }  // namespace
 
-TestExplorer::TestExplorer(LoadedModel model, ExplorerOptions explorer)
+TestExplorer::TestExplorer(LoadedModel model, ExplorerOptions explorer, HeldTranslator* translator)
     : model_(std::move(model)),
       options_(options_with(std::move(explorer))),
       scheduler_(model_, compute_, metrics_, options_.scheduler),
@@ -25,7 +25,8 @@ TestExplorer::TestExplorer(LoadedModel model, ExplorerOptions explorer)
                .compute = compute_,
                .metrics = metrics_,
                .scheduler = scheduler_,
-               .created = 0} {
+               .created = 0,
+               .translator = translator} {
   register_service(router_, context_);
   register_explorer(router_, context_);
 }

@@ -5,8 +5,8 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
+#include "engine/embedded_models.h"
 #include "engine/measured_examples.h"
-#include "engine/starter.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/microworld/evidence_check.h"
 #include "server/explorer_support.h"

@@ -11,7 +11,9 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
+#include "formats/config_file.h"
 #include "model/gpt.h"
+#include "support/gpt2_names.h"
 
 namespace heed::testing {
 
@@ -39,14 +41,15 @@ class Golden {
                                     (name + ".safetensors"))),
         config_(gpt_config_from_json(parse_json(file_.metadata().at("config"), name), name)) {}
 
-  const GptConfig& config() const { return config_; }
+  const StackSpecification& config() const { return config_; }
   const SafetensorsFile& file() const { return file_; }
 
   Gpt gpt() const {
     Gpt gpt(config_);
-    for (const auto& entry : gpt.parameters().layout().entries()) {
-      const Tensor<float> values = parameter_like("parameter." + entry.name, entry.shape);
-      std::ranges::copy(values.span(), gpt.parameters().tensor(entry.name).data());
+    for (const Parameter& parameter : gpt.parameters().list()) {
+      const Tensor<float> values =
+          parameter_like("parameter." + gpt2_name(parameter.id), parameter.shape);
+      std::ranges::copy(values.span(), gpt.parameters().tensor(parameter.id).data());
     }
     return gpt;
   }
@@ -78,7 +81,7 @@ class Golden {
 
  private:
   SafetensorsFile file_;
-  GptConfig config_;
+  StackSpecification config_;
 };
 
 }  // namespace heed::testing

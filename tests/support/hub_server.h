@@ -86,6 +86,7 @@ class HubServer {
   void set_script(Script script) { script_ = std::move(script); }
   void set_file(const std::string& name, const std::string& content) { files_[name] = content; }
   void remove_file(const std::string& name) { files_.erase(name); }
+  void clear_files() { files_.clear(); }
   // Every file of a directory.
   void set_files(const std::filesystem::path& directory) {
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "formats/model_files.h"
 #include "microworld/corpus.h"
 #include "model/gpt.h"
-#include "model/gpt_files.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed::testing {
@@ -19,7 +19,7 @@ namespace heed::testing {
 // 2 layers of 3 heads of 8. The weights are larger than at the start of training, so that attention
 // is not even.
 inline Gpt small_gpt(std::int64_t vocabulary_size, std::int64_t context = 64) {
-  GptConfig config = make_gpt_config(2, 3, 24, context, vocabulary_size);
+  StackSpecification config = make_gpt_config(2, 3, 24, context, vocabulary_size);
   config.initial_deviation = 0.4F;
   Gpt gpt(config);
   gpt.parameters().initialize(5);

@@ -3,39 +3,17 @@
 #include <utf8proc.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 
 #include "base/files.h"
 #include "tokenizer/character_class.h"
+#include "tokenizer/records.h"
 #include "tokenizer/test_data.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  bool at_end() const { return bytes_.empty(); }
-  std::string_view take(std::size_t size) {
-    EXPECT_LE(size, bytes_.size()) << "the records are truncated";
-    const std::string_view taken = bytes_.substr(0, size);
-    bytes_.remove_prefix(taken.size());
-    return taken;
-  }
-  std::uint32_t number() {
-    std::uint32_t value = 0;
-    const std::string_view bytes = take(sizeof value);
-    std::memcpy(&value, bytes.data(), bytes.size());
-    return value;
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 // Code points that tiktoken's version of Unicode puts into another class than utf8proc's.
 std::vector<bool> disputed_characters(std::string_view classes) {
@@ -58,15 +36,6 @@ void expect_disputed_only_for_age(const std::vector<bool>& disputed) {
   }
 }
 
-bool holds_disputed(std::string_view text, const std::vector<bool>& disputed) {
-  for (std::size_t i = 0; i < text.size();) {
-    const Utf8Character character = read_utf8(text, i);
-    if (disputed[character.code_point]) return true;
-    i += character.length;
-  }
-  return false;
-}
-
 TEST(Oracle, EqualsTiktoken) {
   const char* records_path = std::getenv("HEED_TIKTOKEN_RECORDS");
   if (records_path == nullptr) {
@@ -80,17 +49,14 @@ TEST(Oracle, EqualsTiktoken) {
   expect_disputed_only_for_age(disputed);
 
   const MappedFile file(records_path);
-  Reader reader(file.text());
+  RecordReader reader(file.text());
   std::size_t compared = 0;
   std::size_t skipped = 0;
   std::size_t tokens = 0;
   while (!reader.at_end()) {
     const bool special = reader.number() == 1;
-    const std::string_view text = reader.take(reader.number());
-    std::vector<std::int32_t> expected(reader.number());
-    const std::string_view ids = reader.take(expected.size() * sizeof(std::int32_t));
-    ASSERT_EQ(ids.size(), expected.size() * sizeof(std::int32_t));
-    if (!ids.empty()) std::memcpy(expected.data(), ids.data(), ids.size());
+    const std::string_view text = reader.text();
+    const std::vector<std::int32_t> expected = reader.ids();
     if (holds_disputed(text, disputed)) {
       ++skipped;
       continue;

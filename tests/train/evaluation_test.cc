@@ -63,8 +63,41 @@ TEST(Evaluation, ScoresEveryTargetOnceWhateverTheStride) {
   }
 }
 
+// What stands beside a window does not change its numbers: 40 positions multiply as few rows alone
+// and would as many in a batch, 80 as many rows in any.
+TEST(Evaluation, IsEqualToTheBitForEveryBatch) {
+  StackSpecification gpt2 = make_gpt_config(2, 4, 32, 96, 61);
+  StackSpecification llama = gpt2;
+  llama.block.norm = {.kind = NormKind::rms, .bias = false};
+  llama.block.attention.key_value_heads = 2;
+  llama.block.attention.positions = PositionKind::rotary;
+  llama.block.feed_forward = {.width = 88, .activation = Activation::silu, .gated = true};
+  set_biases(llama, false);
+  std::vector<std::int32_t> ids;
+  for (std::int64_t i = 0; i < 700; ++i) ids.push_back(static_cast<std::int32_t>(i * i * 7 % 61));
+  const TokenList data(ids);
+  for (const StackSpecification& config : {gpt2, llama}) {
+    for (const auto format : {kernels::WeightFormat::f32, kernels::WeightFormat::bf16,
+                              kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
+      Gpt gpt(config);
+      gpt.parameters().initialize(3);
+      for (float& value : gpt.parameters().all()) value *= 4;
+      gpt.parameters().prepare(format);
+      for (const std::int64_t length : {40, 80}) {
+        std::vector<double> nats;
+        for (const std::int64_t batch : {1, 3, 8}) {
+          Evaluator evaluator(config, {.batch_size = batch, .sequence_length = length});
+          nats.push_back(evaluator.evaluate(gpt, data).nats_per_token);
+        }
+        EXPECT_EQ(nats[1], nats[0]) << kernels::weight_format_name(format) << " " << length;
+        EXPECT_EQ(nats[2], nats[0]) << kernels::weight_format_name(format) << " " << length;
+      }
+    }
+  }
+}
+
 TEST(Evaluation, ReadsDocumentsFromTheirBeginning) {
-  GptConfig config = make_gpt_config(1, 2, 16, 8, 13);
+  StackSpecification config = make_gpt_config(1, 2, 16, 8, 13);
   config.end_of_text = 0;
   Gpt gpt(config);
   gpt.parameters().initialize(3);

@@ -4,19 +4,18 @@
 
 #include <atomic>
 #include <fstream>
-#include <map>
 #include <set>
 
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "base/threads.h"
-#include "checkpoint/safetensors.h"
-#include "model/gpt_files.h"
+#include "formats/model_files.h"
 #include "model/presets.h"
 #include "tokenizer/train_byte_pair.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/run_files.h"
 #include "train/stop_after.h"
 #include "train/trainer.h"
 
@@ -24,6 +23,8 @@ namespace heed {
 namespace {
 
 using testing::expect_error;
+using testing::expect_same_files;
+using testing::files_of;
 using testing::StopAfter;
 using testing::TemporaryDirectory;
 
@@ -32,57 +33,6 @@ class Notices : public TrainObserver {
   void noticed(const std::string& sentence) override { sentences.push_back(sentence); }
   std::vector<std::string> sentences;
 };
-
-std::string metrics_without_clock(const std::filesystem::path& file) {
-  std::string text;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    Json row = Json::parse(line);
-    row.erase("tokens_per_s");
-    row.erase("seconds");
-    text += row.dump() + "\n";
-  }
-  return text;
-}
-
-std::string state_without_clock(const std::filesystem::path& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  std::string text;
-  for (const TensorEntry& entry : file.tensors()) {
-    std::string bytes(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
-    if (entry.name == "measures") bytes.resize(sizeof(double));  // best_loss; then come the seconds
-    text += entry.name + bytes;
-  }
-  return text;
-}
-
-// Every file of a run, by its path in it, without what a clock decides.
-std::map<std::string, std::string> files_of(const std::filesystem::path& run) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(run)) {
-    if (!entry.is_regular_file()) continue;
-    const std::filesystem::path& path = entry.path();
-    const std::string name = path.lexically_relative(run).string();
-    if (name == "metrics.jsonl") {
-      files[name] = metrics_without_clock(path);
-    } else if (path.filename() == "training_state.safetensors") {
-      files[name] = state_without_clock(path);
-    } else {
-      files[name] = read_text_file(path);
-    }
-  }
-  return files;
-}
-
-void expect_same_files(const std::filesystem::path& run, const std::filesystem::path& other) {
-  const auto files = files_of(run);
-  const auto others = files_of(other);
-  for (const auto& [name, content] : files) {
-    ASSERT_TRUE(others.contains(name)) << other << " has no " << name;
-    EXPECT_TRUE(others.at(name) == content) << name << " differs in " << other;
-  }
-  EXPECT_EQ(files.size(), others.size());
-}
 
 class Resume : public ::testing::Test {
  protected:
@@ -100,12 +50,13 @@ class Resume : public ::testing::Test {
   // A preset's run in small: its switches, schedule and windows with few steps of a tiny shape.
   TrainSettings shrunk(const std::string& preset) const {
     TrainSettings settings = train_preset(preset);
-    GptConfig& model = settings.model;
+    StackSpecification& model = settings.model;
     model.layers = 1;
-    model.heads = 2;
+    model.block.attention.query_heads = model.block.attention.key_value_heads = 2;
     model.channels = 16;
-    model.head_size = model.channels / model.heads;
-    model.feed_forward = 32;
+    model.block.attention.head_size = model.channels / model.heads();
+    model.block.feed_forward.width = 32;
+    if (!model.block.attention.mask.windows.empty()) model.block.attention.mask.windows = {5};
     model.context = 12;
     model.vocabulary_size = 270;
     settings.sequence_length = settings.sequence_length > 0 ? 10 : 0;
@@ -299,16 +250,35 @@ TEST_F(Resume, RecordsASentenceOfTheRunsOwnText) {
   EXPECT_NE(read_text_file(run.data.front()).find(sentence), std::string::npos);
 }
 
-// Every field of a config is recorded: one that is added to GptConfig must be added here.
+// Every field of a description is recorded: one that is added to its structs must be added here.
 TEST(RunRecord, HoldsEveryFieldOfTheModel) {
   TrainSettings settings;
-  auto& [vocabulary_size, context, channels, layers, heads, head_size, feed_forward, activation,
-         norm_epsilon, initial_deviation, has_bias, tied_unembedding, unembedding_bias,
-         embedding_dropout, attention_dropout, residual_dropout, end_of_text] = settings.model;
-  vocabulary_size = 11, context = 12, channels = 15, layers = 3, heads = 5, head_size = 7;
-  feed_forward = 17, activation = Activation::relu, norm_epsilon = 1e-4F;
-  initial_deviation = 0.03F, has_bias = false, tied_unembedding = false, unembedding_bias = true;
+  auto& [role, vocabulary_size, context, channels, layers, block, embedding_scale, embedding_norm,
+         token_types, final_norm, has_unembedding, tied_unembedding, unembedding_bias, logit_scale,
+         prediction_head, initial_deviation, embedding_dropout, attention_dropout, residual_dropout,
+         end_of_text] = settings.model;
+  embedding_scale = 3.5F, embedding_norm = true, token_types = 2, final_norm = false;
+  logit_scale = 0.25F, prediction_head = true;
+  vocabulary_size = 11, context = 12, channels = 15, layers = 3;
+  initial_deviation = 0.03F, tied_unembedding = false, unembedding_bias = true;
   embedding_dropout = 0.1F, attention_dropout = 0.2F, residual_dropout = 0.3F, end_of_text = 4;
+  auto& [norm, attention, cross_attention, feed_forward, residual] = block;
+  norm = {.kind = NormKind::rms, .placement = NormPlacement::post, .epsilon = 1e-4F, .bias = false};
+  feed_forward = {.width = 17, .activation = Activation::silu, .gated = true, .bias = false};
+  residual = ResidualKind::parallel;
+  auto& [query_heads, key_value_heads, head_size, mask, positions, rotary, relative, sinusoids,
+         query_bias, output_bias, scale, query_key_norm, soft_cap] = attention;
+  relative = {.buckets = 16, .largest_distance = 64}, sinusoids = SinusoidOrder::halves;
+  query_heads = 6, key_value_heads = 3, head_size = 8, query_bias = true, output_bias = false;
+  mask = {.kind = MaskKind::banded, .windows = {0, 5, 7}};
+  positions = PositionKind::rotary, query_key_norm = true;
+  rotary = {.base = 500,
+            .fraction = 0.5,
+            .scaling = {.kind = RotaryScalingKind::llama3,
+                        .factor = 4,
+                        .original_context = 6,
+                        .low_frequency_factor = 1.5,
+                        .high_frequency_factor = 3}};
   const TemporaryDirectory directory;
   RunDirectory(directory.path()).create({.settings = settings});
   const TrainSettings read = RunDirectory(directory.path()).read_record().settings;

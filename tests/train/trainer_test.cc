@@ -14,57 +14,17 @@
 #include "base/directory_lock.h"
 #include "base/expect_error.h"
 #include "base/files.h"
-#include "base/temporary_directory.h"
-#include "model/gpt_files.h"
+#include "formats/model_files.h"
 #include "train/run_directory.h"
 #include "train/stop_after.h"
+#include "train/training.h"
 
 namespace heed {
 namespace {
 
 using testing::expect_error;
 using testing::StopAfter;
-using testing::TemporaryDirectory;
-
-// Dropout on, two micro-batches a step, and epochs of a few steps.
-TrainSettings small_settings() {
-  TrainSettings settings;
-  settings.model = make_gpt_config(2, 2, 16, 8, 300);
-  settings.model.embedding_dropout = settings.model.attention_dropout =
-      settings.model.residual_dropout = 0.1F;
-  settings.tokenizer = "char";
-  settings.steps = 24;
-  settings.batch_size = 3;
-  settings.accumulation = 2;
-  settings.warmup_steps = 4;
-  settings.learning_rate = 1e-2;
-  settings.evaluate_every = 5;
-  settings.evaluation_batches = 0;
-  settings.checkpoint_every = 7;
-  settings.sample_every = 0;
-  return settings;
-}
-
-class Training : public ::testing::Test {
- protected:
-  Training() {
-    std::string text;
-    for (int i = 0; i < 30; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    write_text_file(directory_ / "text.txt", text);
-  }
-
-  TrainRequest request(const std::string& out) const {
-    return {.settings = small_settings(),
-            .data = {directory_ / "text.txt"},
-            .out = directory_ / out,
-            .cache = directory_ / "cache"};
-  }
-  std::string weights(const std::string& out) const {
-    return read_text_file(directory_ / out / "last" / "model.safetensors");
-  }
-
-  TemporaryDirectory directory_;
-};
+using testing::Training;
 
 TEST_F(Training, LearnsAndRecords) {
   TrainRequest learn = request("run");
@@ -381,78 +341,6 @@ TEST_F(Training, FineTunesAModel) {
   tuned.settings.model.layers = 3;
   expect_error(
       ErrorCode::conflict, [&] { train(tuned); }, "another shape");
-}
-
-TEST_F(Training, RefusesADirectoryThatHoldsARun) {
-  train(request("run"));
-  const std::string before = weights("run");
-  expect_error(
-      ErrorCode::conflict, [&] { train(request("run")); }, "already holds a run", "--resume");
-  EXPECT_EQ(weights("run"), before);
-}
-
-TEST_F(Training, RefusesToResumeAnotherRun) {
-  TrainRequest resumed = request("nothing");
-  resumed.start = RunStart::resume;
-  expect_error(
-      ErrorCode::not_found, [&] { train(resumed); }, "no run to resume");
-
-  train(request("run"));
-  resumed.out = directory_ / "run";
-  resumed.settings = RunDirectory(resumed.out).read_record().settings;
-  resumed.settings.learning_rate = 0.5;
-  expect_error(
-      ErrorCode::conflict, [&] { train(resumed); }, "learning_rate: 0.01 -> 0.5");
-}
-
-TEST_F(Training, RefusesToResumeOnOtherText) {
-  train(request("run"));
-  TrainRequest resumed = request("run");
-  resumed.start = RunStart::resume;
-  resumed.settings = RunDirectory(resumed.out).read_record().settings;
-  std::string text = read_text_file(directory_ / "text.txt");
-  text[3] = 'q';
-  write_text_file(directory_ / "text.txt", text);
-  expect_error(
-      ErrorCode::conflict, [&] { train(resumed); }, "other text");
-}
-
-TEST_F(Training, StopsBeforeANumberIsLost) {
-  TrainRequest wild = request("wild");
-  wild.settings.learning_rate = 1e30;
-  wild.settings.min_learning_rate = 1e30;
-  wild.settings.checkpoint_every = 1;
-  expect_error(
-      ErrorCode::diverged, [&] { train(wild); }, "at step", "learning_rate");
-  const Gpt saved = load_gpt(directory_ / "wild" / "last");
-  EXPECT_TRUE(std::isfinite(saved.parameters().all().front()));
-}
-
-TEST_F(Training, SaysWhatIsMissing) {
-  TrainRequest none = request("none");
-  none.data = {directory_ / "absent.txt"};
-  expect_error(
-      ErrorCode::not_found, [&] { train(none); }, "absent.txt");
-  write_text_file(directory_ / "empty.txt", "");
-  none.data = {directory_ / "empty.txt"};
-  expect_error(
-      ErrorCode::invalid_argument, [&] { train(none); }, "empty");
-  write_text_file(directory_ / "short.txt", "a");
-  none.data = {directory_ / "short.txt"};
-  expect_error(
-      ErrorCode::invalid_argument, [&] { train(none); }, "short.txt", "0.1");
-  TrainRequest unmeasured = request("unmeasured");
-  unmeasured.validation = directory_ / "empty.txt";
-  expect_error(
-      ErrorCode::invalid_argument, [&] { train(unmeasured); }, "validation", "empty.txt");
-  write_text_file(directory_ / "short.txt", "abc");
-  none.data = {directory_ / "short.txt"};
-  expect_error(
-      ErrorCode::invalid_argument, [&] { train(none); }, "tokens", "at least 9");
-  // A file where the directory should be.
-  TrainRequest blocked = request("text.txt");
-  expect_error(
-      ErrorCode::input_output, [&] { train(blocked); }, "text.txt");
 }
 
 TEST_F(Training, AFactorMultipliesTheLearningRateOfEveryStep) {

@@ -33,23 +33,26 @@ std::string half_block(double upper, double lower, const Ink& ink) {
 
 double scale_place(double share) { return std::sqrt(std::clamp(share, 0.0, 1.0)); }
 
-Picture half_block_picture(int size, int columns, const ShareAt& share, const Ink& ink) {
-  const int enlarged = size * std::max(1, columns / std::max(size, 1));
-  const int side = std::min(columns, enlarged);
-  const auto begin = [&](int place) { return place * size / side; };
-  const auto end = [&](int place) { return std::max((place + 1) * size / side, begin(place) + 1); };
+Picture half_block_picture(const PictureSize& size, int columns, const ShareAt& share,
+                           const Ink& ink) {
+  const int factor = std::max(1, columns / std::max({size.rows, size.columns, 1}));
+  const int height = std::min(columns, size.rows * factor);
+  const int width = std::min(columns, size.columns * factor);
   const auto largest = [&](int row, int column) {
     double best = -1;
-    if (row >= side) return best;
-    for (int r = begin(row); r < end(row); ++r) {
-      for (int c = begin(column); c < end(column); ++c) best = std::max(best, share(r, c));
+    if (row >= height) return best;
+    const int first_row = row * size.rows / height, first_column = column * size.columns / width;
+    const int end_row = std::max((row + 1) * size.rows / height, first_row + 1);
+    const int end_column = std::max((column + 1) * size.columns / width, first_column + 1);
+    for (int r = first_row; r < end_row; ++r) {
+      for (int c = first_column; c < end_column; ++c) best = std::max(best, share(r, c));
     }
     return best;
   };
-  Picture picture{.columns = side, .lines = {}};
-  for (int row = 0; row < side; row += 2) {
+  Picture picture{.columns = width, .lines = {}};
+  for (int row = 0; row < height; row += 2) {
     std::string line;
-    for (int column = 0; column < side; ++column) {
+    for (int column = 0; column < width; ++column) {
       line += half_block(largest(row, column), largest(row + 1, column), ink);
     }
     picture.lines.push_back(std::move(line));

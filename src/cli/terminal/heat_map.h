@@ -15,14 +15,19 @@ using ShareAt = std::function<double(int row, int column)>;
 // The position of a share on the colour scale: its square root, so that small shares are visible.
 double scale_place(double share);
 
-// A square picture of `size` shares a side in at most `columns` columns; half as many lines, for a
+// A rectangle of shares as a picture in at most `columns` columns and half as many lines, for a
 // line shows two rows. A large picture is reduced, each cell showing the largest share that it
-// covers; a small one is enlarged by a whole factor.
+// covers; a small one is enlarged by a whole factor, in both directions alike.
 struct Picture {
   int columns = 0;
   std::vector<std::string> lines;
 };
-Picture half_block_picture(int size, int columns, const ShareAt& share, const Ink& ink);
+struct PictureSize {
+  int rows = 0;
+  int columns = 0;
+};
+Picture half_block_picture(const PictureSize& size, int columns, const ShareAt& share,
+                           const Ink& ink);
 
 // One share as a cell of `width` columns.
 std::string heat_cell(double share, int width, const Ink& ink);

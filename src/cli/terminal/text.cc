@@ -73,6 +73,28 @@ std::string repeat(std::string_view piece, int times) {
   return text;
 }
 
+std::vector<std::string> written_downwards(const std::vector<std::string>& names, int longest,
+                                           int width, int margin) {
+  std::vector<std::vector<std::string>> columns;
+  std::size_t height = 0;
+  for (const std::string& name : names) {
+    const std::string text = fit(name, longest);
+    auto& column = columns.emplace_back();
+    for (std::size_t i = 0; i < text.size(); i += column.back().size()) {
+      column.push_back(text.substr(i, read_utf8(text, i).length));
+    }
+    height = std::max(height, column.size());
+  }
+  std::vector<std::string> lines(height, std::string(static_cast<std::size_t>(margin), ' '));
+  for (const auto& column : columns) {
+    const std::size_t above = height - column.size();
+    for (std::size_t line = 0; line < height; ++line) {
+      lines[line] += pad_right(line < above ? " " : column[line - above], width);
+    }
+  }
+  return lines;
+}
+
 std::vector<std::string> wrap(std::string_view text, int width) {
   std::vector<std::string> lines;
   while (!text.empty()) {

@@ -133,7 +133,7 @@ Tensor<float> AttentionPyramid::tile(std::int64_t level, std::int64_t row, std::
     std::copy_n(whole.sum.data() + from, columns, cut.sum.data() + i * columns);
     std::copy_n(whole.largest.data() + from, columns, cut.largest.data() + i * columns);
   }
-  return finish_pooling(cut, wanted);
+  return finish_pooling(attention_, cut, wanted);
 }
 
 }  // namespace heed

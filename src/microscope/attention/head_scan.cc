@@ -12,6 +12,7 @@
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
 #include "microscope/attention/score_precision.h"
+#include "microscope/attention/visible_keys.h"
 #include "model/edited_points.h"
 #include "model/input_checks.h"
 
@@ -105,7 +106,7 @@ struct HeadScan::Rows {
  private:
   Tensor<float> edited_plane(std::int64_t b, std::int64_t head) const {
     Tensor<float> plane(Shape{pass.positions, pass.positions});
-    pattern_plane(pass, layer, input, log_sum_exp, b, head, plane);
+    pattern_plane(pass, layer, self_attention_points, input, log_sum_exp, b, head, plane);
     return plane;
   }
 
@@ -142,31 +143,41 @@ struct HeadScan::Rows {
     const Shape& shape = input.query.shape();
     const std::int64_t positions = shape[1], size = shape[3];
     const std::int64_t b = plane / shape[2], h = plane % shape[2];
-    const auto rounded = [&](View<const float> from) {
+    const std::int64_t group = shape[2] / input.key.extent(2);
+    const auto rounded = [&](View<const float> from, std::int64_t index) {
       Tensor<float> to(Shape{1, positions, 1, size});
       for (std::int64_t t = 0; t < positions; ++t) {
         for (std::int64_t i = 0; i < size; ++i) {
-          to[t * size + i] = rounded_to(input.precision, from(b, t, h, i));
+          to[t * size + i] = rounded_to(input.precision, from(b, t, index, i));
         }
       }
       return to;
     };
-    const Tensor<float> query = rounded(input.query), key = rounded(input.key);
+    const Tensor<float> query = rounded(input.query, h), key = rounded(input.key, h / group);
     const auto part = [&](std::int64_t index) {
       return View<float>(numbers.data() + index * log_sum_exp.size() + plane * positions,
                          {1, 1, positions});
     };
     kernels::attention_row_statistics(
-        {.query = query, .key = key, .value = key, .mask = input.mask, .scale = input.scale},
+        {.query = query,
+         .key = key,
+         .value = key,
+         .mask = input.mask,
+         .scale = input.scale,
+         .window = input.window,
+         .soft_cap = input.soft_cap,
+         .position_bias = input.position_bias.of_head(h)},
         log_sum_exp[b].slice(0, h, h + 1).reshape({1, 1, positions}),
         tokens.present() ? View<const std::int32_t>(&tokens(b, 0), {1, positions}) : tokens,
         {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)});
   }
 };
 
-HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors, Editor* editor)
+HeadScan::HeadScan(const StackSpecification& config, std::vector<HeadDetector> detectors,
+                   Editor* editor)
     : layers_(config.layers),
-      heads_(config.heads),
+      heads_(config.heads()),
+      attention_(config.block.attention),
       detectors_(std::move(detectors)),
       editor_(editor) {
   for (const HeadDetector& detector : detectors_) {
@@ -180,6 +191,9 @@ HeadScan::HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors,
 
 void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                                  View<const float> log_sum_exp) {
+  require(
+      input.mask == kernels::Mask::causal, ErrorCode::unsupported,
+      "heads are scanned under causal masks: without one, a query also attends to what follows");
   require(input.query.extent(1) == input.key.extent(1), ErrorCode::invalid_argument,
           "heads are scanned in passes over whole texts, not during cached decoding");
   const std::int64_t batch = input.query.extent(0);
@@ -188,7 +202,7 @@ void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInp
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < heads_; ++h) {
       Sums& sums = sums_[static_cast<std::size_t>(layer * heads_ + h)];
-      add_statistics(rows, b, h, sums);
+      add_statistics(rows, layer, b, h, sums);
       for (std::size_t i = 0; i < detectors_.size(); ++i) {
         const Fit added = fit(detectors_[i], rows, b, h);
         sums.fits[i].overlap += added.overlap;
@@ -199,13 +213,15 @@ void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInp
   }
 }
 
-void HeadScan::add_statistics(const Rows& all, std::int64_t b, std::int64_t h, Sums& sums) const {
+void HeadScan::add_statistics(const Rows& all, std::int64_t layer, std::int64_t b, std::int64_t h,
+                              Sums& sums) const {
   const auto& rows = all.rows;
   const std::int64_t positions = rows.entropy.extent(2);
   HeadStatistics& total = sums.statistics;
   for (std::int64_t t = 1; t < positions; ++t) {
     total.entropy += rows.entropy(b, h, t);
-    total.evenness += rows.entropy(b, h, t) / std::log(static_cast<double>(t + 1));
+    total.evenness +=
+        evenness_of(rows.entropy(b, h, t), visible_keys(attention_, layer, t, positions).count());
     total.first += rows.first(b, h, t);
     total.self += rows.self(b, h, t);
     total.previous += rows.previous(b, h, t);

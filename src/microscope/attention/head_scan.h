@@ -46,7 +46,7 @@ class HeadScan final : public Probe {
  public:
   // `editor` (or null) edits the scanned passes. Only heads whose scores or pattern it edits need a
   // (T, T) plane in memory, one at a time.
-  explicit HeadScan(const GptConfig& config, std::vector<HeadDetector> detectors = {},
+  explicit HeadScan(const StackSpecification& config, std::vector<HeadDetector> detectors = {},
                     Editor* editor = nullptr);
 
   // Sets the tokens (B, T) of the next pass, which starts from an empty cache. Without them
@@ -86,12 +86,14 @@ class HeadScan final : public Probe {
     std::vector<Fit> fits;       // by detector
   };
   struct Rows;
-  void add_statistics(const Rows& rows, std::int64_t b, std::int64_t h, Sums& sums) const;
+  void add_statistics(const Rows& rows, std::int64_t layer, std::int64_t b, std::int64_t h,
+                      Sums& sums) const;
   Fit fit(const HeadDetector& detector, const Rows& rows, std::int64_t b, std::int64_t h) const;
   const Sums& at(std::int64_t layer, std::int64_t head) const;
 
   std::int64_t layers_;
   std::int64_t heads_;
+  AttentionSpecification attention_;
   std::vector<HeadDetector> detectors_;
   Editor* editor_;
   View<const std::int32_t> tokens_;

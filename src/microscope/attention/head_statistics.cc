@@ -13,14 +13,16 @@ constexpr double dominant_share = 0.45;
 constexpr double plain_mean_evenness = 0.9;
 
 template <class Score>
-std::vector<RankedHead> rank_by(const std::vector<View<const float>>& patterns, Score&& score) {
+std::vector<RankedHead> rank_by(const std::vector<View<const float>>& patterns,
+                                const AttentionSpecification& attention, Score&& score) {
   std::vector<RankedHead> heads;
   for (std::size_t layer = 0; layer < patterns.size(); ++layer) {
     for (std::int64_t head = 0; head < patterns[layer].extent(0); ++head) {
       const View<const float> pattern = patterns[layer][head];
-      RankedHead ranked{.layer = static_cast<std::int64_t>(layer),
+      const auto ranked_layer = static_cast<std::int64_t>(layer);
+      RankedHead ranked{.layer = ranked_layer,
                         .head = head,
-                        .statistics = head_statistics(pattern)};
+                        .statistics = head_statistics(pattern, attention.window(ranked_layer))};
       ranked.score = score(pattern, ranked.statistics);
       heads.push_back(ranked);
     }
@@ -31,7 +33,11 @@ std::vector<RankedHead> rank_by(const std::vector<View<const float>>& patterns, 
 
 }  // namespace
 
-HeadStatistics head_statistics(View<const float> pattern) {
+double evenness_of(double entropy, std::int64_t keys) {
+  return keys > 1 ? entropy / std::log(static_cast<double>(keys)) : 1.0;
+}
+
+HeadStatistics head_statistics(View<const float> pattern, std::int64_t window) {
   const std::int64_t positions = pattern.extent(0);
   HeadStatistics sums;
   for (std::int64_t t = 1; t < positions; ++t) {
@@ -44,7 +50,7 @@ HeadStatistics head_statistics(View<const float> pattern) {
       if (s > 0 && s < t - 1) farthest_pick = std::max(farthest_pick, weight);
     }
     sums.entropy += entropy;
-    sums.evenness += entropy / std::log(static_cast<double>(t + 1));
+    sums.evenness += evenness_of(entropy, window > 0 ? std::min(window, t + 1) : t + 1);
     sums.first += pattern(t, 0);
     sums.self += pattern(t, t);
     sums.previous += pattern(t, t - 1);
@@ -76,8 +82,9 @@ HeadHabitStrength strongest_habit(const HeadStatistics& statistics) {
   return {HeadHabit::far, statistics.distance};
 }
 
-std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns) {
-  return rank_by(patterns, [](View<const float>, const HeadStatistics& statistics) {
+std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns,
+                                   const AttentionSpecification& attention) {
+  return rank_by(patterns, attention, [](View<const float>, const HeadStatistics& statistics) {
     return statistics.telling;
   });
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/architecture.h"
 #include "tensor/view.h"
 
 namespace heed {
@@ -11,7 +12,7 @@ namespace heed {
 // Means over all queries but the first, which can attend to itself only.
 struct HeadStatistics {
   double entropy = 0;   // of a row, in nats
-  double evenness = 0;  // entropy / that of uniform attention: 1 is uniform
+  double evenness = 0;  // entropy / that of uniform attention to what it sees: 1 is uniform
   double first = 0;     // weight on the first token
   double self = 0;      // on the query's own token
   double previous = 0;  // on the previous token
@@ -25,8 +26,11 @@ struct HeadStatistics {
   double induction = 0;  // on the tokens after those copies
 };
 
-// pattern (T, T): one head's, causal.
-HeadStatistics head_statistics(View<const float> pattern);
+// pattern (T, T): one head's, causal; of a layer with a window, how many positions it has (0: all).
+HeadStatistics head_statistics(View<const float> pattern, std::int64_t window = 0);
+
+// The entropy of a row over `keys` positions, relative to that of uniform attention; 1 for one key.
+double evenness_of(double entropy, std::int64_t keys);
 
 // Divides sums over `rows` queries, `repeated` of them with a token that occurred before; zeros for
 // none.
@@ -48,7 +52,8 @@ struct RankedHead {
   double score = 0;  // the ranking criterion
 };
 
-// All heads, the most selective first. patterns[layer] is (H, T, T).
-std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns);
+// All heads, the most selective first. patterns[layer] is (H, T, T); `attention` has the windows.
+std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns,
+                                   const AttentionSpecification& attention = {});
 
 }  // namespace heed

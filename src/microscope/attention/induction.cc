@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "microscope/attention/visible_keys.h"
 #include "microscope/intervene/intervention.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -17,7 +19,7 @@ constexpr double least_times_uniform = 2;
 constexpr std::uint64_t shuffle_stream = std::uint64_t{1} << 32;  // beyond all sequences
 
 // (2R) of tokens: R drawn uniformly, all different where the vocabulary has so many, twice.
-std::vector<std::int32_t> repeated_sequence(const GptConfig& config, std::int64_t length,
+std::vector<std::int32_t> repeated_sequence(const StackSpecification& config, std::int64_t length,
                                             std::uint64_t seed, std::uint64_t index) {
   RandomStream random(seed, index);
   const bool different = length < config.vocabulary_size;  // the end-of-text token is left out
@@ -44,20 +46,29 @@ std::vector<std::int32_t> shuffled_sequence(std::vector<std::int32_t> tokens, st
   return tokens;
 }
 
-// Mean over the queries [begin, end) of one weight of uniform attention.
-double uniform_score(std::int64_t begin, std::int64_t end) {
-  double sum = 0;
-  for (std::int64_t t = begin; t < end; ++t) sum += 1.0 / static_cast<double>(t + 1);
-  return sum / static_cast<double>(end - begin);
+// Of each layer (L), the mean over the queries [begin, end) of the weight of uniform attention on
+// the key `back` positions before.
+std::vector<double> uniform_scores(const StackSpecification& config, std::int64_t begin,
+                                   std::int64_t end, std::int64_t back) {
+  std::vector<double> scores;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    double sum = 0;
+    for (std::int64_t t = begin; t < end; ++t) {
+      const VisibleKeys keys = visible_keys(config.block.attention, layer, t, end);
+      if (keys.contains(t - back)) sum += 1.0 / static_cast<double>(keys.count());
+    }
+    scores.push_back(sum / static_cast<double>(end - begin));
+  }
+  return scores;
 }
 
 // The scores of every head on one sequence.
 class InductionProbe final : public Probe {
  public:
-  InductionProbe(const GptConfig& config, std::int64_t length)
-      : heads_(config.heads),
+  InductionProbe(const StackSpecification& config, std::int64_t length)
+      : heads_(config.heads()),
         length_(length),
-        induction_(static_cast<std::size_t>(config.layers * config.heads), 0.0),
+        induction_(static_cast<std::size_t>(config.layers * config.heads()), 0.0),
         previous_(induction_) {}
 
   bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
@@ -89,8 +100,8 @@ class InductionProbe final : public Probe {
 // The scores of every head and those of their control, over all sequences.
 class ScoreStatistics {
  public:
-  explicit ScoreStatistics(const GptConfig& config)
-      : heads_(config.heads), sums_(static_cast<std::size_t>(config.layers * config.heads)) {}
+  explicit ScoreStatistics(const StackSpecification& config)
+      : heads_(config.heads()), sums_(static_cast<std::size_t>(config.layers * config.heads())) {}
 
   void add(std::size_t head, double score, double control) {
     Sums& sums = sums_[head];
@@ -101,7 +112,9 @@ class ScoreStatistics {
     sums.squared += difference * difference;
   }
 
-  std::vector<HeadScore> result(std::int64_t sequences, double uniform, bool controlled) const {
+  // uniform (L)
+  std::vector<HeadScore> result(std::int64_t sequences, const std::vector<double>& uniform,
+                                bool controlled) const {
     const auto n = static_cast<double>(sequences);
     std::vector<HeadScore> scores;
     for (std::int64_t i = 0; i < std::ssize(sums_); ++i) {
@@ -109,7 +122,8 @@ class ScoreStatistics {
       HeadScore head{.layer = i / heads_,
                      .head = i % heads_,
                      .score = sums.score / n,
-                     .control = sums.control / n};
+                     .control = sums.control / n,
+                     .uniform = uniform[static_cast<std::size_t>(i / heads_)]};
       const double mean = sums.difference / n;
       if (sequences > 1) {
         const double variance = std::max(0.0, sums.squared / n - mean * mean) * n / (n - 1);
@@ -117,7 +131,7 @@ class ScoreStatistics {
       }
       head.is_significant = controlled && sequences >= least_sequences &&
                             mean > least_standard_errors * head.standard_error &&
-                            head.score > least_times_uniform * uniform;
+                            head.score > least_times_uniform * head.uniform;
       scores.push_back(head);
     }
     return scores;
@@ -173,7 +187,8 @@ std::optional<HeadScore> InductionMeasure::previous_head() const {
 }
 
 InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& options) {
-  const GptConfig& config = gpt.config();
+  require_predicts_next(gpt.config(), "induction");
+  const StackSpecification& config = gpt.config();
   const std::int64_t length =
       options.length > 0 ? options.length : std::min<std::int64_t>(config.context / 2, 64);
   require(length >= 2 && 2 * length <= config.context, ErrorCode::invalid_argument,
@@ -187,9 +202,11 @@ InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& optio
   const std::int64_t positions = 2 * length;
   const GptActivations activations(config, 1, positions, Keep::one_block);
   Tensor<float> logits(Shape{positions, config.vocabulary_size});
+  const auto uniform_induction = uniform_scores(config, length, positions, length - 1);
+  const auto uniform_previous = uniform_scores(config, 1, positions, 1);
   InductionMeasure measure{.length = length,
-                           .uniform_induction = uniform_score(length, positions),
-                           .uniform_previous = uniform_score(1, positions)};
+                           .uniform_induction = *std::ranges::max_element(uniform_induction),
+                           .uniform_previous = *std::ranges::max_element(uniform_previous)};
   InductionProbe probe(config, length);
   const auto run = [&](const std::vector<std::int32_t>& tokens) {
     require(!stop_requested(options.stop), ErrorCode::interrupted,
@@ -213,19 +230,21 @@ InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& optio
     measure.repeated_half_loss += loss_of(logits, tokens, length + 1, positions);
     for (std::size_t head = 0; head < control.size(); ++head) {
       induction.add(head, probe.induction()[head], control[head]);
-      previous.add(head, probe.previous()[head], measure.uniform_previous);
+      previous.add(head, probe.previous()[head],
+                   uniform_previous[head / static_cast<std::size_t>(config.heads())]);
     }
   }
   const auto counted = static_cast<double>(options.sequences * (length - 1));
   measure.first_half_loss /= counted;
   measure.repeated_half_loss /= counted;
-  measure.induction =
-      induction.result(options.sequences, measure.uniform_induction, options.control);
-  measure.previous = previous.result(options.sequences, measure.uniform_previous, true);
+  measure.induction = induction.result(options.sequences, uniform_induction, options.control);
+  measure.previous = previous.result(options.sequences, uniform_previous, true);
   return measure;
 }
 
 InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOptions& options) {
+  require_predicts_next(gpt.config(), "the circuit of induction");
+  require_sums_to_logits(gpt.config(), "the circuit of induction");
   InductionCircuit circuit{.whole = measure_induction(gpt, options)};
   const auto loss_with = [&](Intervention intervention) {
     std::vector<Intervention> one;

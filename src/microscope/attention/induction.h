@@ -30,6 +30,7 @@ struct HeadScore {
   double score = 0;
   double standard_error = 0;  // of score − control, over the sequences
   double control = 0;         // what the score is compared with
+  double uniform = 0;         // the score of uniform attention in this layer
   bool is_significant = false;
 };
 
@@ -46,7 +47,8 @@ struct InductionMeasure {
   // attention.
   std::vector<HeadScore> induction;
   std::vector<HeadScore> previous;
-  double uniform_induction = 0;  // scores of uniform attention
+  // Scores of uniform attention: the largest of the layers, which differ where they have windows.
+  double uniform_induction = 0;
   double uniform_previous = 0;
   // Mean loss in nats of the tokens of each half but its first: nothing helps in the first, whose
   // loss is at best log V.

@@ -10,11 +10,12 @@ namespace {
 constexpr std::size_t most_planes = 4;
 
 // Cells of a region of a plane (T, T) that is in memory.
-Tensor<float> pooled_plane(const Tensor<float>& plane, const AttentionRegion& region) {
+Tensor<float> pooled_plane(const LazyAttention& attention, const Tensor<float>& plane,
+                           const AttentionRegion& region) {
   const View<const float> elements = plane.view()
                                          .slice(0, region.query_begin, region.query_end)
                                          .slice(1, region.key_begin, region.key_end);
-  return finish_pooling(pool_elements(elements, region.pool), region);
+  return finish_pooling(attention, pool_elements(elements, region.pool), region);
 }
 
 }  // namespace
@@ -22,7 +23,7 @@ Tensor<float> pooled_plane(const Tensor<float>& plane, const AttentionRegion& re
 const LazyAttention& KeptAttention::layer(std::int64_t layer) {
   std::unique_ptr<LazyAttention>& kept = layers_[layer];
   if (kept == nullptr) {
-    const GptConfig& config = pass_.gpt().config();
+    const StackSpecification& config = pass_.gpt().config();
     auto made = std::make_unique<LazyAttention>(config, std::vector{layer}, pass_.positions());
     made->observe_attention(layer, pass_.attention_input(layer),
                             pass_.activations().block(layer).attention.log_sum_exp);
@@ -54,7 +55,7 @@ Tensor<float> KeptAttention::region(const AttentionRegion& wanted) {
     return attention.region(wanted);
   }
   const AttentionRegion region = checked_region(attention, wanted);
-  return pooled_plane(plane_of(region.layer, region.head, region.values), region);
+  return pooled_plane(attention, plane_of(region.layer, region.head, region.values), region);
 }
 
 std::int64_t KeptAttention::levels() {
@@ -82,7 +83,7 @@ Tensor<float> KeptAttention::tile(const Tile& tile) {
                                .values = tile.values,
                                .pooling = tile.pooling};
   const AttentionRegion region = checked_region(attention, wanted);
-  return pooled_plane(plane_of(tile.layer, tile.head, tile.values), region);
+  return pooled_plane(attention, plane_of(tile.layer, tile.head, tile.values), region);
 }
 
 }  // namespace heed

@@ -27,23 +27,26 @@ kernels::AttentionTile tile_of(const AttentionRegion& region) {
           .key_end = region.key_end};
 }
 
-// Pairs in the rectangle whose key is not masked.
-std::int64_t visible_pairs(std::int64_t query_begin, std::int64_t query_end, std::int64_t key_begin,
-                           std::int64_t key_end) {
+// Pairs in the rectangle of a cell whose key is not masked.
+std::int64_t visible_pairs(const LazyAttention& attention, const AttentionRegion& cell) {
   std::int64_t pairs = 0;
-  for (std::int64_t t = query_begin; t < query_end; ++t) {
-    pairs += std::clamp<std::int64_t>(t + 1 - key_begin, 0, key_end - key_begin);
+  for (std::int64_t t = cell.query_begin; t < cell.query_end; ++t) {
+    const VisibleKeys keys = attention.visible_keys(cell.layer, t);
+    pairs += std::max<std::int64_t>(
+        std::min(keys.end, cell.key_end) - std::max(keys.begin, cell.key_begin), 0);
   }
   return pairs;
 }
 
+// Of the weights at positions [first, last).
 std::vector<AttendedPosition> largest_of(const std::vector<float>& weights, std::int64_t first,
-                                         std::size_t count) {
+                                         std::int64_t last, std::size_t count) {
   std::vector<AttendedPosition> positions;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    positions.push_back({first + static_cast<std::int64_t>(i), weights[i]});
+  for (std::int64_t i = first; i < last; ++i) {
+    positions.push_back({i, weights[static_cast<std::size_t>(i)]});
   }
-  const auto end = positions.begin() + static_cast<std::ptrdiff_t>(std::min(count, weights.size()));
+  const auto end =
+      positions.begin() + static_cast<std::ptrdiff_t>(std::min(count, positions.size()));
   std::partial_sort(positions.begin(), end, positions.end(), [](const auto& a, const auto& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.position < b.position;
   });
@@ -55,48 +58,71 @@ std::vector<AttendedPosition> largest_of(const std::vector<float>& weights, std:
 
 AttentionRegion checked_region(const LazyAttention& attention, AttentionRegion region) {
   const std::int64_t positions = attention.positions(region.layer);
+  const std::int64_t keys = attention.keys(region.layer);
   require(region.head >= 0 && region.head < attention.heads(), ErrorCode::invalid_argument,
           "head {} does not exist: a layer has heads 0 to {}", region.head, attention.heads() - 1);
   require(region.pool >= 1 && (region.pool & (region.pool - 1)) == 0, ErrorCode::invalid_argument,
           "a pool of {} is not a power of two", region.pool);
   region.query_end = std::min(region.query_end, positions);
-  region.key_end = std::min(region.key_end, positions);
+  region.key_end = std::min(region.key_end, keys);
   require(region.query_begin >= 0 && region.key_begin >= 0 &&
               region.query_begin < region.query_end && region.key_begin < region.key_end,
-          ErrorCode::invalid_argument,
-          "queries [{}, {}) and keys [{}, {}) are empty within {} positions", region.query_begin,
-          region.query_end, region.key_begin, region.key_end, positions);
+          ErrorCode::invalid_argument, "queries [{}, {}) and keys [{}, {}) are empty within {}",
+          region.query_begin, region.query_end, region.key_begin, region.key_end,
+          keys == positions ? fmt::format("{} positions", positions)
+                            : fmt::format("{} queries and {} keys", positions, keys));
   return region;
 }
 
-LazyAttention::LazyAttention(const GptConfig& config, std::vector<std::int64_t> layers,
+LazyAttention::LazyAttention(const StackSpecification& config, std::vector<std::int64_t> layers,
                              std::int64_t positions)
     : layers_(std::move(layers)),
-      heads_(config.heads),
-      head_size_(config.head_size),
-      capacity_(positions) {
-  require(positions >= 1, ErrorCode::invalid_argument,
-          "capacity of {} positions: expected at least one", positions);
+      attention_(config.block.attention),
+      capacity_(positions),
+      key_capacity_(positions) {
   if (layers_.empty()) {
     layers_.resize(static_cast<std::size_t>(config.layers));
     std::iota(layers_.begin(), layers_.end(), 0);
   }
-  for (const std::int64_t layer : layers_) {
-    checked_layer(layer, config);
+  for (const std::int64_t layer : layers_) checked_layer(layer, config);
+  make_layers();
+}
+
+LazyAttention::LazyAttention(const Architecture& architecture, PairAttentionKind kind,
+                             std::int64_t queries, std::int64_t keys)
+    : pattern_(pattern_point(kind, -1)),
+      layers_(static_cast<std::size_t>(stack_of(architecture, kind).layers)),
+      attention_(attention_of(architecture, kind)),
+      capacity_(queries),
+      key_capacity_(keys) {
+  std::iota(layers_.begin(), layers_.end(), 0);
+  make_layers();
+}
+
+void LazyAttention::make_layers() {
+  require(capacity_ >= 1 && key_capacity_ >= 1, ErrorCode::invalid_argument,
+          "capacity of {} positions: expected at least one", std::min(capacity_, key_capacity_));
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
     Layer& kept = kept_.emplace_back();
-    kept.query = Tensor<float>(Shape{heads_, capacity_, head_size_});
-    kept.log_sum_exp = Tensor<float>(Shape{heads_, capacity_});
+    kept.query = Tensor<float>(Shape{heads(), capacity_, attention_.head_size});
+    kept.log_sum_exp = Tensor<float>(Shape{heads(), capacity_});
   }
 }
 
-std::int64_t LazyAttention::bytes_needed(const GptConfig& config, std::int64_t layers,
+std::int64_t LazyAttention::bytes_needed(const StackSpecification& config, std::int64_t layers,
                                          std::int64_t positions) {
-  return layers * config.heads * positions * (2 * config.head_size + 1) *
+  const std::int64_t rows = config.heads() + config.key_value_heads();
+  return layers * positions * (rows * config.head_size() + config.heads()) *
          static_cast<std::int64_t>(sizeof(float));
 }
 
 bool LazyAttention::wants_attention(std::int64_t layer) const {
   return std::ranges::find(layers_, layer) != layers_.end();
+}
+
+bool LazyAttention::wants_attention_at(const Point& pattern) const {
+  return pattern.kind == pattern_.kind && pattern.site == pattern_.site &&
+         wants_attention(pattern.layer);
 }
 
 const LazyAttention::Layer& LazyAttention::at(std::int64_t layer) const {
@@ -107,6 +133,11 @@ const LazyAttention::Layer& LazyAttention::at(std::int64_t layer) const {
 }
 
 std::int64_t LazyAttention::positions(std::int64_t layer) const { return at(layer).positions; }
+std::int64_t LazyAttention::keys(std::int64_t layer) const { return at(layer).memory; }
+
+VisibleKeys LazyAttention::visible_keys(std::int64_t layer, std::int64_t query) const {
+  return heed::visible_keys(attention_, layer, query, keys(layer));
+}
 
 void LazyAttention::observe_attention(std::int64_t layer,
                                       const kernels::AttentionInput<float>& input,
@@ -117,37 +148,57 @@ void LazyAttention::observe_attention(std::int64_t layer,
   const std::int64_t memory = input.key.extent(1);
   require(input.query.extent(0) == 1, ErrorCode::invalid_argument,
           "attention is recorded for one sequence, not for a batch of {}", input.query.extent(0));
-  require(kept.positions + added == memory, ErrorCode::invalid_argument,
+  const bool is_cross = pattern_.kind == PointKind::cross_pattern;
+  require(is_cross || kept.positions + added == memory, ErrorCode::invalid_argument,
           "{} positions after {} do not make a memory of {}: the probe must observe every pass",
           added, kept.positions, memory);
-  require(memory <= capacity_, ErrorCode::invalid_argument,
-          "{} positions exceed the capacity of {}", memory, capacity_);
+  require(!is_cross || kept.memory == 0 || kept.memory == memory, ErrorCode::invalid_argument,
+          "a source of {} positions after one of {}: the probe observes one source", memory,
+          kept.memory);
+  require(memory <= key_capacity_ && kept.positions + added <= capacity_,
+          ErrorCode::invalid_argument, "{} positions exceed the capacity of {}",
+          memory > key_capacity_ ? memory : kept.positions + added,
+          memory > key_capacity_ ? key_capacity_ : capacity_);
   const kernels::Precision precision = score_precision(input);
   if (kept.spans.empty() || kept.spans.back().precision != precision) {
     kept.spans.push_back({kept.positions, precision});
   }
   keep_keys(precision == kernels::Precision::bf16 ? kept.rounded_keys : kept.keys, input.key,
             precision);
-  for (std::int64_t h = 0; h < heads_; ++h) {
+  for (std::int64_t h = 0; h < heads(); ++h) {
     for (std::int64_t t = 0; t < added; ++t) {
       const std::int64_t to = kept.positions + t;
-      std::transform(&input.query(0, t, h, 0), &input.query(0, t, h, 0) + head_size_,
+      std::transform(&input.query(0, t, h, 0), &input.query(0, t, h, 0) + attention_.head_size,
                      &kept.query.view()(h, to, 0),
                      [&](float value) { return rounded_to(precision, value); });
       kept.log_sum_exp.view()(h, to) = log_sum_exp(0, h, t);
     }
   }
-  kept.positions = memory;
+  keep_bias(kept, input.position_bias);
+  kept.positions += added;
+  kept.memory = memory;
 }
 
-// memory (1, S, H, D)
+// The table of the longest pass has the distances of all.
+void LazyAttention::keep_bias(Layer& kept, const kernels::PositionBias<float>& bias) const {
+  if (!bias.present() || (kept.bias.present() && kept.bias.shape()[1] >= bias.values.extent(1))) {
+    return;
+  }
+  kept.bias = Tensor<float>(bias.values.shape());
+  for (std::int64_t h = 0; h < bias.values.extent(0); ++h) {
+    std::ranges::copy(bias.values[h].span(), kept.bias.view()[h].data());
+  }
+  kept.first_distance = bias.first;
+}
+
+// memory (1, S, G, D)
 void LazyAttention::keep_keys(Keys& keys, View<const float> memory,
                               kernels::Precision precision) const {
-  if (keys.positions == 0) keys.rows = Tensor<float>(Shape{heads_, capacity_, head_size_});
-  for (std::int64_t h = 0; h < heads_; ++h) {
+  const std::int64_t shared = attention_.key_value_heads, size = attention_.head_size;
+  if (keys.positions == 0) keys.rows = Tensor<float>(Shape{shared, key_capacity_, size});
+  for (std::int64_t g = 0; g < shared; ++g) {
     for (std::int64_t s = keys.positions; s < memory.extent(1); ++s) {
-      std::transform(&memory(0, s, h, 0), &memory(0, s, h, 0) + head_size_,
-                     &keys.rows.view()(h, s, 0),
+      std::transform(&memory(0, s, g, 0), &memory(0, s, g, 0) + size, &keys.rows.view()(g, s, 0),
                      [&](float value) { return rounded_to(precision, value); });
     }
   }
@@ -162,14 +213,22 @@ kernels::AttentionInput<float> LazyAttention::head_input(std::int64_t layer, std
       after != kept.spans.begin() && std::prev(after)->precision == kernels::Precision::bf16
           ? kept.rounded_keys
           : kept.keys;
-  const auto rows = [&](const Tensor<float>& all) {
-    return View<const float>(&all.view()(head, 0, 0), {1, kept.positions, 1, head_size_});
+  const auto rows = [&](const Tensor<float>& all, std::int64_t index, std::int64_t count) {
+    return View<const float>(&all.view()(index, 0, 0), {1, count, 1, attention_.head_size});
   };
-  return {.query = rows(kept.query),
-          .key = rows(keys.rows),
-          .value = rows(keys.rows),
-          .mask = kernels::Mask::causal,
-          .scale = 1.0F / std::sqrt(static_cast<float>(head_size_))};
+  const View<const float> key = rows(keys.rows, head / attention_.group_size(), kept.memory);
+  kernels::PositionBias<float> bias;
+  if (kept.bias.present()) {
+    bias = {.values = kept.bias.view().slice(0, head, head + 1), .first = kept.first_distance};
+  }
+  return {.query = rows(kept.query, head, kept.positions),
+          .key = key,
+          .value = key,
+          .mask = attention_.mask_kind(),
+          .scale = attention_.score_scale(),
+          .window = attention_.window(layer),
+          .soft_cap = attention_.soft_cap,
+          .position_bias = bias};
 }
 
 std::int64_t LazyAttention::precision_end(std::int64_t layer, std::int64_t query) const {
@@ -185,7 +244,7 @@ View<const float> LazyAttention::log_sum_exp(std::int64_t layer, std::int64_t he
 
 Tensor<float> LazyAttention::region(const AttentionRegion& wanted) const {
   const AttentionRegion region = checked_region(*this, wanted);
-  if (region.pool > 1) return finish_pooling(pool_region(*this, region), region);
+  if (region.pool > 1) return finish_pooling(*this, pool_region(*this, region), region);
   Tensor<float> out(
       Shape{region.query_end - region.query_begin, region.key_end - region.key_begin});
   for (std::int64_t begin = region.query_begin; begin < region.query_end;) {
@@ -213,7 +272,7 @@ std::vector<float> LazyAttention::row(std::int64_t layer, std::int64_t head,
                                         .query_begin = query,
                                         .query_end = query + 1,
                                         .key_begin = 0,
-                                        .key_end = query + 1});
+                                        .key_end = visible_keys(layer, query).end});
   return {weights.span().begin(), weights.span().end()};
 }
 
@@ -231,15 +290,20 @@ std::vector<float> LazyAttention::column(std::int64_t layer, std::int64_t head,
 std::vector<AttendedPosition> LazyAttention::most_attended(std::int64_t layer, std::int64_t head,
                                                            std::int64_t query,
                                                            std::size_t count) const {
-  return largest_of(row(layer, head, query), 0, count);
+  const VisibleKeys keys = visible_keys(layer, query);
+  return largest_of(row(layer, head, query), keys.begin, keys.end, count);
 }
 
 std::vector<AttendedPosition> LazyAttention::most_attending(std::int64_t layer, std::int64_t head,
                                                             std::int64_t key,
                                                             std::size_t count) const {
-  std::vector<float> weights = column(layer, head, key);
-  weights.erase(weights.begin(), weights.begin() + key);  // earlier positions cannot see it
-  return largest_of(weights, key, count);
+  const std::vector<float> weights = column(layer, head, key);
+  // Queries that see a key follow each other.
+  std::int64_t first = 0;
+  while (first < std::ssize(weights) && !visible_keys(layer, first).contains(key)) ++first;
+  std::int64_t last = first;
+  while (last < std::ssize(weights) && visible_keys(layer, last).contains(key)) ++last;
+  return largest_of(weights, first, last, count);
 }
 
 PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& wanted) {
@@ -311,7 +375,8 @@ PooledRegion pool_further(const PooledRegion& fine, std::int64_t factor) {
   return coarse;
 }
 
-Tensor<float> finish_pooling(const PooledRegion& pooled, const AttentionRegion& region) {
+Tensor<float> finish_pooling(const LazyAttention& attention, const PooledRegion& pooled,
+                             const AttentionRegion& region) {
   const Shape& cells = pooled.sum.shape();
   Tensor<float> out(cells);
   for (std::int64_t i = 0; i < cells[0]; ++i) {
@@ -321,13 +386,15 @@ Tensor<float> finish_pooling(const PooledRegion& pooled, const AttentionRegion& 
         cell = pooled.largest.view()(i, j);
         continue;
       }
-      const std::int64_t query = region.query_begin + i * region.pool;
-      const std::int64_t query_end = std::min(query + region.pool, region.query_end);
-      const std::int64_t key = region.key_begin + j * region.pool;
-      const std::int64_t key_end = std::min(key + region.pool, region.key_end);
-      const std::int64_t elements = region.values == AttentionValues::pattern
-                                        ? (query_end - query) * (key_end - key)
-                                        : visible_pairs(query, query_end, key, key_end);
+      AttentionRegion part = region;  // the cell
+      part.query_begin = region.query_begin + i * region.pool;
+      part.query_end = std::min(part.query_begin + region.pool, region.query_end);
+      part.key_begin = region.key_begin + j * region.pool;
+      part.key_end = std::min(part.key_begin + region.pool, region.key_end);
+      const std::int64_t elements =
+          region.values == AttentionValues::pattern
+              ? (part.query_end - part.query_begin) * (part.key_end - part.key_begin)
+              : visible_pairs(attention, part);
       cell = elements > 0 ? pooled.sum.view()(i, j) / static_cast<float>(elements)
                           : -std::numeric_limits<float>::infinity();
     }

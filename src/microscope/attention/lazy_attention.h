@@ -1,7 +1,9 @@
 // Attention of long texts on demand: records query, key and log-sum-exp of selected layers, and
 // computes parts of a head's plane from them, exact to rounding. Memory grows with T, not with T².
 // Scores equal those of the pass: if it rounded queries and keys to bf16, the rounded ones are
-// stored (and also the unrounded keys, if later positions of a generation use f32).
+// stored (and also the unrounded keys, if later positions of a generation use f32). Queries and
+// keys are those of the scores, in their positions; query heads that share a key share its copy.
+// Of an encoder-decoder, one of its three kinds of attention.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +11,9 @@
 
 #include "heed/attention.h"
 #include "kernels/operands.h"
-#include "model/config.h"
+#include "microscope/attention/pair_attention_kind.h"
+#include "microscope/attention/visible_keys.h"
+#include "model/architecture.h"
 #include "model/probe.h"
 #include "tensor/tensor.h"
 
@@ -19,9 +23,14 @@ class LazyAttention final : public Probe {
  public:
   // For up to `positions` positions of one sequence, in the given layers (empty: all). Throws
   // Error{invalid_argument} for a layer that the model does not have.
-  LazyAttention(const GptConfig& config, std::vector<std::int64_t> layers, std::int64_t positions);
-  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t layers,
+  LazyAttention(const StackSpecification& config, std::vector<std::int64_t> layers,
+                std::int64_t positions);
+  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t layers,
                                    std::int64_t positions);
+  // One kind of attention of an encoder-decoder, in all layers, for up to `queries` and `keys`
+  // positions.
+  LazyAttention(const Architecture& architecture, PairAttentionKind kind, std::int64_t queries,
+                std::int64_t keys);
 
   // Each pass appends its positions: a prompt, then the steps of a generation.
   bool wants(const Point&) const override { return false; }
@@ -29,10 +38,14 @@ class LazyAttention final : public Probe {
   bool wants_attention(std::int64_t layer) const override;
   void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
                          View<const float> log_sum_exp) override;
+  bool wants_attention_at(const Point& pattern) const override;
 
   const std::vector<std::int64_t>& layers() const { return layers_; }
-  std::int64_t heads() const { return heads_; }
-  std::int64_t positions(std::int64_t layer) const;  // observed so far
+  std::int64_t heads() const { return attention_.query_heads; }
+  std::int64_t positions(std::int64_t layer) const;  // of queries, observed so far
+  std::int64_t keys(std::int64_t layer) const;  // as many, but those of the source across two texts
+  // Of the positions observed, those that a query attends to.
+  VisibleKeys visible_keys(std::int64_t layer, std::int64_t query) const;
 
   // (⌈queries / pool⌉, ⌈keys / pool⌉). Cells at the end of the region pool fewer elements.
   // Means of the pattern include masked elements as zeros; means of scores exclude them, and are −∞
@@ -43,7 +56,7 @@ class LazyAttention final : public Probe {
   std::vector<float> row(std::int64_t layer, std::int64_t head, std::int64_t query) const;
   std::vector<float> column(std::int64_t layer, std::int64_t head, std::int64_t key) const;
 
-  // The largest weights from or to a position, in descending order.
+  // The largest weights from or to a position, in descending order, of those that are not masked.
   std::vector<AttendedPosition> most_attended(std::int64_t layer, std::int64_t head,
                                               std::int64_t query, std::size_t count) const;
   std::vector<AttendedPosition> most_attending(std::int64_t layer, std::int64_t head,
@@ -59,7 +72,7 @@ class LazyAttention final : public Probe {
 
  private:
   struct Keys {
-    Tensor<float> rows;          // (H, capacity, D); empty if unused
+    Tensor<float> rows;          // (G, capacity, D); empty if unused
     std::int64_t positions = 0;  // valid rows
   };
   // Positions from `begin` on, up to the next span, whose passes had one precision.
@@ -72,17 +85,23 @@ class LazyAttention final : public Probe {
     Keys keys;                  // of passes in f32
     Keys rounded_keys;          // rounded, of passes in bf16
     Tensor<float> log_sum_exp;  // (H, capacity)
+    Tensor<float> bias;         // (H, R): of the distances from first_distance on; absent: none
+    std::int64_t first_distance = 0;
     std::int64_t positions = 0;
+    std::int64_t memory = 0;
     std::vector<Span> spans;
   };
   const Layer& at(std::int64_t layer) const;
   void keep_keys(Keys& keys, View<const float> memory, kernels::Precision precision) const;
+  void keep_bias(Layer& kept, const kernels::PositionBias<float>& bias) const;
+  void make_layers();
 
+  Point pattern_{PointKind::pattern};  // of any layer
   std::vector<std::int64_t> layers_;
-  std::int64_t heads_;
-  std::int64_t head_size_;
-  std::int64_t capacity_;
-  std::vector<Layer> kept_;  // as in layers_
+  AttentionSpecification attention_;
+  std::int64_t capacity_;      // of queries
+  std::int64_t key_capacity_;  // the same, but for attention across two texts
+  std::vector<Layer> kept_;    // as in layers_
 };
 
 // Cuts the region off at the end of the plane. Throws what LazyAttention::region() throws.
@@ -102,6 +121,7 @@ PooledRegion pool_elements(View<const float> elements, std::int64_t pool);
 PooledRegion pool_further(const PooledRegion& fine, std::int64_t factor);
 
 // The cells of region(): means or maxima of pooled elements.
-Tensor<float> finish_pooling(const PooledRegion& pooled, const AttentionRegion& region);
+Tensor<float> finish_pooling(const LazyAttention& attention, const PooledRegion& pooled,
+                             const AttentionRegion& region);
 
 }  // namespace heed

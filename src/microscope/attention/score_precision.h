@@ -7,10 +7,11 @@
 
 namespace heed {
 
-// Attention of up to three queries always runs in f32 (kernels/operands.h).
+// Attention in passes of up to three positions always runs in f32 (kernels/operands.h).
 inline kernels::Precision score_precision(const kernels::AttentionInput<float>& input) {
   constexpr std::int64_t most_in_f32 = 3;
-  return input.query.extent(1) <= most_in_f32 ? kernels::Precision::f32 : input.precision;
+  const std::int64_t positions = input.positions > 0 ? input.positions : input.query.extent(1);
+  return positions <= most_in_f32 ? kernels::Precision::f32 : input.precision;
 }
 
 // An element of query or key, rounded to that precision.

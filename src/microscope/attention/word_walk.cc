@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
+#include "microscope/attention/visible_keys.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -18,7 +21,7 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-// One head's vector at one position of (1, T, H, D).
+// One head's vector at one position of (1, T, heads, D).
 std::vector<float> head_row(const Tensor<float>& values, std::int64_t position, std::int64_t head) {
   const View<const float> view = values.view();
   return copy_row(&view(0, position, head, 0), view.extent(3));
@@ -52,6 +55,18 @@ std::vector<float> mix_values(const std::vector<KeyAnswer>& answers, std::int64_
   return {sums.begin(), sums.end()};
 }
 
+// Where a pass has the queries and keys that attention reads.
+struct ScoredPoints {
+  PointKind query;
+  PointKind key;
+
+  explicit ScoredPoints(const StackSpecification& config) {
+    const bool changed = config.block.attention.changes_query_and_key();
+    query = changed ? PointKind::rotated_query : PointKind::query;
+    key = changed ? PointKind::rotated_key : PointKind::key;
+  }
+};
+
 // The columns of the output projection (C, A) that multiply this head's output.
 std::vector<float> project_head(View<const float> weight, const std::vector<float>& output,
                                 std::int64_t first_column) {
@@ -71,19 +86,27 @@ std::vector<float> project_head(View<const float> weight, const std::vector<floa
 
 double length(const std::vector<float>& vector) { return std::sqrt(dot(vector, vector)); }
 
-std::vector<Point> word_walk_points(std::int64_t layer) {
-  return {{PointKind::residual_pre, layer}, {PointKind::query, layer},
-          {PointKind::key, layer},          {PointKind::value, layer},
-          {PointKind::mixed_values, layer}, {PointKind::attention_out, layer},
-          {PointKind::residual_mid, layer}};
+std::vector<Point> word_walk_points(const StackSpecification& config, std::int64_t layer) {
+  const ScoredPoints scored(config);
+  std::vector<Point> points{{PointKind::residual_pre, layer},
+                            {scored.query, layer},
+                            {scored.key, layer},
+                            {PointKind::value, layer},
+                            {PointKind::mixed_values, layer},
+                            {PointKind::attention_out, layer}};
+  if (has_point(config, PointKind::residual_mid))
+    points.push_back({PointKind::residual_mid, layer});
+  return points;
 }
 
 WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
                    std::int64_t position, std::span<const float> shares) {
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   checked_layer(layer, config);
   checked_head(head, config);
-  const Tensor<float>& keys = capture.at({PointKind::key, layer});
+  const AttentionSpecification& attention = config.block.attention;
+  const ScoredPoints scored(config);
+  const Tensor<float>& keys = capture.at({scored.key, layer});
   const Tensor<float>& values = capture.at({PointKind::value, layer});
   const std::int64_t positions = keys.shape()[1];
   require(position >= 0 && position < positions, ErrorCode::invalid_argument,
@@ -92,20 +115,21 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   WordWalk walk{.layer = layer,
                 .head = head,
                 .position = position,
-                .head_size = config.head_size,
-                .heads = config.heads};
+                .head_size = config.head_size(),
+                .heads = config.heads()};
 
   // 1. query
-  walk.query = head_row(capture.at({PointKind::query, layer}), position, head);
+  walk.query = head_row(capture.at({scored.query, layer}), position, head);
 
-  // 2. scores against every key, causal mask, softmax
-  const double scale = 1.0 / std::sqrt(static_cast<double>(config.head_size));
+  // 2. scores against every key, mask, softmax
+  const VisibleKeys visible = visible_keys(attention, layer, position, positions);
+  const std::int64_t shared = head / attention.group_size();
   for (std::int64_t s = 0; s < positions; ++s) {
-    KeyAnswer answer{.position = s, .masked = s > position};
-    answer.key = head_row(keys, s, head);
-    answer.value = head_row(values, s, head);
+    KeyAnswer answer{.position = s, .masked = !visible.contains(s)};
+    answer.key = head_row(keys, s, shared);
+    answer.value = head_row(values, s, shared);
     answer.product = dot(walk.query, answer.key);
-    answer.scaled = answer.product * scale;
+    answer.scaled = score_of(attention, answer.product);
     answer.value_length = length(answer.value);
     walk.answers.push_back(std::move(answer));
   }
@@ -116,7 +140,7 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   }
 
   // 3. weighted sum of the values
-  walk.output = mix_values(walk.answers, config.head_size);
+  walk.output = mix_values(walk.answers, config.head_size());
 
   // 4. concatenation with the other heads' outputs
   const View<const float> mixed = capture.at({PointKind::mixed_values, layer}).view();
@@ -125,10 +149,15 @@ WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, s
   // 5. output projection, added to the residual stream
   walk.head_projection =
       project_head(kernels::MultipliedWeight(gpt.parameters().block(layer).projection).view(),
-                   walk.output, head * config.head_size);
+                   walk.output, head * config.head_size());
   walk.attention_out = stream_row(capture.at({PointKind::attention_out, layer}), position);
   walk.residual_before = stream_row(capture.at({PointKind::residual_pre, layer}), position);
-  walk.residual_after = stream_row(capture.at({PointKind::residual_mid, layer}), position);
+  if (has_point(config, PointKind::residual_mid)) {
+    walk.residual_after = stream_row(capture.at({PointKind::residual_mid, layer}), position);
+    return walk;
+  }
+  std::ranges::transform(walk.residual_before, walk.attention_out,
+                         std::back_inserter(walk.residual_after), std::plus{});
   return walk;
 }
 

@@ -3,6 +3,7 @@
 #include "microscope/attention/head_mixture.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -19,7 +20,8 @@ class AttributionProbe final : public Probe {
         unit_(unit),
         position_(position),
         kept_(kept),
-        direction_(logit_direction(gpt, question)) {}
+        direction_(logit_direction(gpt, question)),
+        mixture_(gpt.config().block.attention) {}
 
   bool wants(const Point& point) const override {
     return point.kind == PointKind::embedding || point.kind == PointKind::position ||
@@ -37,9 +39,11 @@ class AttributionProbe final : public Probe {
                          : point,
                      stream_row(values));
       case PointKind::query:
+      case PointKind::rotated_query:  // comes later, and replaces the other
         if (by_source()) mixture_.keep_query(values[0][position_]);
         return;
       case PointKind::key:
+      case PointKind::rotated_key:
         if (by_source()) mixture_.keep_keys(values[0].slice(0, 0, position_ + 1));
         return;
       case PointKind::value:
@@ -193,7 +197,8 @@ class AttributionProbe final : public Probe {
   }
 
   std::vector<double> pattern_row(std::int64_t layer, std::int64_t head) const {
-    if (kept_ == nullptr || !kept_->edits_pattern(layer, head)) return mixture_.pattern(head);
+    if (kept_ == nullptr || !kept_->edits_pattern(layer, head))
+      return mixture_.pattern(layer, head);
     const Tensor<float> plane = kept_->plane({PointKind::pattern, layer}, head);
     const std::span<const float> row = plane.view()[position_].span();
     return {row.begin(), row.end()};
@@ -262,6 +267,7 @@ double Attribution::sum() const {
 Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position) {
+  require_sums_to_logits(gpt.config(), "logit attribution");
   position = position_in_text(position, std::ssize(tokens));
   // Later positions do not affect it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);

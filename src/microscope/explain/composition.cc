@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "kernels/kernels.h"
 #include "microscope/explain/head_weights.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -99,9 +100,11 @@ HeadNorms head_norms(const LayerHeads& layer, std::int64_t head, CompositionKind
 }  // namespace
 
 Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind) {
-  const GptConfig& config = gpt.config();
-  const std::int64_t heads = config.heads;
-  const std::int64_t size = config.head_size;
+  require_sums_to_logits(gpt.config(), "composition of heads");
+  const StackSpecification& config = gpt.config();
+  const std::int64_t heads = config.heads();
+  const std::int64_t size = config.head_size();
+  const std::int64_t group = config.block.attention.group_size();
   std::vector<LayerHeads> layers;
   std::vector<HeadNorms> norms;
   for (std::int64_t l = 0; l < config.layers; ++l) {
@@ -111,8 +114,8 @@ Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind) {
   Tensor<float> scores(Shape{config.layers, heads, config.layers, heads});
   for (std::int64_t writer = 0; writer < config.layers; ++writer) {
     for (std::int64_t later = writer + 1; later < config.layers; ++later) {
-      // Every head's output factor times every reader's left factor: (A, A), with one D x D block
-      // for each pair.
+      // Every head's output factor times every reader's left factor: (A, A), or (A, K) where keys
+      // or values read, with one D x D block for each pair.
       const Tensor<float> middle =
           products(layers[writer].all_outputs(), all_readers(layers[later], kind));
       parallel_items(heads * heads, [&](std::int64_t pair) {
@@ -120,9 +123,10 @@ Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind) {
         const std::int64_t to = pair % heads;
         const HeadNorms& a = norms[static_cast<std::size_t>(writer * heads + from)];
         const HeadNorms& b = norms[static_cast<std::size_t>(later * heads + to)];
+        const std::int64_t read = kind == CompositionKind::query ? to : to / group;
         const View<const float> block = middle.view()
                                             .slice(0, from * size, (from + 1) * size)
-                                            .slice(1, to * size, (to + 1) * size);
+                                            .slice(1, read * size, (read + 1) * size);
         const double composed = std::sqrt(squared_norm_through(a.value_gram, block, b.right_gram));
         const double apart = a.writer_norm * b.reader_norm;
         scores.view()(writer, from, later, to) =

@@ -17,7 +17,7 @@ enum class CompositionKind {
 // al., A Mathematical Framework for Transformer Circuits, 2021; TransformerLens:
 // all_composition_scores). Computed from D x D products of the factors; no C x C matrix is
 // formed. Uses the weights as they are: process them first (weight_processing.h) to fold the norms
-// into them.
+// into them. W_QK is that of LayerHeads: of equal positions where they are rotary.
 Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind);
 
 }  // namespace heed

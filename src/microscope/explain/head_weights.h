@@ -1,4 +1,8 @@
-// The attention weights of one layer by head, as rows (D, C) that read from or write to the stream.
+// The attention weights of one layer by query head, as rows (D, C) that read from or write to the
+// stream. Query heads of a group have the same key and value. Where queries and keys have norms of
+// their own, rows of queries and keys are multiplied by the gains: scores are then their products
+// up to a positive factor for each token. Rotary positions turn queries and keys after these rows:
+// W_QK is that of a position and itself.
 #pragma once
 
 #include "model/gpt.h"
@@ -12,23 +16,23 @@ class LayerHeads {
  public:
   LayerHeads(const Gpt& gpt, std::int64_t layer);
 
-  View<const float> query(std::int64_t head) const { return rows(0, head); }  // (D, C)
-  View<const float> key(std::int64_t head) const { return rows(1, head); }
-  View<const float> value(std::int64_t head) const { return rows(2, head); }
+  View<const float> query(std::int64_t head) const;  // (D, C)
+  View<const float> key(std::int64_t head) const;
+  View<const float> value(std::int64_t head) const;
   View<const float> output(std::int64_t head) const;
 
-  // All heads stacked, (A, C).
-  View<const float> all_queries() const { return third(0); }
-  View<const float> all_keys() const { return third(1); }
-  View<const float> all_values() const { return third(2); }
+  // All heads stacked: queries and outputs (A, C), keys and values (K, C).
+  View<const float> all_queries() const;
+  View<const float> all_keys() const;
+  View<const float> all_values() const;
   View<const float> all_outputs() const { return outputs_; }
 
  private:
-  View<const float> third(std::int64_t index) const;
-  View<const float> rows(std::int64_t third_index, std::int64_t head) const;
+  View<const float> head_rows(View<const float> rows, std::int64_t head) const;
 
-  std::int64_t head_size_;
-  View<const float> query_key_value_;  // (3A, C)
+  const AttentionSpecification& attention_;
+  View<const float> query_key_value_;  // (A + 2K, C)
+  Tensor<float> with_gains_;           // (A + 2K, C), where queries and keys have norms
   Tensor<float> outputs_;              // (A, C), the projection transposed
 };
 

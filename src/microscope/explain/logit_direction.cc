@@ -3,11 +3,12 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
 
-void require_token(std::int32_t token, const GptConfig& config) {
+void require_token(std::int32_t token, const StackSpecification& config) {
   require(token >= 0 && token < config.vocabulary_size, ErrorCode::invalid_argument,
           "token {} is not in the vocabulary of {}", token, config.vocabulary_size);
 }
@@ -32,7 +33,7 @@ double dot(std::span<const double> direction, std::span<const T> x) {
 
 }  // namespace
 
-void LogitQuestion::validate(const GptConfig& config) const {
+void LogitQuestion::validate(const StackSpecification& config) const {
   require_token(token, config);
   if (against) require_token(*against, config);
 }
@@ -43,10 +44,12 @@ double LogitDirection::project(std::span<const double> x) const {
 }
 
 LogitDirection logit_direction(const Gpt& gpt, const LogitQuestion& question) {
+  require_sums_to_logits(gpt.config(), "a direction of logits");
   question.validate(gpt.config());
   LogitDirection result{.direction = std::vector<double>(gpt.config().channels, 0.0)};
   add_token(gpt, question.token, 1.0, result);
   if (question.against) add_token(gpt, *question.against, -1.0, result);
+  if (gpt.config().block.norm.kind == NormKind::rms) return result;
   const double mean = std::accumulate(result.direction.begin(), result.direction.end(), 0.0) /
                       static_cast<double>(result.direction.size());
   for (double& value : result.direction) value -= mean;

@@ -17,13 +17,13 @@ struct LogitQuestion {
   std::optional<std::int32_t> against;
 
   // Throws Error{invalid_argument} for a token outside the vocabulary.
-  void validate(const GptConfig& config) const;
+  void validate(const StackSpecification& config) const;
 };
 
 // With the final norm's scale σ held, the logit of stream r (C) is
 //   Σ_c direction[c]·r[c] / σ + constant
-// where direction is gain ⊙ W_U[token] minus its mean over the channels (the norm centres), and
-// constant is the contribution of the biases of norm and unembedding (Nanda and Bloom,
+// where direction is gain ⊙ W_U[token], minus its mean over the channels for layer norms (which
+// centre), and constant is the contribution of the biases of norm and unembedding (Nanda and Bloom,
 // TransformerLens, 2022: apply_ln_to_stack and logit_attrs).
 struct LogitDirection {
   std::vector<double> direction;  // (C)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "microscope/traces/capture.h"
+#include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
 #include "model/editor.h"
 #include "model/input_checks.h"
@@ -136,11 +137,13 @@ Tensor<float> sum_of_last(const Tensor<float>& a, const Tensor<float>& b, const 
 LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                    const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor) {
-  const GptConfig& config = gpt.config();
+  require_sums_to_logits(gpt.config(), "a gradient of logits");
+  const StackSpecification& config = gpt.config();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const std::int64_t position = position_in_text(metric.position, positions);
   const MetricRow row = metric_row(gpt, metric.question);
+  for (const Point& point : points) require_point(config, point);
   require_gradients_past(editor, config, [&](const Point& point) {
     return std::ranges::find(points, point) != points.end();
   });
@@ -173,6 +176,7 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
 AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
                                       std::span<const std::int32_t> corrupted,
                                       const LogitMetric& metric, const std::vector<Point>& points) {
+  require_sums_to_logits(gpt.config(), "estimated patching");
   require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
           "the texts have {} and {} tokens; patching needs texts of equal length", clean.size(),
           corrupted.size());
@@ -197,6 +201,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
 
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric, std::int64_t steps) {
+  require_sums_to_logits(gpt.config(), "integrated gradients");
   require(steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one", steps);
   const auto at = [&](double scale) {
     ScaledEmbedding editor(static_cast<float>(scale));

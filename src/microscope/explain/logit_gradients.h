@@ -61,7 +61,10 @@ struct IntegratedGradients {
 
 // Σ_c x_c · ∫₀¹ ∂metric/∂x_c (α·x) dα for each token's embedding x, by Gauss-Legendre quadrature
 // with `steps` points (Sundararajan, Taly and Yan, Axiomatic Attribution for Deep Networks, 2017).
-// Throws as above, and Error{invalid_argument} for fewer than one step.
+// Where nothing but embeddings feeds the stream (no position table, no biases), norms undo α until
+// it is near zero: the integrand is a spike there, which a fixed quadrature misses by as much as
+// the metric. Look at completeness_error before reading the tokens. Throws as above, and
+// Error{invalid_argument} for fewer than one step.
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric, std::int64_t steps = 32);
 

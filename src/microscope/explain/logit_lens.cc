@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -45,7 +46,9 @@ class Prediction {
     Tensor<float> normed(stream.shape());
     Tensor<float> mean(Shape{rows});
     Tensor<float> reciprocal(Shape{rows});
-    kernels::layer_norm_forward(stream, gpt.parameters().final_norm(), normed, {mean, reciprocal});
+    const bool has_mean = gpt.config().block.norm.kind == NormKind::layer;
+    normalise(gpt.config(), stream, gpt.parameters().final_norm(),
+              {has_mean ? mean.view() : View<float>(), reciprocal}, normed);
     gpt.project(normed, logits);
   }
 
@@ -96,7 +99,8 @@ LensCell read_cell(const Prediction& layer, const Prediction& last, std::int64_t
   return cell;
 }
 
-void require_followed(const LensOptions& options, const GptConfig& config, std::int64_t positions) {
+void require_followed(const LensOptions& options, const StackSpecification& config,
+                      std::int64_t positions) {
   const auto count = std::ssize(options.followed);
   require(count <= 1 || count == positions, ErrorCode::invalid_argument,
           "{} tokens to follow: expected one, or one for each of {} positions", count, positions);
@@ -137,7 +141,8 @@ Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> po
 // `streams` holds all points of the lens, for a text of `length` tokens.
 LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& streams,
                        const LensOptions& options) {
-  const GptConfig& config = gpt.config();
+  require_sums_to_logits(gpt.config(), "a logit lens");
+  const StackSpecification& config = gpt.config();
   const std::vector<std::int64_t> chosen = chosen_positions(options, length);
   const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);

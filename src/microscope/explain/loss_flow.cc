@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/kernels.h"
 #include "microscope/explain/logit_direction.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
@@ -39,38 +40,26 @@ class NormProbe final : public Probe {
   Tensor<float> norms_;
 };
 
-// The gradient (C) of −log softmax(logits)[token] with respect to the final norm's output: the mean
-// of the unembedding's rows under the predicted distribution, minus the token's own row.
-std::vector<float> loss_gradient(const Gpt& gpt, const std::vector<double>& probabilities,
-                                 std::int32_t token) {
+// The gradient (C) of −log softmax(logits)[token] with respect to the final norm's output, from
+// that with respect to the logits: the mean of the unembedding's rows under the predicted
+// distribution, minus the token's own row.
+std::vector<float> loss_gradient(const Gpt& gpt, std::span<const float> d_logits) {
   const LinearWeights& unembedding = gpt.parameters().unembedding();
   std::vector<double> gradient(static_cast<std::size_t>(gpt.config().channels));
-  for (std::size_t v = 0; v < probabilities.size(); ++v) {
-    const double scale = probabilities[v] - (static_cast<std::int32_t>(v) == token ? 1 : 0);
+  for (std::size_t v = 0; v < d_logits.size(); ++v) {
     const auto row = kernels::multiplied_row(unembedding, static_cast<std::int64_t>(v));
-    for (std::size_t c = 0; c < gradient.size(); ++c) gradient[c] += scale * row[c];
+    for (std::size_t c = 0; c < gradient.size(); ++c) gradient[c] += double{d_logits[v]} * row[c];
   }
   return {gradient.begin(), gradient.end()};
-}
-
-// Of the last position of `logits` (1, V): probabilities, and the loss of `token`.
-double softmax_loss(std::span<const float> logits, std::int32_t token,
-                    std::vector<double>& probabilities) {
-  const double largest = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) {
-    probabilities.push_back(std::exp(logit - largest));
-    sum += probabilities.back();
-  }
-  for (double& probability : probabilities) probability /= sum;
-  return std::log(sum) + largest - logits[static_cast<std::size_t>(token)];
 }
 
 }  // namespace
 
 LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
                    std::int64_t position, StopFlag stop) {
-  const GptConfig& config = gpt.config();
+  require_predicts_next(gpt.config(), "a flow of the loss");
+  require_sums_to_logits(gpt.config(), "a flow of the loss");
+  const StackSpecification& config = gpt.config();
   require_text_fits(config, tokens);
   LogitQuestion{.token = token}.validate(config);
   const std::int64_t positions = std::ssize(tokens);
@@ -84,13 +73,15 @@ LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::in
   gpt.forward(batch, pass, activations);
   Tensor<float> logits(Shape{1, config.vocabulary_size});
   gpt.project(activations.final_norm().slice(0, position, position + 1), logits);
-  std::vector<double> probabilities;
-  flow.loss = softmax_loss(logits.span(), token, probabilities);
+  Tensor<float> loss(Shape{1});
+  kernels::cross_entropy_forward_backward(logits, View<const std::int32_t>(&token, {1}), 1.0F,
+                                          loss);
+  flow.loss = loss[0];
 
   require(!stop_requested(stop), ErrorCode::interrupted, "stopped before the backward pass");
   const GptActivationGradients buffers(config, positions);
   std::ranges::fill(buffers.norm.span(), 0.0F);
-  std::ranges::copy(loss_gradient(gpt, probabilities, token), &buffers.norm(position, 0));
+  std::ranges::copy(loss_gradient(gpt, logits.span()), &buffers.norm(position, 0));
   gpt.backward(batch, pass, activations, buffers, nullptr);
   flow.norms = probe.take();
   return flow;

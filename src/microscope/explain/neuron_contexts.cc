@@ -110,7 +110,7 @@ void read_windows(const Gpt& gpt, std::span<const std::int32_t> corpus, std::int
   gpt.forward({corpus.data() + first, {pass.batch, pass.positions}}, pass, activations);
 }
 
-void require_neurons(const GptConfig& config, std::span<const NeuronId> neurons) {
+void require_neurons(const StackSpecification& config, std::span<const NeuronId> neurons) {
   for (const NeuronId& id : neurons) {
     checked_layer(id.layer, config);
     checked_neuron(id.neuron, config);
@@ -128,6 +128,7 @@ VocabularyProjection what_it_says(const Gpt& gpt, const NeuronId& id, std::int64
 std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const std::int32_t> corpus,
                                                std::span<const NeuronId> neurons,
                                                const NeuronSearch& search) {
+  require_sums_to_logits(gpt.config(), "what neurons write");
   require_tokens(corpus, "the corpus");
   require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
           "top, window and batch of a neuron search must be at least 1");

@@ -5,6 +5,7 @@
 
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -168,6 +169,8 @@ class PartsProbe final : public Probe {
 
 ResidualParts decompose_residual(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                  ResidualUnit unit, std::int64_t position) {
+  require_predicts_next(gpt.config(), "a sum of residual parts");
+  require_sums_to_logits(gpt.config(), "a sum of residual parts");
   position = position_in_text(position, std::ssize(tokens));
   PartsProbe probe(gpt, unit, position);
   run_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);

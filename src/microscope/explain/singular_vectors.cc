@@ -47,7 +47,8 @@ Tensor<float> rows_of(const Eigen::MatrixXd& columns) {
 
 SingularVectors singular_vectors(const Gpt& gpt, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head) {
-  const GptConfig& config = gpt.config();
+  require_sums_to_logits(gpt.config(), "circuits of heads");
+  const StackSpecification& config = gpt.config();
   checked_layer(layer, config);
   checked_head(head, config);
   const LayerHeads heads(gpt, layer);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/kernels.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -40,12 +41,16 @@ std::vector<VocabularyProjection> project_through(View<const float> table,
 
 std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const float> directions,
                                                     std::int64_t top) {
+  require_sums_to_logits(gpt.config(), "a projection to logits");
   const View<const float> gain = gpt.parameters().final_norm().gain;
+  const bool centres = gpt.config().block.norm.kind == NormKind::layer;
   Tensor<float> normed(directions.shape());
   for (std::int64_t row = 0; row < directions.extent(0); ++row) {
     double mean = 0;
-    for (std::int64_t c = 0; c < gain.extent(0); ++c) mean += directions(row, c);
-    mean /= static_cast<double>(gain.extent(0));
+    if (centres) {
+      for (std::int64_t c = 0; c < gain.extent(0); ++c) mean += directions(row, c);
+      mean /= static_cast<double>(gain.extent(0));
+    }
     for (std::int64_t c = 0; c < gain.extent(0); ++c) {
       normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
     }

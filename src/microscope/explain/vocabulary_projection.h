@@ -20,7 +20,8 @@ struct VocabularyProjection {
 };
 
 // Projects output directions (M, C) through the unembedding: the tokens that they promote and
-// suppress. Applies the final norm's gain and centring, without its scale and the biases. At most
+// suppress. Applies the final norm's gain and, for layer norms, its centring, without its scale and
+// the biases. At most
 // `top` tokens at each end.
 std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const float> directions,
                                                     std::int64_t top);

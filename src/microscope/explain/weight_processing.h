@@ -10,21 +10,24 @@ namespace heed {
 // change by a constant over the vocabulary; their softmax is unchanged.
 struct WeightProcessing {
   // Folds gain g and bias b of a norm into the matrices W (O, C) after it: bias += W·b, W ← W·g,
-  // and subtracts the mean of each row of W, because normalised rows have mean zero. Norms then
-  // only centre and scale.
+  // and for layer norms subtracts the mean of each row of W, because rows that they normalise have
+  // mean zero. Norms then only centre and scale; RMS norms only scale.
   bool fold_norms = true;
   // Subtracts the mean over the channels from all weights that write to the stream (embeddings,
-  // projections, down, their biases): the next norm would remove it.
+  // projections, down, their biases): the next norm would remove it. Nothing with RMS norms, which
+  // see the mean.
   bool centre_writing_weights = true;
   // Subtracts the mean over the vocabulary from the unembedding.
   bool centre_unembedding = true;
   // Moves value biases into the projection's bias: the rows of a pattern sum to one, so the bias
-  // passes through attention unchanged. projection's bias += W_O·b_V, b_V ← 0.
+  // passes through attention unchanged. projection's bias += W_O·b_V, b_V ← 0. A shared value's
+  // bias passes through every head of its group.
   bool fold_value_biases = true;
 };
 
-// Returns a new model with an untied unembedding, which has a bias if the model has biases. Sums
-// are accumulated in double. The result is not prepared (GptParameters::prepare).
+// Returns a new model with an untied unembedding, and with the biases that folded ones become.
+// Norms of queries and keys stay: what they normalise is a head, not the stream. Sums are
+// accumulated in double. The result is not prepared (GptParameters::prepare).
 Gpt process_weights(const Gpt& gpt, const WeightProcessing& processing = {});
 
 }  // namespace heed

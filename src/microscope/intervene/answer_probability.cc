@@ -1,4 +1,5 @@
 #include "microscope/intervene/answer_probability.h"
+#include "model/input_checks.h"
 
 #include <fmt/format.h>
 
@@ -10,15 +11,15 @@ namespace heed {
 
 std::string HeadName::text() const { return fmt::format("L{}H{}", layer, head); }
 
-std::vector<HeadName> all_heads(const GptConfig& config) {
+std::vector<HeadName> all_heads(const StackSpecification& config) {
   std::vector<HeadName> heads;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (std::int64_t head = 0; head < config.heads; ++head) heads.push_back({layer, head});
+    for (std::int64_t head = 0; head < config.heads(); ++head) heads.push_back({layer, head});
   }
   return heads;
 }
 
-Interventions switching_off(const GptConfig& config, std::span<const HeadName> heads) {
+Interventions switching_off(const StackSpecification& config, std::span<const HeadName> heads) {
   std::vector<Intervention> off;
   for (const HeadName& head : heads) {
     off.push_back({.point = {PointKind::mixed_values, head.layer},
@@ -30,6 +31,7 @@ Interventions switching_off(const GptConfig& config, std::span<const HeadName> h
 
 std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                              Editor* editor, Probe* probe) {
+  require_predicts_next(gpt.config(), "the probability of an answer");
   const std::int64_t positions = std::ssize(tokens);
   const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}},
@@ -58,7 +60,7 @@ double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> 
   return answer_probability(gpt, tokens, answer, &interventions);
 }
 
-HeadsOff heads_that_halve(const GptConfig& config, double before, std::size_t most,
+HeadsOff heads_that_halve(const StackSpecification& config, double before, std::size_t most,
                           const std::function<double(const std::vector<HeadName>&)>& without) {
   HeadsOff off{.after = before};
   while (off.after > before / 2 && off.heads.size() < most) {

@@ -21,10 +21,10 @@ struct HeadName {
 };
 
 // Layer by layer.
-std::vector<HeadName> all_heads(const GptConfig& config);
+std::vector<HeadName> all_heads(const StackSpecification& config);
 
 // Sets the mixed values of `heads` to zero at every position: switches the heads off.
-Interventions switching_off(const GptConfig& config, std::span<const HeadName> heads);
+Interventions switching_off(const StackSpecification& config, std::span<const HeadName> heads);
 
 // Of every token after `tokens`, (V). Takes one pass.
 std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std::int32_t> tokens,
@@ -45,15 +45,15 @@ struct HeadsOff {
   std::vector<HeadName> heads;
   double after = 0;  // the probability without them
 };
-HeadsOff heads_that_halve(const GptConfig& config, double before, std::size_t most,
+HeadsOff heads_that_halve(const StackSpecification& config, double before, std::size_t most,
                           const std::function<double(const std::vector<HeadName>&)>& without);
 
 // Keeps the attention of one query in every head.
 class QueryRows final : public Probe {
  public:
-  QueryRows(const GptConfig& config, std::int64_t position)
-      : rows_(static_cast<std::size_t>(config.layers * config.heads)),
-        heads_(config.heads),
+  QueryRows(const StackSpecification& config, std::int64_t position)
+      : rows_(static_cast<std::size_t>(config.layers * config.heads())),
+        heads_(config.heads()),
         position_(position) {}
 
   bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }

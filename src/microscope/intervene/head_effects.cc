@@ -16,6 +16,7 @@ constexpr std::size_t most_heads_tried = 24;  // each takes a pass
 
 std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                      std::span<const HeadName> heads, StopFlag stop) {
+  require_predicts_next(gpt.config(), "effects of heads");
   require_text_fits(gpt.config(), tokens);
   const std::vector<double> with = next_token_probabilities(gpt, tokens);
   std::vector<HeadEffect> effects;
@@ -40,7 +41,7 @@ std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_
   return effects;
 }
 
-std::vector<HeadName> selective_heads(const GptConfig& config, const QueryRows& rows,
+std::vector<HeadName> selective_heads(const StackSpecification& config, const QueryRows& rows,
                                       std::int64_t position, std::int64_t own_begin,
                                       std::size_t most) {
   const auto largest_weight = [&](const HeadName& head) {
@@ -58,6 +59,7 @@ std::vector<HeadName> selective_heads(const GptConfig& config, const QueryRows& 
 
 HeadChoiceByEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                 std::int64_t position, std::int64_t own_begin, StopFlag stop) {
+  require_predicts_next(gpt.config(), "effects of heads");
   require_text_fits(gpt.config(), tokens);
   check(position >= 0 && position < std::ssize(tokens), "the word is in the text");
   const auto read = tokens.first(static_cast<std::size_t>(position + 1));

@@ -31,7 +31,7 @@ std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_
 
 // The heads with the largest weights of one query, up to `most` of them, the largest first. Weights
 // on its own tokens, [own_begin, position], on the first and on the previous token do not count.
-std::vector<HeadName> selective_heads(const GptConfig& config, const QueryRows& rows,
+std::vector<HeadName> selective_heads(const StackSpecification& config, const QueryRows& rows,
                                       std::int64_t position, std::int64_t own_begin,
                                       std::size_t most);
 

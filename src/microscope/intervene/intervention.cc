@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
+#include "microscope/attention/visible_keys.h"
 #include "microscope/traces/capture.h"
+#include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
 #include "model/gpt.h"
 
@@ -27,17 +30,16 @@ void check_indices(const std::vector<std::int64_t>& indices, std::int64_t count,
 // Checks that an intervention fits its point.
 class Examiner {
  public:
-  Examiner(const GptConfig& config, const Intervention& intervention)
-      : config_(config),
+  Examiner(const Architecture& architecture, const Intervention& intervention)
+      : architecture_(architecture),
+        config_(architecture.of(intervention.point.site)),
         intervention_(intervention),
-        name_(point_name(intervention.point)),
-        shape_(point_shape(config, intervention.point.kind)) {}
+        name_(point_name(intervention.point)) {
+    require_point(architecture_, intervention_.point);
+    shape_ = point_shape(config_, intervention_.point.kind);
+  }
 
   void examine() const {
-    const auto points = all_points(config_.layers);
-    require(std::ranges::find(points, intervention_.point) != points.end(),
-            ErrorCode::invalid_argument, "{} does not exist: the model has layers 0 to {}", name_,
-            config_.layers - 1);
     require(intervention_.point.kind != PointKind::logits, ErrorCode::invalid_argument,
             "{} cannot be changed: change unembed.hook_in, which the logits are computed from",
             name_);
@@ -47,7 +49,7 @@ class Examiner {
             name_);
     require(!heads || where.neurons.empty(), ErrorCode::invalid_argument,
             "{} has heads; it has no neurons to select", name_);
-    check_indices(where.heads, config_.heads, "head", name_);
+    check_indices(where.heads, shape_.heads, "head", name_);
     check_indices(where.neurons, shape_.width, "neuron", name_);
     require(where.first_position >= 0 && where.first_position <= where.last_position,
             ErrorCode::invalid_argument, "{} to {} is not a position range", where.first_position,
@@ -62,32 +64,45 @@ class Examiner {
             "{} is scaled by {}, expected a finite number", name_, scale.factor);
   }
   void fits(const AddVector& add) const {
-    const bool by_head = shape_.has_heads && std::ssize(add.vector) == shape_.width * config_.heads;
+    const bool by_head = shape_.has_heads && std::ssize(add.vector) == shape_.width * shape_.heads;
     if (!by_head) check_row(std::ssize(add.vector), shape_.width, "adds");
   }
   void fits(const SetRow& set) const {
-    check_row(std::ssize(set.row), shape_.width * (shape_.has_heads ? config_.heads : 1), "sets");
+    check_row(std::ssize(set.row), shape_.width * (shape_.has_heads ? shape_.heads : 1), "sets");
   }
   void fits(const ReplaceWith& replace) const {
     const Shape& shape = replace.values->shape();
     const int rank = shape_.has_heads || shape_.is_plane ? 4 : 3;
     bool right = shape.rank() == rank && shape[0] == 1;
-    if (right && shape_.has_heads) right = shape[2] == config_.heads && shape[3] == shape_.width;
-    if (right && shape_.is_plane) right = shape[1] == config_.heads && shape[2] == shape[3];
+    if (right && shape_.has_heads) right = shape[2] == shape_.heads && shape[3] == shape_.width;
+    if (right && shape_.is_plane)
+      right = shape[1] == shape_.heads && (is_cross() || shape[2] == shape[3]);
     if (right && rank == 3) right = shape[2] == shape_.width;
     require(right, ErrorCode::invalid_argument, "the values for {} have the shape {}, expected {}",
             name_, shape.text(), expected_trace());
   }
+  void fits(const HideFuture&) const {
+    require(intervention_.point.kind == PointKind::scores, ErrorCode::invalid_argument,
+            "the future is hidden in scores of attention within one text, not in {}", name_);
+  }
   void fits(const CutEdges& cut) const {
-    require(intervention_.point.kind == PointKind::pattern, ErrorCode::invalid_argument,
-            "edges are cut in blocks.L.attn.hook_pattern, not in {}", name_);
+    const PointKind kind = intervention_.point.kind;
+    require(kind == PointKind::pattern || kind == PointKind::cross_pattern,
+            ErrorCode::invalid_argument,
+            "edges are cut in patterns, such as blocks.L.attn.hook_pattern, not in {}", name_);
     require(!cut.edges.empty(), ErrorCode::invalid_argument, "no edges to cut in {}", name_);
+    const AttentionSpecification& attention =
+        is_cross() ? *config_.block.cross_attention : config_.block.attention;
+    const std::int64_t memory = is_cross() ? architecture_.encoder().context : config_.context;
     for (const CutEdges::Edge& edge : cut.edges) {
-      require(
-          edge.key >= 0 && edge.key <= edge.query && edge.query < config_.context,
-          ErrorCode::invalid_argument,
-          "there is no edge from {} to {}: a query attends to positions up to its own, below {}",
-          edge.query, edge.key, config_.context);
+      require(edge.query >= 0 && edge.query < config_.context, ErrorCode::invalid_argument,
+              "there is no edge from {} to {}: queries lie below {}, the context", edge.query,
+              edge.key, config_.context);
+      const VisibleKeys keys =
+          visible_keys(attention, intervention_.point.layer, edge.query, memory);
+      require(keys.contains(edge.key), ErrorCode::invalid_argument,
+              "there is no edge from {} to {}: the query attends to positions {} to {}", edge.query,
+              edge.key, keys.begin, keys.end - 1);
     }
   }
 
@@ -99,12 +114,15 @@ class Examiner {
             expected);
   }
   std::string expected_trace() const {
-    if (shape_.is_plane) return fmt::format("(1, {}, T, T)", config_.heads);
-    if (shape_.has_heads) return fmt::format("(1, T, {}, {})", config_.heads, shape_.width);
+    if (shape_.is_plane) return fmt::format("(1, {}, T, {})", shape_.heads, is_cross() ? "S" : "T");
+    if (shape_.has_heads) return fmt::format("(1, T, {}, {})", shape_.heads, shape_.width);
     return fmt::format("(1, T, {})", shape_.width);
   }
 
-  const GptConfig& config_;
+  bool is_cross() const { return is_cross_point(intervention_.point.kind); }
+
+  const Architecture& architecture_;
+  const StackSpecification& config_;
   const Intervention& intervention_;
   std::string name_;
   PointShape shape_;
@@ -143,6 +161,7 @@ class RowChanger {
     });
   }
   void operator()(const CutEdges&) const { check(false, "edges are cut in patterns"); }
+  void operator()(const HideFuture&) const { check(false, "the future is hidden in scores"); }
 
  private:
   // Calls change(value, head, index) for every selected value; head is 0 at points without heads.
@@ -165,32 +184,39 @@ class RowChanger {
   View<float> row_;
 };
 
-// One row of a head's scores or pattern, (S), of the query at `position`. Masked elements are
-// unchanged.
+// One row of a head's scores or pattern, (S), of the query at `position`, which sees `keys`. Masked
+// elements are unchanged.
 class PlaneRowChanger {
  public:
-  PlaneRowChanger(std::int64_t head, std::int64_t position, View<float> row)
-      : head_(head), position_(position), row_(row) {}
+  PlaneRowChanger(std::int64_t head, std::int64_t position, const VisibleKeys& keys,
+                  View<float> row)
+      : head_(head), position_(position), keys_(keys), row_(row) {}
 
   void operator()(const SetZero&) const { scale(0); }
   void operator()(const ScaleBy& by) const { scale(by.factor); }
   void operator()(const ReplaceWith& replace) const {
     const View<const float> plane = replace.values->view()[0][head_];
     if (position_ >= plane.extent(0)) return;
-    for (std::int64_t s = 0; s <= position_; ++s) row_(s) = plane(position_, s);
+    const std::int64_t end = std::min(keys_.end, plane.extent(1));
+    for (std::int64_t s = keys_.begin; s < end; ++s) row_(s) = plane(position_, s);
   }
   void operator()(const CutEdges& cut) const {
     double before = 0;
     double after = 0;
-    for (std::int64_t s = 0; s <= position_; ++s) before += row_(s);
+    for (std::int64_t s = keys_.begin; s < keys_.end; ++s) before += row_(s);
     for (const CutEdges::Edge& edge : cut.edges) {
-      if (edge.query == position_) row_(edge.key) = 0;
+      if (edge.query == position_ && keys_.contains(edge.key)) row_(edge.key) = 0;
     }
     if (cut.rest == CutEdges::Rest::kept) return;
-    for (std::int64_t s = 0; s <= position_; ++s) after += row_(s);
+    for (std::int64_t s = keys_.begin; s < keys_.end; ++s) after += row_(s);
     if (after <= 0 || after == before) return;
-    for (std::int64_t s = 0; s <= position_; ++s) {
+    for (std::int64_t s = keys_.begin; s < keys_.end; ++s) {
       row_(s) = static_cast<float>(row_(s) * (before / after));
+    }
+  }
+  void operator()(const HideFuture&) const {
+    for (std::int64_t s = position_ + 1; s < keys_.end; ++s) {
+      row_(s) = -std::numeric_limits<float>::infinity();
     }
   }
   template <class Other>
@@ -200,31 +226,56 @@ class PlaneRowChanger {
 
  private:
   void scale(float factor) const {
-    for (std::int64_t s = 0; s <= position_; ++s) row_(s) *= factor;
+    for (std::int64_t s = keys_.begin; s < keys_.end; ++s) row_(s) *= factor;
   }
 
   std::int64_t head_;
   std::int64_t position_;
+  VisibleKeys keys_;
   View<float> row_;
 };
 
+PointShape cross_point_shape(const StackSpecification& config, PointKind kind) {
+  const AttentionSpecification& cross = *config.block.cross_attention;
+  switch (kind) {
+    case PointKind::cross_query:
+    case PointKind::cross_mixed_values:
+      return {.width = cross.head_size, .has_heads = true, .heads = cross.query_heads};
+    case PointKind::cross_key:
+    case PointKind::cross_value:
+      return {.width = cross.head_size, .has_heads = true, .heads = cross.key_value_heads};
+    case PointKind::cross_scores:
+    case PointKind::cross_pattern: return {.is_plane = true, .heads = cross.query_heads};
+    case PointKind::cross_norm_scale: return {.width = 1};
+    default: return {.width = config.channels};
+  }
+}
+
 }  // namespace
 
-PointShape point_shape(const GptConfig& config, PointKind kind) {
+PointShape point_shape(const StackSpecification& config, PointKind kind) {
+  if (is_cross_point(kind)) return cross_point_shape(config, kind);
+  const std::int64_t heads = config.heads(), shared = config.key_value_heads();
   switch (kind) {
     case PointKind::query:
+    case PointKind::rotated_query:
+    case PointKind::mixed_values:
+      return {.width = config.head_size(), .has_heads = true, .heads = heads};
     case PointKind::key:
-    case PointKind::value:
-    case PointKind::mixed_values: return {.width = config.head_size, .has_heads = true};
+    case PointKind::rotated_key:
+    case PointKind::value: return {.width = config.head_size(), .has_heads = true, .heads = shared};
     case PointKind::attention_in:
     case PointKind::query_input:
+    case PointKind::head_results:
+      return {.width = config.channels, .has_heads = true, .heads = heads};
     case PointKind::key_input:
     case PointKind::value_input:
-    case PointKind::head_results: return {.width = config.channels, .has_heads = true};
+      return {.width = config.channels, .has_heads = true, .heads = shared};
     case PointKind::scores:
-    case PointKind::pattern: return {.is_plane = true};
+    case PointKind::pattern: return {.is_plane = true, .heads = heads};
     case PointKind::neurons_pre:
-    case PointKind::neurons_post: return {.width = config.feed_forward};
+    case PointKind::neurons_linear:
+    case PointKind::neurons_post: return {.width = config.feed_forward()};
     case PointKind::norm_1_scale:
     case PointKind::norm_2_scale:
     case PointKind::final_scale: return {.width = 1};
@@ -233,10 +284,15 @@ PointShape point_shape(const GptConfig& config, PointKind kind) {
   }
 }
 
-Interventions::Interventions(const GptConfig& config, std::vector<Intervention> interventions)
-    : config_(config), interventions_(std::move(interventions)) {
+Interventions::Interventions(const StackSpecification& config,
+                             std::vector<Intervention> interventions)
+    : Interventions(Architecture{.stacks = {config}}, std::move(interventions)) {}
+
+Interventions::Interventions(const Architecture& architecture,
+                             std::vector<Intervention> interventions)
+    : architecture_(architecture), interventions_(std::move(interventions)) {
   for (const Intervention& intervention : interventions_) {
-    Examiner(config_, intervention).examine();
+    Examiner(architecture_, intervention).examine();
   }
 }
 
@@ -253,7 +309,7 @@ bool Interventions::edits_head(const Point& point, std::int64_t head) const {
 
 // A norm divides by its scale: adding to the scale is not an addition downstream.
 bool Interventions::only_adds(const Point& point) const {
-  return point_shape(config_, point.kind).width != 1 &&
+  return point_shape(stack_of(point), point.kind).width != 1 &&
          std::ranges::all_of(interventions_, [&](const Intervention& each) {
            return each.point != point || std::holds_alternative<AddVector>(each.change);
          });
@@ -261,6 +317,9 @@ bool Interventions::only_adds(const Point& point) const {
 
 void Interventions::edit(const EditedPoint& edited, View<float> values) {
   const bool is_plane = edited.head >= 0;
+  const BlockSpecification& block = stack_of(edited.point).block;
+  const AttentionSpecification& attention =
+      is_cross_point(edited.point.kind) ? *block.cross_attention : block.attention;
   for (const Intervention& intervention : interventions_) {
     if (intervention.point != edited.point) continue;
     const Selection& where = intervention.where;
@@ -271,7 +330,10 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
         const std::int64_t position = edited.position(b, t);
         if (position < where.first_position || position > where.last_position) continue;
         if (is_plane) {
-          std::visit(PlaneRowChanger(edited.head, position, values[b][0][t]), intervention.change);
+          const VisibleKeys keys =
+              visible_keys(attention, edited.point.layer, position, values.extent(3));
+          std::visit(PlaneRowChanger(edited.head, position, keys, values[b][0][t]),
+                     intervention.change);
         } else {
           std::visit(RowChanger(intervention, position, values[b][t]), intervention.change);
         }
@@ -286,7 +348,7 @@ std::vector<float> mean_row(const Gpt& gpt, const Point& point,
   require(!shape.is_plane, ErrorCode::invalid_argument,
           "rows of {} differ in length, so they have no mean", point_name(point));
   require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
-  const std::int64_t width = shape.width * (shape.has_heads ? gpt.config().heads : 1);
+  const std::int64_t width = shape.width * (shape.has_heads ? shape.heads : 1);
   std::vector<double> sums(static_cast<std::size_t>(width), 0.0);
   std::int64_t rows = 0;
   for (const std::vector<std::int32_t>& tokens : sequences) {
@@ -301,6 +363,7 @@ std::vector<float> mean_row(const Gpt& gpt, const Point& point,
 }
 
 Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std::int32_t> tokens) {
+  require_point(gpt.config(), point);
   Capture capture(std::vector<Point>{point});
   run_text(gpt, tokens, capture);
   return capture.take(point);

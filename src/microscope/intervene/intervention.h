@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "heed/intervention.h"
-#include "model/config.h"
+#include "model/architecture.h"
 #include "model/editor.h"
 #include "tensor/tensor.h"
 
@@ -27,11 +27,14 @@ struct ReplaceWith {
 
   std::shared_ptr<const Tensor<float>> values;
 };
-using Change = std::variant<SetZero, ScaleBy, AddVector, SetRow, ReplaceWith, CutEdges>;
+// Sets the scores of all keys after the query to −∞, as a causal mask does: what an encoder would
+// be without sight of what comes later.
+struct HideFuture {};
+using Change = std::variant<SetZero, ScaleBy, AddVector, SetRow, ReplaceWith, CutEdges, HideFuture>;
 
 // Empty lists select all.
 struct Selection {
-  std::vector<std::int64_t> heads;    // at points that have heads
+  std::vector<std::int64_t> heads;    // at points that have heads; of keys: key/value heads
   std::vector<std::int64_t> neurons;  // of the last dimension, at points that have none
   // Positions [first, last] of a sequence; for scores and patterns, of queries. To start at a step
   // of a generation: first = length of the prompt + step.
@@ -49,8 +52,11 @@ class Interventions final : public Editor {
  public:
   // Throws Error{invalid_argument} for a layer, head or neuron that is not there, a vector or trace
   // of the wrong shape, and a change that its point does not know (edges are cut in patterns only,
-  // logits cannot be changed).
-  Interventions(const GptConfig& config, std::vector<Intervention> interventions);
+  // logits cannot be changed), and Error{unsupported} for a point that the model lacks.
+  Interventions(const StackSpecification& config, std::vector<Intervention> interventions);
+  // The same for a model of two stacks, whose points name theirs. Of cross-attention, positions of
+  // keys and values are those of the source.
+  Interventions(const Architecture& architecture, std::vector<Intervention> interventions);
 
   bool edits(const Point& point) const override;
   bool edits_head(const Point& point, std::int64_t head) const override;
@@ -58,7 +64,11 @@ class Interventions final : public Editor {
   void edit(const EditedPoint& edited, View<float> values) override;
 
  private:
-  GptConfig config_;
+  const StackSpecification& stack_of(const Point& point) const {
+    return architecture_.of(point.site);
+  }
+
+  Architecture architecture_;
   std::vector<Intervention> interventions_;
 };
 
@@ -74,9 +84,10 @@ Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std:
 // The last dimension of a point, and what precedes it.
 struct PointShape {
   std::int64_t width = 0;
-  bool has_heads = false;  // (B, T, H, D)
-  bool is_plane = false;   // (B, H, T, S)
+  bool has_heads = false;  // (B, T, heads, width)
+  bool is_plane = false;   // (B, heads, T, S)
+  std::int64_t heads = 0;  // of queries, or the key/value heads that these share; 0: none
 };
-PointShape point_shape(const GptConfig& config, PointKind kind);
+PointShape point_shape(const StackSpecification& config, PointKind kind);
 
 }  // namespace heed

@@ -35,24 +35,26 @@ class Scanner {
   std::string_view rest_;
 };
 
-void check_layer(const GptConfig& config, std::int64_t layer, std::string_view text) {
+void check_layer(const StackSpecification& config, std::int64_t layer, std::string_view text) {
   require(layer < config.layers, ErrorCode::invalid_argument,
           "'{}': the model has layers 0 to {}; did you mean 'L{}'?", text, config.layers - 1,
           config.layers - 1);
 }
 
-void check_head(const GptConfig& config, std::int64_t layer, std::int64_t head,
+void check_head(const StackSpecification& config, const Point& point, std::int64_t head,
                 std::string_view text) {
-  check_layer(config, layer, text);
-  require(head < config.heads, ErrorCode::invalid_argument,
-          "'{}': layer {} has heads 0 to {}; did you mean 'L{}H{}'?", text, layer, config.heads - 1,
-          layer, config.heads - 1);
+  const std::int64_t heads = point_shape(config, point.kind).heads;
+  require(head < heads, ErrorCode::invalid_argument,
+          "'{}': layer {} has {} 0 to {}; did you mean 'L{}H{}'?", text, point.layer,
+          heads == config.heads() ? "heads" : "key/value heads", heads - 1, point.layer, heads - 1);
 }
 
 // The point of a head that a suffix such as ".q" names; its mixed values without a suffix.
 PointKind head_point(Scanner& scanner, std::string_view text) {
   if (scanner.at_end()) return PointKind::mixed_values;
-  constexpr std::pair<std::string_view, PointKind> parts[] = {{".q_input", PointKind::query_input},
+  constexpr std::pair<std::string_view, PointKind> parts[] = {{".rot_q", PointKind::rotated_query},
+                                                              {".rot_k", PointKind::rotated_key},
+                                                              {".q_input", PointKind::query_input},
                                                               {".k_input", PointKind::key_input},
                                                               {".v_input", PointKind::value_input},
                                                               {".q", PointKind::query},
@@ -66,13 +68,14 @@ PointKind head_point(Scanner& scanner, std::string_view text) {
     if (scanner.take(name) && scanner.at_end()) return kind;
   }
   fail(ErrorCode::invalid_argument,
-       "'{}': a head's points are .q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern "
-       "and .result",
+       "'{}': a head's points are .q, .k, .v, .rot_q, .rot_k, .q_input, .k_input, .v_input, .z, "
+       ".scores, .pattern and .result",
        text);
 }
 
 // Parses L2H3, L2H3.q, L2N17, L2, L2.attn, L2.mlp; returns nothing for other texts.
-std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::string_view text) {
+std::vector<InterventionPoint> points_by_index(const StackSpecification& config,
+                                               std::string_view text) {
   Scanner scanner(text);
   if (!scanner.take("L")) return {};
   const auto layer = scanner.number();
@@ -96,13 +99,16 @@ std::vector<InterventionPoint> points_by_index(const GptConfig& config, std::str
   const auto index = scanner.number();
   if (!index) return {};
   if (is_head) {
-    check_head(config, *layer, *index, text);
-    return {{.point = {head_point(scanner, text), *layer}, .where = {.heads = {*index}}}};
+    check_layer(config, *layer, text);
+    const Point point{head_point(scanner, text), *layer};
+    require_point(config, point);
+    check_head(config, point, *index, text);
+    return {{.point = point, .where = {.heads = {*index}}}};
   }
   if (!scanner.at_end()) return {};
   check_layer(config, *layer, text);
-  require(*index < config.feed_forward, ErrorCode::invalid_argument,
-          "'{}': layer {} has neurons 0 to {}", text, *layer, config.feed_forward - 1);
+  require(*index < config.feed_forward(), ErrorCode::invalid_argument,
+          "'{}': layer {} has neurons 0 to {}", text, *layer, config.feed_forward() - 1);
   return {{.point = {PointKind::neurons_post, *layer}, .where = {.neurons = {*index}}}};
 }
 
@@ -123,12 +129,13 @@ void read_positions(std::string_view text, Selection& where) {
 
 }  // namespace
 
-std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string_view text) {
+std::vector<InterventionPoint> parse_points(const StackSpecification& config,
+                                            std::string_view text) {
   const std::size_t at = text.find('@');
   const std::string_view name = text.substr(0, at);
   std::vector<InterventionPoint> found = points_by_index(config, name);
   if (found.empty()) {
-    for (const Point& point : points_named(name, config.layers)) {
+    for (const Point& point : points_named(name, config)) {
       found.push_back({.point = point, .where = {}});
     }
   }

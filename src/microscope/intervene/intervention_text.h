@@ -1,7 +1,9 @@
 // The text notation of interventions, for command lines and requests.
 //
 //   L2H3          a head: its mixed values, blocks.2.attn.hook_z
-//   L2H3.q, .k, .v, .q_input, .k_input, .v_input, .z, .scores, .pattern, .result    its points
+//   L2H3.q, .k, .v, .rot_q, .rot_k, .q_input, .k_input, .v_input, .z, .scores, .pattern, .result
+//                 its points; of keys and values (.k, .v, .rot_k, .k_input, .v_input), H3 is a
+//                 key/value head, which several heads may share
 //   L2N17         a neuron: blocks.2.mlp.hook_post
 //   L2, L2.attn, L2.mlp    the outputs of a block, or of one of its branches
 //   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h
@@ -24,8 +26,9 @@ struct InterventionPoint {
 };
 
 // The points that a text selects. Throws Error{invalid_argument}, with the nearest names, if it
-// selects none in this model.
-std::vector<InterventionPoint> parse_points(const GptConfig& config, std::string_view text);
+// selects none in this model, and Error{unsupported} for points that this model lacks.
+std::vector<InterventionPoint> parse_points(const StackSpecification& config,
+                                            std::string_view text);
 
 // The patterns of the heads and blocks that `points` name, each once. Throws
 // Error{invalid_argument} for a neuron and for a point outside the blocks; `text` names them.

@@ -17,17 +17,20 @@ void normalise(std::span<float> row) {
 
 void EdgeCutter::edit(const EditedPoint&, View<float> values) {
   const View<float> pattern = values[0][0];
+  std::vector<bool> is_cut(static_cast<std::size_t>(pattern.extent(0)), false);
   for (const EdgeBlock& block : blocks_) {
     for (std::int64_t t = block.queries.begin; t < block.queries.end; ++t) {
-      for (std::int64_t s = block.keys.begin; s < std::min(block.keys.end, t + 1); ++s) {
+      // Masked weights are zero already.
+      for (std::int64_t s = block.keys.begin; s < std::min(block.keys.end, pattern.extent(1));
+           ++s) {
+        if (pattern(t, s) == 0) continue;
         pattern(t, s) = 0;
+        is_cut[static_cast<std::size_t>(t)] = true;
       }
     }
   }
-  for (const EdgeBlock& block : blocks_) {
-    for (std::int64_t t = block.queries.begin; t < block.queries.end; ++t) {
-      normalise(pattern[t].span());
-    }
+  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
+    if (is_cut[static_cast<std::size_t>(t)]) normalise(pattern[t].span());
   }
 }
 

@@ -14,8 +14,8 @@ struct EdgeBlock {
   TokenRange keys;
 };
 
-// The weights of cut edges are zero; those that are left in a row add up to 1 again. Borrows
-// `blocks`. For one sequence at a time.
+// The weights of cut edges are zero; those that are left in a row add up to 1 again. A row without
+// a weight to cut stays as it is. Borrows `blocks`. For one sequence at a time.
 class EdgeCutter final : public Editor {
  public:
   explicit EdgeCutter(const std::vector<EdgeBlock>& blocks) : blocks_(blocks) {}

@@ -9,6 +9,7 @@
 #include "microscope/microworld/edge_cutter.h"
 #include "microscope/microworld/marked_story.h"
 #include "microworld/microworld.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -314,6 +315,7 @@ class SubjectExamination {
 
 std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& tokenizer,
                                           const EvidenceCheckOptions& options) {
+  require_predicts_next(gpt.config(), "evidence in the microworld");
   require(options.variants >= 1 && options.choosing >= 1, ErrorCode::invalid_argument,
           "{} variants to measure and {} to choose heads on: expected at least one of each",
           options.variants, options.choosing);

@@ -8,6 +8,7 @@
 #include "microscope/microworld/edge_cutter.h"
 #include "microscope/microworld/marked_story.h"
 #include "microworld/microworld.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -119,6 +120,7 @@ void take_mean(CausalEffect& effect) {
 
 MicroworldCausality check_microworld_causality(const Gpt& gpt, const Tokenizer& tokenizer,
                                                const MicroworldCheckOptions& options) {
+  require_predicts_next(gpt.config(), "causes in the microworld");
   require(options.stories >= 1, ErrorCode::invalid_argument, "{} stories: expected at least one",
           options.stories);
   require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,

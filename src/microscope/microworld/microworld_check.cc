@@ -10,6 +10,7 @@
 #include "microscope/microworld/marked_story.h"
 #include "microscope/microworld/nearest_centroid.h"
 #include "microworld/microworld.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -81,8 +82,8 @@ struct Batch {
 // Sums the attention of the nouns of a batch to their adjectives.
 class AdjectiveProbe final : public Probe {
  public:
-  explicit AdjectiveProbe(const GptConfig& config)
-      : heads_(config.heads), sums_(config.layers * config.heads, 0.0) {}
+  explicit AdjectiveProbe(const StackSpecification& config)
+      : heads_(config.heads()), sums_(config.layers * config.heads(), 0.0) {}
 
   void look_at(const Batch* batch) { batch_ = batch; }
   bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
@@ -131,7 +132,7 @@ class Examination {
 
   void read(const Batch& batch) {
     const std::int64_t size = std::ssize(batch.windows);
-    const GptConfig& config = gpt_.config();
+    const StackSpecification& config = gpt_.config();
     const GptActivations activations(config, size, batch.positions, Keep::one_block);
     adjectives_.look_at(&batch);
     gpt_.forward(batch.tokens, {.batch = size, .positions = batch.positions, .probe = &adjectives_},
@@ -234,6 +235,7 @@ class Examination {
 
 MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
                                  const MicroworldCheckOptions& options) {
+  require_predicts_next(gpt.config(), "the microworld's check");
   require(options.stories >= 2, ErrorCode::invalid_argument,
           "{} stories: expected at least two, because each half is measured against the other",
           options.stories);

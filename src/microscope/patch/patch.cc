@@ -9,6 +9,7 @@
 #include "microscope/patch/patch_estimate.h"
 #include "microscope/patch/patch_file.h"
 #include "microscope/patch/patch_grid.h"
+#include "microscope/traces/point_names.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -21,7 +22,9 @@ void check_token(const Gpt& gpt, std::int32_t token, const char* what) {
 }
 
 void check_request(const Gpt& gpt, const PatchRequest& request) {
-  const GptConfig& config = gpt.config();
+  require_predicts_next(gpt.config(), "patching");
+  require_sums_to_logits(gpt.config(), "patching");
+  const StackSpecification& config = gpt.config();
   require_text_fits(config, request.clean, "the clean prompt");
   require(
       request.clean.size() == request.corrupted.size(), ErrorCode::invalid_argument,
@@ -38,6 +41,7 @@ void check_request(const Gpt& gpt, const PatchRequest& request) {
     require(request.metric.answer != request.metric.wrong, ErrorCode::invalid_argument,
             "the answer and the wrong answer are the same token, {}", request.metric.answer);
   }
+  require_point(config, {patch_grid_kind(request.grid).point, 0});
   if (request.method == PatchMethod::attribution) {
     require(!patch_grid_kind(request.grid).is_edge(), ErrorCode::invalid_argument,
             "attribution patching does not support the grid '{}' of single edges",
@@ -48,11 +52,11 @@ void check_request(const Gpt& gpt, const PatchRequest& request) {
   if (!patch_grid_kind(request.grid).is_edge()) return;
   require(
       request.layer >= 0 && request.layer < config.layers && request.head >= 0 &&
-          request.head < config.heads,
+          request.head < config.heads(),
       ErrorCode::invalid_argument,
       "edge grids need a head, and L{}H{} does not exist: the model has layers 0 to {} and heads 0 "
       "to {}",
-      request.layer, request.head, config.layers - 1, config.heads - 1);
+      request.layer, request.head, config.layers - 1, config.heads() - 1);
 }
 
 double log_sum_exp(std::span<const float> logits) {

@@ -1,10 +1,11 @@
 #include "microscope/patch/patch_cells.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
+#include "microscope/attention/visible_keys.h"
+#include "model/attention.h"
 
 namespace heed {
 namespace {
@@ -15,7 +16,7 @@ Tensor<float> read(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}), {.positions = positions},
               activations);
   Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
-  gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
+  gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits, positions);
   return logits;
 }
 
@@ -23,23 +24,16 @@ void copy_row(View<const float> from, std::int64_t row, View<float> to, std::int
   std::copy_n(&from(row, 0), from.extent(1), &to(to_row, 0));
 }
 
-// out = base + with - without, rows of matrices.
-void replace_term(View<const float> base, View<const float> with, View<const float> without,
-                  std::int64_t row, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = base(row, i) + (with(row, i) - without(row, i));
-  }
-}
-
 }  // namespace
 
-std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& request) {
+std::vector<PatchCell> patch_cells(const StackSpecification& config, const PatchRequest& request) {
   const auto positions = static_cast<std::int64_t>(request.clean.size());
   std::vector<PatchCell> cells;
   const PatchGridKind& kind = patch_grid_kind(request.grid);
   if (kind.is_edge()) {
     for (std::int64_t t = 0; t < positions; ++t) {
-      for (std::int64_t s = 0; s <= t; ++s) {
+      const VisibleKeys keys = visible_keys(config.block.attention, request.layer, t, positions);
+      for (std::int64_t s = keys.begin; s < keys.end; ++s) {
         cells.push_back({t, s, request.layer, request.head, t, s});
       }
     }
@@ -50,7 +44,7 @@ std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& 
       for (std::int64_t t = 0; t < positions; ++t) cells.push_back({layer, t, layer, -1, t});
       continue;
     }
-    for (std::int64_t head = 0; head < config.heads; ++head) {
+    for (std::int64_t head = 0; head < patched_heads(config, kind); ++head) {
       if (kind.columns == PatchColumns::heads) {
         cells.push_back({layer, head, layer, head});
         continue;
@@ -91,70 +85,72 @@ PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   return {first, spreads ? clean_.positions() : first + 1};
 }
 
-// Computes mixed (R, D) of the patched head at the changed rows.
-void PatchRuns::mix(const PatchCell& cell, View<float> mixed) const {
+// The query heads that a cell changes: one, or the group that shares a key or value.
+PatchRuns::Changed PatchRuns::changed_heads(const PatchCell& cell) const {
+  const AttentionSpecification& attention = gpt_.config().block.attention;
+  if (kind_.point != PointKind::key && kind_.point != PointKind::value) {
+    return {cell.head, cell.head + 1};
+  }
+  const std::int64_t group = attention.group_size();
+  return {cell.head * group, (cell.head + 1) * group};
+}
+
+// Computes mixed (R, D) of a query head that the cell changes, at the changed rows.
+void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed) const {
   if (kind_.is_edge()) return mix_edge(cell, mixed);
-  const GptConfig& config = gpt_.config();
-  const std::int64_t a = config.attention_width(), d = config.head_size;
-  const std::int64_t column = cell.head * d, positions = clean_.positions();
+  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const std::int64_t d = attention.head_size, positions = clean_.positions();
   const Changed changed = changed_rows(cell);
-  const auto& clean = clean_.block(cell.layer).attention;
-  const auto& corrupted = corrupted_.block(cell.layer).attention;
+  const AttentionActivations& clean = clean_.block(cell.layer).attention;
+  const AttentionActivations& corrupted = corrupted_.block(cell.layer).attention;
   if (kind_.point == PointKind::mixed_values) {
     for (std::int64_t t = changed.begin; t < changed.end; ++t) {
-      std::copy_n(&clean.mixed_values(t, column), d, &mixed(t - changed.begin, 0));
+      std::copy_n(&clean.mixed_values(t, head * d), d, &mixed(t - changed.begin, 0));
     }
     return;
   }
   // The queries, keys and values of the head, partly from the clean run.
-  const auto gathered = [&](std::int64_t offset, bool patched) {
+  const Heads<const float> clean_heads = attention_heads(attention, 1, clean);
+  const Heads<const float> corrupted_heads = attention_heads(attention, 1, corrupted);
+  const auto gathered = [&](View<const float> from_clean, View<const float> from_corrupted,
+                            std::int64_t index, bool patched, bool whole) {
     Tensor<float> rows(Shape{1, positions, 1, d});
     for (std::int64_t t = 0; t < positions; ++t) {
-      const bool is_clean = patched && (cell.position < 0 || cell.position == t);
-      const View<float> from = is_clean ? clean.query_key_value : corrupted.query_key_value;
-      std::copy_n(&from(t, offset + column), d, rows.data() + t * d);
+      const bool is_clean = patched && (whole || cell.position < 0 || cell.position == t);
+      const View<const float>& from = is_clean ? from_clean : from_corrupted;
+      std::copy_n(&from(0, t, index, 0), d, rows.data() + t * d);
     }
     return rows;
   };
-  const bool whole_pattern = kind_.point == PointKind::pattern;
-  const Tensor<float> query = gathered(0, kind_.point == PointKind::query || whole_pattern);
+  const bool of_pattern = kind_.point == PointKind::pattern;
+  const std::int64_t shared = head / attention.group_size();
+  const Tensor<float> query = gathered(clean_heads.query, corrupted_heads.query, head,
+                                       of_pattern || kind_.point == PointKind::query, false);
   // A row of the clean pattern: the clean query against all clean keys.
-  Tensor<float> key = gathered(a, kind_.point == PointKind::key || whole_pattern);
-  if (whole_pattern) {
-    for (std::int64_t t = 0; t < positions; ++t) {
-      std::copy_n(&clean.query_key_value(t, a + column), d, key.data() + t * d);
-    }
-  }
-  const Tensor<float> value = gathered(2 * a, kind_.point == PointKind::value);
+  const Tensor<float> key = gathered(clean_heads.key, corrupted_heads.key, shared,
+                                     of_pattern || kind_.point == PointKind::key, of_pattern);
+  const Tensor<float> value = gathered(clean_heads.value, corrupted_heads.value, shared,
+                                       kind_.point == PointKind::value, false);
   Tensor<float> out(Shape{1, positions, 1, d});
   Tensor<float> log_sum_exp(Shape{1, 1, positions});
-  kernels::attention_forward({.query = query,
-                              .key = key,
-                              .value = value,
-                              .mask = kernels::Mask::causal,
-                              .scale = 1.0F / std::sqrt(static_cast<float>(d))},
-                             out, log_sum_exp);
+  const Pass pass{.positions = positions};
+  const RotaryRows none;
+  const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
+  attend(at, attention_input(at, AttentionKind::self, {query, key, value}), out, log_sum_exp);
   std::copy_n(out.data() + changed.begin * d, (changed.end - changed.begin) * d, mixed.data());
 }
 
 // mixed (1, D): the corrupted row of the pattern with one weight changed, times the values.
 void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
-  const GptConfig& config = gpt_.config();
-  const std::int64_t a = config.attention_width(), d = config.head_size;
-  const std::int64_t column = cell.head * d, positions = clean_.positions();
+  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const std::int64_t d = attention.head_size, positions = clean_.positions();
+  const Pass pass{.positions = positions};
+  const RotaryRows none;
+  const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
   const auto shares_of = [&](const GptActivations& run) {
-    const auto& attention = run.block(cell.layer).attention;
-    const View<float> rows = attention.query_key_value.reshape({1, positions, 3 * a});
-    const auto heads = [&](std::int64_t begin) {
-      return rows.slice(2, begin, begin + a).split_last(config.heads, d);
-    };
+    const AttentionActivations& saved = run.block(cell.layer).attention;
     Tensor<float> shares(Shape{1, positions});
-    kernels::attention_pattern_tile({.query = heads(0),
-                                     .key = heads(a),
-                                     .value = heads(2 * a),
-                                     .mask = kernels::Mask::causal,
-                                     .scale = 1.0F / std::sqrt(static_cast<float>(d))},
-                                    attention.log_sum_exp,
+    kernels::attention_pattern_tile(saved_attention_input(at, saved), saved.log_sum_exp,
                                     {.head = cell.head,
                                      .query_begin = cell.position,
                                      .query_end = cell.position + 1,
@@ -164,14 +160,21 @@ void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
     return shares;
   };
   Tensor<float> shares = shares_of(corrupted_);
-  const double cut = shares[cell.key];
+  const float cut = shares[cell.key];
   shares[cell.key] = grid_ == PatchGrid::edge ? shares_of(clean_)[cell.key] : 0.0F;
-  const double factor = grid_ == PatchGrid::edge_cut_renormalised && cut < 1 ? 1 / (1 - cut) : 1;
-  const View<float> rows = corrupted_.block(cell.layer).attention.query_key_value;
+  const AttentionActivations& corrupted = corrupted_.block(cell.layer).attention;
+  if (shares[cell.key] == cut) {  // nothing changes
+    std::copy_n(&corrupted.mixed_values(cell.position, cell.head * d), d, &mixed(0, 0));
+    return;
+  }
+  const double factor =
+      grid_ == PatchGrid::edge_cut_renormalised && cut < 1 ? 1 / (1 - static_cast<double>(cut)) : 1;
+  const View<const float> value = attention_heads(attention, 1, corrupted).value;
   for (std::int64_t i = 0; i < d; ++i) {
     double sum = 0;
-    for (std::int64_t s = 0; s <= cell.position; ++s) {
-      sum += static_cast<double>(shares[s]) * rows(s, 2 * a + column + i);
+    for (std::int64_t s = 0; s < positions; ++s) {
+      if (shares[s] == 0) continue;
+      sum += static_cast<double>(shares[s]) * value(0, s, cell.head / attention.group_size(), i);
     }
     mixed(0, i) = static_cast<float>(factor * sum);
   }
@@ -193,47 +196,59 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& v
     if (enters_before) copy_row(clean.residual_pre, first, stream, 0);
     // The feed-forward output of a clean residual_mid is the clean run's.
     if (kind_.point == PointKind::residual_mid) copy_row(clean.residual_post, first, stream, 0);
-    if (kind_.point == PointKind::feed_forward_out) {
-      replace_term(corrupted.residual_mid, clean.residual_post, clean.residual_mid, first,
-                   stream[0].span());
-    }
+  }
+  if (kind_.point != PointKind::feed_forward_out) return;
+  // What the clean run's feed-forward layer adds, to the corrupted stream.
+  const std::int64_t rows = std::ssize(cells);
+  Tensor<float> neurons(Shape{rows, gpt_.config().feed_forward()});
+  Tensor<float> added(Shape{rows, gpt_.config().channels});
+  for (std::int64_t i = 0; i < rows; ++i) {
+    copy_row(clean.feed_forward.post, variants.first(i), neurons, i);
+  }
+  const Pass pass{.positions = clean_.positions()};
+  project(pass, neurons, gpt_.parameters().block(cells.front().layer).down, added);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    kernels::add(corrupted.residual_mid[variants.first(i)], added.view()[i], variants.stream(i)[0]);
   }
 }
 
-// residual_mid (R, C) of the changed rows of all cells, for patches inside attention.
-Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells) const {
-  const BlockActivations& clean = clean_.block(cells.front().layer);
-  const BlockActivations& corrupted = corrupted_.block(cells.front().layer);
-  const std::int64_t d = gpt_.config().head_size;
-  std::vector<std::int64_t> positions;  // of each row
-  for (const PatchCell& cell : cells) {
-    const Changed changed = changed_rows(cell);
-    for (std::int64_t t = changed.begin; t < changed.end; ++t) positions.push_back(t);
-  }
+// The stream (R, C) after attention at the changed rows of all cells, for patches inside attention.
+Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
+                                         std::span<const std::int64_t> positions) const {
+  const std::int64_t layer = cells.front().layer, d = gpt_.config().head_size();
+  const BlockActivations& clean = clean_.block(layer);
+  const BlockActivations& corrupted = corrupted_.block(layer);
   const std::int64_t rows = std::ssize(positions);
-  Tensor<float> middles(Shape{rows, gpt_.config().channels});
-  if (kind_.point == PointKind::attention_out) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      replace_term(corrupted.residual_pre, clean.residual_mid, clean.residual_pre, positions[row],
-                   middles.view()[row].span());
-    }
-    return middles;
-  }
+  const auto position_of = [&](std::int64_t row) {
+    return positions[static_cast<std::size_t>(row)];
+  };
   Tensor<float> mixed(Shape{rows, gpt_.config().attention_width()});
-  std::int64_t row = 0;
-  for (const PatchCell& cell : cells) {
-    const Changed changed = changed_rows(cell);
-    Tensor<float> of_head(Shape{changed.end - changed.begin, d});
-    mix(cell, of_head);
-    for (std::int64_t t = changed.begin; t < changed.end; ++t, ++row) {
-      copy_row(corrupted.attention.mixed_values, t, mixed, row);
-      std::copy_n(&of_head.view()(t - changed.begin, 0), d, &mixed.view()(row, cell.head * d));
+  const bool is_clean = kind_.point == PointKind::attention_out;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    copy_row(is_clean ? clean.attention.mixed_values : corrupted.attention.mixed_values,
+             position_of(row), mixed, row);
+  }
+  if (!is_clean) {
+    std::int64_t first_row = 0;
+    for (const PatchCell& cell : cells) {
+      const auto [begin, end] = changed_rows(cell);
+      const auto [first_head, last_head] = changed_heads(cell);
+      for (std::int64_t head = first_head; head < last_head; ++head) {
+        Tensor<float> of_head(Shape{end - begin, d});
+        mix(cell, head, of_head);
+        for (std::int64_t row = 0; row < end - begin; ++row) {
+          std::copy_n(&of_head.view()(row, 0), d, &mixed.view()(first_row + row, head * d));
+        }
+      }
+      first_row += end - begin;
     }
   }
-  kernels::linear_forward(mixed, gpt_.parameters().block(cells.front().layer).projection, middles);
-  for (row = 0; row < rows; ++row) {
+  Tensor<float> middles(Shape{rows, gpt_.config().channels});
+  const Pass pass{.positions = clean_.positions()};
+  project(pass, mixed, gpt_.parameters().block(layer).projection, middles);
+  for (std::int64_t row = 0; row < rows; ++row) {
     const View<float> middle = middles.view()[row];
-    kernels::add(corrupted.residual_pre[positions[row]], middle, middle);
+    kernels::add(corrupted.residual_pre[position_of(row)], middle, middle);
   }
   return middles;
 }
@@ -249,13 +264,26 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
     return variants.run(layer + 1);
   }
 
-  Tensor<float> changed_rows_after = patched_middles(cells);
-  variants.feed_forward(layer, changed_rows_after);
+  std::vector<std::int64_t> positions;  // of the changed rows of all cells
+  for (const PatchCell& cell : cells) {
+    const Changed changed = changed_rows(cell);
+    for (std::int64_t t = changed.begin; t < changed.end; ++t) positions.push_back(t);
+  }
+  Tensor<float> streams = patched_middles(cells, positions);
+  Tensor<float> before;  // where feed-forward reads the stream before the block
+  if (gpt_.config().is_parallel()) {
+    before = Tensor<float>(streams.shape());
+    for (std::int64_t row = 0; row < std::ssize(positions); ++row) {
+      copy_row(corrupted_.block(layer).residual_pre, positions[static_cast<std::size_t>(row)],
+               before, row);
+    }
+  }
+  variants.add_feed_forward(layer, before.present() ? before.view() : streams.view(), streams);
   std::int64_t row = 0;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
-    const Changed changed = changed_rows(cells[i]);
+    const Changed changed = changed_rows(cells[static_cast<std::size_t>(i)]);
     for (std::int64_t t = changed.begin; t < changed.end; ++t, ++row) {
-      copy_row(changed_rows_after, row, variants.stream(i), t - variants.first(i));
+      copy_row(streams, row, variants.stream(i), t - variants.first(i));
     }
   }
   return variants.run(layer + 1);

@@ -13,13 +13,13 @@ struct PatchCell {
   std::int64_t row = 0;  // of the grid
   std::int64_t column = 0;
   std::int64_t layer = 0;      // of the patch
-  std::int64_t head = -1;      // −1: none
+  std::int64_t head = -1;      // of keys and values where they are patched; −1: none
   std::int64_t position = -1;  // −1: all
   std::int64_t key = -1;       // of an edge
 };
 
 // All cells of a grid, grouped by layer.
-std::vector<PatchCell> patch_cells(const GptConfig& config, const PatchRequest& request);
+std::vector<PatchCell> patch_cells(const StackSpecification& config, const PatchRequest& request);
 
 class PatchRuns {
  public:
@@ -36,11 +36,13 @@ class PatchRuns {
   Tensor<float> run(std::span<const PatchCell> cells) const;
 
  private:
-  struct Changed;
+  struct Changed;  // rows, or heads, [begin, end)
   Changed changed_rows(const PatchCell& cell) const;
   void fill_streams(std::span<const PatchCell> cells, const Variants& variants) const;
-  Tensor<float> patched_middles(std::span<const PatchCell> cells) const;
-  void mix(const PatchCell& cell, View<float> mixed) const;
+  Changed changed_heads(const PatchCell& cell) const;
+  Tensor<float> patched_middles(std::span<const PatchCell> cells,
+                                std::span<const std::int64_t> positions) const;
+  void mix(const PatchCell& cell, std::int64_t head, View<float> mixed) const;
   void mix_edge(const PatchCell& cell, View<float> mixed) const;
 
   const Gpt& gpt_;

@@ -2,10 +2,13 @@
 
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/patch/patch_grid.h"
+#include "model/input_checks.h"
 
 namespace heed {
 PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request) {
-  const GptConfig& config = gpt.config();
+  require_predicts_next(gpt.config(), "patching");
+  require_sums_to_logits(gpt.config(), "patching");
+  const StackSpecification& config = gpt.config();
   const PatchGridKind& kind = patch_grid_kind(request.grid);
   std::vector<Point> points;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
@@ -15,14 +18,15 @@ PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request) {
                         {.question = {request.metric.answer, request.metric.wrong}}, points);
 
   const auto positions = std::ssize(request.clean);
+  const std::int64_t heads = patched_heads(config, kind);
   PatchResult result{.grid = request.grid,
                      .rows = config.layers,
                      .clean = found.clean_metric,
                      .corrupted = found.corrupted_metric};
   const bool by_position = kind.columns == PatchColumns::heads_by_position;
   result.columns = kind.columns == PatchColumns::positions ? positions
-                   : by_position                           ? config.heads * positions
-                                                           : config.heads;
+                   : by_position                           ? heads * positions
+                                                           : heads;
   result.cells = result.rows * result.columns;
   result.values.assign(static_cast<std::size_t>(result.cells), found.corrupted_metric);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
@@ -33,7 +37,7 @@ PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request) {
         row[t] += effects(t);
         continue;
       }
-      for (std::int64_t head = 0; head < config.heads; ++head) {
+      for (std::int64_t head = 0; head < heads; ++head) {
         const float effect = kind.point == PointKind::pattern ? effects(head, t) : effects(t, head);
         row[by_position ? head * positions + t : head] += effect;
       }

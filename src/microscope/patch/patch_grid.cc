@@ -39,6 +39,11 @@ const PatchGridKind& patch_grid_kind(PatchGrid grid) {
   return kinds.at(static_cast<std::size_t>(grid));
 }
 
+std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind& kind) {
+  const bool is_shared = kind.point == PointKind::key || kind.point == PointKind::value;
+  return is_shared ? config.key_value_heads() : config.heads();
+}
+
 const char* patch_grid_name(PatchGrid grid) { return patch_grid_kind(grid).name; }
 
 std::vector<std::string> patch_grid_names() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/patch.h"
+#include "model/architecture.h"
 #include "model/probe.h"
 
 namespace heed {
@@ -22,5 +23,8 @@ struct PatchGridKind {
 };
 
 const PatchGridKind& patch_grid_kind(PatchGrid grid);
+
+// The heads that cells of such a grid name: of queries, or of keys and values.
+std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind& kind);
 
 }  // namespace heed

@@ -44,32 +44,32 @@ std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& wanted, std::i
 bool is_gradient(std::string_view name) { return name.ends_with(gradient_suffix); }
 
 // The points that a request names, in the order of a pass: those of gradients, or the others.
-std::vector<Point> requested_points(const TraceRequest& request, const GptConfig& config,
+std::vector<Point> requested_points(const TraceRequest& request, const StackSpecification& config,
                                     bool gradients) {
   const std::vector<std::int64_t> layers = chosen(request.layers, config.layers, "layer");
   std::vector<Point> wanted;
   for (std::string_view name : request.points) {
     if (is_gradient(name) != gradients) continue;
     if (gradients) name.remove_suffix(gradient_suffix.size());
-    for (const Point& point : points_named(name, config.layers)) {
+    for (const Point& point : points_named(name, config)) {
       const bool in_layers = point.layer < 0 || std::ranges::binary_search(layers, point.layer);
       if (in_layers) wanted.push_back(point);
     }
   }
   std::vector<Point> ordered;
-  for (const Point& point : all_points(config.layers)) {
+  for (const Point& point : all_points(config)) {
     if (std::ranges::find(wanted, point) != wanted.end()) ordered.push_back(point);
   }
   return ordered;
 }
 
 // Bytes of the values (B positions of them) that are computed for a probe of a point alone.
-std::int64_t temporary_bytes(const GptConfig& config, PointKind kind, std::int64_t batch,
+std::int64_t temporary_bytes(const StackSpecification& config, PointKind kind, std::int64_t batch,
                              std::int64_t positions) {
   const PointShape shape = point_shape(config, kind);
   std::int64_t width = 0;
-  if (shape.is_plane) width = config.heads * positions;
-  if (shape.has_heads && shape.width == config.channels) width = config.heads * config.channels;
+  if (shape.is_plane) width = shape.heads * positions;
+  if (shape.has_heads && shape.width == config.channels) width = shape.heads * config.channels;
   if (kind == PointKind::logits) width = config.vocabulary_size;
   return batch * positions * width * static_cast<std::int64_t>(sizeof(float));
 }
@@ -99,10 +99,10 @@ void cut(TracedArray& array, bool of_planes, std::int64_t rows, std::int64_t see
 
 }  // namespace
 
-ActivationTrace::ActivationTrace(const GptConfig& config, const TraceRequest& request,
+ActivationTrace::ActivationTrace(const StackSpecification& config, const TraceRequest& request,
                                  std::int64_t batch, std::int64_t positions,
                                  std::int64_t more_bytes)
-    : heads_(chosen(request.heads, config.heads, "head")),
+    : heads_(chosen(request.heads, config.heads(), "head")),
       positions_(chosen(request.positions, positions, "position")),
       batch_(batch),
       all_positions_(positions),
@@ -145,9 +145,14 @@ ActivationTrace::Kept ActivationTrace::make(const Point& point, bool gradient) c
   Kept kept{.point = point,
             .of_heads = shape.has_heads,
             .of_planes = shape.is_plane,
+            .heads = heads_,
             .array = {.name = point_name(point)}};
+  if (shape.heads > 0 && shape.heads < config_.heads()) {
+    for (std::int64_t& head : kept.heads) head /= config_.heads() / shape.heads;
+    kept.heads.erase(std::unique(kept.heads.begin(), kept.heads.end()), kept.heads.end());
+  }
   if (gradient) kept.array.name += gradient_suffix;
-  const std::int64_t heads = std::ssize(heads_), positions = std::ssize(positions_);
+  const std::int64_t heads = std::ssize(kept.heads), positions = std::ssize(positions_);
   if (kept.of_planes) {
     kept.array.shape = {batch_, heads, positions, all_positions_};
   } else if (kept.of_heads) {
@@ -198,11 +203,11 @@ void ActivationTrace::keep(Kept& kept, View<const float> values) const {
       for (std::int64_t row = 0; row < std::ssize(positions_); ++row) {
         const std::int64_t t = positions_[static_cast<std::size_t>(row)] - kept.seen;
         if (t < 0 || t >= added) continue;
-        const std::int64_t heads = kept.of_heads ? std::ssize(heads_) : 1;
+        const std::int64_t heads = kept.of_heads ? std::ssize(kept.heads) : 1;
         float* to = kept.array.values.data() + (b * std::ssize(positions_) + row) * heads * width;
         for (std::int64_t head = 0; head < heads; ++head, to += width) {
           const float* from = kept.of_heads
-                                  ? &values(b, t, heads_[static_cast<std::size_t>(head)], 0)
+                                  ? &values(b, t, kept.heads[static_cast<std::size_t>(head)], 0)
                                   : &values(b, t, 0);
           std::copy_n(from, width, to);
         }

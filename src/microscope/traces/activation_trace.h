@@ -16,7 +16,7 @@ class ActivationTrace final : public Probe {
   // For `batch` sequences of `positions` positions, in one pass or step by step with a cache.
   // `more_bytes` of other memory count towards the budget. Throws what trace_prompt throws for its
   // request.
-  ActivationTrace(const GptConfig& config, const TraceRequest& request, std::int64_t batch,
+  ActivationTrace(const StackSpecification& config, const TraceRequest& request, std::int64_t batch,
                   std::int64_t positions, std::int64_t more_bytes = 0);
 
   bool wants(const Point& point) const override;
@@ -34,6 +34,8 @@ class ActivationTrace final : public Probe {
     bool of_heads = false;   // (B, T, H, …): heads can be selected
     bool of_planes = false;  // (B, H, T, S)
     std::int64_t seen = 0;   // positions so far
+    // Of the point: the requested ones or, of keys and values, the key/value heads that they share.
+    std::vector<std::int64_t> heads{};
     TracedArray array;
   };
   Kept make(const Point& point, bool gradient) const;
@@ -46,7 +48,7 @@ class ActivationTrace final : public Probe {
   std::vector<std::int64_t> positions_;  // wanted, ascending
   std::int64_t batch_;
   std::int64_t all_positions_;
-  const GptConfig config_;
+  const StackSpecification config_;
   std::vector<Kept> activations_;
   std::vector<Kept> gradients_;
 };

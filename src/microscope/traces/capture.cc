@@ -46,8 +46,8 @@ bool matches_glob(std::string_view name, std::string_view pattern) {
   return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
-Capture::Capture(const std::vector<std::string>& patterns, std::int64_t layers) {
-  const std::vector<Point> every = all_points(layers);
+Capture::Capture(const std::vector<std::string>& patterns, const StackSpecification& stack) {
+  const std::vector<Point> every = all_points(stack);
   for (const std::string& pattern : patterns) {
     const std::size_t before = points_.size();
     for (const Point& point : every) {
@@ -57,7 +57,7 @@ Capture::Capture(const std::vector<std::string>& patterns, std::int64_t layers) 
     require(points_.size() > before, ErrorCode::invalid_argument,
             "no probe point of a model with {} layers is called '{}'; names look like "
             "blocks.0.attn.hook_pattern, and * stands for any part",
-            layers, pattern);
+            stack.layers, pattern);
   }
 }
 

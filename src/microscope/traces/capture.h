@@ -18,8 +18,8 @@ bool matches_glob(std::string_view name, std::string_view pattern);
 class Capture final : public Probe {
  public:
   // Names of points, or globs of them. Throws Error{invalid_argument} for one that matches no point
-  // of a model with `layers` layers.
-  Capture(const std::vector<std::string>& patterns, std::int64_t layers);
+  // of the model.
+  Capture(const std::vector<std::string>& patterns, const StackSpecification& stack);
   explicit Capture(std::vector<Point> points) : points_(std::move(points)) {}
 
   bool wants(const Point& point) const override;

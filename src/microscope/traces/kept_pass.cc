@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "microscope/traces/text_pass.h"
 #include "model/attention.h"
+#include "model/block.h"
 #include "model/derived_points.h"
 #include "model/edited_points.h"
 #include "model/head_points.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::int64_t halves = 2;  // of a block: attention, feed-forward
 
-Shape branch_shape(const GptConfig& config, std::int64_t positions) {
+Shape branch_shape(const StackSpecification& config, std::int64_t positions) {
   return {config.layers, halves, positions, config.channels};
 }
 
@@ -43,7 +44,8 @@ KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared
       tokens_(std::move(tokens)),
       editor_(std::move(editor)),
       buffers_(std::move(reused)) {
-  const GptConfig& config = gpt_.config();
+  const StackSpecification& config = gpt_.config();
+  require_sums_to_logits(config, "a pass kept for questions");
   require_text_fits(config, tokens_);
   const bool fits =
       buffers_.activations != nullptr && buffers_.activations->positions() == positions() &&
@@ -60,7 +62,7 @@ KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared
   gpt_.forward(token_view(), pass(&probe), *buffers_.activations);
 }
 
-std::int64_t KeptPass::bytes_needed(const GptConfig& config, std::int64_t positions) {
+std::int64_t KeptPass::bytes_needed(const StackSpecification& config, std::int64_t positions) {
   return GptActivations::bytes_needed(config, 1, positions, Keep::every_block) +
          branch_shape(config, positions).size() * static_cast<std::int64_t>(sizeof(float));
 }
@@ -74,7 +76,9 @@ View<const float> KeptPass::branch(std::int64_t layer, std::int64_t half) const 
 }
 
 kernels::AttentionInput<float> KeptPass::attention_input(std::int64_t layer) const {
-  return saved_attention_input(gpt_.config(), gpt_.parameters().block(layer), layer, pass(nullptr),
+  const RotaryRows none;
+  const Pass unobserved = pass(nullptr);
+  return saved_attention_input(gpt_.layer_pass(layer, unobserved, none),
                                activations().block(layer).attention);
 }
 
@@ -98,22 +102,33 @@ void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
     probe.observe({kind, layer}, rows.reshape({1, positions(), rows.extent(1)}));
   };
   show(PointKind::residual_pre, block.residual_pre);
-  observe_head_inputs(gpt_.config(), layer, shown, block.residual_pre);
+  const RotaryRows none;
+  const LayerPass at = gpt_.layer_pass(layer, shown, none);
+  observe_head_inputs(at, block.residual_pre);
   observe_norm(shown, layer, norm_1_points, block.residual_pre, block.norm_1_saved);
+  const Heads<const float> projected =
+      split_heads(at.attention(), 1, View<const float>(block.attention.query_key_value));
+  probe.observe({PointKind::query, layer}, projected.query);
+  probe.observe({PointKind::key, layer}, projected.key);
+  probe.observe({PointKind::value, layer}, projected.value);
   const kernels::AttentionInput<float> input = attention_input(layer);
-  probe.observe({PointKind::query, layer}, input.query);
-  probe.observe({PointKind::key, layer}, input.key);
-  probe.observe({PointKind::value, layer}, input.value);
-  observe_attention(shown, layer, input, block.attention.log_sum_exp);
+  if (at.attention().changes_query_and_key()) {
+    probe.observe({PointKind::rotated_query, layer}, input.query);
+    probe.observe({PointKind::rotated_key, layer}, input.key);
+  }
+  observe_attention(shown, layer, self_attention_points, input, block.attention.log_sum_exp);
   probe.observe({PointKind::mixed_values, layer},
                 View<const float>(block.attention.mixed_values)
-                    .reshape({1, positions(), gpt_.config().heads, gpt_.config().head_size}));
-  observe_head_results(gpt_.config(), gpt_.parameters().block(layer).projection, layer, shown,
-                       block.attention.mixed_values);
+                    .reshape({1, positions(), gpt_.config().heads(), gpt_.config().head_size()}));
+  observe_head_results(at, block.attention.mixed_values);
   show(PointKind::attention_out, attention_out(layer));
-  show(PointKind::residual_mid, block.residual_mid);
-  observe_norm(shown, layer, norm_2_points, block.residual_mid, block.norm_2_saved);
+  if (!at.stack.is_parallel()) show(PointKind::residual_mid, block.residual_mid);
+  observe_norm(shown, layer, norm_2_points, feed_forward_stream(at.stack, block),
+               block.norm_2_saved);
   show(PointKind::neurons_pre, block.feed_forward.pre);
+  if (at.stack.block.feed_forward.gated) {
+    show(PointKind::neurons_linear, block.feed_forward.linear);
+  }
   show(PointKind::neurons_post, block.feed_forward.post);
   show(PointKind::feed_forward_out, feed_forward_out(layer));
   show(PointKind::residual_post, block.residual_post);
@@ -121,7 +136,7 @@ void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
 
 Tensor<float> KeptPass::logits(std::int64_t begin, std::int64_t end) const {
   Tensor<float> logits(Shape{end - begin, gpt_.config().vocabulary_size});
-  gpt_.project(final_norm().slice(0, begin, end), logits);
+  gpt_.project(final_norm().slice(0, begin, end), logits, positions());
   return logits;
 }
 
@@ -136,9 +151,9 @@ Tensor<float> KeptPass::plane(const Point& point, std::int64_t head) const {
   Tensor<float> plane(Shape{positions(), positions()});
   const kernels::AttentionInput<float> input = attention_input(point.layer);
   if (point.kind == PointKind::scores) {
-    scores_plane(pass(nullptr), point.layer, input, 0, head, plane);
+    scores_plane(pass(nullptr), point.layer, self_attention_points, input, 0, head, plane);
   } else {
-    pattern_plane(pass(nullptr), point.layer, input,
+    pattern_plane(pass(nullptr), point.layer, self_attention_points, input,
                   activations().block(point.layer).attention.log_sum_exp, 0, head, plane);
   }
   return plane;

@@ -30,7 +30,7 @@ class KeptPass {
   KeptPass& operator=(const KeptPass&) = delete;
 
   // Bytes of a recorded pass over `positions` positions.
-  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t positions);
+  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t positions);
   std::int64_t bytes() const { return bytes_needed(gpt_.config(), positions()); }
 
   const Gpt& gpt() const { return gpt_; }

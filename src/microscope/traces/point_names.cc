@@ -18,7 +18,7 @@ struct ShortName {
   bool in_block = true;
 };
 
-constexpr std::array<ShortName, 32> short_names{{{"resid_pre", "hook_resid_pre"},
+constexpr std::array<ShortName, 35> short_names{{{"resid_pre", "hook_resid_pre"},
                                                  {"resid_mid", "hook_resid_mid"},
                                                  {"resid_post", "hook_resid_post"},
                                                  {"attn_out", "hook_attn_out"},
@@ -34,6 +34,8 @@ constexpr std::array<ShortName, 32> short_names{{{"resid_pre", "hook_resid_pre"}
                                                  {"key", "attn.hook_k"},
                                                  {"v", "attn.hook_v"},
                                                  {"value", "attn.hook_v"},
+                                                 {"rot_q", "attn.hook_rot_q"},
+                                                 {"rot_k", "attn.hook_rot_k"},
                                                  {"z", "attn.hook_z"},
                                                  {"attn_scores", "attn.hook_attn_scores"},
                                                  {"attn_logits", "attn.hook_attn_scores"},
@@ -42,6 +44,7 @@ constexpr std::array<ShortName, 32> short_names{{{"resid_pre", "hook_resid_pre"}
                                                  {"result", "attn.hook_result"},
                                                  {"pre", "mlp.hook_pre"},
                                                  {"mlp_pre", "mlp.hook_pre"},
+                                                 {"pre_linear", "mlp.hook_pre_linear"},
                                                  {"post", "mlp.hook_post"},
                                                  {"mlp_post", "mlp.hook_post"},
                                                  {"embed", "hook_embed", false},
@@ -70,6 +73,28 @@ std::string short_name_pattern(std::string_view name) {
     return fmt::format("blocks.{}.{}", digits.empty() ? "*" : digits, known.point);
   }
   return {};
+}
+
+// The points of a stack that lacks none.
+std::vector<Point> points_of_any(std::int64_t layers) {
+  StackSpecification stack;
+  stack.layers = layers;
+  stack.block.attention.query_key_norm = true;
+  stack.block.feed_forward.gated = true;
+  return all_points(stack);
+}
+
+std::string_view reason_of_absence(PointKind kind) {
+  switch (kind) {
+    case PointKind::position: return "it has no table of position embeddings";
+    case PointKind::rotated_query:
+    case PointKind::rotated_key:
+      return "its queries and keys do not change before attention: see attn.hook_q and attn.hook_k";
+    case PointKind::neurons_linear: return "its feed-forward layers are not gated";
+    case PointKind::residual_mid:
+      return "attention and feed-forward read the same stream, so that none lies between them";
+    default: return "its description leaves it out";
+  }
 }
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -101,13 +126,24 @@ std::string edit_label(const Point& point) {
   return point.layer < 0 ? label + "_edit" : fmt::format("{}_{}_edit", point.layer, label);
 }
 
-std::vector<Point> points_named(std::string_view name, std::int64_t layers) {
-  const std::vector<Point> every = all_points(layers);
+void require_point(const StackSpecification& stack, const Point& point) {
+  const std::string name = point_name(point);
+  const std::vector<Point> of_any = points_of_any(stack.layers);
+  require(std::ranges::find(of_any, point) != of_any.end(), ErrorCode::invalid_argument,
+          "{} does not exist: the model has layers 0 to {}", name, stack.layers - 1);
+  require(has_point(stack, point.kind), ErrorCode::unsupported, "this model has no {}: {}", name,
+          reason_of_absence(point.kind));
+}
+
+std::vector<Point> points_named(std::string_view name, const StackSpecification& stack) {
+  const std::vector<Point> every = all_points(stack), of_any = points_of_any(stack.layers);
   for (const std::string& pattern :
        {std::string(name), short_name_pattern(name), fmt::format("blocks.*.{}", name),
         fmt::format("blocks.*.attn.{}", name)}) {
     std::vector<Point> points = matching(pattern, every);
     if (!points.empty()) return points;
+    points = matching(pattern, of_any);
+    if (!points.empty()) require_point(stack, points.front());
   }
   std::vector<std::string> candidates;
   const bool is_glob = name.find('*') != std::string_view::npos;
@@ -116,10 +152,13 @@ std::vector<Point> points_named(std::string_view name, std::int64_t layers) {
     if (is_glob && point.layer > 0) continue;
     candidates.push_back(is_glob && point.layer == 0 ? "blocks.*" + known.substr(8) : known);
   }
-  for (const ShortName& known : short_names) candidates.emplace_back(known.name);
+  for (const ShortName& known : short_names) {
+    const auto named = [&](const Point& point) { return point_name(point).ends_with(known.point); };
+    if (std::ranges::any_of(every, named)) candidates.emplace_back(known.name);
+  }
   fail(ErrorCode::invalid_argument,
-       "a model with {} layers has no point '{}'; did you mean {}? (* stands for any part)", layers,
-       name, list_of(nearest_names(name, candidates, 3)));
+       "a model with {} layers has no point '{}'; did you mean {}? (* stands for any part)",
+       stack.layers, name, list_of(nearest_names(name, candidates, 3)));
 }
 
 }  // namespace heed

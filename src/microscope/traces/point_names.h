@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/architecture.h"
 #include "model/probe.h"
 
 namespace heed {
@@ -19,8 +20,22 @@ inline constexpr std::string_view gradient_suffix = "_grad";
 //   attn.hook_q, hook_resid_pre  without its block: in every layer
 //   hook_q, hook_result          without "attn." too
 //   resid_pre, k6, pattern       TransformerLens's short names, with a layer or in every one
-// Throws Error{invalid_argument} for any other, with the nearest names.
-std::vector<Point> points_named(std::string_view name, std::int64_t layers);
+//   rot_q, rot_k, pre_linear     rotated queries and keys, what a gate multiplies
+// Throws Error{unsupported}, with the reason, for points that other models have and this one lacks,
+// and Error{invalid_argument} for any other name, with the nearest ones.
+std::vector<Point> points_named(std::string_view name, const StackSpecification& stack);
+
+// The same of a model of two stacks:
+//   encoder.0.attn.hook_pattern, decoder.*.cross_attn.hook_q      names and globs of them
+//   encoder.pattern, decoder.resid_pre1, cross.pattern, cross.z0  short names after their stack;
+//                                                                 cross: attention to the encoder
+std::vector<Point> points_named(std::string_view name, const Architecture& architecture);
+
+// Whether the model has the point. Throws Error{invalid_argument} for a layer that does not exist,
+// and Error{unsupported}, with the reason, for a point that only other models have.
+void require_point(const StackSpecification& stack, const Point& point);
+// The same of a model of two stacks, whose points name theirs.
+void require_point(const Architecture& architecture, const Point& point);
 
 // The residual stream before every block (residual_pre), and after the last (residual_post).
 std::vector<Point> stream_points(std::int64_t layers);

@@ -14,7 +14,7 @@ std::int64_t position_in_text(std::int64_t position, std::int64_t positions);
 
 // Backward passes an edit only where the editor (null: none) adds to a point, and that is not the
 // input of a head. Throws Error{unsupported} where a gradient is wanted before any other edit.
-void require_gradients_past(const Editor* editor, const GptConfig& config,
+void require_gradients_past(const Editor* editor, const StackSpecification& config,
                             const std::function<bool(const Point&)>& wanted);
 
 // Runs the model on `tokens` as one sequence and returns its activations: final_norm() is (T, C).

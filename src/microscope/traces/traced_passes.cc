@@ -19,19 +19,21 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
   return wanted < 0 ? wanted + positions : wanted;
 }
 
-// d_final_norm (T, C) of the target; the probe of `pass` may see the gradient of the logits.
+// d_final_norm (T, C), of what the unembedding reads, of the target; the probe of `pass` may see
+// the gradient of the logits.
 void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const Pass& pass,
                     const GradientTarget& target, View<const float> final_norm,
                     View<float> d_final_norm) {
   const auto positions = std::ssize(tokens);
   if (target.logits.empty()) {
+    require_predicts_next(gpt.config(), "the gradient of the loss of a text");
     require(positions >= 2, ErrorCode::invalid_argument,
             "the loss needs a text of at least two tokens, not one");
     std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
     next.push_back(kernels::ignored_target);
     const View<const std::int32_t> targets(next.data(), {positions});
     const float scale = 1.0F / static_cast<float>(positions - 1);
-    observe_logit_gradients(pass, gpt.parameters().unembedding(), final_norm, targets, scale);
+    observe_logit_gradients(pass, gpt.parameters().unembedding(), final_norm, {targets, scale});
     Tensor<float> losses(Shape{positions});
     VocabularyLoss loss(gpt.config().vocabulary_size);
     loss.forward_backward(final_norm, gpt.parameters().unembedding(), targets, losses,
@@ -63,7 +65,7 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const 
 
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target, Editor* editor) {
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const bool gradients = asks_for_gradients(request);
@@ -81,7 +83,7 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
   gpt.forward(read, pass, activations);
   if (gradients) {
     const GptActivationGradients buffers(config, positions);
-    start_gradient(gpt, tokens, pass, target, activations.final_norm(), buffers.norm);
+    start_gradient(gpt, tokens, pass, target, activations.unembedding_in(), buffers.norm);
     gpt.backward(read, pass, activations, buffers, nullptr);
   }
   Trace taken = trace.take();

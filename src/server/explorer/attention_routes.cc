@@ -42,11 +42,11 @@ Reply thumbnails(State& state, const Request& request) {
   std::int64_t pool = 1;
   while (cells(0, trace.positions(), pool) > size) pool *= 2;
   const std::int64_t side = cells(0, trace.positions(), pool);
-  const GptConfig& config = trace.config();
-  Tensor<float> all(Shape{config.layers, config.heads, side, side});
+  const StackSpecification& config = trace.config();
+  Tensor<float> all(Shape{config.layers, config.heads(), side, side});
   const Pooling pooling = pooling_of(request, "max");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (std::int64_t head = 0; head < config.heads; ++head) {
+    for (std::int64_t head = 0; head < config.heads(); ++head) {
       require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
       const Tensor<float> small = trace.attention->region({.layer = layer,
                                                            .head = head,
@@ -169,7 +169,7 @@ Reply walk(State& state, const Request& request) {
   const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.config());
   const std::int64_t head = checked_head(request.integer("head", 0), trace.config());
   const std::int64_t position = position_of(request, trace);
-  Capture capture(word_walk_points(layer));
+  Capture capture(word_walk_points(trace.config(), layer));
   trace.pass->replay_layer(layer, capture);
   const Tensor<float> shares = edited_shares(trace, layer, head, position);
   const WordWalk walked =

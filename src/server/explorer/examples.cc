@@ -4,8 +4,9 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "engine/embedded_models.h"
 #include "engine/measured_examples.h"
-#include "engine/starter.h"
+#include "engine/pair_examples.h"
 
 namespace heed::server {
 namespace {
@@ -111,6 +112,12 @@ OrderedJson examples_json(const LoadedModel& model) {
                     {"note", example.note}});
   }
   return list;
+}
+
+OrderedJson translator_examples_json(const LoadedTranslator& translator) {
+  if (!translator.is_embedded) return OrderedJson::array();
+  return pair_examples_for_page(
+      parse_json(translator_files()->examples, "the built-in translator's examples"));
 }
 
 }  // namespace heed::server

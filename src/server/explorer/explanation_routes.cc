@@ -11,7 +11,7 @@
 namespace heed::server {
 namespace {
 
-std::int32_t checked_token(std::int64_t token, const GptConfig& config) {
+std::int32_t checked_token(std::int64_t token, const StackSpecification& config) {
   require(token >= 0 && token < config.vocabulary_size, ErrorCode::invalid_argument,
           "token {} is not in the vocabulary of {}", token, config.vocabulary_size);
   return static_cast<std::int32_t>(token);

@@ -46,8 +46,9 @@ class Writing {
         sampler_(sampling_),
         interventions_(fields.has("interventions") ? fields.required_list("interventions")
                                                    : Json::array()),
-        session_(source_.model->gpt) {
-    const GptConfig& config = source_.model->gpt.config();
+        session_(source_.model->gpt),
+        end_tokens_(source_.model->end_tokens()) {
+    const StackSpecification& config = source_.model->gpt.config();
     const auto positions = std::ssize(tokens_);
     require_text_fits(config, tokens_);
     most_ = fields.integer("max_new_tokens", 1, config.context)
@@ -75,7 +76,7 @@ class Writing {
     tokens_.push_back(token);
 
     const LoadedModel& model = *source_.model;
-    const bool ends = token == model.gpt.config().end_of_text;
+    const bool ends = std::ranges::count(end_tokens_, token) > 0;
     const auto drawn = std::ranges::find(candidates, token, &Candidate::token);
     std::string text = ends ? stream_.finish() : stream_.push(model.token_bytes(token));
     finish_reason_ = reason_to_end(ends);
@@ -142,6 +143,7 @@ class Writing {
   Json interventions_;
   std::shared_ptr<Interventions> editor_;
   Session session_;
+  std::vector<std::int32_t> end_tokens_;  // any of them ends the text
   TextStream stream_;
   std::int64_t most_ = 0;
   std::int64_t top_ = 0;

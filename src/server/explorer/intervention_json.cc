@@ -9,12 +9,10 @@
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 #include "model/input_checks.h"
-#include "server/fields.h"
+#include "server/explorer/intervention_fields.h"
 
 namespace heed::server {
 namespace {
-
-constexpr std::size_t most_interventions = 256;
 
 // Parses one object and adds its interventions.
 class Reader {
@@ -94,18 +92,18 @@ class Reader {
 
   StoredTrace& from() const {
     StoredTrace& trace = source_.traces.use(fields_.required_string("from"));
-    GptConfig theirs = trace.config();
+    StackSpecification theirs = trace.config();
     theirs.embedding_dropout = config_.embedding_dropout;
-    require(theirs.layers == config_.layers && theirs.heads == config_.heads &&
-                theirs.channels == config_.channels && theirs.head_size == config_.head_size &&
-                theirs.feed_forward == config_.feed_forward,
+    require(theirs.layers == config_.layers && theirs.heads() == config_.heads() &&
+                theirs.channels == config_.channels && theirs.head_size() == config_.head_size() &&
+                theirs.feed_forward() == config_.feed_forward(),
             ErrorCode::invalid_argument, "trace {} is of a model with a different shape", trace.id);
     return trace;
   }
 
   static Tensor<float> values_of(const StoredTrace& trace, const Point& point) {
     if (point.kind == PointKind::scores || point.kind == PointKind::pattern) {
-      const std::int64_t heads = trace.config().heads;
+      const std::int64_t heads = trace.config().heads();
       Tensor<float> planes(Shape{1, heads, trace.positions(), trace.positions()});
       for (std::int64_t head = 0; head < heads; ++head) {
         const Tensor<float> plane = trace.pass->plane(point, head);
@@ -213,26 +211,17 @@ class Reader {
     fields_.expect_only({"kind", "layer", "head", "edges", "renormalise"});
     const std::int64_t layer = checked_layer(fields_.required_integer("layer"), config_);
     const std::int64_t head = checked_head(fields_.required_integer("head"), config_);
-    CutEdges cut{.edges = {},
-                 .rest = fields_.boolean("renormalise").value_or(false)
-                             ? CutEdges::Rest::renormalised
-                             : CutEdges::Rest::kept};
-    for (const Json& edge : fields_.required_list("edges")) {
-      const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
-                           edge[1].is_number_integer();
-      require(is_pair, ErrorCode::invalid_argument,
-              "\"edges\" must be a list of [query, key], not {}", edge.dump().substr(0, 40));
-      cut.edges.push_back({edge[0].get<std::int64_t>(), edge[1].get<std::int64_t>()});
-      require(cut.edges.back().query <= source_.last_position, ErrorCode::invalid_argument,
-              "there is no position {}: the text has 0 to {}", cut.edges.back().query,
-              source_.last_position);
+    CutEdges cut = read_cut(fields_);
+    for (const CutEdges::Edge& edge : cut.edges) {
+      require(edge.query <= source_.last_position, ErrorCode::invalid_argument,
+              "there is no position {}: the text has 0 to {}", edge.query, source_.last_position);
     }
     add({.point = {PointKind::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
   }
 
   const Fields& fields_;
   const InterventionSource& source_;
-  const GptConfig& config_;
+  const StackSpecification& config_;
   std::vector<Intervention>& out_;
 };
 
@@ -240,16 +229,10 @@ class Reader {
 
 std::shared_ptr<Interventions> read_interventions(const Json& list,
                                                   const InterventionSource& source) {
-  if (list.is_null()) return nullptr;
-  require(list.is_array(), ErrorCode::invalid_argument, "\"interventions\" must be a list, not {}",
-          list.type_name());
-  require(list.size() <= most_interventions, ErrorCode::invalid_argument,
-          "{} interventions are more than the {} of one pass", list.size(), most_interventions);
-  std::vector<Intervention> interventions;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Fields fields(list[i], fmt::format("intervention {}", i));
-    Reader(fields, source, interventions).read();
-  }
+  std::vector<Intervention> interventions =
+      read_intervention_list(list, [&](const Fields& fields, std::vector<Intervention>& out) {
+        Reader(fields, source, out).read();
+      });
   if (interventions.empty()) return nullptr;
   return std::make_shared<Interventions>(source.gpt.config(), std::move(interventions));
 }

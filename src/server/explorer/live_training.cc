@@ -56,7 +56,7 @@ OrderedJson preset_json(const SmallRun& run) {
           {"title", run.title},
           {"note", run.note},
           {"layers", settings.model.layers},
-          {"heads", settings.model.heads},
+          {"heads", settings.model.heads()},
           {"width", settings.model.channels},
           {"context", settings.model.context},
           {"steps", settings.steps},
@@ -92,8 +92,8 @@ void change_settings(TrainSettings& settings, const Fields& wanted) {
                  static_cast<std::int64_t>(limit->most))
         .value_or(fallback);
   };
-  const GptConfig before = settings.model;
-  settings.model = make_gpt_config(whole("layers", before.layers), whole("heads", before.heads),
+  const StackSpecification before = settings.model;
+  settings.model = make_gpt_config(whole("layers", before.layers), whole("heads", before.heads()),
                                    whole("width", before.channels),
                                    whole("context", before.context), before.vocabulary_size);
   settings.steps = whole("steps", settings.steps);

@@ -4,14 +4,14 @@
 
 namespace heed::server {
 
-OrderedJson dimensions_json(const GptConfig& config) {
+OrderedJson dimensions_json(const StackSpecification& config) {
   return {{"vocabulary", config.vocabulary_size},
           {"context", config.context},
           {"channels", config.channels},
           {"layers", config.layers},
-          {"heads", config.heads},
-          {"head_size", config.head_size},
-          {"feed_forward", config.feed_forward},
+          {"heads", config.heads()},
+          {"head_size", config.head_size()},
+          {"feed_forward", config.feed_forward()},
           {"parameters", count_parameters(config).total}};
 }
 

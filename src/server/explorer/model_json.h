@@ -2,12 +2,12 @@
 #pragma once
 
 #include "base/json.h"
-#include "model/config.h"
+#include "model/architecture.h"
 
 namespace heed::server {
 
 // {"vocabulary", "context", "channels", "layers", "heads", "head_size", "feed_forward",
 //  "parameters"}
-OrderedJson dimensions_json(const GptConfig& config);
+OrderedJson dimensions_json(const StackSpecification& config);
 
 }  // namespace heed::server

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "engine/architecture_json.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"
 #include "heed/version.h"
@@ -19,7 +20,7 @@ namespace {
 
 // The longest text whose trace fits the budget.
 std::int64_t most_prompt_tokens(const State& state) {
-  const GptConfig& config = state.context.model.gpt.config();
+  const StackSpecification& config = state.context.model.gpt.config();
   std::int64_t fits = 0;
   std::int64_t fails = config.context + 1;
   while (fails - fits > 1) {
@@ -32,13 +33,14 @@ std::int64_t most_prompt_tokens(const State& state) {
 
 Reply describe_model(State& state, const Request&) {
   const LoadedModel& model = state.context.model;
-  const GptConfig& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.config();
   return json_reply(
       {{"name", state.context.name},
        {"version", version},
        {"dimensions", dimensions_json(config)},
-       {"activation", activation_name(config.activation)},
+       {"activation", activation_name(config.block.feed_forward.activation)},
        {"tied", config.tied_unembedding},
+       {"architecture", architecture_json(config)},
        {"dtype", kernels::weight_format_name(model.gpt.parameters().prepared_format())},
        {"has_tokenizer", model.tokenizer != nullptr},
        {"examples", examples_json(model)},
@@ -125,35 +127,68 @@ constexpr std::int64_t most_layers = 10000;
 constexpr std::int64_t most_width = 1 << 20;
 constexpr std::int64_t most_rows = std::int64_t{1} << 24;
 
-GptConfig shape_of(State& state, const Request& request, std::string& name) {
+// ?gated=, ?norm=, ?positions= and ?residual=; by default the model's own.
+void describe_block(const Request& request, BlockSpecification& block) {
+  block.feed_forward.gated = truth(request, "gated", block.feed_forward.gated);
+  const bool is_rms =
+      one_of(request, "norm",
+             {block.norm.kind == NormKind::rms ? "rms" : "layer", "layer", "rms"}) == "rms";
+  block.norm.kind = is_rms ? NormKind::rms : NormKind::layer;
+  if (is_rms) block.norm.bias = false;
+  const std::string residual =
+      one_of(request, "residual",
+             {block.residual == ResidualKind::parallel ? "parallel" : "sequential", "sequential",
+              "parallel"});
+  block.residual = residual == "parallel" ? ResidualKind::parallel : ResidualKind::sequential;
+  if (!request.parameter("positions")) return;
+  const std::string positions =
+      one_of(request, "positions", {"learned", "learned", "rotary", "none"});
+  block.attention.positions = positions == "rotary"    ? PositionKind::rotary
+                              : positions == "learned" ? PositionKind::learned
+                                                       : PositionKind::none;
+}
+
+StackSpecification shape_of(State& state, const Request& request, std::string& name) {
   if (const auto preset = request.parameter("config")) {
     name = *preset;
     return gpt_preset(*preset).config;
   }
-  GptConfig config = state.context.model.gpt.config();
+  StackSpecification config = state.context.model.gpt.config();
   name = state.context.name;
   const bool changes = request.query.size() > 0;
   if (!changes) return config;
   name = "shape";
   config.layers = bounded(request, "layers", config.layers, 1, most_layers);
-  config.heads = bounded(request, "heads", config.heads, 1, most_width);
+  AttentionSpecification& attention = config.block.attention;
+  const std::int64_t heads = bounded(request, "heads", config.heads(), 1, most_width);
+  attention.key_value_heads =
+      bounded(request, "key_value_heads",
+              heads == config.heads() ? config.key_value_heads() : heads, 1, most_width);
+  attention.query_heads = heads;
+  require(heads % attention.key_value_heads == 0, ErrorCode::invalid_argument,
+          "{} query heads cannot share {} key/value heads evenly", heads,
+          attention.key_value_heads);
   config.channels = bounded(request, "channels", config.channels, 1, most_width);
-  const std::int64_t head_size = std::max<std::int64_t>(config.channels / config.heads, 1);
-  config.head_size = bounded(request, "head_size", head_size, 1, most_width);
-  config.feed_forward = bounded(request, "feed_forward", 4 * config.channels, 1, 8 * most_width);
+  const std::int64_t head_size = std::max<std::int64_t>(config.channels / config.heads(), 1);
+  config.block.attention.head_size = bounded(request, "head_size", head_size, 1, most_width);
+  config.block.feed_forward.width =
+      bounded(request, "feed_forward", 4 * config.channels, 1, 8 * most_width);
   config.vocabulary_size = bounded(request, "vocabulary", config.vocabulary_size, 1, most_rows);
   config.context = bounded(request, "context", config.context, 1, most_rows);
   config.tied_unembedding = truth(request, "tied", config.tied_unembedding);
-  config.has_bias = truth(request, "bias", config.has_bias);
+  describe_block(request, config.block);
+  if (request.parameter("bias")) set_biases(config, truth(request, "bias", true));
+  // A window for each layer would have to follow their number.
+  if (std::ssize(attention.mask.windows) != config.layers) attention.mask = {};
   config.end_of_text = -1;
-  require(config.heads * config.head_size <= 8 * most_width, ErrorCode::invalid_argument,
-          "{} heads of {} are wider than {}", config.heads, config.head_size, 8 * most_width);
+  require(config.heads() * config.head_size() <= 8 * most_width, ErrorCode::invalid_argument,
+          "{} heads of {} are wider than {}", config.heads(), config.head_size(), 8 * most_width);
   return config;
 }
 
 Reply parameters(State& state, const Request& request) {
   std::string name;
-  const GptConfig config = shape_of(state, request, name);
+  const StackSpecification config = shape_of(state, request, name);
   OrderedJson document = parameter_count_json(name, config);
   document["parts"] = parts_json(count_parameters(config));
   return json_reply(document);
@@ -165,7 +200,7 @@ Reply presets(State&, const Request&) {
     OrderedJson shape = dimensions_json(preset.config);
     shape.erase("parameters");
     shape["tied"] = preset.config.tied_unembedding;
-    shape["bias"] = preset.config.has_bias;
+    shape["bias"] = has_biases(preset.config);
     list.push_back({{"name", preset.name},
                     {"description", preset.description},
                     {"config", std::move(shape)},

@@ -8,7 +8,7 @@
 #include "base/directory_lock.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "model/gpt_files.h"
+#include "formats/model_files.h"
 #include "model/parameter_count.h"
 #include "server/explorer/metrics_file.h"
 #include "server/explorer/shown_files.h"
@@ -159,7 +159,7 @@ OrderedJson Runs::describe(const Run& run) const {
   const RunRecord record = directory.read_record();
   const fs::path metrics = run.directory / "metrics.jsonl";
   const std::int64_t step = last_step(metrics);
-  GptConfig config = record.settings.model;
+  StackSpecification config = record.settings.model;
   if (fs::exists(directory.last() / config_file_name)) {
     config = read_gpt_config(directory.last() / config_file_name);
   }

@@ -41,7 +41,7 @@ Reply make_trace(State& state, const Request& request) {
     wanted.tokens.assign(base->pass->tokens().begin(), base->pass->tokens().end());
   }
   if (base != nullptr) wanted.base = base->id;
-  const GptConfig& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.config();
   require_text_fits(config, wanted.tokens);
   state.traces.require_room(config, std::ssize(wanted.tokens));
   if (fields.has("interventions")) {

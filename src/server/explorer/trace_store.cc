@@ -17,12 +17,12 @@ std::string size_text(std::int64_t bytes) {
 
 }  // namespace
 
-std::int64_t TraceStore::bytes_needed(const GptConfig& config, std::int64_t positions) {
+std::int64_t TraceStore::bytes_needed(const StackSpecification& config, std::int64_t positions) {
   return KeptPass::bytes_needed(config, positions) +
          LazyAttention::bytes_needed(config, config.layers, positions);
 }
 
-void TraceStore::require_room(const GptConfig& config, std::int64_t positions) const {
+void TraceStore::require_room(const StackSpecification& config, std::int64_t positions) const {
   const std::int64_t needed = bytes_needed(config, positions);
   if (needed > budget_) {
     throw HttpError(413, fmt::format("a trace of {} tokens needs {}, more than the {} that traces "
@@ -103,7 +103,7 @@ OrderedJson trace_json(StoredTrace& trace) {
           {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},
           {"model", std::move(source)},
           {"layers", trace.config().layers},
-          {"heads", trace.config().heads},
+          {"heads", trace.config().heads()},
           {"levels", trace.attention->levels()},
           {"dimensions", dimensions_json(trace.config())}};
 }

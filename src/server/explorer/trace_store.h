@@ -25,7 +25,7 @@ struct StoredTrace {
   std::vector<TextWord> units{};  // the words and the tokens between them
 
   const LoadedModel& model() const { return *source.model; }
-  const GptConfig& config() const { return model().gpt.config(); }
+  const StackSpecification& config() const { return model().gpt.config(); }
   std::int64_t positions() const { return pass->positions(); }
 };
 
@@ -46,7 +46,7 @@ class TraceStore {
   const StoredTrace& add(NewTrace wanted);
 
   // Throws HttpError{413} as add() would.
-  void require_room(const GptConfig& config, std::int64_t positions) const;
+  void require_room(const StackSpecification& config, std::int64_t positions) const;
 
   // Marks it as used. Throws Error{not_found}.
   StoredTrace& use(const std::string& id);
@@ -56,7 +56,7 @@ class TraceStore {
   std::int64_t bytes() const;
   std::int64_t budget() const { return budget_; }
 
-  static std::int64_t bytes_needed(const GptConfig& config, std::int64_t positions);
+  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t positions);
 
  private:
   void drop(std::list<StoredTrace>::iterator trace);

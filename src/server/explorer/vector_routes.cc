@@ -14,7 +14,7 @@ namespace heed::server {
 namespace {
 
 // The embedding, the residual stream before each block and after the last one.
-std::vector<Point> compared_points(const GptConfig& config) {
+std::vector<Point> compared_points(const StackSpecification& config) {
   std::vector<Point> points = stream_points(config.layers);
   points.insert(points.begin(), {PointKind::embedding, -1});
   return points;
@@ -43,7 +43,7 @@ TracePosition trace_position(State& state, const Request& request, const std::st
 Reply compare_streams(State& state, const Request& request) {
   const TracePosition first = trace_position(state, request, "first");
   const TracePosition second = trace_position(state, request, "second");
-  const GptConfig& config = first.trace.config();
+  const StackSpecification& config = first.trace.config();
   require(second.trace.config().channels == config.channels &&
               second.trace.config().layers == config.layers,
           ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
@@ -66,10 +66,10 @@ Reply compare_streams(State& state, const Request& request) {
   return json_reply({{"layers", std::move(layers)}});
 }
 
-Point stream_point(const Request& request, const GptConfig& config) {
+Point stream_point(const Request& request, const StackSpecification& config) {
   const std::string name = request.parameter("point").value_or(
       fmt::format("blocks.{}.hook_resid_post", config.layers - 1));
-  const std::vector<Point> points = points_named(name, config.layers);
+  const std::vector<Point> points = points_named(name, config);
   require(points.size() == 1, ErrorCode::invalid_argument,
           "'{}' is a point of {} layers: name one, such as {}", name.substr(0, 80), points.size(),
           point_name(points.front()));

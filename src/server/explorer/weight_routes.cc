@@ -82,29 +82,38 @@ Reply matrix_reply(const Request& request, const Matrix& matrix, const std::stri
   return array_reply(request, numbers, name);
 }
 
-constexpr std::array<std::string_view, 6> roles = {"attention.query", "attention.key",
-                                                   "attention.value", "attention.output",
-                                                   "feed_forward.up", "feed_forward.down"};
+constexpr std::array<std::string_view, 7> roles = {
+    "attention.query", "attention.key",     "attention.value",  "attention.output",
+    "feed_forward.up", "feed_forward.down", "feed_forward.gate"};
 
-Matrix matrix_of_role(const Request& request, const GptConfig& config, const BlockParameters& block,
-                      std::size_t role) {
-  const std::int64_t channels = config.channels;
-  const std::int64_t width = config.attention_width();
+// The matrix of a head, which `head` names among query heads, or among key/value heads.
+Matrix matrix_of_role(const Request& request, const StackSpecification& config,
+                      const BlockParameters& block, std::size_t role) {
+  const std::int64_t channels = config.channels, size = config.head_size();
+  const AttentionSpecification& attention = config.block.attention;
+  const std::int64_t width = attention.query_width();
   const bool is_of_head = request.parameter("head").has_value();
+  const bool is_shared = role == 1 || role == 2;
+  const std::int64_t heads = is_shared ? attention.key_value_heads : attention.query_heads;
   require(!is_of_head || role <= 3, ErrorCode::invalid_argument, "{} has no heads", roles[role]);
   require(is_of_head || role >= 3, ErrorCode::invalid_argument,
-          "{} is a matrix of one head: choose it with head=0 to {}", roles[role], config.heads - 1);
-  const std::int64_t head = is_of_head ? checked_head(request.integer("head", 0), config) : 0;
-  const std::int64_t first = head * config.head_size;
-  if (role < 3) {
-    const std::int64_t third = static_cast<std::int64_t>(role) * width;
-    return part_of(block.query_key_value, 0, channels, third + first, config.head_size);
+          "{} is a matrix of one head: choose it with head=0 to {}", roles[role], heads - 1);
+  const std::int64_t head = is_of_head ? request.integer("head", 0) : 0;
+  require(head >= 0 && head < heads, ErrorCode::invalid_argument,
+          "head {} does not exist: {} has heads 0 to {}", head, roles[role], heads - 1);
+  const std::int64_t first = head * size, k = attention.key_value_width();
+  switch (role) {
+    case 0: return part_of(block.query_key_value, 0, channels, first, size);
+    case 1: return part_of(block.query_key_value, 0, channels, width + first, size);
+    case 2: return part_of(block.query_key_value, 0, channels, width + k + first, size);
+    case 3: return part_of(block.projection, first, is_of_head ? size : width, 0, channels);
+    case 4: return part_of(block.up, 0, channels, 0, config.feed_forward());
+    case 5: return part_of(block.down, 0, config.feed_forward(), 0, channels);
+    default: break;
   }
-  if (role == 3) {
-    return part_of(block.projection, first, is_of_head ? config.head_size : width, 0, channels);
-  }
-  if (role == 4) return part_of(block.up, 0, channels, 0, config.feed_forward);
-  return part_of(block.down, 0, config.feed_forward, 0, channels);
+  require(config.block.feed_forward.gated, ErrorCode::not_found,
+          "the feed-forward layers of this model have no gate");
+  return part_of(block.gate, 0, channels, 0, config.feed_forward());
 }
 
 Reply layer_weights(State& state, const Request& request) {
@@ -126,7 +135,10 @@ Reply token_embedding(State& state, const Request& request) {
 }
 
 Reply position_embedding(State& state, const Request& request) {
-  return matrix_reply(request, embedding(state.context.model.gpt.parameters().position_embedding()),
+  const Gpt& gpt = state.context.model.gpt;
+  require(gpt.config().has_position_table(), ErrorCode::not_found,
+          "this model has no table of positions");
+  return matrix_reply(request, embedding(gpt.parameters().position_embedding()),
                       "position-embedding");
 }
 

@@ -100,7 +100,7 @@ TEST(HeadScan, AgreesWithTheWholePattern) {
 // token after its first occurrence.
 TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   constexpr std::int64_t half = 16, positions = 2 * half, size = 64;
-  GptConfig config = make_gpt_config(1, 1, size, positions, 40);
+  StackSpecification config = make_gpt_config(1, 1, size, positions, 40);
   Tensor<float> query(Shape{1, positions, 1, size}), key(query.shape());
   Tensor<float> out(query.shape()), log_sum_exp(Shape{1, 1, positions});
   std::vector<std::int32_t> tokens;

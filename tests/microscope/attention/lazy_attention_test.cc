@@ -32,7 +32,7 @@ void read(const Gpt& gpt, std::span<const std::int32_t> tokens, KeyValueCache& c
 
 // A head with random queries and keys and its materialised plane.
 struct RandomHead {
-  GptConfig config;
+  StackSpecification config;
   LazyAttention attention;
   Tensor<float> pattern;  // (T, T)
   Tensor<float> scores;
@@ -85,7 +85,7 @@ TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
   read(gpt, tokens, cache, attention);
   for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
     const View<const float> patterns = materialised.at({PointKind::pattern, layer}).view()[0];
-    for (std::int64_t head = 0; head < gpt.config().heads; ++head) {
+    for (std::int64_t head = 0; head < gpt.config().heads(); ++head) {
       const Tensor<float> tile = attention.region({.layer = layer,
                                                    .head = head,
                                                    .query_begin = 7,
@@ -208,7 +208,7 @@ TEST(LazyAttention, RefusesWhatIsNotThere) {
 // A prompt in bf16, then single tokens in f32, as in a generation with bf16 weights.
 TEST(LazyAttention, UsesThePrecisionOfEachPass) {
   constexpr std::int64_t prompt = 70, positions = 73, size = 16;
-  const GptConfig config = make_gpt_config(1, 1, size, positions, 5);
+  const StackSpecification config = make_gpt_config(1, 1, size, positions, 5);
   LazyAttention attention(config, {}, positions);
   const Shape shape{1, positions, 1, size};
   Tensor<float> query(shape), key(shape), out(shape), log_sum_exp(Shape{1, 1, positions});
@@ -256,7 +256,7 @@ TEST(LazyAttention, UsesThePrecisionOfEachPass) {
       const AttentionRegion region{
           .query_end = positions, .key_end = positions, .pool = pool, .pooling = pooling};
       const Tensor<float> cells = attention.region(region);
-      const Tensor<float> expected = finish_pooling(pool_elements(whole, pool), region);
+      const Tensor<float> expected = finish_pooling(attention, pool_elements(whole, pool), region);
       for (std::int64_t i = 0; i < cells.size(); ++i) EXPECT_NEAR(cells[i], expected[i], 1e-6);
     }
   }
@@ -264,7 +264,7 @@ TEST(LazyAttention, UsesThePrecisionOfEachPass) {
 
 TEST(AttentionPyramid, EveryTileOfEveryLevelIsThePooledPattern) {
   const std::int64_t positions = 9001;  // levels 0 to 6, two of which are kept
-  const GptConfig config = make_gpt_config(1, 1, 4, positions, 5);
+  const StackSpecification config = make_gpt_config(1, 1, 4, positions, 5);
   LazyAttention attention(config, {}, positions);
   const Shape shape{1, positions, 1, 4};
   Tensor<float> query(shape), key(shape), out(shape), log_sum_exp(Shape{1, 1, positions});

@@ -15,7 +15,7 @@ const std::vector<std::int32_t> walked_tokens{3, 14, 15, 9, 2, 6, 5, 3, 5, 8};
 
 // All points that a walk is compared with, of one pass.
 Capture traced(const Gpt& gpt, std::int64_t layer) {
-  std::vector<Point> points = word_walk_points(layer);
+  std::vector<Point> points = word_walk_points(gpt.config(), layer);
   points.push_back({PointKind::scores, layer});
   points.push_back({PointKind::pattern, layer});
   return trace(gpt, walked_tokens, std::move(points));
@@ -28,7 +28,7 @@ class WordWalkTest : public ::testing::Test {
   void for_every_walk(Inspect&& inspect) {
     for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
       const Capture capture = traced(gpt, layer);
-      for (std::int64_t head = 0; head < gpt.config().heads; ++head) {
+      for (std::int64_t head = 0; head < gpt.config().heads(); ++head) {
         for (std::int64_t t = 0; t < std::ssize(walked_tokens); ++t) {
           inspect(walk_word(gpt, capture, layer, head, t), capture);
         }
@@ -76,7 +76,7 @@ TEST_F(WordWalkTest, HeadsAndBiasMakeUpWhatAttentionAddsToTheStream) {
   const Capture capture = traced(gpt, 1);
   std::vector<double> sum(gpt.config().channels, 0.0);
   WordWalk walk;
-  for (std::int64_t head = 0; head < gpt.config().heads; ++head) {
+  for (std::int64_t head = 0; head < gpt.config().heads(); ++head) {
     walk = walk_word(gpt, capture, 1, head, 7);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += walk.head_projection[i];
   }

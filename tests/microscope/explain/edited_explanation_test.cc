@@ -21,7 +21,7 @@ constexpr AttributionUnit units[] = {AttributionUnit::component, AttributionUnit
                                      AttributionUnit::neuron, AttributionUnit::source};
 
 // Every point but the logits.
-std::vector<Point> editable_points(const GptConfig& config) {
+std::vector<Point> editable_points(const StackSpecification& config) {
   std::vector<Point> points = all_points(config.layers);
   std::erase(points, Point{PointKind::logits});
   return points;

@@ -20,24 +20,24 @@ using testing::random_tokens;
 using testing::relative_error;
 
 // Random gains and biases too: after initialize() the ones are one and the others zero.
-Gpt unruly_gpt(GptConfig config = testing::small_config()) {
+Gpt unruly_gpt(StackSpecification config = testing::small_config()) {
   Gpt gpt = testing::random_gpt(config);
   RandomStream random(11, 0);
-  for (const auto& entry : gpt.parameters().layout().entries()) {
-    if (entry.shape.rank() != 1) continue;
-    for (float& value : gpt.parameters().tensor(entry.name).span()) {
-      value = static_cast<float>(entry.name.ends_with("weight") ? 1 + 0.3 * random.normal()
-                                                                : 0.5 * random.normal());
+  for (const auto& [id, shape] : gpt.parameters().list()) {
+    if (shape.rank() != 1) continue;
+    for (float& value : gpt.parameters().tensor(id).span()) {
+      value = static_cast<float>(id.part == Part::weight ? 1 + 0.3 * random.normal()
+                                                         : 0.5 * random.normal());
     }
   }
   return gpt;
 }
 
-GptConfig without_biases() {
-  GptConfig config = testing::small_config();
-  config.has_bias = false;
+StackSpecification without_biases() {
+  StackSpecification config = testing::small_config();
+  set_biases(config, false);
   config.tied_unembedding = false;
-  config.head_size = 6;
+  config.block.attention.head_size = 6;
   return config;
 }
 
@@ -197,18 +197,19 @@ TEST_P(Explanation, ProcessingLeavesWhatItSays) {
   const Gpt processed = process_weights(gpt);
   const GptParameters& parameters = processed.parameters();
   EXPECT_FALSE(processed.config().tied_unembedding);
-  for (const auto& entry : parameters.layout().entries()) {
-    const View<const float> tensor = parameters.tensor(entry.name);
-    if (entry.name.find("ln_") != std::string::npos) {
-      const float expected = entry.name.ends_with("weight") ? 1.0F : 0.0F;
-      for (const float value : tensor.span()) EXPECT_EQ(value, expected) << entry.name;
+  for (const auto& [id, shape] : parameters.list()) {
+    const View<const float> tensor = parameters.tensor(id);
+    const std::string name = parameter_name(id);
+    if (is_norm(id.role)) {
+      const float expected = id.part == Part::weight ? 1.0F : 0.0F;
+      for (const float value : tensor.span()) EXPECT_EQ(value, expected) << name;
     }
-    const bool reads_norm = entry.name.ends_with("c_attn.weight") ||
-                            entry.name.ends_with("c_fc.weight") || entry.name == "wte.weight";
-    if (!reads_norm) continue;
+    const bool reads_norm =
+        id.role == Role::query_key_value || id.role == Role::up || id.role == Role::token_embedding;
+    if (!reads_norm || id.part == Part::bias) continue;
     for (std::int64_t row = 0; row < tensor.extent(0); ++row) {
       const auto values = tensor[row].span();
-      EXPECT_NEAR(std::accumulate(values.begin(), values.end(), 0.0), 0, 1e-5) << entry.name;
+      EXPECT_NEAR(std::accumulate(values.begin(), values.end(), 0.0), 0, 1e-5) << name;
     }
   }
   // The stream of a processed model has no mean, and no head adds a value's bias.

@@ -59,7 +59,7 @@ Matrix reader(const LayerHeads& heads, std::int64_t head, CompositionKind kind) 
 // Scores are of order 0.1 to 1; products in f32 of 32 terms are good to about 1e-6.
 TEST(Composition, IsWhatTheDefinitionSays) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   double worst = 0;
   for (const CompositionKind kind :
        {CompositionKind::query, CompositionKind::key, CompositionKind::value}) {
@@ -69,8 +69,8 @@ TEST(Composition, IsWhatTheDefinitionSays) {
       for (std::int64_t l2 = 0; l2 < config.layers; ++l2) {
         const LayerHeads writers(gpt, l1);
         const LayerHeads readers(gpt, l2);
-        for (std::int64_t h1 = 0; h1 < config.heads; ++h1) {
-          for (std::int64_t h2 = 0; h2 < config.heads; ++h2) {
+        for (std::int64_t h1 = 0; h1 < config.heads(); ++h1) {
+          for (std::int64_t h2 = 0; h2 < config.heads(); ++h2) {
             const float actual = scores.view()(l1, h1, l2, h2);
             if (l1 >= l2) {
               EXPECT_EQ(actual, 0.0F);
@@ -90,10 +90,10 @@ TEST(Composition, IsWhatTheDefinitionSays) {
 }
 
 TEST(SingularVectors, ReconstructTheProduct) {
-  GptConfig wide = testing::small_config();
-  wide.head_size = 40;  // more than the 32 channels: the product has full rank
+  StackSpecification wide = testing::small_config();
+  wide.block.attention.head_size = 40;  // more than the 32 channels: the product has full rank
   double worst = 0;
-  for (const GptConfig& config : {testing::small_config(), wide}) {
+  for (const StackSpecification& config : {testing::small_config(), wide}) {
     const Gpt gpt = testing::random_gpt(config);
     const LayerHeads heads(gpt, 1);
     for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
@@ -103,7 +103,7 @@ TEST(SingularVectors, ReconstructTheProduct) {
                                   : product(heads.value(2), heads.output(2));
       Matrix actual(expected.size(), std::vector<double>(expected.size(), 0.0));
       const auto rank = std::ssize(vectors.values);
-      EXPECT_EQ(rank, std::min(config.channels, config.head_size));
+      EXPECT_EQ(rank, std::min(config.channels, config.head_size()));
       for (std::int64_t k = 0; k < rank; ++k) {
         EXPECT_LE(vectors.values[k], vectors.values[std::max<std::int64_t>(k, 1) - 1]);
         double length = 0;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "generate/random_gpt.h"
 #include "microscope/explain/nudge.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
@@ -86,7 +87,7 @@ TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
   std::vector<std::int32_t> other = tokens;
   other[4] = (other[4] + 1) % 61;
   // Tokens 0 apart by little: the embedding of the other is nearly this one's.
-  const View<float> table = linear.parameters().tensor("wte.weight");
+  const View<float> table = linear.parameters().tensor(testing::gpt2_parameter("wte.weight"));
   for (std::int64_t c = 0; c < 32; ++c) {
     table(other[4], c) = table(tokens[4], c) + 1e-3F * static_cast<float>(std::sin(c));
   }

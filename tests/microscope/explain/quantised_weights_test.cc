@@ -10,14 +10,15 @@
 #include "microscope/explain/residual_parts.h"
 #include "microscope/patch/patch.h"
 #include "microscope/traces/activation_trace.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
 
 using kernels::WeightFormat;
 
-GptConfig untied_config() {
-  GptConfig config = testing::small_config();
+StackSpecification untied_config() {
+  StackSpecification config = testing::small_config();
   config.tied_unembedding = false;  // so that the embedding is not quantised with the unembedding
   config.context = 96;
   return config;
@@ -32,7 +33,7 @@ Gpt calm_gpt() {
   return gpt;
 }
 
-std::vector<std::string> matrix_names(const GptConfig& config) {
+std::vector<std::string> matrix_names(const StackSpecification& config) {
   std::vector<std::string> names{"lm_head.weight"};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (const char* part : {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}) {
@@ -50,7 +51,7 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
   Gpt restored() const {
     Gpt other = calm_gpt();
     for (const std::string& name : matrix_names(untied_config())) {
-      const View<float> weight = other.parameters().tensor(name);
+      const View<float> weight = other.parameters().tensor(testing::gpt2_parameter(name));
       const Tensor<float> quantised = kernels::PreparedWeight(weight, GetParam()).restored();
       std::ranges::copy(quantised.span(), weight.data());
     }

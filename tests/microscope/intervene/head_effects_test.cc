@@ -12,6 +12,7 @@
 
 #include "base/expect_error.h"
 #include "generate/random_gpt.h"
+#include "support/gpt2_names.h"
 
 namespace heed {
 namespace {
@@ -28,9 +29,9 @@ std::vector<double> probabilities_after(const Gpt& gpt, const std::vector<std::i
 
 // A head that writes nothing: its columns of the projection (out, in) are zero.
 Gpt without_head(Gpt gpt, std::int64_t layer, std::int64_t head) {
-  const View<float> projection =
-      gpt.parameters().tensor(fmt::format("h.{}.attn.c_proj.weight", layer));
-  const std::int64_t size = gpt.config().head_size;
+  const View<float> projection = gpt.parameters().tensor(
+      testing::gpt2_parameter(fmt::format("h.{}.attn.c_proj.weight", layer)));
+  const std::int64_t size = gpt.config().head_size();
   for (std::int64_t out = 0; out < projection.extent(0); ++out) {
     for (std::int64_t in = head * size; in < (head + 1) * size; ++in) projection(out, in) = 0;
   }
@@ -69,21 +70,21 @@ TEST(HeadEffects, ComeLargestFirst) {
 
 TEST(SelectiveHeads, AreThoseWithTheLargestWeightsElsewhere) {
   const Gpt gpt = testing::random_gpt(testing::small_config());
-  const GptConfig& config = gpt.config();
+  const StackSpecification& config = gpt.config();
   constexpr std::int64_t position = 5;
   QueryRows rows(config, position);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    Tensor<float> pattern(Shape{1, config.heads, 6, 6});
+    Tensor<float> pattern(Shape{1, config.heads(), 6, 6});
     // The last head of the last layer attends to token 2; the others to what does not count.
-    for (std::int64_t head = 0; head < config.heads; ++head) {
-      const bool is_last = layer == config.layers - 1 && head == config.heads - 1;
+    for (std::int64_t head = 0; head < config.heads(); ++head) {
+      const bool is_last = layer == config.layers - 1 && head == config.heads() - 1;
       pattern.view()(0, head, position, is_last ? 2 : head % 2 == 0 ? 0 : 4) = 1;
     }
     rows.observe({PointKind::pattern, layer}, pattern.view());
   }
   const auto heads = selective_heads(config, rows, position, 5, 2);
   ASSERT_EQ(heads.size(), 2U);
-  EXPECT_EQ(heads.front(), (HeadName{config.layers - 1, config.heads - 1}));
+  EXPECT_EQ(heads.front(), (HeadName{config.layers - 1, config.heads() - 1}));
 }
 
 TEST(HeadToShow, HasTheLargestEffectOfTheHeadsTried) {

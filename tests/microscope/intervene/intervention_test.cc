@@ -21,7 +21,7 @@ using testing::relative_error;
 struct InterventionExample {
   Gpt gpt = testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
   std::vector<std::int32_t> tokens = testing::random_tokens(10, 61, 3);
-  const GptConfig& config() const { return gpt.config(); }
+  const StackSpecification& config() const { return gpt.config(); }
 
   // The next `count` tokens, behind those in the cache: (count, V).
   Tensor<float> read(KeyValueCache& cache, std::int64_t count, Editor* editor) const {
@@ -266,7 +266,7 @@ TEST(Interventions, RefuseWhatDoesNotFit) {
 }
 
 TEST(InterventionText, NamesPlaces) {
-  const GptConfig config = testing::small_config();
+  const StackSpecification config = testing::small_config();
   const auto head = parse_points(config, "L2H3@4-");
   ASSERT_EQ(head.size(), 1U);
   EXPECT_EQ(head[0].point, (Point{PointKind::mixed_values, 2}));
@@ -293,7 +293,7 @@ TEST(InterventionText, NamesPlaces) {
 }
 
 TEST(InterventionText, OffersTheNearestNames) {
-  const GptConfig config = testing::small_config();
+  const StackSpecification config = testing::small_config();
   EXPECT_THAT(message_of([&] { parse_points(config, "blocks.1.hook_resid_prä"); }),
               HasSubstr("'blocks.1.hook_resid_pre'"));
   EXPECT_THAT(message_of([&] { parse_points(config, "L2H9"); }), HasSubstr("'L2H3'"));
@@ -313,7 +313,7 @@ TEST(InterventionText, OffersTheNearestNames) {
 }
 
 TEST(InterventionText, PositionsOutsideTheTextAreRefused) {
-  const GptConfig config = testing::small_config();
+  const StackSpecification config = testing::small_config();
   const auto check = [&](const char* text) {
     for (const InterventionPoint& place : parse_points(config, text)) {
       require_positions(place.where, 6, text);

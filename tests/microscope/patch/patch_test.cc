@@ -10,6 +10,7 @@
 #include "generate/random_gpt.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/capture.h"
+#include "support/gpt2_names.h"
 #include "support/small_model.h"
 
 namespace heed {
@@ -210,7 +211,8 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
 // that there is.
 TEST(PatchEstimate, IsTheSweepToFirstOrder) {
   PatchExample example;
-  const View<float> embedding = example.gpt.parameters().tensor("wte.weight");
+  const View<float> embedding =
+      example.gpt.parameters().tensor(testing::gpt2_parameter("wte.weight"));
   example.request.clean = example.request.corrupted;
   example.request.clean[2] = 59;
   for (std::int64_t c = 0; c < embedding.extent(1); ++c) {

@@ -36,7 +36,7 @@ TEST(Glob, ManyStarsTakeNoTime) {
 
 TEST(Capture, KeepsWhatWasAskedForAndNothingElse) {
   const Gpt gpt = testing::small_gpt(20);
-  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, 2);
+  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, gpt.config());
   EXPECT_EQ(wanted.points().size(), 3U);
   const Capture capture = trace(gpt, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.points());
   EXPECT_EQ(capture.at({PointKind::pattern, 1}).shape(), (Shape{1, 3, 4, 4}));
@@ -53,8 +53,9 @@ TEST(Capture, CopiesStridedViews) {
 }
 
 TEST(Capture, RefusesNamesThatNoPointHas) {
-  EXPECT_THROW(Capture({"blocks.2.attn.hook_q"}, 2), Error);
-  EXPECT_THROW(Capture({"blocks.*.hook_nothing"}, 2), Error);
+  const StackSpecification stack = make_gpt_config(2, 3, 24, 64, 20);
+  EXPECT_THROW(Capture({"blocks.2.attn.hook_q"}, stack), Error);
+  EXPECT_THROW(Capture({"blocks.*.hook_nothing"}, stack), Error);
 }
 
 TEST(Trace, VisitsThePatternsThatItWouldKeep) {

@@ -20,6 +20,17 @@ const SPACES = [" ", "  ", "\n", "\r\n", "\t", "\n\n", " \n", "\n ", "\v", "\f",
   "\u1680", "\u2003", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff", "\u180e",
   "\u001c", "\u001f"];
 const SPECIALS = ["<|endoftext|>", "<|endoftext|", "<|", "|>", "<|endoftext|><|endoftext|>"];
+// Of other tokenizers than GPT-2's, and what they treat in a way of their own.
+const OTHER_SPECIALS = ["<s>", "</s>", "<unk>", "<s> ", " </s>", "<0x0A>", "<|im_start|>", "<think>",
+  "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "<left>", "<right>", "<both>", "alone",
+  "normal é", "▁", " ▁", "▁▁", "▁the"];
+const CASES = ["A", "B", "É", "a", "b", "é", "ß", "ǅ", "ʰ", "ª", "語", "\u0301", "\u0903", "1", "'s",
+  "'LL", "’s", " ", "/", "\n", "\r", "-", "Ⅷ"];
+// Marks of several combining classes, what composes with them, and characters that normalisation
+// replaces or takes apart.
+const COMBINING = ["\u0301", "\u0323", "\u0345", "\u0334", "\u0315", "\u3099", "\u0344", "\u093c", "a",
+  "e", "か", "क", "q", "å", "ậ", "\u212b", "\u2126", "\u0958", "ᄒ", "ᅡ", "ᆫ", "하", "\u0b47\u0b3e",
+  "\uf900", "\u{1d15e}", "\u{2f800}", "\u0f73", " "];
 
 export function randomText(index) {
   const next = generator(index);
@@ -41,6 +52,9 @@ export function randomText(index) {
     () => pick(SPACES),
     () => pick(SPACES).repeat(1 + below(6)),
     () => pick(SPECIALS),
+    () => pick(OTHER_SPECIALS),
+    () => times(1 + below(8), () => pick(CASES)),
+    () => times(1 + below(8), () => pick(COMBINING)),
     () => times(1 + below(8), () => pick(SPACES)),
     () => " ".repeat(runLength()),
     () => times(runLength(), () => point(0x30, 0x39)),

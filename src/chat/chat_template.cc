@@ -1,0 +1,81 @@
+#include "chat/chat_template.h"
+
+#include <algorithm>
+#include <array>
+
+#include "chat/evaluator.h"
+#include "chat/json_value.h"
+#include "chat/parser.h"
+#include "chat/print.h"
+
+namespace heed::chat {
+namespace {
+
+Value strftime_function(Runtime& runtime, const ChatInput& input) {
+  return runtime.new_callable("strftime_now", [&runtime, &input](const Arguments& given) {
+    if (given.positional.size() != 1 || !given.named.empty()) {
+      runtime.fail("strftime_now() takes a format");
+    }
+    return runtime.text(
+        input.strftime_now(std::string(to_text(runtime, given.positional[0]).bytes())));
+  });
+}
+
+Evaluator::Variables globals(Runtime& runtime, const ChatInput& input) {
+  Evaluator::Variables variables;
+  for (const auto& [name, value] : input.variables.items()) {
+    variables.insert_or_assign(name, json_value(runtime, value));
+  }
+  variables.insert_or_assign("messages", messages_value(runtime, input.messages));
+  variables.insert_or_assign("tools", json_value(runtime, input.tools));
+  variables.insert_or_assign("add_generation_prompt", Value(input.add_generation_prompt));
+  variables.emplace("documents", None{});
+  for (const auto& [name, token] : input.special_tokens) {
+    variables.insert_or_assign(name, runtime.text(token));
+  }
+  if (input.strftime_now) {
+    variables.insert_or_assign("strftime_now", strftime_function(runtime, input));
+  }
+  return variables;
+}
+
+}  // namespace
+
+struct ChatTemplate::Program {
+  Block block;
+};
+
+ChatTemplate::ChatTemplate(std::string_view source, std::string name_for_errors)
+    : name_(std::move(name_for_errors)),
+      program_(std::make_unique<const Program>(Program{parse_template(source, name_)})) {}
+
+ChatTemplate::~ChatTemplate() = default;
+ChatTemplate::ChatTemplate(ChatTemplate&& other) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&& other) noexcept = default;
+
+Text ChatTemplate::rendered(const ChatInput& input, const RenderLimits& limits) const {
+  require(input.variables.is_object(), ErrorCode::invalid_argument,
+          "{}: the variables of a chat must be a JSON object", name_);
+  Runtime runtime(limits, name_);
+  Evaluator evaluator(runtime, globals(runtime, input));
+  return evaluator.render(program_->block);
+}
+
+std::string ChatTemplate::render(const ChatInput& input, const RenderLimits& limits) const {
+  return std::string(rendered(input, limits).bytes());
+}
+
+std::vector<ChatPart> ChatTemplate::render_parts(const ChatInput& input,
+                                                 const RenderLimits& limits) const {
+  const Text text = rendered(input, limits);
+  std::vector<ChatPart> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin;
+    while (end < text.size() && text.origin(end) == text.origin(begin)) ++end;
+    parts.push_back({std::string(text.bytes().substr(begin, end - begin)), text.origin(begin)});
+    begin = end;
+  }
+  return parts;
+}
+
+}  // namespace heed::chat

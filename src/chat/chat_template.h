@@ -1,0 +1,60 @@
+// The chat templates of published models: Jinja programs that turn the messages of a conversation
+// into the text that the model continues. docs/chat.md lists what of Jinja they may use.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "chat/limits.h"
+#include "chat/text.h"
+
+namespace heed::chat {
+
+struct ChatInput {
+  OrderedJson messages = OrderedJson::array();        // [{"role": …, "content": …, …}, …]
+  OrderedJson tools;                                  // null: none
+  bool add_generation_prompt = true;                  // end with the beginning of a reply
+  std::map<std::string, std::string> special_tokens;  // by variable: bos_token, eos_token, …
+  OrderedJson variables = OrderedJson::object();      // others, such as "enable_thinking"
+  // The current date in a format of strftime(). Without it templates find no strftime_now.
+  std::function<std::string(const std::string& format)> strftime_now;
+};
+
+// A stretch of rendered text of one origin. Text of the conversation is content of messages, tools
+// and variables; special tokens must not be recognised in it. The roles of messages are the
+// template's text if they are usual ones, since some templates make tokens of them: <|user|>.
+struct ChatPart {
+  std::string text;
+  Origin origin = Origin::chat_template;
+};
+
+// Immutable; threads may render with one template at the same time.
+class ChatTemplate {
+ public:
+  // Throws Error{corrupt_data} for a template that is not valid, Error{unsupported} for one that
+  // needs more of Jinja, and Error{invalid_argument} for one that is too large, with the line.
+  explicit ChatTemplate(std::string_view source, std::string name_for_errors);
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&& other) noexcept;
+  ChatTemplate& operator=(ChatTemplate&& other) noexcept;
+
+  // Throws Error{invalid_argument} for what the template refuses (raise_exception), for an
+  // operation that its values do not have, and for a limit; Error{unsupported} as above.
+  std::string render(const ChatInput& input, const RenderLimits& limits = {}) const;
+  // The same text in parts; no two neighbours have one origin.
+  std::vector<ChatPart> render_parts(const ChatInput& input, const RenderLimits& limits = {}) const;
+
+ private:
+  struct Program;
+  Text rendered(const ChatInput& input, const RenderLimits& limits) const;
+
+  std::string name_;
+  std::unique_ptr<const Program> program_;
+};
+
+}  // namespace heed::chat

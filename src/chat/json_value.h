@@ -1,0 +1,17 @@
+// JSON of a conversation as values of a template.
+#pragma once
+
+#include "base/json.h"
+#include "chat/runtime.h"
+#include "chat/value.h"
+
+namespace heed::chat {
+
+// Texts have the origin `conversation`. Throws Error{invalid_argument} for numbers beyond 64 bits
+// and for values that nest too deep.
+Value json_value(Runtime& runtime, const OrderedJson& json);
+
+// The same, but the usual roles are the template's own text.
+Value messages_value(Runtime& runtime, const OrderedJson& messages);
+
+}  // namespace heed::chat

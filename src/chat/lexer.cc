@@ -1,0 +1,258 @@
+#include "chat/lexer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "chat/string_literal.h"
+#include "chat/template_error.h"
+#include "chat/text.h"
+
+namespace heed::chat {
+namespace {
+
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The longer ones first.
+constexpr std::array<std::string_view, 25> operators = {
+    "==", "!=", ">=", "<=", "//", "**", "+", "-", "/", "*", "%", "~", "[",
+    "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ","};
+
+// Line breaks become \n, and the last one goes.
+std::string normalised(std::string_view source) {
+  std::string text;
+  text.reserve(source.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '\r') {
+      text += '\n';
+      if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+    } else {
+      text += source[i];
+    }
+  }
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+class Lexer {
+ public:
+  Lexer(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+
+  std::vector<Token> run() {
+    while (position_ < text_.size()) read_data();
+    add(TokenKind::end, "");
+    return std::move(tokens_);
+  }
+
+ private:
+  Place place() const { return {name_, line_}; }
+  bool at(std::string_view expected) const { return text_.substr(position_).starts_with(expected); }
+  void add(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
+  void advance(std::size_t size) {
+    line_ += static_cast<int>(std::ranges::count(text_.substr(position_, size), '\n'));
+    position_ += size;
+  }
+  void skip_space() { advance(leading_space(text_.substr(position_))); }
+
+  // Text up to the next tag, and the tag.
+  void read_data() {
+    const std::size_t tag = find_tag();
+    if (tag == text_.size()) {
+      add_data(tag);
+      return;
+    }
+    const char kind = text_[tag + 1];
+    const char sign = tag + 2 < text_.size() ? text_[tag + 2] : ' ';
+    const bool signed_tag = sign == '-' || sign == '+';
+    add_data(kept_end(tag, kind, sign));
+    advance(tag - position_ + 2 + (signed_tag ? 1 : 0));
+    if (kind == '#') {
+      skip_comment();
+    } else {
+      read_tag(kind);
+    }
+    at_line_start_ = text_[position_ - 1] == '\n';
+  }
+
+  std::size_t find_tag() const {
+    std::size_t found = position_;
+    while ((found = text_.find('{', found)) != std::string_view::npos) {
+      const char next = found + 1 < text_.size() ? text_[found + 1] : ' ';
+      if (next == '{' || next == '%' || next == '#') return found;
+      ++found;
+    }
+    return text_.size();
+  }
+
+  // Where the text before a tag ends after white space control.
+  std::size_t kept_end(std::size_t tag, char kind, char sign) const {
+    const std::string_view before = text_.substr(position_, tag - position_);
+    if (sign == '-') return position_ + size_without_trailing_space(before);
+    if (sign == '+' || kind == '{') return tag;
+    // lstrip_blocks: nothing but white space since the line began.
+    const std::size_t line_break = before.rfind('\n');
+    if (line_break == std::string_view::npos && !at_line_start_) return tag;
+    const std::size_t begin = line_break == std::string_view::npos ? 0 : line_break + 1;
+    const bool blank = leading_space(before.substr(begin)) == before.size() - begin;
+    return blank ? position_ + begin : tag;
+  }
+
+  void add_data(std::size_t end) {
+    if (end > position_) {
+      add(TokenKind::data, std::string(text_.substr(position_, end - position_)));
+    }
+    advance(end - position_);
+  }
+
+  void skip_comment() {
+    const std::size_t end = text_.find("#}", position_);
+    if (end == std::string_view::npos) fail_syntax(place(), "the comment {{# is not closed");
+    const char sign = end > position_ ? text_[end - 1] : ' ';
+    advance(end - position_ + 2);
+    end_of_tag(sign);
+  }
+
+  // What the end of a comment or statement removes after it: trim_blocks, or all white space.
+  void end_of_tag(char sign) {
+    if (sign == '-') {
+      skip_space();
+    } else if (sign != '+' && at("\n")) {
+      advance(1);
+    }
+  }
+
+  void read_tag(char kind) {
+    const bool statement = kind == '%';
+    const int opened = line_;
+    add(statement ? TokenKind::statement_begin : TokenKind::print_begin, "");
+    for (;;) {
+      skip_space();
+      if (position_ == text_.size()) {
+        fail_syntax({name_, opened}, "the tag {} is not closed", statement ? "{%" : "{{");
+      }
+      if (brackets_.empty() && read_end(statement)) return;
+      read_token();
+    }
+  }
+
+  bool read_end(bool statement) {
+    const std::string_view end = statement ? "%}" : "}}";
+    const TokenKind kind = statement ? TokenKind::statement_end : TokenKind::print_end;
+    char sign = ' ';
+    if (!at(end)) {
+      sign = text_[position_];
+      const bool is_sign = sign == '-' || (sign == '+' && statement);
+      if (!is_sign || !text_.substr(position_ + 1).starts_with(end)) return false;
+      advance(1);
+    }
+    advance(2);
+    add(kind, "");
+    if (statement || sign == '-') end_of_tag(sign);
+    return true;
+  }
+
+  void read_token() {
+    const char c = text_[position_];
+    if (is_name_start(c)) {
+      read_name();
+    } else if (is_ascii_digit(c)) {
+      read_number();
+    } else if (c == '\'' || c == '"') {
+      read_string(c);
+    } else {
+      read_operator();
+    }
+  }
+
+  void read_name() {
+    std::size_t end = position_;
+    while (end < text_.size() && (is_name_start(text_[end]) || is_ascii_digit(text_[end]))) ++end;
+    take(TokenKind::name, end);
+  }
+
+  void take(TokenKind kind, std::size_t end) {
+    add(kind, std::string(text_.substr(position_, end - position_)));
+    advance(end - position_);
+  }
+
+  std::size_t end_of_digits(std::size_t begin) const {
+    while (begin < text_.size() && is_ascii_digit(text_[begin])) ++begin;
+    return begin;
+  }
+
+  void read_number() {
+    // In `a.0.1` there are two whole numbers.
+    const bool after_dot = !tokens_.empty() && tokens_.back().kind == TokenKind::operation &&
+                           tokens_.back().text == ".";
+    std::size_t end = end_of_digits(position_);
+    const auto digit_at = [&](std::size_t i) {
+      return i < text_.size() && is_ascii_digit(text_[i]);
+    };
+    bool real = false;
+    if (!after_dot && end < text_.size() && text_[end] == '.' && digit_at(end + 1)) {
+      end = end_of_digits(end + 1);
+      real = true;
+    }
+    if (!after_dot && end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
+      const bool sign = end + 1 < text_.size() && (text_[end + 1] == '+' || text_[end + 1] == '-');
+      const std::size_t digits = end + (sign ? 2 : 1);
+      if (digit_at(digits)) {
+        end = end_of_digits(digits);
+        real = true;
+      }
+    }
+    if (end < text_.size() && is_name_start(text_[end])) {
+      fail_syntax(place(), "'{}' is not a number",
+                  shortened(text_.substr(position_, end + 1 - position_)));
+    }
+    take(real ? TokenKind::real : TokenKind::integer, end);
+  }
+
+  void read_string(char quote) {
+    std::size_t end = position_ + 1;
+    while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
+    if (end >= text_.size()) fail_syntax(place(), "the string {} is not closed", quote);
+    add(TokenKind::string,
+        decode_string_literal(text_.substr(position_ + 1, end - position_ - 1), place()));
+    advance(end + 1 - position_);
+  }
+
+  void read_operator() {
+    for (const std::string_view operation : operators) {
+      if (!at(operation)) continue;
+      balance(operation[0]);
+      take(TokenKind::operation, position_ + operation.size());
+      return;
+    }
+    fail_syntax(place(), "unexpected '{}'",
+                text_.substr(position_, character_size(text_, position_)));
+  }
+
+  // While a bracket is open, `}}` closes dictionaries, not the tag.
+  void balance(char c) {
+    if (c == '(') brackets_ += ')';
+    if (c == '[') brackets_ += ']';
+    if (c == '{') brackets_ += '}';
+    if (c != ')' && c != ']' && c != '}') return;
+    if (brackets_.empty() || brackets_.back() != c) fail_syntax(place(), "unexpected '{}'", c);
+    brackets_.pop_back();
+  }
+
+  std::string_view text_;
+  std::string_view name_;
+  std::size_t position_ = 0;
+  int line_ = 1;
+  bool at_line_start_ = true;
+  std::string brackets_;  // the closing ones that are expected
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+std::vector<Token> tokenize(std::string_view source, std::string_view name) {
+  const std::string text = normalised(source);
+  return Lexer(text, name).run();
+}
+
+}  // namespace heed::chat

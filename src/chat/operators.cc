@@ -1,0 +1,340 @@
+#include "chat/operators.h"
+
+#include <algorithm>
+
+#include "chat/arithmetic.h"
+#include "chat/built_in.h"
+#include "chat/print.h"
+
+namespace heed::chat {
+namespace {
+
+// Work that only reads a text counts one step per `bytes_of_a_step` bytes.
+constexpr std::size_t bytes_of_a_step = 256;
+
+bool equal_at(Runtime& runtime, const Value& left, const Value& right, int depth);
+
+bool equal_lists(Runtime& runtime, const List& left, const List& right, int depth) {
+  if (&left == &right) return true;
+  if (left.kind != right.kind || left.items.size() != right.items.size()) return false;
+  for (std::size_t i = 0; i < left.items.size(); ++i) {
+    if (!equal_at(runtime, left.items[i], right.items[i], depth + 1)) return false;
+  }
+  return true;
+}
+
+bool equal_dicts(Runtime& runtime, const Dict& left, const Dict& right, int depth) {
+  if (&left == &right) return true;
+  if (left.entries().size() != right.entries().size()) return false;
+  for (const auto& entry : left.entries()) {
+    const Value* const other = right.find(entry.first);
+    if (other == nullptr || !equal_at(runtime, entry.second, *other, depth + 1)) return false;
+  }
+  return true;
+}
+
+bool equal_at(Runtime& runtime, const Value& left, const Value& right, int depth) {
+  require_value_depth(runtime, depth);
+  runtime.count_steps(1);
+  if (left.is_number() && right.is_number()) {
+    if (left.is_integer() && right.is_integer()) return left.integer() == right.integer();
+    return left.real() == right.real();
+  }
+  if (left.text() != nullptr && right.text() != nullptr) {
+    if (left.text()->size() != right.text()->size()) return false;
+    runtime.count_steps(left.text()->size() / bytes_of_a_step);
+    return left.text()->bytes() == right.text()->bytes();
+  }
+  const List* const lists[2] = {left.pointer<List>(), right.pointer<List>()};
+  if (lists[0] != nullptr && lists[1] != nullptr) {
+    return equal_lists(runtime, *lists[0], *lists[1], depth);
+  }
+  const Dict* const dicts[2] = {left.pointer<Dict>(), right.pointer<Dict>()};
+  if (dicts[0] != nullptr && dicts[1] != nullptr) {
+    return equal_dicts(runtime, *dicts[0], *dicts[1], depth);
+  }
+  if (left.is_undefined() && right.is_undefined()) return true;
+  if (left.is_none() && right.is_none()) return true;
+  const auto same = [&](auto* pointer) { return pointer != nullptr; };
+  if (same(left.pointer<Namespace>()))
+    return left.pointer<Namespace>() == right.pointer<Namespace>();
+  if (same(left.pointer<Loop>())) return left.pointer<Loop>() == right.pointer<Loop>();
+  if (same(left.pointer<Callable>())) return left.pointer<Callable>() == right.pointer<Callable>();
+  return false;
+}
+
+bool less_at(Runtime& runtime, const Value& left, const Value& right, int depth) {
+  require_value_depth(runtime, depth);
+  runtime.count_steps(1);
+  if (left.is_number() && right.is_number()) {
+    if (left.is_integer() && right.is_integer()) return left.integer() < right.integer();
+    return left.real() < right.real();
+  }
+  if (left.text() != nullptr && right.text() != nullptr) {
+    runtime.count_steps(std::min(left.text()->size(), right.text()->size()) / bytes_of_a_step);
+    return left.text()->bytes() < right.text()->bytes();
+  }
+  const List* const first = left.pointer<List>();
+  const List* const second = right.pointer<List>();
+  if (first == nullptr || second == nullptr || first->kind != second->kind) {
+    runtime.fail("a value of type {} and one of type {} have no order", type_name(left),
+                 type_name(right));
+  }
+  const std::size_t common = std::min(first->items.size(), second->items.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    if (equal_at(runtime, first->items[i], second->items[i], depth + 1)) continue;
+    return less_at(runtime, first->items[i], second->items[i], depth + 1);
+  }
+  return first->items.size() < second->items.size();
+}
+
+Value loop_attribute(Runtime& runtime, Loop& loop, std::string_view name) {
+  const auto number = [](std::size_t value) { return Value(static_cast<std::int64_t>(value)); };
+  const std::size_t length = loop.items.size();
+  const std::size_t index = loop.index;
+  if (name == "index") return number(index + 1);
+  if (name == "index0") return number(index);
+  if (name == "revindex") return number(length - index);
+  if (name == "revindex0") return number(length - index - 1);
+  if (name == "first") return index == 0;
+  if (name == "last") return index + 1 == length;
+  if (name == "length") return number(length);
+  if (name == "depth") return number(1);  // no loop is recursive
+  if (name == "depth0") return number(0);
+  if (name == "previtem" && index > 0) return loop.items[index - 1];
+  if (name == "nextitem" && index + 1 < length) return loop.items[index + 1];
+  if (name != "cycle" && name != "changed")
+    return Value::undefined(fmt::format("'loop.{}'", shortened(name)));
+  const bool cycles = name == "cycle";
+  return runtime.new_callable(std::string(name), [&runtime, &loop, cycles](const Arguments& given) {
+    if (cycles) {
+      if (given.positional.empty()) runtime.fail("loop.cycle() needs values");
+      return given.positional[loop.index % given.positional.size()];
+    }
+    const Value now = runtime.new_list(given.positional, ListKind::tuple);
+    const bool changed = !equal(runtime, now, loop.changed);
+    loop.changed = now;
+    return Value(changed);
+  });
+}
+
+Value missing(const Value& value, std::string_view name) {
+  return Value::undefined(
+      fmt::format("'{}' of a value of type {}", shortened(name), type_name(value)));
+}
+
+// An attribute that is not an item.
+std::optional<Value> own_attribute(Runtime& runtime, const Value& value, std::string_view name) {
+  if (Loop* const loop = value.pointer<Loop>()) return loop_attribute(runtime, *loop, name);
+  if (const Namespace* const names = value.pointer<Namespace>()) {
+    const Value* const found = names->attributes.find_name(name);
+    if (found != nullptr) return *found;
+    return std::nullopt;
+  }
+  const Method* const method = find_method(value, name);
+  if (method == nullptr) return std::nullopt;
+  return runtime.new_callable(std::string(name), [&runtime, value, method](const Arguments& given) {
+    return method->call(runtime, value, given);
+  });
+}
+
+// The element of that index, counted from the end if it is negative.
+std::optional<std::size_t> element_index(std::int64_t index, std::size_t size) {
+  const auto length = static_cast<std::int64_t>(size);
+  if (index < -length || index >= length) return std::nullopt;
+  return static_cast<std::size_t>(index < 0 ? index + length : index);
+}
+
+std::optional<Value> element(Runtime& runtime, const Value& value, std::int64_t index) {
+  if (const List* const list = value.pointer<List>()) {
+    const auto found = element_index(index, list->items.size());
+    if (found) return list->items[*found];
+  } else if (const Text* const text = value.text()) {
+    runtime.count_steps(text->size() / bytes_of_a_step);
+    const auto offsets = character_offsets(text->bytes());
+    const auto found = element_index(index, offsets.size() - 1);
+    if (found) {
+      return runtime.text(text->part(offsets[*found], offsets[*found + 1] - offsets[*found]));
+    }
+  }
+  return std::nullopt;
+}
+
+// The elements that a slice takes, as Python does.
+std::vector<std::size_t> sliced(Runtime& runtime, const SliceBounds& bounds, std::size_t size) {
+  const auto number = [&](const Value& value, std::int64_t otherwise) {
+    if (value.is_none()) return otherwise;
+    if (!value.is_integer()) runtime.fail("a slice has a bound of type {}", type_name(value));
+    return value.integer();
+  };
+  const auto length = static_cast<std::int64_t>(size);
+  const std::int64_t step = number(bounds.step, 1);
+  if (step == 0) runtime.fail("the step of a slice is 0");
+  const std::int64_t least = step > 0 ? 0 : -1;
+  const std::int64_t most = step > 0 ? length : length - 1;
+  const auto bound = [&](const Value& value, std::int64_t otherwise) {
+    if (value.is_none()) return otherwise;
+    std::int64_t position = number(value, 0);
+    if (position < 0) position = position < -length ? least : position + length;
+    return std::clamp(position, least, most);
+  };
+  const std::int64_t start = bound(bounds.start, step > 0 ? least : most);
+  const std::int64_t stop = bound(bounds.stop, step > 0 ? most : least);
+  std::vector<std::size_t> taken;
+  for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
+    taken.push_back(static_cast<std::size_t>(i));
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  return taken;
+}
+
+}  // namespace
+
+void require_defined(const Runtime& runtime, const Value& value) {
+  if (!value.is_undefined()) return;
+  const auto& what = value.get_if<Undefined>()->what;
+  runtime.fail("{} is undefined", what == nullptr ? "a value" : *what);
+}
+
+bool truth(const Value& value) {
+  if (value.is_undefined() || value.is_none()) return false;
+  if (value.is_number()) return value.real() != 0;
+  if (const Text* text = value.text()) return !text->empty();
+  if (const List* list = value.pointer<List>()) return !list->items.empty();
+  if (const Dict* dict = value.pointer<Dict>()) return !dict->entries().empty();
+  return true;
+}
+
+bool equal(Runtime& runtime, const Value& left, const Value& right) {
+  return equal_at(runtime, left, right, 0);
+}
+
+bool less(Runtime& runtime, const Value& left, const Value& right) {
+  return less_at(runtime, left, right, 0);
+}
+
+bool contains(Runtime& runtime, const Value& container, const Value& item) {
+  if (const Text* text = container.text()) {
+    if (item.text() == nullptr) {
+      runtime.fail("only a string can be in a string, not a value of type {}", type_name(item));
+    }
+    runtime.count_steps(text->size() / bytes_of_a_step);
+    return text->bytes().find(item.text()->bytes()) != std::string_view::npos;
+  }
+  if (const Dict* dict = container.pointer<Dict>()) return dict->find(item) != nullptr;
+  if (const List* list = container.pointer<List>()) {
+    return std::ranges::any_of(list->items,
+                               [&](const Value& value) { return equal(runtime, value, item); });
+  }
+  if (!container.is_undefined()) {
+    runtime.fail("'in' needs a string, list or dictionary, not a value of type {}",
+                 type_name(container));
+  }
+  return false;
+}
+
+Value apply_binary(Runtime& runtime, BinaryOperator operation, const Value& left,
+                   const Value& right) {
+  switch (operation) {
+    case BinaryOperator::equal: return equal(runtime, left, right);
+    case BinaryOperator::not_equal: return !equal(runtime, left, right);
+    case BinaryOperator::contained: return contains(runtime, right, left);
+    case BinaryOperator::not_contained: return !contains(runtime, right, left);
+    default: break;
+  }
+  require_defined(runtime, left);
+  require_defined(runtime, right);
+  switch (operation) {
+    case BinaryOperator::less: return less(runtime, left, right);
+    case BinaryOperator::greater: return less(runtime, right, left);
+    case BinaryOperator::less_equal:
+      return less(runtime, left, right) || equal(runtime, left, right);
+    case BinaryOperator::greater_equal:
+      return less(runtime, right, left) || equal(runtime, left, right);
+    default: return apply_arithmetic(runtime, operation, left, right);
+  }
+}
+
+Value attribute_of(Runtime& runtime, const Value& value, std::string_view name) {
+  require_defined(runtime, value);
+  if (auto attribute = own_attribute(runtime, value, name)) return *attribute;
+  if (const Dict* dict = value.pointer<Dict>()) {
+    if (const Value* found = dict->find_name(name)) return *found;
+  }
+  return missing(value, name);
+}
+
+Value item_of(Runtime& runtime, const Value& value, const Value& index) {
+  require_defined(runtime, value);
+  if (const Dict* dict = value.pointer<Dict>()) {
+    if (const Value* found = dict->find(index)) return *found;
+  } else if (index.is_integer()) {
+    if (auto found = element(runtime, value, index.integer())) return *found;
+  }
+  if (const Text* name = index.text()) {
+    if (auto attribute = own_attribute(runtime, value, name->bytes())) return *attribute;
+    return missing(value, name->bytes());
+  }
+  return missing(value, index.is_integer() ? std::to_string(index.integer()) : "item");
+}
+
+Value slice_of(Runtime& runtime, const Value& value, const SliceBounds& bounds) {
+  require_defined(runtime, value);
+  if (const List* const list = value.pointer<List>()) {
+    const auto taken = sliced(runtime, bounds, list->items.size());
+    std::vector<Value> items;
+    for (const std::size_t i : taken) items.push_back(list->items[i]);
+    return runtime.new_list(std::move(items), list->kind);
+  }
+  const Text* const text = value.text();
+  if (text == nullptr) runtime.fail("a value of type {} cannot be sliced", type_name(value));
+  runtime.count_steps(text->size() / bytes_of_a_step);
+  const auto offsets = character_offsets(text->bytes());
+  Text result;
+  for (const std::size_t i : sliced(runtime, bounds, offsets.size() - 1)) {
+    result.append(*text, offsets[i], offsets[i + 1] - offsets[i]);
+  }
+  return runtime.text(std::move(result));
+}
+
+std::vector<Value> elements_of(Runtime& runtime, const Value& value) {
+  std::vector<Value> elements;
+  if (const List* list = value.pointer<List>()) {
+    runtime.count_steps(list->items.size());
+    elements = list->items;
+  } else if (const Dict* dict = value.pointer<Dict>()) {
+    runtime.count_steps(dict->entries().size());
+    for (const auto& entry : dict->entries()) elements.push_back(entry.first);
+  } else if (const Text* text = value.text()) {
+    const auto offsets = character_offsets(text->bytes());
+    runtime.count_steps(offsets.size());
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+      elements.push_back(runtime.text(text->part(offsets[i], offsets[i + 1] - offsets[i])));
+    }
+  } else if (!value.is_undefined()) {
+    runtime.fail("a value of type {} has no elements", type_name(value));
+  }
+  return elements;
+}
+
+std::size_t length_of(Runtime& runtime, const Value& value) {
+  if (value.is_undefined()) return 0;
+  if (const List* list = value.pointer<List>()) return list->items.size();
+  if (const Dict* dict = value.pointer<Dict>()) return dict->entries().size();
+  if (const Text* text = value.text()) {
+    runtime.count_steps(text->size() / bytes_of_a_step);
+    return character_count(text->bytes());
+  }
+  runtime.fail("a value of type {} has no length", type_name(value));
+}
+
+Value call_value(Runtime& runtime, const Value& callee, const Arguments& arguments) {
+  require_defined(runtime, callee);
+  const Callable* const callable = callee.pointer<Callable>();
+  if (callable == nullptr) {
+    runtime.fail("a value of type {} cannot be called", type_name(callee));
+  }
+  return callable->call(arguments);
+}
+
+}  // namespace heed::chat

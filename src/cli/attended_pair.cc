@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/output.h"
+#include "cli/pair_attend.h"
+#include "cli/terminal/text.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr double characteristic_share = 0.4;
+constexpr double plainly_even = 0.85;
+
+std::vector<std::string> unit_names(const std::vector<std::string>& bytes,
+                                    const std::vector<TextWord>& words, MapUnit unit) {
+  if (unit == MapUnit::tokens) return bytes;
+  std::vector<std::string> names;
+  for (const TextWord& word : words) names.push_back(word.text);
+  return names;
+}
+
+void print_text_line(std::string_view title, const std::vector<TextWord>& words,
+                     std::string_view note, const Screen& screen) {
+  std::string text;
+  for (const TextWord& word : words) text += (text.empty() ? "" : " ") + visible(word.text);
+  const int indent = 10;
+  bool is_first = true;
+  for (const std::string& line : wrap(text, std::max(screen.width() - indent - 2, 20))) {
+    print("  " + screen.ink.quiet(pad_right(is_first ? title : "", indent - 2)) + line + "\n");
+    is_first = false;
+  }
+  if (!note.empty()) print(std::string(indent, ' ') + screen.ink.quiet(note) + "\n");
+}
+
+}  // namespace
+
+AttendedPair::AttendedPair(const PairModel& loaded, PairTexts texts,
+                           std::shared_ptr<Interventions> editor)
+    : model(loaded),
+      is_translation(texts.is_translation),
+      pass(*loaded.model, std::move(texts.tokens), std::move(editor)),
+      source_bytes(model.token_bytes(PairSide::source, pass.tokens().source)),
+      target_bytes(model.token_bytes(PairSide::target, pass.tokens().target)),
+      source_words(model.words(PairSide::source, pass.tokens().source)),
+      target_words(model.words(PairSide::target, pass.tokens().target)) {}
+
+std::vector<std::string> AttendedPair::query_names(PairAttentionKind kind, MapUnit unit) const {
+  return kind == PairAttentionKind::encoder ? unit_names(source_bytes, source_words, unit)
+                                            : unit_names(target_bytes, target_words, unit);
+}
+std::vector<std::string> AttendedPair::key_names(PairAttentionKind kind, MapUnit unit) const {
+  return kind == PairAttentionKind::decoder ? unit_names(target_bytes, target_words, unit)
+                                            : unit_names(source_bytes, source_words, unit);
+}
+
+void print_pair_texts(const AttendedPair& pair, const Screen& screen) {
+  print("\n");
+  print_text_line("source", pair.source_words, "", screen);
+  print_text_line("target", pair.target_words,
+                  pair.is_translation ? "the model's own translation, greedily" : "", screen);
+}
+
+std::string_view pair_kind_title(PairAttentionKind kind) {
+  switch (kind) {
+    case PairAttentionKind::encoder: return "Encoder";
+    case PairAttentionKind::decoder: return "Decoder";
+    case PairAttentionKind::cross: break;
+  }
+  return "Cross-attention";
+}
+
+std::string pair_habit(const PairHeadStatistics& statistics) {
+  struct Share {
+    const char* name;
+    double share;
+  };
+  std::vector<Share> shares{{"first", statistics.first}, {"last", statistics.last}};
+  if (statistics.kind != PairAttentionKind::cross) {
+    shares.insert(shares.end(), {{"self", statistics.self}, {"prev", statistics.previous}});
+  }
+  if (statistics.kind == PairAttentionKind::encoder) shares.push_back({"next", statistics.next});
+  // The last key that a row of the decoder sees is its own.
+  if (statistics.kind == PairAttentionKind::decoder) shares.erase(shares.begin() + 1);
+  const Share& largest = *std::ranges::max_element(shares, {}, &Share::share);
+  if (largest.share >= characteristic_share) {
+    return fmt::format("{} {}", largest.name, percent(largest.share));
+  }
+  if (statistics.evenness >= plainly_even) return "even " + percent(statistics.evenness);
+  return "peak " + percent(statistics.largest);
+}
+
+std::vector<float> word_weights(AttendedPair& pair, PairAttentionKind kind,
+                                const PairWordChoice& choice, WordRow row) {
+  const Architecture& architecture = pair.pass.architecture();
+  const std::int64_t layer = choice.layer.value_or(stack_of(architecture, kind).layers - 1);
+  const std::int64_t heads = attention_of(architecture, kind).query_heads;
+  const std::int64_t first = choice.head.value_or(0), end = choice.head ? first + 1 : heads;
+  std::vector<float> sums(pair.key_words(kind).size(), 0.0F);
+  for (std::int64_t head = first; head < end; ++head) {
+    const Tensor<float> words = by_words(pair.attention.pattern(kind, layer, head),
+                                         pair.query_words(kind), pair.key_words(kind), row);
+    const std::span<const float> own = words.view()[static_cast<std::int64_t>(choice.word)].span();
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += own[i] / static_cast<float>(end - first);
+    }
+  }
+  return sums;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,247 @@
+// heed translate: sentences of one language into another, one a line.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "cli/beam_tree_view.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/model_options.h"
+#include "cli/number_option.h"
+#include "cli/output.h"
+#include "cli/terminal/progress_line.h"
+#include "engine/embedded_models.h"
+#include "engine/load_options.h"
+#include "engine/load_pair_model.h"
+#include "engine/searched_beams.h"
+#include "engine/translation_json.h"
+
+namespace heed::cli {
+namespace {
+
+struct TranslateCallOptions {
+  std::string model{embedded_translator_name};
+  std::string dtype;
+  std::string cache_type = "f32";
+  std::optional<std::string> input;
+  std::string file;
+  BeamOptions search;
+  std::string out;
+  bool tree = false;
+  bool json = false;
+};
+
+struct SourceLines {
+  std::vector<std::string> lines;
+  bool is_argument = false;  // one text of the command line
+};
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    if (lines.back().ends_with('\r')) lines.back().pop_back();
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// A file's name stands for its lines.
+bool names_a_file(const std::string& input) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(input, ignored);
+}
+
+SourceLines read_sources(const TranslateCallOptions& options) {
+  if (options.input && !options.file.empty()) {
+    fail_usage("give one of TEXT and --text FILE, not both");
+  }
+  if (!options.file.empty()) return {split_lines(read_text_file(options.file))};
+  if (!options.input || *options.input == "-") {
+    return {split_lines(read_standard_input(
+        "there is nothing to translate: give TEXT, a file's name or a pipe, one sentence a line"))};
+  }
+  if (names_a_file(*options.input)) return {split_lines(read_text_file(*options.input))};
+  return {{*options.input}, true};
+}
+
+bool is_blank_line(const std::string& line) {
+  return line.find_first_not_of(" \t\v\f") == std::string::npos;
+}
+
+// A line and its hypotheses; none where it is blank.
+struct TranslatedLine {
+  std::string source;
+  std::vector<TokenHypothesis> hypotheses;
+};
+
+std::vector<TranslatedLine> translate_lines(const LoadedTranslator& translator,
+                                            const SourceLines& sources, BeamOptions search) {
+  SourceTokens tokens;
+  std::vector<TranslatedLine> translated;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < sources.lines.size(); ++i) {
+    const std::string& line = sources.lines[i];
+    translated.push_back({.source = line, .hypotheses = {}});
+    if (!sources.is_argument && is_blank_line(line)) continue;
+    tokens.add(translator.encode(
+        line, sources.is_argument ? std::string("the text") : fmt::format("line {}", i + 1)));
+    places.push_back(i);
+  }
+  ProgressLine progress;
+  search.progress = progress.callback();
+  search.stop = interrupt_flag();
+  auto found = translator.translate(tokens, search);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    translated[places[i]].hypotheses = std::move(found[i]);
+  }
+  return translated;
+}
+
+// A translation is one line.
+std::string in_one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](char letter) { return letter == '\n' || letter == '\r'; }, ' ');
+  return text;
+}
+
+std::string plain_text(const LoadedTranslator& translator, const BeamOptions& search,
+                       const std::vector<TranslatedLine>& translated) {
+  std::string text;
+  for (std::size_t i = 0; i < translated.size(); ++i) {
+    const auto& hypotheses = translated[i].hypotheses;
+    if (search.best == 1) {
+      text +=
+          (hypotheses.empty() ? "" : in_one_line(translator.decode(hypotheses[0].tokens))) + "\n";
+      continue;
+    }
+    for (const TokenHypothesis& hypothesis : hypotheses) {
+      text += fmt::format("{}\t{:.4f}\t{}\n", i + 1, hypothesis.score,
+                          in_one_line(translator.decode(hypothesis.tokens)));
+    }
+  }
+  return text;
+}
+
+OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& search,
+                        const std::vector<TranslatedLine>& translated) {
+  OrderedJson translations = OrderedJson::array();
+  for (std::size_t i = 0; i < translated.size(); ++i) {
+    OrderedJson hypotheses = OrderedJson::array();
+    for (const TokenHypothesis& hypothesis : translated[i].hypotheses) {
+      hypotheses.push_back(hypothesis_json(translator, hypothesis));
+    }
+    translations.push_back(
+        {{"line", i + 1}, {"source", translated[i].source}, {"hypotheses", std::move(hypotheses)}});
+  }
+  return {{"model", translator.name},
+          {"beams", search.beams},
+          {"length_penalty", search.length_penalty},
+          {"translations", std::move(translations)}};
+}
+
+std::string translated_text(const LoadedTranslator& translator, const SourceLines& sources,
+                            const TranslateCallOptions& options) {
+  const BeamOptions& search = options.search;
+  const std::vector<TranslatedLine> translated = translate_lines(translator, sources, search);
+  return options.json ? document_of(translator, search, translated).dump() + "\n"
+                      : plain_text(translator, search, translated);
+}
+
+// The search of one sentence, drawn or as a document.
+std::string tree_text(const LoadedTranslator& translator, const SourceLines& sources,
+                      const TranslateCallOptions& options) {
+  const std::string& source = sources.lines.front();
+  const PairModel model = pair_model_of(translator);
+  BeamOptions search = options.search;
+  search.cache_type = translator.cache_type;
+  search.stop = interrupt_flag();
+  const SearchedBeams searched =
+      search_beams(model, translator.encode(source, "the text"), std::move(search));
+  if (!options.json) {
+    return draw_beam_tree(model, source, searched,
+                          options.out.empty() ? standard_output() : Terminal{});
+  }
+  OrderedJson document{{"model", translator.name}, {"source", source}};
+  document.update(searched_beams_json(model, searched));
+  return json_text(document) + "\n";
+}
+
+void require_one_sentence(const TranslateCallOptions& options, const SourceLines& sources) {
+  if (sources.lines.size() != 1) {
+    fail_usage(fmt::format("--tree draws the search of one sentence, and there are {} lines",
+                           sources.lines.size()));
+  }
+  if (options.search.best != 1) {
+    fail_usage("--tree shows every hypothesis that was found: --best has no effect beside it");
+  }
+}
+
+void translate(const TranslateCallOptions& options) {
+  const BeamOptions& search = options.search;
+  if (search.best > search.beams) {
+    fail_usage(fmt::format("--best {} needs as many --beams, not {}", search.best, search.beams));
+  }
+  const LoadOptions load{.weights = parse_weight_type(options.dtype),
+                         .cache = parse_key_value_type(options.cache_type)};
+  const SourceLines sources = read_sources(options);
+  if (options.tree) require_one_sentence(options, sources);
+  const LoadedTranslator translator = load_translator(options.model, load);
+  const std::string text = options.tree ? tree_text(translator, sources, options)
+                                        : translated_text(translator, sources, options);
+  if (options.out.empty()) return print(text);
+  write_text_file(options.out, text);
+}
+
+}  // namespace
+
+void add_translate_command(Command app) {
+  Command command = add_command(app, "translate", "Translate sentences, one a line");
+  auto options = std::make_shared<TranslateCallOptions>();
+  command
+      ->add_option("-m,--model", options->model,
+                   "Load a translator: a directory, run, pulled name or \"translator\"")
+      ->capture_default_str()
+      ->type_name("MODEL");
+  add_dtype_option(*command, options->dtype);
+  add_cache_type_option(*command, options->cache_type);
+  command
+      ->add_option_function<std::string>(
+          "TEXT", [options](const std::string& input) { options->input = input; },
+          "A sentence, a file of them, or - for standard input [standard input]")
+      ->type_name("TEXT|FILE|-");
+  add_text_file_option(*command, options->file);
+  BeamOptions& search = options->search;
+  command->add_option("--beams", search.beams, "Keep N hypotheses at each step; 1: greedy")
+      ->capture_default_str()
+      ->check(between(1, 1024));
+  command
+      ->add_option("--length-penalty", search.length_penalty,
+                   "Divide log-probabilities by length to the power of X")
+      ->capture_default_str();
+  command->add_option("--best", search.best, "Print the N best translations with their scores")
+      ->capture_default_str()
+      ->check(between(1, 1024));
+  command->add_flag("--tree", options->tree, "Draw the beam search of one sentence as a tree");
+  command
+      ->add_option("-n,--max-tokens", search.longest,
+                   "End translations after N tokens [3 for each of the source, and 16]")
+      ->check(at_least(1));
+  command
+      ->add_option("-b,--batch", search.batch_tokens,
+                   "Decode sentences together up to N source tokens times --beams")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_option("-o,--out", options->out, "Write to a file [standard output]")
+      ->type_name("FILE");
+  add_json_option(*command, options->json);
+  command->callback([options] { translate(*options); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,168 @@
+// heed attend of an encoder-decoder: attention of three kinds, from all heads down to one word.
+#include "cli/pair_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/pair_attend.h"
+#include "engine/documents.h"
+#include "engine/pair_json.h"
+
+namespace heed::cli {
+namespace {
+
+std::vector<PairAttentionKind> chosen_pair_kinds(const PairAttendOptions& options) {
+  if (options.kind.empty()) return {pair_attention_kinds.begin(), pair_attention_kinds.end()};
+  const auto kind = pair_attention_kind(options.kind);
+  if (!kind) {
+    fail_usage(fmt::format("--kind {} is none of encoder, decoder and cross", options.kind));
+  }
+  return {*kind};
+}
+
+PairAttentionKind kind_of_head(const PairAttendOptions& options) {
+  return options.kind.empty() ? PairAttentionKind::cross : chosen_pair_kinds(options).front();
+}
+
+void check_pair_choice(const PairAttendOptions& options, const Architecture& architecture) {
+  if (options.head.has_value() && !options.layer) fail_usage("--head needs --layer");
+  if (options.layer && !options.head && options.word.empty()) {
+    fail_usage("--layer and --head choose a head together: give both");
+  }
+  if (options.words && (!options.head || !options.word.empty())) {
+    fail_usage("--words draws the map of a head: give --layer and --head, and no --word");
+  }
+  if (options.occurrence != 0 && options.word.empty()) fail_usage("--occurrence needs --word");
+  if (options.top > 0 && (options.layer || !options.word.empty())) {
+    fail_usage("--top lists heads, --word and --head show one: give only one");
+  }
+  const auto check_range = [](const char* what, std::optional<std::int64_t> value,
+                              std::int64_t count, std::string_view of) {
+    if (value && (*value < 0 || *value >= count)) {
+      fail_usage(fmt::format("{} {} does not exist: {} has {}s 0 to {}", what, *value, of, what,
+                             count - 1));
+    }
+  };
+  for (const PairAttentionKind kind : chosen_pair_kinds(options)) {
+    if (options.word.empty() && kind != kind_of_head(options)) continue;
+    const std::string_view name = pair_attention_name(kind);
+    check_range("layer", options.layer, stack_of(architecture, kind).layers, name);
+    check_range("head", options.head, attention_of(architecture, kind).query_heads, name);
+  }
+}
+
+// The word in the target, or in the source for --kind encoder.
+PairWordChoice word_choice(const PairAttendOptions& options, const AttendedPair& pair) {
+  PairWordChoice choice{.layer = options.layer, .head = options.head};
+  if (options.kind == "encoder") choice.side = PairSide::source;
+  const bool is_source = choice.side == PairSide::source;
+  const std::vector<TextWord>& words = is_source ? pair.source_words : pair.target_words;
+  try {
+    const TextWord& found = find_word(words, options.word, options.occurrence);
+    choice.word = static_cast<std::size_t>(&found - words.data());
+  } catch (const Error& error) {
+    fail(error.code(), "in the {}: {}{}", is_source ? "source" : "target", error.what(),
+         is_source ? "" : "; --kind encoder looks in the source");
+  }
+  return choice;
+}
+
+OrderedJson weights_json(const std::vector<float>& weights) {
+  OrderedJson list = OrderedJson::array();
+  for (const float weight : weights) list.push_back(json_number(weight));
+  return list;
+}
+
+OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
+  OrderedJson document{{"side", choice.side == PairSide::source ? "source" : "target"},
+                       {"word", choice.word}};
+  document["layer"] = choice.layer ? OrderedJson(*choice.layer) : OrderedJson(nullptr);
+  document["head"] = choice.head ? OrderedJson(*choice.head) : OrderedJson(nullptr);
+  if (choice.side == PairSide::source) {
+    document["encoder"] =
+        weights_json(word_weights(pair, PairAttentionKind::encoder, choice, WordRow::read));
+    return document;
+  }
+  for (const PairAttentionKind kind : {PairAttentionKind::decoder, PairAttentionKind::cross}) {
+    document[std::string(pair_attention_name(kind))] =
+        weights_json(word_weights(pair, kind, choice, WordRow::written));
+  }
+  return document;
+}
+
+void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
+  const PairTokens& tokens = pair.pass.tokens();
+  OrderedJson target = pair_text_json(pair.model, PairSide::target, tokens.target);
+  target["is_translation"] = pair.is_translation;
+  OrderedJson document{{"model", pair.model.name},
+                       {"source", pair_text_json(pair.model, PairSide::source, tokens.source)},
+                       {"target", std::move(target)}};
+  if (options.pair.changes_any()) document["changed"] = options.pair.summary();
+  if (!options.word.empty()) {
+    document["walk"] = word_json(pair, word_choice(options, pair));
+    return print_json(document);
+  }
+  if (options.head) {
+    const PairAttentionKind kind = kind_of_head(options);
+    const Tensor<float> pattern = pair.attention.pattern(kind, *options.layer, *options.head);
+    document["kind"] = pair_attention_name(kind);
+    document["layer"] = *options.layer;
+    document["head"] = *options.head;
+    document["unit"] = options.words ? "words" : "tokens";
+    document["pattern"] = options.words
+                              ? pattern_json(by_words(pattern, pair.query_words(kind),
+                                                      pair.key_words(kind), WordRow::read))
+                              : pattern_json(pattern);
+    return print_json(document);
+  }
+  std::vector<PairHeadStatistics> heads;
+  for (const PairAttentionKind kind : chosen_pair_kinds(options)) {
+    const auto own = pair_statistics(pair.pass, pair.attention, kind);
+    heads.insert(heads.end(), own.begin(), own.end());
+  }
+  if (options.top > 0) {
+    std::ranges::stable_sort(heads, std::greater{}, &PairHeadStatistics::largest);
+    heads.resize(std::min(options.top, heads.size()));
+  }
+  document["heads"] = OrderedJson::array();
+  for (const PairHeadStatistics& head : heads) {
+    OrderedJson row = pair_statistics_json(head);
+    if (options.top == 0) {
+      row["pattern"] = pattern_json(pair.attention.pattern(head.kind, head.layer, head.head));
+    }
+    document["heads"].push_back(std::move(row));
+  }
+  if (options.pair.changes_any()) {
+    const PairPass unedited(*pair.model.model, tokens);
+    document["effect"] = pair_effects_json(pair.model, pair_effects(unedited, pair.pass));
+  }
+  print_json(document);
+}
+
+}  // namespace
+
+void attend_pair(const PairModel& model, const TextOptions& text,
+                 const PairAttendOptions& options) {
+  check_pair_choice(options, model.architecture());
+  PairTexts texts = read_pair(text, options.pair, model);
+  const auto editor = make_pair_interventions(options.pair, model, texts.tokens);
+  AttendedPair pair(model, std::move(texts), editor);
+  if (options.json) return print_pair_json(options, pair);
+  const Screen screen;
+  if (!options.word.empty()) return print_pair_word(pair, word_choice(options, pair), screen);
+  if (options.head) {
+    return print_pair_map(pair, {kind_of_head(options), *options.layer, *options.head},
+                          options.words ? MapUnit::words : MapUnit::tokens, screen);
+  }
+  if (options.top > 0)
+    return print_pair_heads(pair, chosen_pair_kinds(options), options.top, screen);
+  if (editor != nullptr) return print_pair_changes(pair, options.pair.summary(), screen);
+  print_pair_overview(pair, chosen_pair_kinds(options), screen);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,67 @@
+// `heed attend` and `heed trace` of an encoder-decoder: a source and a target.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/model_options.h"
+#include "engine/pair_model.h"
+
+namespace heed::cli {
+
+// The second text, and what is changed in a pass over both. Of a model of one stack none is given.
+struct PairOptions {
+  std::optional<std::string> target;
+  std::string target_tokens;
+  std::vector<std::string> ablate;
+  std::vector<std::string> scale;
+  std::vector<std::string> cut;
+  bool renormalise = false;
+  bool causal_encoder = false;
+
+  bool any() const { return target || !target_tokens.empty() || changes_any(); }
+  bool changes_any() const {
+    return !ablate.empty() || !scale.empty() || !cut.empty() || causal_encoder;
+  }
+  std::string summary() const;  // "ablate cross.L1H2, cut cross.L0:3>2"
+};
+
+// --target and --target-tokens.
+void add_target_options(Command command, PairOptions& options);
+// --ablate, --scale, --cut, --renormalise and --causal-encoder, for commands that have no other
+// interventions.
+void add_pair_change_options(Command command, PairOptions& options);
+
+// Without --model, what only a translator can do is done by the one that heed carries: `needed`
+// says whether the call asks for such a thing.
+void choose_pair_model(Command command, bool needed, std::string& model);
+
+// Throws Error{invalid_argument} where an option of pairs is given for a model of one stack.
+void require_no_pair_options(const PairOptions& options, const std::string& model);
+
+// The source of `text` and the target, which is the model's own translation where none is given.
+// Throws Error{invalid_argument} for texts that do not fit the model.
+PairTexts read_pair(const TextOptions& text, const PairOptions& options, const PairModel& model);
+
+// Null for none.
+std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& options,
+                                                       const PairModel& model,
+                                                       const PairTokens& tokens);
+
+struct PairAttendOptions {
+  PairOptions pair;
+  std::string kind;  // empty: all, or cross where a head is chosen
+  std::optional<std::int64_t> layer;
+  std::optional<std::int64_t> head;
+  std::string word;
+  std::int64_t occurrence = 0;
+  std::size_t top = 0;
+  bool words = false;
+  bool json = false;
+};
+void attend_pair(const PairModel& model, const TextOptions& text, const PairAttendOptions& options);
+
+}  // namespace heed::cli

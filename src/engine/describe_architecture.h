@@ -1,0 +1,11 @@
+// The description of a model in the public interface's terms.
+#pragma once
+
+#include "heed/heed.h"
+#include "model/gpt.h"
+
+namespace heed {
+
+ModelArchitecture describe_architecture(const Gpt& gpt);
+
+}  // namespace heed

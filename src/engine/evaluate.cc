@@ -1,0 +1,77 @@
+// The evaluation of the public facade.
+#include "heed/evaluate.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "engine/arrays.h"
+#include "engine/model_parts.h"
+#include "engine/predicted_text.h"
+#include "model/input_checks.h"
+#include "train/evaluation.h"
+
+namespace heed {
+namespace {
+
+EvaluationOptions evaluation_options(const EvaluateOptions& options, std::int64_t length,
+                                     std::int64_t context) {
+  require(options.batch >= 1, ErrorCode::invalid_argument,
+          "windows are computed in batches of 1 or more, not {}", options.batch);
+  EvaluationOptions evaluation{.batch_size = options.batch,
+                               .sequence_length = options.window,
+                               .stride = options.stride,
+                               .stop = options.stop};
+  choose_one_window(length, context, evaluation);
+  if (options.progress) {
+    evaluation.progress = [&options](const Progress& now) {
+      options.progress(now.done, now.total);
+    };
+  }
+  return evaluation;
+}
+
+}  // namespace
+
+TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t> tokens,
+                               const EvaluateOptions& options) {
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const StackSpecification& config = loaded.gpt.config();
+  require_predicts_next(config, "evaluation of a text");
+  require_tokens(tokens);
+  require(tokens.size() > 1, ErrorCode::invalid_argument,
+          "a single token predicts nothing: give two or more");
+  EvaluationOptions evaluation = evaluation_options(options, std::ssize(tokens), config.context);
+  evaluation.cache_type = loaded.cache_type;
+  Tensor<float> losses(Shape{std::ssize(tokens) - 1});
+  evaluation.scored = [&losses](std::int64_t first, std::span<const float> scored) {
+    std::ranges::copy(scored, losses.data() + first - 1);
+  };
+  const Evaluation found =
+      Evaluator(config, evaluation).evaluate(loaded.gpt, TokenList({tokens.begin(), tokens.end()}));
+  return {.tokens = found.tokens,
+          .loss = found.nats_per_token,
+          .standard_error = found.standard_error,
+          .perplexity = std::exp(found.nats_per_token),
+          .losses = make_array(std::move(losses))};
+}
+
+TextEvaluation evaluate_text(const Model& model, std::string_view text,
+                             const EvaluateOptions& options) {
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const PredictedText predicted = text_to_predict(loaded, text);
+  TextEvaluation evaluation = evaluate_tokens(model, predicted.tokens, options);
+  if (predicted.bytes > 0) {
+    const double nats = evaluation.loss * static_cast<double>(evaluation.tokens);
+    evaluation.bits_per_byte = nats / std::numbers::ln2 / static_cast<double>(predicted.bytes);
+  }
+  return evaluation;
+}
+
+TextEvaluation evaluate_file(const Model& model, const std::filesystem::path& file,
+                             const EvaluateOptions& options) {
+  return evaluate_text(model, MappedFile(file).text(), options);
+}
+
+}  // namespace heed

@@ -1,0 +1,39 @@
+// A translator and its tokenizers, found by name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generate/translate.h"
+#include "heed/heed.h"
+
+namespace heed {
+
+struct LoadedTranslator {
+  std::string name;  // for people: of the run or directory, never a path
+  EncoderDecoder model;
+  TranslationTokenizers tokenizers;
+  CacheType cache_type = CacheType::f32;  // of keys and values
+  bool is_embedded = false;               // the one that heed carries
+
+  // Tokens of a source; messages call it `what`, such as "line 3". Throws what encode_source does.
+  std::vector<std::int32_t> encode(std::string_view text, std::string_view what) const;
+  std::string decode(std::span<const std::int32_t> target) const;
+
+  // Searches in caches of cache_type, whatever the options say.
+  std::vector<std::vector<TokenHypothesis>> translate(const SourceTokens& sources,
+                                                      BeamOptions options) const;
+};
+
+// Whether `name_or_path` is that of a translator. Throws what model_path throws.
+bool is_translator(const std::string& name_or_path);
+
+// A directory of an encoder-decoder (Marian, BART, T5, heed's own) with its tokenizers, the
+// directory of a run on pairs, the built-in name "translator", or the name of a model that was
+// pulled. Weights in f32 are packed, if that takes at most a quarter of the free memory. Throws
+// what load_model throws, and Error{unsupported} for a model that has no encoder.
+LoadedTranslator load_translator(const std::string& name_or_path, const LoadOptions& options = {});
+
+}  // namespace heed

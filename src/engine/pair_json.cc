@@ -1,0 +1,132 @@
+#include "engine/pair_json.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/json.h"
+#include "engine/token_json.h"
+
+namespace heed {
+namespace {
+
+OrderedJson token_probability_json(const PairModel& model, std::int32_t token, double probability) {
+  return {{"token", pair_token_json(model, PairSide::target, token)},
+          {"probability", json_number(probability)}};
+}
+
+}  // namespace
+
+OrderedJson pair_token_json(const PairModel& model, PairSide side, std::int32_t id) {
+  return token_json(id, model.token_bytes(side, std::span(&id, 1)).front());
+}
+
+OrderedJson pair_tokens_json(const PairModel& model, PairSide side,
+                             std::span<const std::int32_t> ids) {
+  OrderedJson tokens = OrderedJson::array();
+  for (const std::int32_t id : ids) tokens.push_back(pair_token_json(model, side, id));
+  return tokens;
+}
+
+OrderedJson pair_text_json(const PairModel& model, PairSide side,
+                           std::span<const std::int32_t> ids) {
+  return {{"tokens", pair_tokens_json(model, side, ids)},
+          {"words", units_json(model.words(side, ids))}};
+}
+
+OrderedJson pair_statistics_json(const PairHeadStatistics& head) {
+  const bool is_cross = head.kind == PairAttentionKind::cross;
+  const auto within_one_text = [&](double number) {
+    return is_cross ? OrderedJson(nullptr) : json_number(number);
+  };
+  return {{"kind", pair_attention_name(head.kind)},
+          {"layer", head.layer},
+          {"head", head.head},
+          {"entropy", json_number(head.entropy)},
+          {"evenness", json_number(head.evenness)},
+          {"largest", json_number(head.largest)},
+          {"first", json_number(head.first)},
+          {"last", json_number(head.last)},
+          {"self", within_one_text(head.self)},
+          {"previous", within_one_text(head.previous)},
+          {"next", within_one_text(head.next)},
+          {"distance", within_one_text(head.distance)}};
+}
+
+OrderedJson aligned_words_json(std::span<const AlignedWord> links) {
+  OrderedJson list = OrderedJson::array();
+  for (const AlignedWord& link : links) {
+    list.push_back(
+        {{"target", link.target}, {"source", link.source}, {"weight", json_number(link.weight)}});
+  }
+  return list;
+}
+
+OrderedJson head_alignments_json(std::vector<HeadAlignment> heads) {
+  std::ranges::stable_sort(heads, {},
+                           [](const HeadAlignment& head) { return head.counts.error_rate(); });
+  OrderedJson list = OrderedJson::array();
+  for (const HeadAlignment& head : heads) {
+    list.push_back({{"layer", head.layer},
+                    {"head", head.head},
+                    {"error_rate", json_number(head.counts.error_rate())},
+                    {"precision", json_number(head.counts.precision())},
+                    {"recall", json_number(head.counts.recall())}});
+  }
+  return list;
+}
+
+OrderedJson pair_effects_json(const PairModel& model, std::span<const PairEffect> effects) {
+  OrderedJson list = OrderedJson::array();
+  for (std::size_t position = 0; position < effects.size(); ++position) {
+    const PairEffect& effect = effects[position];
+    OrderedJson actual = nullptr;
+    if (effect.next) {
+      actual = {{"token", pair_token_json(model, PairSide::target, *effect.next)},
+                {"before", json_number(effect.before)},
+                {"after", json_number(effect.after)}};
+    }
+    list.push_back({{"position", position},
+                    {"moved", json_number(effect.moved)},
+                    {"actual", std::move(actual)}});
+  }
+  return list;
+}
+
+OrderedJson greedy_translation_json(const PairModel& model, const GreedyTranslation& translation) {
+  return {{"text", model.target_text(translation.tokens)},
+          {"tokens", pair_tokens_json(model, PairSide::target, translation.tokens)},
+          {"finished", translation.is_finished},
+          {"log_probability", json_number(translation.log_probability)}};
+}
+
+OrderedJson pair_lens_json(const PairModel& model, std::span<const PairLensRow> rows) {
+  OrderedJson list = OrderedJson::array();
+  for (const PairLensRow& row : rows) {
+    OrderedJson top = OrderedJson::array();
+    for (const LensToken& token : row.top) {
+      top.push_back(token_probability_json(model, token.token, token.probability));
+    }
+    list.push_back({{"point", point_name(row.point)},
+                    {"top", std::move(top)},
+                    {"entropy", json_number(row.entropy)}});
+  }
+  return list;
+}
+
+OrderedJson likeliest_tokens_json(const PairModel& model, std::span<const double> probabilities,
+                                  std::int64_t top) {
+  std::vector<std::int32_t> order(probabilities.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater{}, [&](std::int32_t token) {
+    return probabilities[static_cast<std::size_t>(token)];
+  });
+  order.resize(static_cast<std::size_t>(std::min(top, std::ssize(order))));
+  OrderedJson list = OrderedJson::array();
+  for (const std::int32_t token : order) {
+    list.push_back(
+        token_probability_json(model, token, probabilities[static_cast<std::size_t>(token)]));
+  }
+  return list;
+}
+
+}  // namespace heed

@@ -1,0 +1,77 @@
+#include "engine/searched_beams.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.h"
+#include "engine/pair_json.h"
+
+namespace heed {
+namespace {
+
+const char* state_name(BeamFate fate) {
+  switch (fate) {
+    case BeamFate::kept: return "kept";
+    case BeamFate::dropped: return "dropped";
+    case BeamFate::finished: return "finished";
+  }
+  return "";
+}
+
+OrderedJson nodes_json(const PairModel& model, const BeamTree& tree) {
+  OrderedJson nodes = OrderedJson::array();
+  for (std::size_t id = 0; id < tree.nodes.size(); ++id) {
+    const BeamNode& node = tree.nodes[id];
+    const bool is_start = node.parent < 0;
+    nodes.push_back({{"id", id},
+                     {"parent", is_start ? OrderedJson(nullptr) : OrderedJson(node.parent)},
+                     {"step", node.step},
+                     {"token", is_start ? OrderedJson(nullptr)
+                                        : pair_token_json(model, PairSide::target, node.token)},
+                     {"log_probability", json_number(node.log_probability)},
+                     {"sum", json_number(node.sum)},
+                     {"state", state_name(node.fate)}});
+  }
+  return nodes;
+}
+
+}  // namespace
+
+SearchedBeams search_beams(const PairModel& model, std::span<const std::int32_t> source,
+                           BeamOptions options) {
+  const std::int64_t vocabulary = model.architecture().decoder().vocabulary_size;
+  if (model.target_tokenizer != nullptr) {
+    options.drawable =
+        std::min<std::int64_t>(model.target_tokenizer->vocabulary_size(), vocabulary);
+  }
+  options.best = options.beams;
+  const std::vector<std::int64_t> row_starts{0, std::ssize(source)};
+  std::vector<BeamTree> trees;
+  options.trees = &trees;
+  auto found = beam_search(*model.model, {source, row_starts}, options);
+  options.trees = nullptr;
+  return {.options = std::move(options),
+          .tree = std::move(trees.front()),
+          .hypotheses = std::move(found.front())};
+}
+
+OrderedJson searched_beams_json(const PairModel& model, const SearchedBeams& searched) {
+  OrderedJson hypotheses = OrderedJson::array();
+  for (std::size_t rank = 0; rank < searched.hypotheses.size(); ++rank) {
+    const TokenHypothesis& hypothesis = searched.hypotheses[rank];
+    hypotheses.push_back(
+        {{"node", searched.tree.hypotheses[rank]},
+         {"score", json_number(hypothesis.score)},
+         {"log_probability", json_number(hypothesis.log_probability)},
+         {"finished", hypothesis.finished},
+         {"text", model.target_text(hypothesis.tokens)},
+         {"tokens", pair_tokens_json(model, PairSide::target, hypothesis.tokens)}});
+  }
+  return {{"beams", searched.options.beams},
+          {"length_penalty", json_number(searched.options.length_penalty)},
+          {"longest", searched.options.longest},
+          {"nodes", nodes_json(model, searched.tree)},
+          {"hypotheses", std::move(hypotheses)}};
+}
+
+}  // namespace heed

@@ -1,0 +1,161 @@
+#include "microscope/intervene/pair_effects.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "model/input_checks.h"
+
+namespace heed {
+namespace {
+
+double relative_change(std::span<const float> before, std::span<const float> after) {
+  if (std::memcmp(before.data(), after.data(), before.size_bytes()) == 0) return 0;
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const double change = double{after[i]} - before[i];
+    difference += change * change;
+    size += double{before[i]} * before[i];
+  }
+  return std::sqrt(difference / std::max(size, 1e-300));
+}
+
+std::vector<double> row_changes(View<const float> before, View<const float> after) {
+  std::vector<double> changes;
+  for (std::int64_t row = 0; row < before.extent(0); ++row) {
+    changes.push_back(relative_change(before[row].span(), after[row].span()));
+  }
+  return changes;
+}
+
+// An encoded source, and the decoder's state after some tokens.
+class GreedyDecoder {
+ public:
+  GreedyDecoder(const EncoderDecoder& model, std::span<const std::int32_t> source, Editor* editor,
+                std::int64_t longest)
+      : model_(model),
+        editor_(editor),
+        sources_(std::ssize(source)),
+        encoder_(model.architecture().encoder(), 1, sources_, Keep::one_block),
+        decoder_(model.architecture().decoder(), 1, 1, Keep::one_block, sources_),
+        cache_(model.make_cache(1, longest, CacheType::f32)),
+        row_starts_{0, sources_},
+        memory_{.rows = encoder_.final_norm(), .row_starts = row_starts_} {
+    stack_forward(model.encoder(), {source.data(), Shape{1, sources_}},
+                  {.positions = sources_, .site = StackSite::encoder, .editor = editor}, encoder_);
+  }
+  GreedyDecoder(const GreedyDecoder&) = delete;
+  GreedyDecoder& operator=(const GreedyDecoder&) = delete;
+
+  // Logits of the token after this one.
+  std::span<const float> read(std::int32_t token) {
+    const Pass pass{.first_position = cache_.length(),
+                    .cache = &cache_,
+                    .memory = &memory_,
+                    .site = StackSite::decoder,
+                    .editor = editor_};
+    stack_forward(model_.decoder(), {&token, Shape{1, 1}}, pass, decoder_);
+    logits_ = Tensor<float>(Shape{1, model_.architecture().decoder().vocabulary_size});
+    unembed(model_.decoder(), decoder_.unembedding_in(), logits_, 1);
+    return logits_.span();
+  }
+
+ private:
+  const EncoderDecoder& model_;
+  Editor* editor_;
+  std::int64_t sources_;
+  GptActivations encoder_;
+  GptActivations decoder_;
+  KeyValueCache cache_;
+  std::vector<std::int64_t> row_starts_;
+  CrossMemory memory_;
+  Tensor<float> logits_;
+};
+
+}  // namespace
+
+std::vector<std::int32_t> decoder_input(const Architecture& architecture,
+                                        std::span<const std::int32_t> tokens) {
+  std::vector<std::int32_t> input;
+  if (architecture.decoder_start >= 0) {
+    input.push_back(static_cast<std::int32_t>(architecture.decoder_start));
+  }
+  input.insert(input.end(), tokens.begin(), tokens.end());
+  return input;
+}
+
+GreedyTranslation translate_greedily(const EncoderDecoder& model,
+                                     std::span<const std::int32_t> source,
+                                     const GreedyOptions& options) {
+  const Architecture& architecture = model.architecture();
+  require_text_fits(architecture.encoder(), source, "the source");
+  require(architecture.decoder_start >= 0, ErrorCode::invalid_argument,
+          "this model does not say with which token its decoder starts");
+  const std::int64_t room = architecture.decoder().context;
+  const std::int64_t longest = options.longest > 0 ? std::min(options.longest, room) : room;
+  GreedyDecoder decoder(model, source, options.editor, longest);
+  GreedyTranslation translation;
+  auto token = static_cast<std::int32_t>(architecture.decoder_start);
+  for (std::int64_t step = 0; step < longest; ++step) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted,
+            "interrupted after {} tokens of the translation", step);
+    const std::vector<double> probabilities = probabilities_of(decoder.read(token));
+    const auto best = std::ranges::max_element(probabilities);
+    if (step == 0 && architecture.forced_first >= 0) {
+      token = static_cast<std::int32_t>(architecture.forced_first);
+    } else {
+      translation.log_probability += std::log(*best);
+      token = static_cast<std::int32_t>(best - probabilities.begin());
+    }
+    translation.is_finished = token == architecture.decoder().end_of_text;
+    if (translation.is_finished) break;
+    translation.tokens.push_back(token);
+  }
+  return translation;
+}
+
+std::vector<PairEffect> pair_effects(const PairPass& unedited, const PairPass& edited) {
+  const std::vector<std::int32_t>& target = unedited.tokens().target;
+  require(target == edited.tokens().target, ErrorCode::invalid_argument,
+          "effects are compared on one target, not on two");
+  std::vector<PairEffect> effects;
+  for (std::int64_t position = 0; position < unedited.targets(); ++position) {
+    const std::vector<double> before = unedited.next_probabilities(position);
+    const std::vector<double> after = edited.next_probabilities(position);
+    PairEffect& effect = effects.emplace_back();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      effect.moved += std::abs(before[i] - after[i]) / 2;
+    }
+    if (position + 1 == unedited.targets()) continue;
+    effect.next = target[static_cast<std::size_t>(position) + 1];
+    effect.before = before[static_cast<std::size_t>(*effect.next)];
+    effect.after = after[static_cast<std::size_t>(*effect.next)];
+  }
+  return effects;
+}
+
+TokenInfluence token_influence(const PairPass& pass, PairSide side, std::int64_t position,
+                               std::int32_t token) {
+  PairTokens changed = pass.tokens();
+  std::vector<std::int32_t>& text = side == PairSide::source ? changed.source : changed.target;
+  require(position >= 0 && position < std::ssize(text), ErrorCode::invalid_argument,
+          "position {} does not exist: the {} has positions 0 to {}", position,
+          side == PairSide::source ? "source" : "target", text.size() - 1);
+  text[static_cast<std::size_t>(position)] = token;
+  const PairPass other(pass.model(), std::move(changed), pass.editor());
+  return {.encoder = row_changes(pass.encoded(), other.encoded()),
+          .decoder = row_changes(pass.decoded(), other.decoded())};
+}
+
+std::vector<Intervention> causal_encoder(const Architecture& architecture) {
+  std::vector<Intervention> interventions;
+  for (std::int64_t layer = 0; layer < architecture.encoder().layers; ++layer) {
+    interventions.push_back({.point = {PointKind::scores, layer, StackSite::encoder},
+                             .where = {},
+                             .change = HideFuture{}});
+  }
+  return interventions;
+}
+
+}  // namespace heed

@@ -1,0 +1,62 @@
+// What changes in an encoder-decoder: by interventions, in the next token and in the translation;
+// by another word, in the vectors of both texts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/progress.h"
+#include "microscope/intervene/intervention.h"
+#include "microscope/traces/pair_pass.h"
+
+namespace heed {
+
+// The greedy translation of a source: the most likely token each time.
+struct GreedyTranslation {
+  std::vector<std::int32_t> tokens;  // without the decoder's start and without the end
+  bool is_finished = false;          // it ended by itself
+  double log_probability = 0;        // of the tokens, and of the end where it is finished
+};
+struct GreedyOptions {
+  std::int64_t longest = 0;  // tokens; 0: as many as the context holds
+  Editor* editor = nullptr;  // edits both stacks at every step; or null
+  StopFlag stop = nullptr;
+};
+// Throws Error{invalid_argument} for a source that does not fit the encoder, and Error{interrupted}
+// when stopped.
+GreedyTranslation translate_greedily(const EncoderDecoder& model,
+                                     std::span<const std::int32_t> source,
+                                     const GreedyOptions& options = {});
+
+// The target of a translation as the decoder reads it: its start, then the tokens.
+std::vector<std::int32_t> decoder_input(const Architecture& architecture,
+                                        std::span<const std::int32_t> tokens);
+
+// What an edited pass changes after one position, against the same pair without edits.
+struct PairEffect {
+  // Total variation distance of the distributions of the next token, ½ Σ |p − p′|: 0 changes
+  // nothing, 1 everything.
+  double moved = 0;
+  std::optional<std::int32_t> next;  // the token that follows in the target, if any
+  double before = 0;                 // its probability
+  double after = 0;
+};
+// At every position of the target. The pairs have the same target.
+std::vector<PairEffect> pair_effects(const PairPass& unedited, const PairPass& edited);
+
+// How far each vector at the end of a stack moves when one token becomes another: ‖after − before‖
+// / ‖before‖; exactly 0 where not a bit changes. Without a mask, a token moves all vectors of its
+// text, also those before it; with a causal mask, none before it.
+enum class PairSide { source, target };
+struct TokenInfluence {
+  std::vector<double> encoder;  // (M)
+  std::vector<double> decoder;  // (T)
+};
+TokenInfluence token_influence(const PairPass& pass, PairSide side, std::int64_t position,
+                               std::int32_t token);
+
+// What gives every layer of the encoder a causal mask, as Interventions take it.
+std::vector<Intervention> causal_encoder(const Architecture& architecture);
+
+}  // namespace heed

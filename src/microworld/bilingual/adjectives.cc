@@ -1,0 +1,130 @@
+// Adjectives, by what they can be said of.
+#include <array>
+
+#include "microworld/bilingual/tables.h"
+
+namespace heed::microworld::bilingual::tables {
+namespace {
+
+constexpr std::string_view regular = {};
+
+constexpr std::array adjective_table = {
+    Adjective{"old", "alt", regular, living | thing | landmark | room | vehicle, true, "older",
+              "älter"},
+    Adjective{"young", "jung", regular, living, true, "younger", "jünger"},
+    Adjective{"new", "neu", regular, thing | vehicle | room | machine | hardware | opener, true,
+              "newer", "neuer"},
+    Adjective{"big", "groß", regular, animal | thing | place | vehicle | load, true, "bigger",
+              "größer"},
+    Adjective{"small", "klein", regular, living | thing | place | load, true, "smaller", "kleiner"},
+    Adjective{"tall", "groß", regular, person, true, "taller", "größer"},
+    Adjective{"tall", "hoch", "hoh", tall, true, "taller", "höher"},
+    Adjective{"high", "hoch", "hoh", high, true, "higher", "höher"},
+    Adjective{"beautiful",
+              "schön",
+              regular,
+              person | plant | picture | wearable | place | music,
+              true,
+              {},
+              {},
+              "hübsch"},
+    Adjective{"happy", "glücklich", regular, person, true, "happier", "glücklicher", "fröhlich"},
+    Adjective{"sad", "traurig", regular, living | story},
+    Adjective{"tired", "müde", "müd", living},
+    Adjective{"hungry", "hungrig", regular, living},
+    Adjective{"friendly", "freundlich", regular, person, true, {}, {}, "nett"},
+    Adjective{"clever", "klug", regular, living, true, "cleverer", "klüger", "schlau"},
+    Adjective{"funny", "lustig", regular, person | story, true, {}, {}, "witzig"},
+    Adjective{"famous", "berühmt", regular, person | picture, true, {}, {}, "bekannt"},
+    Adjective{"rich", "reich", regular, person, true, "richer", "reicher", "wohlhabend"},
+    Adjective{"poor", "arm", regular, person, true, "poorer", "ärmer"},
+    Adjective{"strong", "stark", regular, living, true, "stronger", "stärker", "kräftig"},
+    Adjective{"lazy", "faul", regular, living, true, "lazier", "fauler"},
+    Adjective{"brave", "mutig", regular, living, true, "braver", "mutiger", "tapfer"},
+    Adjective{"curious", "neugierig", regular, living},
+    Adjective{"sick", "krank", regular, living},
+    Adjective{"dangerous", "gefährlich", regular, animal},
+    Adjective{"wild", "wild", regular, creature},
+    Adjective{"warm", "warm", regular, wearable | drink | room, true, "warmer", "wärmer"},
+    Adjective{"cold", "kalt", regular, drink | room | waters, true, "colder", "kälter"},
+    Adjective{"hot", "heiß", regular, drink, true, "hotter", "heißer"},
+    Adjective{"fresh", "frisch", regular, food, true, "fresher", "frischer"},
+    Adjective{"sweet", "süß", regular, food, true, "sweeter", "süßer"},
+    Adjective{"delicious", "lecker", regular, food, true, {}, {}, "köstlich"},
+    Adjective{"expensive", "teuer", "teur", thing | vehicle},
+    Adjective{"cheap", "billig", regular, thing, true, "cheaper", "billiger", "günstig"},
+    Adjective{"heavy", "schwer", regular, load | container | device, true, "heavier", "schwerer"},
+    // Of a load or of a room: the noun decides.
+    Adjective{"light", "leicht", regular, load | container | device, true, "lighter", "leichter"},
+    Adjective{"light", "hell", regular, room, true, "lighter", "heller"},
+    Adjective{"dark", "dunkel", "dunkl", room | passage, true, "darker", "dunkler"},
+    Adjective{"hard", "schwer", regular, inquiry, true, "harder", "schwerer", "schwierig"},
+    Adjective{"hard", "hart", regular, food, true, "harder", "härter"},
+    Adjective{"sharp", "scharf", regular, cutter, true, "sharper", "schärfer"},
+    Adjective{.english = "red",
+              .german = "rot",
+              .classes = wearable | vehicle | flat | plant | upright,
+              .colour = true},
+    Adjective{.english = "blue",
+              .german = "blau",
+              .classes = wearable | vehicle | upright | waters,
+              .colour = true},
+    Adjective{.english = "green",
+              .german = "grün",
+              .classes = wearable | vehicle | upright | passage,
+              .colour = true},
+    Adjective{.english = "yellow",
+              .german = "gelb",
+              .classes = wearable | vehicle | plant | upright | bird,
+              .colour = true},
+    Adjective{.english = "black",
+              .german = "schwarz",
+              .classes = wearable | vehicle | animal | flyer,
+              .colour = true},
+    Adjective{.english = "white",
+              .german = "weiß",
+              .classes = wearable | animal | flyer | candle | room,
+              .colour = true},
+    Adjective{.english = "brown",
+              .german = "braun",
+              .classes = wearable | animal | container,
+              .colour = true},
+    Adjective{
+        .english = "grey", .german = "grau", .classes = wearable | animal | flyer, .colour = true},
+    Adjective{.english = "purple",
+              .german = "lila",
+              .stem = "lila",
+              .classes = wearable | upright,
+              .colour = true},  // takes no endings
+    Adjective{"long", "lang", regular, readable | story | crossing, true, "longer", "länger"},
+    Adjective{"short", "kurz", regular, readable | story, true, "shorter", "kürzer"},
+    Adjective{"deep", "tief", regular, waters, true, "deeper", "tiefer"},
+    Adjective{"wide", "breit", regular, crossing | waters, true, "wider", "breiter"},
+    Adjective{"broken", "kaputt", regular, device | toy | openable, true, {}, {}, "defekt"},
+    Adjective{"clean", "sauber", regular, wearable | room | upright, true, "cleaner", "sauberer"},
+    Adjective{"dirty", "schmutzig", regular, wearable | room | upright | vehicle, true, "dirtier",
+              "schmutziger", "dreckig"},
+    Adjective{"empty", "leer", regular, container | room},
+    Adjective{"full", "voll", regular, container},
+    Adjective{"interesting",
+              "interessant",
+              regular,
+              readable | story | game | fact | inquiry,
+              true,
+              {},
+              {},
+              "spannend"},
+    Adjective{"boring", "langweilig", regular, readable | story | game},
+    Adjective{"important", "wichtig", regular, fact | inquiry | game},
+    Adjective{"rusty", "rostig", regular, hardware | opener},
+};
+
+}  // namespace
+
+}  // namespace heed::microworld::bilingual::tables
+
+namespace heed::microworld::bilingual {
+
+std::span<const Adjective> all_adjectives() { return tables::adjective_table; }
+
+}  // namespace heed::microworld::bilingual

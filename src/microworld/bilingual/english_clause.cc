@@ -1,0 +1,360 @@
+// English clauses.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "microworld/bilingual/english.h"
+#include "microworld/bilingual/english_forms.h"
+
+namespace heed::microworld::bilingual {
+namespace {
+
+constexpr Classes anything = ~Classes{0};
+
+Classes classes_of_subjects(std::span<const Adjective> adjectives, bool compared) {
+  Classes all = 0;
+  for (const Adjective& adjective : adjectives) {
+    if (!adjective.predicative || (compared && adjective.english_comparative.empty())) continue;
+    all |= adjective.classes;
+  }
+  return all;
+}
+
+}  // namespace
+
+// Writes "who", "where" and the like; whether there is one.
+bool EnglishTeller::question_word(Clause& clause, const ClausePlace& place) {
+  NounPhrase asked;
+  asked.kind = NounPhrase::Kind::question;
+  switch (place.asked) {
+    case Asked::nothing:
+    case Asked::truth: return false;
+    case Asked::subject:
+    case Asked::object: {
+      asked.head_concept = next_concept();
+      const std::array<std::string, 2> words = {"what", "who"};
+      asked.personal = writer_.choose_text(words) == 1;
+      write_words(words[asked.personal ? 1 : 0], asked.head_concept, true);
+      if (place.asked == Asked::subject) clause.subject = asked;
+      if (place.asked == Asked::object) clause.object = asked;
+      return true;
+    }
+    case Asked::place:
+    case Asked::direction: write_words("where", clause.question_concept, true); return true;
+    case Asked::time: write_words("when", clause.question_concept, true); return true;
+    case Asked::reason: break;
+  }
+  write_words("why", clause.question_concept, true);
+  return true;
+}
+
+Clause EnglishTeller::start_clause(Asked asked) {
+  Clause clause;
+  clause.asked = asked;
+  for (Concept* named :
+       {&clause.verb_concept, &clause.auxiliary_concept, &clause.negation_concept,
+        &clause.preposition_concept, &clause.instrument_concept, &clause.adjective_concept,
+        &clause.standard_concept, &clause.question_concept}) {
+    *named = next_concept();
+  }
+  return clause;
+}
+
+Clause EnglishTeller::tell_clause(const ClausePlace& wanted) {
+  ClausePlace place = wanted;
+  Clause clause = start_clause(place.asked);
+  const Likelihoods& likely = grammar_.likelihoods;
+  if (place.main && place.asked == Asked::nothing && !grammar_.times.empty() &&
+      writer_.chance(likely.time * likely.fronted)) {
+    std::vector<Phrase> phrases;
+    for (const TimePhrase& time : grammar_.times) phrases.push_back(time.phrase);
+    const TimePhrase& time = grammar_.times[writer_.choose_text(phrase_texts(phrases))];
+    clause.time = write_phrase(time.phrase);
+    clause.time_first = true;
+    place.tenses &= time.tenses;
+  }
+  const bool asks = question_word(clause, place);
+  const bool inverted = place.asked != Asked::nothing && place.asked != Asked::subject;
+  if (place.asked == Asked::object)
+    place.object = clause.object->personal ? classes::person : classes::thing | classes::food;
+  tell_subject(clause, place, inverted, asks);
+  tell_rest(clause, place, inverted);
+  return clause;
+}
+
+// Most sentences are about somebody or something that does things.
+void EnglishTeller::choose_actor(NounPlace& subject) {
+  constexpr Classes actors = classes::living | classes::flyer | classes::machine | classes::vehicle;
+  NounPlace others = subject;
+  others.excluded = actors;
+  NounPlace acting = subject;
+  acting.classes &= actors;
+  if (fitting_nouns(others, Number::singular, false).empty() ||
+      fitting_nouns(acting, Number::singular, false).empty()) {
+    return;
+  }
+  subject = writer_.chance(grammar_.likelihoods.actor) ? acting : others;
+}
+
+// The subject and, after it or around it, the auxiliary.
+void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool inverted,
+                                 bool asks) {
+  const auto of_verbs = [&] {
+    Classes all = 0;
+    for (const Verb& verb : grammar_.verbs) {
+      if (verb_fits(verb, clause, place, anything)) all |= verb.subject;
+    }
+    return all;
+  };
+  const auto of_relations = [&] {
+    Classes all = 0;
+    for (const Relation& relation : grammar_.relations) all |= relation.located;
+    return all;
+  };
+  const auto of_adjectives = [&](bool compared) {
+    return classes_of_subjects(grammar_.adjectives, compared);
+  };
+  if (inverted) {
+    choose_predicate(clause, place, anything);
+    choose_form(clause, place, !asks || place.asked == Asked::reason);
+    NounPlace subject{.negated = clause.negated};
+    if (clause.predicate == Predicate::verb) {
+      subject.classes = of_verbs();
+      if (clause.modal != nullptr) subject.classes &= classes::living | classes::machine;
+    } else if (clause.predicate == Predicate::place) {
+      subject.classes = of_relations();
+    } else {
+      subject.classes = of_adjectives(clause.predicate == Predicate::comparison);
+    }
+    choose_actor(subject);
+    clause.subject = begin_noun_phrase(subject);
+    write_auxiliary(clause, true);
+    finish_noun_phrase(clause.subject, subject);
+    remember(clause.subject);
+    write_after_auxiliary(clause, true);
+    return;
+  }
+  if (place.asked != Asked::subject) {
+    Classes subjects = of_verbs();
+    if (!place.clauses && !place.relative) subjects |= of_adjectives(false) | of_relations();
+    NounPlace subject{.classes = subjects, .relative = place.main, .may_deny = place.main};
+    choose_actor(subject);
+    clause.subject = tell_noun_phrase(subject);
+    remember(clause.subject);
+  }
+  choose_predicate(clause, place, classes_of(clause.subject));
+  choose_form(clause, place, place.asked == Asked::nothing);
+  write_auxiliary(clause, false);
+  write_after_auxiliary(clause, false);
+}
+
+void EnglishTeller::tell_rest(Clause& clause, const ClausePlace& place, bool inverted) {
+  if (clause.predicate != Predicate::verb) return tell_after_copula(clause);
+  if (!has_auxiliary(clause, inverted) && !place.bare && !place.clauses &&
+      place.asked == Asked::nothing && !grammar_.frequencies.empty() &&
+      writer_.chance(grammar_.likelihoods.frequency)) {
+    clause.frequency = tell_phrase(grammar_.frequencies);
+  }
+  choose_verb(clause, place, classes_of(clause.subject), inverted);
+  if (place.clauses) return;
+  tell_complements(clause, place);
+  tell_adjuncts(clause, place);
+}
+
+// "the man who sleeps", "the book that she reads", "the house in which he lives"
+Clause EnglishTeller::tell_relative(const NounPhrase& head, Concept& pronoun) {
+  const Classes noun = head.noun->classes;
+  Clause clause = start_clause(Asked::nothing);
+  ClausePlace place{.bare = true, .relative = true};
+  const auto fits = [&](Gap gap, Classes subject) {
+    Clause tried;
+    tried.gap = gap;
+    return std::any_of(grammar_.verbs.begin(), grammar_.verbs.end(), [&](const Verb& verb) {
+      return verb_fits(verb, tried, {.relative = true, .object = noun}, subject);
+    });
+  };
+  // One of the first adjectives or verbs, so that every noun has something to be.
+  const bool is_something = (classes_of_subjects(grammar_.adjectives, false) & noun) != 0;
+  const std::array<double, 4> weights = {
+      0.0, fits(Gap::subject, noun) || is_something ? 0.5 : 0.0,
+      fits(Gap::object, anything) ? 0.35 : 0.0,
+      (noun & classes::interior) != 0 && fits(Gap::place, anything) ? 0.3 : 0.0};
+  clause.gap = static_cast<Gap>(writer_.choose(weights));
+  pronoun = next_concept();
+  if (clause.gap == Gap::place) {
+    place.object = noun;
+    write_words("in", clause.preposition_concept, true);
+    write_words("which", pronoun, true);
+  } else if (clause.gap == Gap::object) {
+    place.object = noun;
+    write_words("that", pronoun, true);
+  } else {
+    const std::array<std::string, 2> words = {"that", "which"};
+    const bool personal = (noun & classes::person) != 0;
+    write_words(personal ? "who" : words[writer_.choose_text(words)], pronoun, true);
+    clause.subject.noun = head.noun;
+    clause.subject.number = head.number;
+    clause.subject.referent = head.referent;
+    choose_predicate(clause, place, noun);
+    choose_form(clause, place, true);
+    write_auxiliary(clause, false);
+    write_after_auxiliary(clause, false);
+    tell_rest(clause, place, false);
+    return clause;
+  }
+  tell_subject(clause, place, false, false);
+  tell_rest(clause, place, false);
+  return clause;
+}
+
+// What follows "is".
+void EnglishTeller::tell_after_copula(Clause& clause) {
+  const Classes subject = classes_of(clause.subject);
+  if (clause.predicate == Predicate::place) {
+    clause.place = tell_place(grammar_.relations, subject, anything, clause.negated);
+    return;
+  }
+  if (clause.predicate == Predicate::profession) {
+    std::vector<const Noun*> nouns;
+    std::vector<std::string> texts;
+    for (const Noun& noun : grammar_.nouns) {
+      if (noun.sex != Sex::either) continue;
+      nouns.push_back(&noun);
+      texts.push_back(std::string(indefinite_article(noun.english)) + " " +
+                      std::string(noun.english));
+    }
+    NounPhrase profession;
+    profession.noun = nouns[writer_.choose_text(texts)];
+    profession.head_concept = next_concept();
+    const std::string_view noun = profession.noun->english;
+    writer_.write({.text = std::string(indefinite_article(noun)),
+                   .sure = {},
+                   .possible = {profession.head_concept}});
+    write_words(noun, profession.head_concept, true);
+    clause.object = profession;
+    return;
+  }
+  const bool compared = clause.predicate == Predicate::comparison;
+  const std::vector<const Adjective*> adjectives =
+      predicate_adjectives(clause, classes_of(clause.subject));
+  std::vector<std::string> texts;
+  for (const Adjective* adjective : adjectives) {
+    texts.emplace_back(compared ? adjective->english_comparative : adjective->english);
+  }
+  const std::size_t option = writer_.choose_text(texts);
+  clause.adjective = adjectives[option];
+  write_words(texts[option], clause.adjective_concept, true);
+  if (compared) {
+    write_words("than", clause.standard_concept, true);
+    clause.standard = tell_noun_phrase({.classes = clause.adjective->classes & subject,
+                                        .object = true,
+                                        .plain = true,
+                                        .apart_from = &clause.subject});
+  }
+}
+
+void EnglishTeller::tell_complements(Clause& clause, const ClausePlace& place) {
+  const Verb& verb = *clause.verb;
+  const bool moves = verb.frame == Frame::motion || verb.frame == Frame::intransitive;
+  if (moves && !place.bare && !verb.stative && !clause.frequency && !verb.gerund.empty() &&
+      verb.tail.empty() && !grammar_.manners.empty() && place.asked == Asked::nothing &&
+      writer_.chance(grammar_.likelihoods.manner)) {
+    clause.manner = tell_phrase(grammar_.manners);
+  }
+  const NounPlace object{.classes = verb.object,
+                         .object = true,
+                         .negated = clause.negated,
+                         .relative = place.main && place.asked == Asked::nothing,
+                         .apart_from = &clause.subject};
+  const auto tell_object = [&](const NounPlace& where) {
+    clause.object = tell_noun_phrase(where);
+    remember(*clause.object);
+  };
+  const Classes subject = classes_of(clause.subject);
+  switch (verb.frame) {
+    case Frame::transitive:
+      if (!verb.preposition.empty()) {
+        const bool told = !verb.german[0].preposition.empty();
+        write_words(verb.preposition, clause.preposition_concept, told);
+      }
+      if (clause.gap != Gap::object && place.asked != Asked::object) tell_object(object);
+      break;
+    case Frame::ditransitive: {
+      NounPlace given = object;
+      given.classes &= ~classes::person;
+      given.relative = false;
+      given.noun = true;
+      const NounPlace recipient{.classes = classes::person,
+                                .object = true,
+                                .negated = true,
+                                .apart_from = &clause.subject};
+      // "gives the child an apple" or "gives an apple to the child"
+      const bool with_to = writer_.chance(0.4);
+      if (with_to) {
+        tell_object(given);
+        writer_.write({.text = "to", .sure = {}, .possible = {clause.preposition_concept}});
+      }
+      clause.recipient = tell_noun_phrase(recipient);
+      remember(*clause.recipient);
+      if (!with_to) {
+        tell_object(given);
+      }
+      break;
+    }
+    case Frame::motion:
+      if (place.asked != Asked::direction) {
+        clause.place =
+            tell_place(grammar_.directions, verb.subject & subject, anything, clause.negated);
+      }
+      break;
+    case Frame::position:
+      if (place.asked != Asked::place && clause.gap != Gap::place) {
+        clause.place = tell_place(grammar_.relations, verb.subject & subject,
+                                  verb.object != 0 ? verb.object : anything, clause.negated);
+      }
+      break;
+    case Frame::placement: {
+      NounPlace placed = object;
+      placed.relative = false;
+      tell_object(placed);
+      clause.place = tell_place(grammar_.directions, verb.object & classes_of(*clause.object),
+                                anything, clause.negated);
+      break;
+    }
+    default: break;
+  }
+}
+
+void EnglishTeller::tell_adjuncts(Clause& clause, const ClausePlace& place) {
+  const Verb& verb = *clause.verb;
+  const Likelihoods& likely = grammar_.likelihoods;
+  if (place.bare || (clause.object && !clause.object->relative.empty())) return;
+  if (verb.instrument != 0 && !clause.negated && place.asked != Asked::object &&
+      writer_.chance(likely.instrument)) {
+    write_words("with", clause.instrument_concept, true);
+    clause.instrument = tell_noun_phrase(
+        {.classes = verb.instrument, .object = true, .plain = true, .singular = true});
+  }
+  const bool local = verb.frame == Frame::intransitive ||
+                     (verb.frame == Frame::transitive && !verb.gerund.empty());
+  const Classes located = verb.subject & classes::living & classes_of(clause.subject);
+  if (local && !clause.place && !verb.stative && located != 0 && !verb.gerund.empty() &&
+      !clause.instrument && place.asked != Asked::place && !grammar_.relations.empty() &&
+      writer_.chance(likely.place)) {
+    clause.place = tell_place(grammar_.relations, located, anything, clause.negated);
+  }
+  if (clause.time || verb.stative || place.asked == Asked::time) return;
+  std::vector<Phrase> phrases;
+  for (const TimePhrase& time : grammar_.times) {
+    if ((time.tenses & tense_bits(clause)) != 0) phrases.push_back(time.phrase);
+  }
+  if (phrases.empty() || !writer_.chance(likely.time)) return;
+  const Phrase& chosen = phrases[writer_.choose_text(phrase_texts(phrases))];
+  for (const TimePhrase& time : grammar_.times) {
+    if (time.phrase.english == chosen.english) clause.time = write_phrase(time.phrase);
+  }
+}
+
+}  // namespace heed::microworld::bilingual

@@ -1,0 +1,45 @@
+#include "server/explorer/intervention_fields.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace heed::server {
+namespace {
+
+constexpr std::size_t most_interventions = 256;
+
+}  // namespace
+
+CutEdges::Rest read_rest(const Fields& fields) {
+  return fields.boolean("renormalise").value_or(false) ? CutEdges::Rest::renormalised
+                                                       : CutEdges::Rest::kept;
+}
+
+CutEdges read_cut(const Fields& fields) {
+  CutEdges cut{.edges = {}, .rest = read_rest(fields)};
+  for (const Json& edge : fields.required_list("edges")) {
+    const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
+                         edge[1].is_number_integer();
+    require(is_pair, ErrorCode::invalid_argument,
+            "\"edges\" must be a list of [query, key], not {}", edge.dump().substr(0, 40));
+    cut.edges.push_back({edge[0].get<std::int64_t>(), edge[1].get<std::int64_t>()});
+  }
+  return cut;
+}
+
+std::vector<Intervention> read_intervention_list(
+    const Json& list, const std::function<void(const Fields&, std::vector<Intervention>&)>& read) {
+  std::vector<Intervention> interventions;
+  if (list.is_null()) return interventions;
+  require(list.is_array(), ErrorCode::invalid_argument, "\"interventions\" must be a list, not {}",
+          list.type_name());
+  require(list.size() <= most_interventions, ErrorCode::invalid_argument,
+          "{} interventions are more than the {} of one pass", list.size(), most_interventions);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    read(Fields(list[i], fmt::format("intervention {}", i)), interventions);
+  }
+  return interventions;
+}
+
+}  // namespace heed::server

@@ -1,0 +1,25 @@
+// What requests say alike of interventions in one text and in a pair of texts.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/json.h"
+#include "microscope/intervene/intervention.h"
+#include "server/fields.h"
+
+namespace heed::server {
+
+// "renormalise": what becomes of the weights that are left.
+CutEdges::Rest read_rest(const Fields& fields);
+
+// "edges", a list of [query, key], and "renormalise". Throws Error{invalid_argument} for another
+// form; whether there are such positions is for the caller to say.
+CutEdges read_cut(const Fields& fields);
+
+// Calls `read` for each object of a list; null is an empty list. Throws Error{invalid_argument}
+// with the index of the invalid intervention.
+std::vector<Intervention> read_intervention_list(
+    const Json& list, const std::function<void(const Fields&, std::vector<Intervention>&)>& read);
+
+}  // namespace heed::server

@@ -1,0 +1,178 @@
+#include "server/explorer/pair_interventions.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/nearest_names.h"
+#include "microscope/intervene/pair_intervention_text.h"
+#include "microscope/traces/capture.h"
+#include "server/explorer/intervention_fields.h"
+
+namespace heed::server {
+namespace {
+
+// Parses one object and adds its interventions.
+class PairReader {
+ public:
+  PairReader(const Fields& fields, const PairInterventionSource& source,
+             std::vector<Intervention>& out)
+      : fields_(fields), source_(source), architecture_(source.model.architecture()), out_(out) {}
+
+  void read() {
+    const std::string kind = fields_.required_string("kind");
+    if (kind == "ablate") return ablate();
+    if (kind == "scale") return scale();
+    if (kind == "cut") return cut();
+    if (kind == "cut_words") return cut_words();
+    if (kind == "mask_future") return mask_future();
+    if (kind == "swap") return swap();
+    const std::vector<std::string> kinds{"ablate",    "scale",       "cut",
+                                         "cut_words", "mask_future", "swap"};
+    fail(ErrorCode::invalid_argument,
+         "there is no intervention \"{}\" in a pair of texts: there are ablate, scale, cut, "
+         "cut_words, mask_future and swap; did you mean \"{}\"?",
+         kind.substr(0, 40), nearest_names(kind, kinds, 1).front());
+  }
+
+ private:
+  void add(const InterventionPoint& selected, const Change& change) {
+    out_.push_back({selected.point, selected.where, change});
+  }
+
+  std::int64_t positions_of(const Point& point) const {
+    return std::ssize(has_source_rows(point) ? source_.tokens.source : source_.tokens.target);
+  }
+
+  std::vector<InterventionPoint> selected_points() const {
+    std::string text = fields_.required_string("point");
+    if (fields_.has("positions")) text += "@" + fields_.required_string("positions");
+    std::vector<InterventionPoint> found = parse_pair_points(architecture_, text);
+    for (const InterventionPoint& selected : found) {
+      require_positions(selected.where, positions_of(selected.point), text);
+    }
+    return found;
+  }
+  std::vector<InterventionPoint> selected_patterns() const {
+    return parse_pair_patterns(architecture_, fields_.required_string("point"));
+  }
+
+  void ablate() {
+    fields_.expect_only({"kind", "point", "positions"});
+    for (const InterventionPoint& selected : selected_points()) add(selected, SetZero{});
+  }
+
+  void scale() {
+    fields_.expect_only({"kind", "point", "positions", "factor"});
+    const float factor = fields_.required_float("factor");
+    for (const InterventionPoint& selected : selected_points()) add(selected, ScaleBy{factor});
+  }
+
+  void cut() {
+    fields_.expect_only({"kind", "point", "edges", "renormalise"});
+    const CutEdges cut = read_cut(fields_);
+    for (const InterventionPoint& pattern : selected_patterns()) {
+      const PairAttentionKind kind = kind_of_pattern(pattern.point);
+      for (const CutEdges::Edge& edge : cut.edges) {
+        require(
+            edge.query >= 0 && edge.query < queries(kind) && edge.key >= 0 && edge.key < keys(kind),
+            ErrorCode::invalid_argument,
+            "there is no edge from {} to {}: {} queries attend to {} keys", edge.query, edge.key,
+            queries(kind), keys(kind));
+      }
+      add(pattern, cut);
+    }
+  }
+
+  std::int64_t queries(PairAttentionKind kind) const {
+    return std::ssize(kind == PairAttentionKind::encoder ? source_.tokens.source
+                                                         : source_.tokens.target);
+  }
+  std::int64_t keys(PairAttentionKind kind) const {
+    return std::ssize(kind == PairAttentionKind::decoder ? source_.tokens.target
+                                                         : source_.tokens.source);
+  }
+
+  static const TextWord& word_at(const std::vector<TextWord>& words, std::int64_t index,
+                                 const char* field) {
+    require(index >= 0 && index < std::ssize(words), ErrorCode::invalid_argument,
+            "\"{}\" is word {}, and there are words 0 to {}", field, index, words.size() - 1);
+    return words[static_cast<std::size_t>(index)];
+  }
+
+  // From the positions that write the word, or in the encoder those that read it, to the tokens of
+  // the other word.
+  void cut_words() {
+    fields_.expect_only({"kind", "point", "target", "source", "renormalise"});
+    const std::vector<TextWord> source_words =
+        source_.model.words(PairSide::source, source_.tokens.source);
+    const std::vector<TextWord> target_words =
+        source_.model.words(PairSide::target, source_.tokens.target);
+    const std::int64_t from = fields_.required_integer("target");
+    const std::int64_t to = fields_.required_integer("source");
+    for (const InterventionPoint& pattern : selected_patterns()) {
+      const PairAttentionKind kind = kind_of_pattern(pattern.point);
+      const bool is_encoder = kind == PairAttentionKind::encoder;
+      const TextWord& query = word_at(is_encoder ? source_words : target_words, from, "target");
+      const TextWord& key =
+          word_at(kind == PairAttentionKind::decoder ? target_words : source_words, to, "source");
+      const std::int64_t back = !is_encoder && query.begin > 0 ? 1 : 0;
+      CutEdges cut{.edges = {}, .rest = read_rest(fields_)};
+      for (std::int64_t t = query.begin - back; t < query.end - back; ++t) {
+        for (std::int64_t s = key.begin; s < key.end; ++s) {
+          if (kind != PairAttentionKind::decoder || s <= t) cut.edges.push_back({t, s});
+        }
+      }
+      require(!cut.edges.empty(), ErrorCode::invalid_argument,
+              "word {} of the target does not see word {}, which comes later", from, to);
+      add(pattern, cut);
+    }
+  }
+
+  void mask_future() {
+    fields_.expect_only({"kind", "point"});
+    for (InterventionPoint pattern : selected_patterns()) {
+      require(kind_of_pattern(pattern.point) == PairAttentionKind::encoder,
+              ErrorCode::invalid_argument,
+              "\"mask_future\" gives the encoder a causal mask: \"point\" must be encoder, "
+              "encoder.L0 or encoder.L0H1, not \"{}\"",
+              fields_.required_string("point").substr(0, 40));
+      pattern.point.kind = PointKind::scores;
+      add(pattern, HideFuture{});
+    }
+  }
+
+  void swap() {
+    fields_.expect_only({"kind", "point", "positions", "from"});
+    const PairPass& other = *source_.pairs.use(fields_.required_string("from")).pass;
+    require(std::ssize(other.tokens().source) == std::ssize(source_.tokens.source) &&
+                std::ssize(other.tokens().target) == std::ssize(source_.tokens.target),
+            ErrorCode::invalid_argument,
+            "the other pair has {} and {} tokens, these texts {} and {}: swaps need as many",
+            other.sources(), other.targets(), source_.tokens.source.size(),
+            source_.tokens.target.size());
+    for (const InterventionPoint& selected : selected_points()) {
+      Capture capture(std::vector<Point>{selected.point});
+      other.replay(capture);
+      add(selected, ReplaceWith(capture.take(selected.point)));
+    }
+  }
+
+  const Fields& fields_;
+  const PairInterventionSource& source_;
+  const Architecture& architecture_;
+  std::vector<Intervention>& out_;
+};
+
+}  // namespace
+
+std::shared_ptr<Interventions> read_pair_interventions(const Json& list,
+                                                       const PairInterventionSource& source) {
+  std::vector<Intervention> interventions =
+      read_intervention_list(list, [&](const Fields& fields, std::vector<Intervention>& out) {
+        PairReader(fields, source, out).read();
+      });
+  if (interventions.empty()) return nullptr;
+  return std::make_shared<Interventions>(source.model.architecture(), std::move(interventions));
+}
+
+}  // namespace heed::server

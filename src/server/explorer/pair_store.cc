@@ -1,0 +1,94 @@
+#include "server/explorer/pair_store.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "engine/pair_json.h"
+#include "server/exchange.h"
+
+namespace heed::server {
+namespace {
+
+OrderedJson kinds_json(const StoredPair& pair) {
+  const Architecture& architecture = pair.pass->architecture();
+  OrderedJson kinds = OrderedJson::array();
+  for (const PairAttentionKind kind : pair_attention_kinds) {
+    const AttentionSpecification& attention = attention_of(architecture, kind);
+    kinds.push_back({{"kind", pair_attention_name(kind)},
+                     {"layers", stack_of(architecture, kind).layers},
+                     {"heads", attention.query_heads},
+                     {"queries", pair.pass->queries(kind)},
+                     {"keys", pair.pass->keys(kind)},
+                     {"causal", attention.mask.kind != MaskKind::full},
+                     {"levels", pair.attention->levels(kind)}});
+  }
+  return kinds;
+}
+
+}  // namespace
+
+StoredPair& PairStore::add(const PairModel& model, NewPair wanted) {
+  const PairTokens& tokens = wanted.texts.tokens;
+  require_pair_fits(model.architecture(), tokens);
+  const std::int64_t needed = PairPass::bytes_needed(
+      model.architecture(), std::ssize(tokens.source), std::ssize(tokens.target));
+  if (needed > budget_) {
+    throw HttpError(413, fmt::format("a pair of {} and {} tokens needs {} bytes, more than the {} "
+                                     "that traces may take: shorten the texts, or start with "
+                                     "more: --trace-budget",
+                                     tokens.source.size(), tokens.target.size(), needed, budget_));
+  }
+  while (bytes() + needed > budget_) pairs_.pop_back();
+
+  StoredPair pair{.id = fmt::format("p{}", ++made_),
+                  .source_words = model.words(PairSide::source, tokens.source),
+                  .target_words = model.words(PairSide::target, tokens.target),
+                  .is_translation = wanted.texts.is_translation,
+                  .interventions = std::move(wanted.interventions),
+                  .base = std::move(wanted.base),
+                  .bytes = needed};
+  const auto begin = std::chrono::steady_clock::now();
+  pair.pass = std::make_unique<PairPass>(*model.model, std::move(wanted.texts.tokens),
+                                         std::move(wanted.editor));
+  pair.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  pair.attention = std::make_unique<PairAttention>(*pair.pass);
+  pairs_.push_front(std::move(pair));
+  return pairs_.front();
+}
+
+StoredPair& PairStore::use(const std::string& id) {
+  const auto found = std::ranges::find(pairs_, id, &StoredPair::id);
+  require(found != pairs_.end(), ErrorCode::not_found,
+          "there is no pair \"{}\": it was evicted, or never created", id.substr(0, 40));
+  pairs_.splice(pairs_.begin(), pairs_, found);
+  return pairs_.front();
+}
+
+void PairStore::remove(const std::string& id) {
+  use(id);
+  pairs_.pop_front();
+}
+
+std::int64_t PairStore::bytes() const {
+  std::int64_t sum = 0;
+  for (const StoredPair& pair : pairs_) sum += pair.bytes;
+  return sum;
+}
+
+OrderedJson pair_json(const PairModel& model, const StoredPair& pair) {
+  const PairTokens& tokens = pair.pass->tokens();
+  OrderedJson target = pair_text_json(model, PairSide::target, tokens.target);
+  target["is_translation"] = pair.is_translation;
+  return {{"id", pair.id},
+          {"source", pair_text_json(model, PairSide::source, tokens.source)},
+          {"target", std::move(target)},
+          {"kinds", kinds_json(pair)},
+          {"interventions", OrderedJson(pair.interventions)},
+          {"base", pair.base.empty() ? OrderedJson(nullptr) : OrderedJson(pair.base)},
+          {"model", model.name},
+          {"bytes", pair.bytes},
+          {"seconds", json_number(pair.seconds)}};
+}
+
+}  // namespace heed::server

@@ -1,0 +1,99 @@
+#include "server/translations.h"
+
+#include <fmt/format.h>
+
+#include "engine/translation_json.h"
+#include "server/field_support.h"
+#include "server/operation.h"
+
+namespace heed::server {
+namespace {
+
+struct Counts {
+  std::int64_t read = 0;
+  std::int64_t written = 0;
+};
+
+OrderedJson choices_of(const LoadedTranslator& translator,
+                       const std::vector<std::vector<TokenHypothesis>>& found, Counts& counts) {
+  OrderedJson choices = OrderedJson::array();
+  for (std::size_t input = 0; input < found.size(); ++input) {
+    for (const TokenHypothesis& hypothesis : found[input]) {
+      OrderedJson choice{{"index", choices.size()}, {"input", input}};
+      choice.update(hypothesis_json(translator, hypothesis));
+      choice.erase("finished");
+      choice["finish_reason"] = hypothesis.finished ? "stop" : "length";
+      choices.push_back(std::move(choice));
+      counts.written += std::ssize(hypothesis.tokens);
+    }
+  }
+  return choices;
+}
+
+Reply translate(const Request& request, const TranslationService& service) {
+  const RequestCount counted(service.metrics);
+  const Json body = request.json();
+  const Fields fields(body);
+  fields.string("model");  // any name: there is one translator
+  const LoadedTranslator& translator = service.translator();
+  TranslationRequest asked = read_translation_request(fields, translator, service.limits);
+  asked.search.stop = request.stop;
+  const auto found = service.compute.run(
+      request.stop, [&] { return translator.translate(asked.sources, asked.search); });
+  Counts counts{.read = std::ssize(asked.sources.tokens)};
+  OrderedJson choices = choices_of(translator, found, counts);
+  service.metrics.prompt_tokens += counts.read;
+  service.metrics.predicted_tokens += counts.written;
+  Reply reply = json_reply({{"object", "translation"},
+                            {"created", service.created},
+                            {"model", service.name.empty() ? translator.name : service.name},
+                            {"choices", std::move(choices)},
+                            {"usage",
+                             {{"prompt_tokens", counts.read},
+                              {"completion_tokens", counts.written},
+                              {"total_tokens", counts.read + counts.written}}}});
+  warn_of_ignored(fields, reply);
+  return reply;
+}
+
+}  // namespace
+
+void register_translations(Router& router, TranslationService service) {
+  router.add("POST", "/v1/translations", [service = std::move(service)](const Request& request) {
+    return translate(request, service);
+  });
+}
+
+void register_translation_service(Router& router, TranslationContext& context) {
+  register_operation(router, context.metrics);
+  const Architecture& architecture = context.translator.model.architecture();
+  const StackSpecification& decoder = architecture.decoder();
+  std::vector<std::string> names{context.name};
+  names.insert(names.end(), context.aliases.begin(), context.aliases.end());
+  register_models(router, {.names = std::move(names),
+                           .created = context.created,
+                           .vocabulary = decoder.vocabulary_size,
+                           .context = decoder.context,
+                           .channels = decoder.channels,
+                           .parameters = std::ssize(context.translator.model.parameters().all())});
+  register_translations(
+      router, {.translator = [&context]() -> const LoadedTranslator& { return context.translator; },
+               .name = context.name,
+               .compute = context.compute,
+               .metrics = context.metrics,
+               .created = context.created,
+               .limits = context.limits});
+  for (const auto& [method, path] :
+       {std::pair("GET", "/props"), std::pair("POST", "/tokenize"),
+        std::pair("POST", "/detokenize"), std::pair("POST", "/v1/completions"),
+        std::pair("POST", "/v1/chat/completions"), std::pair("POST", "/v1/embeddings")}) {
+    const std::string asked = path;  // Clang 14 does not capture structured bindings
+    router.add(method, path, [&context, asked](const Request&) {
+      return error_reply(
+          422, fmt::format("'{}' is a translator and does not answer {}; POST /v1/translations",
+                           context.name, asked));
+    });
+  }
+}
+
+}  // namespace heed::server

@@ -1,0 +1,218 @@
+#include "tokenizer/unigram_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "tokenizer/character_class.h"
+#include "tokenizer/metaspace.h"
+#include "tokenizer/utf8.h"
+
+namespace heed {
+namespace {
+
+// How much less likely than the least likely token a character is that has none.
+constexpr double unknown_penalty = 10;
+
+TokenizerParts unigram_parts(const UnigramDefinition& definition, std::string_view source) {
+  const auto count = static_cast<std::int32_t>(definition.tokens.size());
+  require(definition.unknown >= 0 && definition.unknown < count, ErrorCode::corrupt_data,
+          "{}: 'unk_id' is {}; expected a token, 0 to {}", source, definition.unknown, count - 1);
+  return {.vocabulary = Vocabulary(
+              metaspace_token_bytes(definition.tokens, definition.added, definition.byte_fallback),
+              definition.added, source),
+          .normalisation = {.steps = definition.steps},
+          .text_template = definition.text_template,
+          .unknown = definition.unknown};
+}
+
+// Walks through a stretch and the word that was made of it, where U+2581 stands for each space.
+class StretchOffsets {
+ public:
+  // `prepended` bytes of the word stand before the stretch.
+  StretchOffsets(std::string_view stretch, std::size_t prepended)
+      : stretch_(stretch), in_word_(prepended) {}
+
+  // Where in the stretch is what stands at `position` of the word; positions ascend.
+  std::size_t at(std::size_t position) {
+    while (in_word_ < position) {
+      in_word_ += stretch_[in_stretch_] == ' ' ? metaspace_character.size() : 1;
+      ++in_stretch_;
+    }
+    return in_stretch_;
+  }
+
+ private:
+  std::string_view stretch_;
+  std::size_t in_word_;
+  std::size_t in_stretch_ = 0;
+};
+
+}  // namespace
+
+UnigramTokenizer::UnigramTokenizer(UnigramDefinition definition, std::string_view source)
+    : PartTokenizer(unigram_parts(definition, source), source), definition_(std::move(definition)) {
+  byte_ids_.fill(-1);
+  double least = std::numeric_limits<double>::infinity();
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::pair<std::string_view, std::int32_t>> texts;
+  check(definition_.scores.size() <= definition_.tokens.size(), "scores are of tokens");
+  for (std::size_t id = 0; id < definition_.tokens.size(); ++id) {
+    const std::string& token = definition_.tokens[id];
+    if (token.empty()) continue;
+    require(seen.insert(token).second, ErrorCode::corrupt_data, "{}: the token {} has two ids",
+            source, in_quotes(token));
+    if (id >= definition_.scores.size()) continue;
+    const double score = definition_.scores[id];
+    require(std::isfinite(score), ErrorCode::corrupt_data, "{}: the score of the token {} is {}",
+            source, in_quotes(token), score);
+    least = std::min(least, score);
+    texts.emplace_back(token, static_cast<std::int32_t>(id));
+    for (int byte = 0; byte < 256 && token.starts_with("<0x"); ++byte) {
+      if (token == byte_token_text(byte)) byte_ids_[byte] = static_cast<std::int32_t>(id);
+    }
+  }
+  unknown_score_ = least - unknown_penalty;
+  trie_ = TokenTrie(std::move(texts));
+}
+
+// All characters of an unknown stretch are bytes, or one unknown token.
+void UnigramTokenizer::append_unknown(std::string_view text, std::size_t begin,
+                                      std::vector<TokenSpan>& spans) const {
+  const auto [id, size] = trie_.longest_prefix(text);
+  if (id >= 0 && size == text.size()) {  // as the published encoders look it up once more
+    spans.push_back({id, begin, begin + size});
+    return;
+  }
+  const auto id_of = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
+  const bool has_bytes = std::ranges::all_of(text, [&](char byte) { return id_of(byte) >= 0; });
+  if (!definition_.byte_fallback || !has_bytes) {
+    spans.push_back({definition_.unknown, begin, begin + text.size()});
+    return;
+  }
+  for (const char byte : text) {
+    spans.push_back({id_of(byte), begin, begin + 1});
+    ++begin;
+  }
+}
+
+// The best way to every position, from left to right (Viterbi); the first of equals.
+void UnigramTokenizer::append_word(std::string_view word, std::vector<TokenSpan>& spans) const {
+  struct Best {
+    double score = 0;
+    std::size_t begin = SIZE_MAX;  // of the last token; SIZE_MAX: no way leads here
+    std::int32_t id = 0;
+  };
+  std::vector<Best> best(word.size() + 1);
+  for (std::size_t begin = 0; begin < word.size();) {
+    const double before = best[begin].score;
+    const std::size_t character = read_utf8(word, begin).length;
+    const auto offer = [&](std::int32_t id, std::size_t size, double score) {
+      Best& end = best[begin + size];
+      if (end.begin != SIZE_MAX && before + score <= end.score) return;
+      end = {before + score, begin, id};
+    };
+    bool has_character = false;
+    trie_.for_each_prefix(word.substr(begin), [&](std::int32_t id, std::size_t size) {
+      offer(id, size, definition_.scores[static_cast<std::size_t>(id)]);
+      has_character = has_character || size == character;
+    });
+    if (!has_character) offer(definition_.unknown, character, unknown_score_);
+    begin += character;
+  }
+  std::vector<TokenSpan> path;  // backwards, unknown characters in a row as one
+  for (std::size_t end = word.size(); end > 0; end = best[end].begin) {
+    const auto& [score, begin, id] = best[end];
+    const bool joins = id == definition_.unknown && !path.empty() && path.back().id == id;
+    if (joins) {
+      path.back().begin = begin;
+    } else {
+      path.push_back({id, begin, end});
+    }
+  }
+  for (auto token = path.rbegin(); token != path.rend(); ++token) {
+    if (token->id == definition_.unknown) {
+      append_unknown(word.substr(token->begin, token->end - token->begin), token->begin, spans);
+    } else {
+      spans.push_back(*token);
+    }
+  }
+}
+
+void UnigramTokenizer::append_stretch(std::string_view stretch, bool begins_text,
+                                      std::vector<TokenSpan>& spans) const {
+  if (stretch.empty()) return;
+  std::string word = with_metaspaces(stretch);
+  const bool may_prepend = definition_.prepend == PrependScheme::always ||
+                           (definition_.prepend == PrependScheme::first && begins_text);
+  const bool prepends = may_prepend && !word.starts_with(metaspace_character);
+  if (prepends) word.insert(0, metaspace_character);
+  StretchOffsets offsets(stretch, prepends ? metaspace_character.size() : 0);
+  for (std::size_t begin = 0; begin < word.size();) {
+    std::size_t end = word.size();
+    if (definition_.splits_words) end = std::min(word.find(metaspace_character, begin + 1), end);
+    const std::size_t first = spans.size();
+    append_word(std::string_view(word).substr(begin, end - begin), spans);
+    for (std::size_t i = first; i < spans.size(); ++i) {
+      spans[i].begin = offsets.at(begin + spans[i].begin);
+      spans[i].end = offsets.at(begin + spans[i].end);
+    }
+    begin = end;
+  }
+}
+
+void UnigramTokenizer::append_part(std::string_view part, bool begins_text,
+                                   std::vector<TokenSpan>& spans) const {
+  if (!definition_.splits_at_white_space) return append_stretch(part, begins_text, spans);
+  const auto append = [&](std::size_t begin, std::size_t end) {
+    const std::size_t first = spans.size();
+    append_stretch(part.substr(begin, end - begin), begins_text && begin == 0, spans);
+    for (std::size_t i = first; i < spans.size(); ++i) {
+      spans[i].begin += begin;
+      spans[i].end += begin;
+    }
+  };
+  std::size_t word = 0;
+  for (std::size_t i = 0; i < part.size();) {
+    const Utf8Character character = read_utf8(part, i);
+    const bool is_space =
+        character.valid && character_class(character.code_point) == CharacterClass::space;
+    if (is_space) {
+      append(word, i);
+      word = i + character.length;
+    }
+    i += character.length;
+  }
+  append(word, part.size());
+}
+
+// With a normaliser, what becomes of a text may depend on where it ends.
+bool UnigramTokenizer::may_cut(std::string_view text, std::size_t position) const {
+  const bool are_apart = definition_.splits_words && definition_.steps->empty() &&
+                         definition_.prepend == PrependScheme::always;
+  if (!are_apart) return PartTokenizer::may_cut(text, position);
+  // Words that are apart may be cut, though parts may not.
+  return Tokenizer::may_cut(text, position);  // NOLINT(bugprone-parent-virtual-call)
+}
+
+std::string UnigramTokenizer::decode(std::span<const std::int32_t> ids,
+                                     DecodeOptions options) const {
+  std::string text;
+  bool is_first = true;
+  for (const std::int32_t id : ids) {
+    std::string bytes(vocabulary().bytes(id));
+    const AddedToken* added = vocabulary().find_added(id);
+    if (added != nullptr && added->special && !options.special_tokens) continue;
+    if (is_first && added == nullptr && definition_.strips_first_word) std::erase(bytes, ' ');
+    is_first = false;
+    text += bytes;
+  }
+  if (definition_.strips_first_space && text.starts_with(' ')) text.erase(0, 1);
+  return text;
+}
+
+}  // namespace heed

@@ -1,0 +1,207 @@
+// Training on text: a causal model predicts every next token, a masked one the hidden tokens.
+#include "base/error.h"
+#include "base/memory.h"
+#include "kernels/kernels.h"
+#include "model/parameter_count.h"
+#include "train/absolute_path.h"
+#include "train/batch_reader.h"
+#include "train/corpus.h"
+#include "train/first_model.h"
+#include "train/gradient_norms.h"
+#include "train/masking.h"
+#include "train/sample_sentence.h"
+#include "train/stop_probe.h"
+#include "train/training_task.h"
+#include "train/writable_shape.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int64_t sentence_tokens = 48;
+
+class LanguageModelTask final : public TrainingTask {
+ public:
+  explicit LanguageModelTask(const TaskContext& context)
+      : request_(context.request),
+        settings_(context.settings),
+        observer_(context.observer),
+        directory_(context.directory),
+        corpus_(context.request) {}
+
+  void prepare_text(bool has_checkpoint) override;
+  void prepare_model(bool has_checkpoint) override;
+  RunRecord record() const override;
+  RunDescription description() const override;
+  GptParameters& parameters() override { return gpt_->parameters(); }
+  GptGradients& gradients() override { return *gradients_; }
+  double flops_per_token() const override;
+  StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
+  std::vector<PartNorm> part_norms() override {
+    return gradient_norms(settings_.model, *gradients_);
+  }
+  bool has_validation() const override { return validation_.has_value(); }
+  Evaluation evaluate(std::int64_t batches) const override;
+  std::optional<OrderedJson> measure() const override;
+  std::optional<std::string> sample() const override;
+  void save_model(const std::filesystem::path& directory) const override {
+    save_text_model(*gpt_, *tokenizer_, directory);
+  }
+
+ private:
+  std::optional<double> entropy_per_token() const;
+  // What the model reads and predicts of the batch that was read last.
+  struct Rows {
+    View<const std::int32_t> tokens;
+    View<const std::int32_t> targets;
+  };
+  Rows rows(std::uint64_t pass);
+
+  const TrainRequest& request_;
+  TrainSettings& settings_;
+  TrainObserver& observer_;
+  const RunDirectory& directory_;
+  Corpus corpus_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<TokenData> training_;
+  std::optional<TokenData> validation_;
+  std::optional<Gpt> gpt_;
+  std::optional<GptGradients> gradients_;
+  std::optional<TrainingBuffers> buffers_;
+  std::optional<BatchReader> batches_;
+  std::optional<MaskedBatch> masked_;  // of a masked language model
+};
+
+void LanguageModelTask::prepare_text(bool has_checkpoint) {
+  if (request_.from.empty()) require_writable_shape(settings_);
+  const auto progress = [this](const Progress& done) { observer_.preparing(done); };
+  if (has_checkpoint) {
+    tokenizer_ = load_tokenizer(directory_.last());
+  } else if (!request_.from.empty()) {
+    tokenizer_ = load_tokenizer(request_.from);
+  } else {
+    tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
+  }
+  if (settings_.task == Task::masked) require_mask_token(*tokenizer_, settings_.tokenizer);
+  const TokenizeOptions options{
+      .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
+      .progress = progress,
+      .stop = request_.stop,
+      .notice = [this](const std::string& sentence) { observer_.noticed(sentence); }};
+  training_ = tokenize_texts(*tokenizer_, corpus_.training(), options);
+  if (!corpus_.validation().empty()) {
+    validation_ = tokenize_texts(*tokenizer_, corpus_.validation(), options);
+    require(request_.validation.empty() || validation_->size() >= 2, ErrorCode::invalid_argument,
+            "the validation text '{}' holds {} tokens; predicting takes at least 2",
+            request_.validation.string(), validation_->size());
+    if (validation_->size() < 2) validation_.reset();
+  }
+}
+
+void LanguageModelTask::prepare_model(bool has_checkpoint) {
+  if (request_.from.empty()) {
+    settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
+    settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
+  }
+  require_training_memory(settings_, available_memory());
+  // Between stages that take a second each with a large model.
+  require_going_on(request_, has_checkpoint);
+  gpt_ = first_model(request_, settings_, *tokenizer_, has_checkpoint);
+  require_going_on(request_, has_checkpoint);
+  gpt_->parameters().set_precision(settings_.precision);
+  const std::int64_t length = settings_.sequence();
+  batches_.emplace(*training_, settings_);
+  if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_);
+  gradients_.emplace(settings_.model);
+  buffers_.emplace(settings_.model, settings_.batch_size, length,
+                   settings_.recompute ? Keep::residuals : Keep::every_block);
+  buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
+  require_going_on(request_, has_checkpoint);
+  buffers_->loss.set_stop(request_.stop);
+}
+
+std::optional<double> LanguageModelTask::entropy_per_token() const {
+  if (!request_.entropy) return std::nullopt;
+  const std::int64_t tokens = training_->size() + (validation_ ? validation_->size() : 0);
+  return *request_.entropy / static_cast<double>(tokens);
+}
+
+RunRecord LanguageModelTask::record() const {
+  return {
+      .validation = absolute_text(request_.validation),
+      .tokenizer_key = tokenizer_->content_key(),
+      .data_key = training_->key(),
+      .validation_key = validation_ ? validation_->key() : "",
+      .entropy_per_token = entropy_per_token(),
+      .sentence = sample_sentence(validation_ ? corpus_.validation() : corpus_.training(),
+                                  *tokenizer_, std::min(sentence_tokens, settings_.model.context))};
+}
+
+RunDescription LanguageModelTask::description() const {
+  return {.parameters = count_parameters(settings_.model).total,
+          .training_tokens = training_->size(),
+          .validation_tokens = validation_ ? validation_->size() : 0,
+          .vocabulary_size = settings_.model.vocabulary_size,
+          .memory = training_memory(settings_)};
+}
+
+double LanguageModelTask::flops_per_token() const {
+  StackSpecification shape = settings_.model;
+  shape.context = settings_.sequence();
+  return model_cost(shape).train_flops_per_token;
+}
+
+LanguageModelTask::Rows LanguageModelTask::rows(std::uint64_t pass) {
+  if (!masked_) return {batches_->tokens(), batches_->targets()};
+  masked_->hide(batches_->tokens(), batches_->targets(), pass);
+  return {masked_->tokens(), masked_->targets()};
+}
+
+StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& position) {
+  StopProbe stop(request_.stop);
+  gradients_->clear();
+  StepLoss result{.tokens = settings_.tokens_per_step()};
+  // A masked model predicts a share of the tokens.
+  const double predicted = static_cast<double>(settings_.tokens_per_step()) *
+                           (masked_ ? settings_.masked_fraction : 1.0);
+  const auto scale = static_cast<float>(1.0F / predicted);
+  for (std::int64_t part = 0; part < settings_.accumulation; ++part) {
+    batches_->read(position);
+    const auto pass = static_cast<std::uint64_t>(step * settings_.accumulation + part);
+    const Rows batch = rows(pass);
+    result.loss +=
+        gpt_->loss_and_gradients(batch.tokens, batch.targets,
+                                 {.scale = scale,
+                                  .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
+                                  .probe = request_.stop != nullptr ? &stop : nullptr},
+                                 *buffers_, *gradients_);
+  }
+  return result;
+}
+
+Evaluation LanguageModelTask::evaluate(std::int64_t batches) const {
+  const EvaluationOptions options{.batch_size = settings_.batch_size,
+                                  .sequence_length = settings_.sequence(),
+                                  .windows = settings_.windows,
+                                  .batches = batches,
+                                  .stop = request_.stop};
+  if (masked_) return evaluate_masked(*gpt_, *validation_, *tokenizer_, settings_, options);
+  return Evaluator(settings_.model, options).evaluate(*gpt_, *validation_);
+}
+
+std::optional<OrderedJson> LanguageModelTask::measure() const {
+  if (!request_.measure) return std::nullopt;
+  return request_.measure(*gpt_, *tokenizer_);
+}
+
+std::optional<std::string> LanguageModelTask::sample() const {
+  if (!request_.sample || masked_) return std::nullopt;
+  return request_.sample(*gpt_, *tokenizer_);
+}
+
+}  // namespace
+
+std::unique_ptr<TrainingTask> make_language_model_task(const TaskContext& context) {
+  return std::make_unique<LanguageModelTask>(context);
+}
+
+}  // namespace heed

@@ -1,0 +1,284 @@
+// Training on pairs: an encoder reads the source, and a decoder predicts the target.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "kernels/kernels.h"
+#include "model/parameter_count.h"
+#include "scoring/bleu.h"
+#include "tokenizer/joint_vocabulary.h"
+#include "train/absolute_path.h"
+#include "train/gradient_norms.h"
+#include "train/pair_evaluation.h"
+#include "train/pair_order.h"
+#include "train/pair_rows.h"
+#include "train/stop_probe.h"
+#include "train/training_task.h"
+#include "train/translator_files.h"
+#include "train/writable_shape.h"
+
+namespace heed {
+namespace {
+
+std::vector<std::filesystem::path> validation_files(const TrainRequest& request) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : {request.validation, request.validation_target}) {
+    if (!file.empty()) files.push_back(file);
+  }
+  return files;
+}
+
+std::vector<std::filesystem::path> training_files(const TrainRequest& request) {
+  require(!request.data.empty(), ErrorCode::invalid_argument,
+          "the task 'pairs' needs pairs of texts (--pairs)");
+  return request.data;
+}
+
+// Logits of so many rows, of 8,000 tokens, are 33 MB: small enough for a cache that holds the most
+// of them, and enough rows to pack the unembedding for.
+constexpr std::int64_t chunk_rows = 1024;
+
+class PairTask final : public TrainingTask {
+ public:
+  explicit PairTask(const TaskContext& context);
+
+  void prepare_text(bool has_checkpoint) override;
+  void prepare_model(bool has_checkpoint) override;
+  RunRecord record() const override;
+  RunDescription description() const override;
+  GptParameters& parameters() override { return model_->parameters(); }
+  GptGradients& gradients() override { return *gradients_; }
+  double flops_per_token() const override;
+  StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
+  std::vector<PartNorm> part_norms() override {
+    return gradient_norms(model_->architecture(), *gradients_);
+  }
+  bool has_validation() const override { return validation_.has_value(); }
+  Evaluation evaluate(std::int64_t batches) const override;
+  std::optional<OrderedJson> measure() const override;
+  std::optional<std::string> sample() const override { return std::nullopt; }
+  void save_model(const std::filesystem::path& directory) const override {
+    save_translator(*model_, tokenizers_, directory);
+  }
+
+ private:
+  void split_validation();
+  TranslationTokenizers learn_vocabulary() const;
+  void require_lengths(const PairData& data) const;
+
+  const TrainRequest& request_;
+  TrainSettings& settings_;
+  TrainObserver& observer_;
+  const RunDirectory& directory_;
+  PairText text_;
+  std::optional<PairText> validation_text_;  // absent: of text_, or none
+  PairRange training_range_;
+  PairRange validation_range_;
+  TranslationTokenizers tokenizers_;
+  std::optional<PairData> training_;
+  std::optional<PairData> validation_;
+  std::optional<EncoderDecoder> model_;
+  std::optional<GptGradients> gradients_;
+  std::optional<PairBuffers> buffers_;
+  std::optional<PairOrder> order_;
+  std::vector<PairRows> parts_;  // of a step
+};
+
+PairTask::PairTask(const TaskContext& context)
+    : request_(context.request),
+      settings_(context.settings),
+      observer_(context.observer),
+      directory_(context.directory),
+      text_(training_files(context.request)) {
+  training_range_ = {0, text_.size()};
+  if (const auto files = validation_files(request_); !files.empty()) {
+    validation_text_.emplace(files);
+    validation_range_ = {0, validation_text_->size()};
+  } else {
+    split_validation();
+  }
+  require(settings_.measure != Measure::bleu || request_.translate, ErrorCode::unsupported,
+          "this program cannot translate while it trains: set measure to none");
+  require(settings_.measure != Measure::bleu || validation_range_.begin < validation_range_.end,
+          ErrorCode::invalid_argument,
+          "the setting 'measure' is bleu, but there are no pairs for validation: give some, or "
+          "set validation_fraction above 0");
+}
+
+// The last pairs of the training text.
+void PairTask::split_validation() {
+  const auto held_out =
+      static_cast<std::int64_t>(settings_.validation_fraction * static_cast<double>(text_.size()));
+  training_range_.end = text_.size() - held_out;
+  validation_range_ = {training_range_.end, text_.size()};
+  require(training_range_.end > 0, ErrorCode::invalid_argument,
+          "{} pairs are too few to split off {} of them for validation: give more, or pairs for "
+          "validation",
+          text_.size(), settings_.validation_fraction);
+}
+
+// Of both sides of what is trained on.
+TranslationTokenizers PairTask::learn_vocabulary() const {
+  const auto progress = [this](const Progress& done) { observer_.preparing(done); };
+  const auto tokenizer = std::shared_ptr<const Tokenizer>(learn_joint_vocabulary(
+      text_.contents(),
+      {.vocabulary_size = static_cast<std::int32_t>(settings_.model.vocabulary_size)}, progress,
+      request_.stop));
+  return {.source = tokenizer, .target = tokenizer};
+}
+
+void PairTask::prepare_text(bool has_checkpoint) {
+  if (request_.from.empty()) require_writable_shape(settings_);
+  const bool learned = settings_.tokenizer == "bpe";
+  if (has_checkpoint) {
+    tokenizers_ = load_translation_tokenizers(directory_.last());
+  } else if (!request_.from.empty()) {
+    tokenizers_ = load_translation_tokenizers(request_.from);
+  } else {
+    tokenizers_ = learned ? learn_vocabulary() : load_translation_tokenizers(settings_.tokenizer);
+  }
+  const TokenizeOptions options{
+      .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
+      .progress = [this](const Progress& done) { observer_.preparing(done); },
+      .stop = request_.stop,
+      .notice = [this](const std::string& sentence) { observer_.noticed(sentence); }};
+  training_.emplace(text_, training_range_, tokenizers_, options);
+  if (validation_range_.begin < validation_range_.end) {
+    validation_.emplace(validation_text_ ? *validation_text_ : text_, validation_range_,
+                        tokenizers_, options);
+  }
+}
+
+void PairTask::require_lengths(const PairData& data) const {
+  const Architecture& architecture = model_->architecture();
+  data.require_lengths(PairSide::source, architecture.encoder().context,
+                       "the context of the encoder");
+  data.require_lengths(PairSide::target, architecture.decoder().context,
+                       "the context of the decoder");
+  for (const PairSide side : {PairSide::source, PairSide::target}) {
+    data.require_lengths(side, settings_.batch_tokens, "the setting 'batch_tokens'");
+  }
+}
+
+void PairTask::prepare_model(bool has_checkpoint) {
+  if (request_.from.empty()) {
+    settings_.model.vocabulary_size = tokenizers_.target->vocabulary_size();
+    settings_.model.end_of_text = tokenizers_.target->end_of_text().value_or(-1);
+    require_training_memory(settings_, translator_architecture(settings_, tokenizers_),
+                            available_memory());
+    require_going_on(request_, has_checkpoint);
+    model_.emplace(new_translator(settings_, tokenizers_));
+  } else {
+    const auto from = has_checkpoint ? directory_.last() : request_.from;
+    model_.emplace(translator_to_fine_tune(from, settings_, tokenizers_));
+    require_training_memory(settings_, model_->architecture(), available_memory());
+  }
+  require_going_on(request_, has_checkpoint);
+  require_lengths(*training_);
+  if (validation_) require_lengths(*validation_);
+  model_->parameters().set_precision(settings_.precision);
+  gradients_.emplace(model_->architecture());
+  buffers_.emplace(model_->architecture(),
+                   settings_.recompute ? Keep::residuals : Keep::every_block);
+  buffers_->loss() = VocabularyLoss(model_->architecture().decoder().vocabulary_size,
+                                    settings_.label_smoothing, chunk_rows);
+  buffers_->loss().set_stop(request_.stop);
+  order_.emplace(*training_, settings_.batch_tokens, settings_.seed);
+  parts_.resize(static_cast<std::size_t>(settings_.accumulation));
+}
+
+RunRecord PairTask::record() const {
+  return {.validation = absolute_text(request_.validation),
+          .validation_target = absolute_text(request_.validation_target),
+          .tokenizer_key =
+              tokenizers_.source == tokenizers_.target
+                  ? tokenizers_.source->content_key()
+                  : tokenizers_.source->content_key() + "-" + tokenizers_.target->content_key(),
+          .data_key = training_->key(),
+          .validation_key = validation_ ? validation_->key() : ""};
+}
+
+RunDescription PairTask::description() const {
+  const auto tokens = [](const std::optional<PairData>& data) {
+    return data ? data->tokens(PairSide::source) + data->tokens(PairSide::target) : 0;
+  };
+  return {.parameters = count_parameters(model_->architecture()).total,
+          .training_tokens = tokens(training_),
+          .validation_tokens = tokens(validation_),
+          .training_pairs = training_->size(),
+          .validation_pairs = validation_ ? validation_->size() : 0,
+          .vocabulary_size = model_->architecture().decoder().vocabulary_size,
+          .memory = training_memory(settings_, model_->architecture())};
+}
+
+// Forward and backward take six operations for each parameter that a token meets: a target token
+// those of the decoder, and its share of the source's tokens those of the encoder. Attention is
+// left out: between sentences it is little beside products.
+double PairTask::flops_per_token() const {
+  const Architecture& architecture = model_->architecture();
+  std::int64_t encoder = 0, decoder = 0;
+  for (const Parameter& parameter : model_->parameters().list()) {
+    if (!is_linear(parameter.id.role)) continue;
+    (parameter.id.site == StackSite::encoder ? encoder : decoder) += parameter.shape.size();
+  }
+  if (architecture.decoder().tied_unembedding) {
+    decoder += architecture.decoder().vocabulary_size * architecture.decoder().channels;
+  }
+  const double sources_per_target = static_cast<double>(training_->tokens(PairSide::source)) /
+                                    static_cast<double>(training_->tokens(PairSide::target));
+  return 6 * (static_cast<double>(decoder) + sources_per_target * static_cast<double>(encoder));
+}
+
+StepLoss PairTask::compute_gradients(std::int64_t step, DataPosition& position) {
+  StopProbe stop(request_.stop);
+  gradients_->clear();
+  StepLoss result;
+  for (PairRows& part : parts_) {
+    part.read(*training_, order_->next(position),
+              static_cast<std::int32_t>(model_->architecture().decoder_start));
+    result.tokens += part.targets();
+  }
+  // The mean over all targets of the step, whichever batch they are in.
+  const float scale = 1.0F / static_cast<float>(result.tokens);
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    const auto pass = static_cast<std::uint64_t>(step * settings_.accumulation) +
+                      static_cast<std::uint64_t>(part);
+    result.loss += model_->loss_and_gradients(
+        parts_[part].batch(),
+        {.scale = scale,
+         .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
+         .probe = request_.stop != nullptr ? &stop : nullptr},
+        *buffers_, *gradients_);
+  }
+  return result;
+}
+
+Evaluation PairTask::evaluate(std::int64_t batches) const {
+  return evaluate_pairs(
+      *model_, *validation_,
+      {.batch_tokens = settings_.batch_tokens, .batches = batches, .stop = request_.stop});
+}
+
+std::optional<OrderedJson> PairTask::measure() const {
+  if (settings_.measure != Measure::bleu) return std::nullopt;
+  const PairText& text = validation_text_ ? *validation_text_ : text_;
+  std::vector<std::string> sources;
+  std::vector<std::vector<std::string>> references(1);
+  for (std::int64_t pair = validation_range_.begin; pair < validation_range_.end; ++pair) {
+    sources.emplace_back(text.line(PairSide::source, pair));
+    references.front().emplace_back(text.line(PairSide::target, pair));
+  }
+  const std::vector<std::string> translations =
+      request_.translate(*model_, tokenizers_, sources, settings_);
+  OrderedJson measured;
+  measured["bleu"] = scoring::corpus_bleu(translations, references).score;
+  return measured;
+}
+
+}  // namespace
+
+std::unique_ptr<TrainingTask> make_pair_task(const TaskContext& context) {
+  return std::make_unique<PairTask>(context);
+}
+
+}  // namespace heed

@@ -1,0 +1,71 @@
+// What a run trains: its text, its model, and how a step's gradients are computed. Everything else
+// about a run (directory, schedule, optimizer, checkpoints, evaluations, resuming) is the runner's,
+// in trainer.cc, and the same for every task.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/parameters.h"
+#include "train/gradient_norms.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace heed {
+
+// What the runner lends its task. `settings` are completed by it with what the text decides.
+struct TaskContext {
+  const TrainRequest& request;
+  TrainSettings& settings;
+  TrainObserver& observer;
+  const RunDirectory& directory;
+};
+
+// The loss of a step, and what it was computed from.
+struct StepLoss {
+  LossSum loss;
+  std::int64_t tokens = 0;  // as speed is counted: of a text, or of the targets of pairs
+};
+
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+
+  // Called once each, in this order. With a checkpoint, the tokenizer is that of the run's last/,
+  // and parameters are loaded by the runner. Both may throw Error{interrupted}.
+  virtual void prepare_text(bool has_checkpoint) = 0;
+  virtual void prepare_model(bool has_checkpoint) = 0;
+
+  // What the run's record says of text and tokenizer; the runner sets everything else.
+  virtual RunRecord record() const = 0;
+  // Likewise of texts, parameters and memory.
+  virtual RunDescription description() const = 0;
+
+  virtual GptParameters& parameters() = 0;
+  virtual GptGradients& gradients() = 0;
+  virtual double flops_per_token() const = 0;  // of training
+
+  // Fills gradients() with those of step `step` (from 0), of the batches at `position`, which moves
+  // on. Throws Error{interrupted} when stopped.
+  virtual StepLoss compute_gradients(std::int64_t step, DataPosition& position) = 0;
+  virtual std::vector<PartNorm> part_norms() = 0;  // of gradients()
+
+  virtual bool has_validation() const = 0;
+  // `batches`: as in EvaluationOptions. Throws Error{interrupted} when stopped.
+  virtual Evaluation evaluate(std::int64_t batches) const = 0;
+  // What settings.measure and the request ask for; nothing where they ask for nothing.
+  virtual std::optional<OrderedJson> measure() const = 0;
+  virtual std::optional<std::string> sample() const = 0;
+
+  virtual void save_model(const std::filesystem::path& directory) const = 0;
+};
+
+// Opens the files of the request: missing and empty ones are refused here.
+std::unique_ptr<TrainingTask> make_language_model_task(const TaskContext& context);
+std::unique_ptr<TrainingTask> make_pair_task(const TaskContext& context);
+
+// Throws Error{interrupted} where a run that has no checkpoint yet is asked to stop.
+void require_going_on(const TrainRequest& request, bool has_checkpoint);
+
+}  // namespace heed

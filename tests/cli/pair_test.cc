@@ -1,0 +1,161 @@
+// heed attend and heed trace of a translator.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/safetensors.h"
+#include "cli/run_heed.h"
+#include "engine/load_pair_model.h"
+#include "engine/loaded_model.h"
+#include "formats/model_files.h"
+#include "microscope/attention/pair_attention.h"
+#include "microscope/toy_pairs.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_heed;
+
+constexpr const char* source = "the queen met the mole";
+constexpr const char* target = "one fluffy day";
+
+// A random translator that speaks with the starter's tokens, saved for the program's life.
+class PairCommands : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new testing::TemporaryDirectory;
+    const std::unique_ptr<Tokenizer> tokenizer = load_model_tokenizer("starter");
+    Architecture architecture = testing::toy_pair_architecture({});
+    for (StackSpecification& stack : architecture.stacks) {
+      stack.vocabulary_size = tokenizer->vocabulary_size();
+      stack.end_of_text = 0;
+    }
+    architecture.decoder_start = 1;
+    save_encoder_decoder(testing::toy_translator(architecture), *directory_ / "toy",
+                         {{tokenizer_file_name, tokenizer->to_json()}});
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  static std::string model() { return "-t 1 -m " + (*directory_ / "toy").string() + " "; }
+  static std::string texts() { return model() + "'" + source + "' --target '" + target + "' "; }
+  static testing::TemporaryDirectory* directory_;
+};
+testing::TemporaryDirectory* PairCommands::directory_ = nullptr;
+
+TEST_F(PairCommands, AttendSaysWhatThePassHas) {
+  const PairModel loaded = load_pair_model((*directory_ / "toy").string());
+  const PairPass pass(*loaded.model, {loaded.encode_source(source), loaded.encode_target(target)});
+  const Json all = json_of("attend --json " + texts());
+  EXPECT_EQ(all["heads"].size(), 12U + 8U + 8U);
+  EXPECT_FALSE(all["target"]["is_translation"].get<bool>());
+  EXPECT_EQ(all["target"]["tokens"].size(), static_cast<std::size_t>(pass.targets()));
+  for (const char* const kind : {"encoder", "decoder", "cross"}) {
+    const Json head =
+        json_of(fmt::format("attend --json --kind {} --layer 1 --head 2 {}", kind, texts()));
+    const Tensor<float> plane = PairAttention(pass).pattern(*pair_attention_kind(kind), 1, 2);
+    ASSERT_EQ(head["pattern"].size(), static_cast<std::size_t>(plane.shape()[0])) << kind;
+    for (std::int64_t t = 0; t < plane.shape()[0]; ++t) {
+      for (std::int64_t s = 0; s < plane.shape()[1]; ++s) {
+        EXPECT_NEAR(
+            head["pattern"][static_cast<std::size_t>(t)][static_cast<std::size_t>(s)].get<float>(),
+            plane.view()(t, s), 1e-6);
+      }
+    }
+  }
+  const Json word = json_of("attend --json --word fluffy --layer 1 --head 2 " + texts());
+  double sum = 0;
+  for (const Json& weight : word["walk"]["cross"]) sum += weight.get<double>();
+  EXPECT_NEAR(sum, 1, 1e-5);
+  const Json translated = json_of("attend --json --top 3 " + model() + "'" + source + "'");
+  EXPECT_TRUE(translated["target"]["is_translation"].get<bool>());
+  EXPECT_EQ(translated["heads"].size(), 3U);
+}
+
+TEST_F(PairCommands, AttendDrawsEveryView) {
+  for (const int columns : {80, 120}) {
+    for (const char* const view :
+         {"", "--kind cross", "--kind cross --layer 0 --head 1",
+          "--kind encoder --layer 0 --head 1 --words", "--word fluffy",
+          "--word queen --kind encoder", "--top 4",
+          "--cut 'cross:1>2' --ablate encoder.L0H1 --renormalise", "--causal-encoder"}) {
+      const Outcome outcome = run_heed(fmt::format("attend {} {}", view, texts()),
+                                       fmt::format("COLUMNS={} NO_COLOR=1", columns));
+      EXPECT_EQ(outcome.status, 0) << view << outcome.err;
+      EXPECT_THAT(outcome.out, HasSubstr("queen")) << view;
+      EXPECT_THAT(outcome.out, HasSubstr("fluffy")) << view;
+    }
+  }
+}
+
+TEST_F(PairCommands, AttendSaysWhatChanges) {
+  const Json changed = json_of("attend --json --cut 'cross.L1:1>2' " + texts());
+  const Json& effect = changed["effect"];
+  EXPECT_EQ(effect[0]["moved"].get<double>(), 0);
+  EXPECT_GT(effect[1]["moved"].get<double>(), 0);
+  EXPECT_EQ(effect[2]["moved"].get<double>(), 0);
+  EXPECT_EQ(changed["changed"], "cut cross.L1:1>2");
+}
+
+TEST_F(PairCommands, TraceWritesPointsOfBothStacks) {
+  const std::string file = (*directory_ / "pair.safetensors").string();
+  const Json document = json_of(
+      "trace --json --points cross.pattern1,encoder.resid_pre,decoder.0.attn.hook_q --heads 2 "
+      "--out " +
+      file + " " + texts());
+  EXPECT_EQ(document["arrays"].size(), 3U + 1U + 1U);
+  const SafetensorsFile written = SafetensorsFile::open(file);
+  const auto sources = static_cast<std::int64_t>(document["source"]["tokens"].size());
+  const auto targets = static_cast<std::int64_t>(document["target"]["tokens"].size());
+  ASSERT_NE(written.find("decoder.1.cross_attn.hook_pattern"), nullptr);
+  EXPECT_EQ(written.find("decoder.1.cross_attn.hook_pattern")->shape,
+            (Shape{1, 1, targets, sources}));
+  EXPECT_EQ(written.find("encoder.2.hook_resid_pre")->shape, (Shape{1, sources, 32}));
+  EXPECT_NE(written.find("source_tokens"), nullptr);
+}
+
+TEST_F(PairCommands, TakeTokenIdsWhereThereIsNoTokenizer) {
+  const std::string bare = (*directory_ / "bare").string();
+  std::filesystem::copy(*directory_ / "toy", bare);
+  std::filesystem::remove(std::filesystem::path(bare) / tokenizer_file_name);
+  const Json document =
+      json_of("attend --json --top 1 --tokens 5,9,12,0 --target-tokens 1,6,3 -t 1 -m " + bare);
+  EXPECT_EQ(document["source"]["tokens"][1]["text"], "#9");
+  EXPECT_EQ(document["target"]["words"].size(), 3U);
+  const Outcome outcome = run_heed("attend 'a text' -t 1 -m " + bare);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("give token ids"));
+}
+
+TEST_F(PairCommands, RefuseWithTheReason) {
+  const auto refuses = [&](const std::string& arguments, const std::string& part) {
+    const Outcome outcome = run_heed(arguments);
+    EXPECT_NE(outcome.status, 0) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(part)) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+  };
+  refuses("attend -m starter 'a text' --target b", "need a translator");
+  refuses("attend -m starter 'a text' --kind cross", "needs a translator");
+  refuses("trace -m starter 'a text' --target b --points q", "need a translator");
+  refuses("attend --kind other " + texts(), "none of encoder, decoder and cross");
+  refuses("attend --layer 2 --head 0 " + texts(), "layers 0 to 1");
+  refuses("attend --kind cross --layer 0 --head 4 " + texts(), "heads 0 to 3");
+  refuses("attend --word mole " + texts(), "--kind encoder looks in the source");
+  refuses("attend --ablate L0H1 " + texts(), "cross.L0H1");
+  refuses("attend --cut 'cross:1>90' " + texts(), "1>90");
+  refuses("attend --renormalise " + texts(), "needs --cut");
+  refuses("trace --points resid_pre_grad " + texts(), "gradients");
+  refuses("trace --points q -n 2 " + texts(), "not for translators");
+  refuses("trace --points cross.z --freeze encoder.L0H1 " + texts(), "--ablate, --scale and --cut");
+  refuses("attend " + model() + "'' --target x", "the source is empty");
+}
+
+}  // namespace
+}  // namespace heed

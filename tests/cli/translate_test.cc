@@ -1,0 +1,191 @@
+// heed translate, with a small translator of random weights.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/temporary_directory.h"
+#include "cli/run_heed.h"
+#include "engine/embedded_models.h"
+#include "support/small_translator_files.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_heed;
+using testing::TemporaryDirectory;
+
+// Made once for the program's life.
+std::string with_translator() {
+  static const TemporaryDirectory directory;
+  static const bool written = [] {
+    testing::write_small_translator(directory / "small");
+    return true;
+  }();
+  EXPECT_TRUE(written);
+  return "-m " + (directory / "small").string() + " -t 1 ";
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(TranslateCommand, TranslatesALineEach) {
+  const std::string call = "translate " + with_translator() + "--beams 2 -n 8 ";
+  const Outcome first = run_heed(call + "'the dog sees'");
+  ASSERT_EQ(first.status, 0) << first.err;
+  const Outcome second = run_heed(call + "'a bird'");
+  const Outcome both = run_heed(call, "printf 'the dog sees\\n\\na bird\\r\\n' |");
+  ASSERT_EQ(both.status, 0) << both.err;
+  // A blank line stays one, and lines keep their order.
+  EXPECT_EQ(both.out, first.out + "\n" + second.out);
+  EXPECT_EQ(run_heed(call + "-", "printf 'a bird' |").out, second.out);
+
+  const TemporaryDirectory directory;
+  const std::string file = (directory / "source.txt").string();
+  write_text_file(file, "the dog sees\n\na bird\n");
+  EXPECT_EQ(run_heed(call + file).out, both.out);
+  EXPECT_EQ(run_heed(call + "-f " + file).out, both.out);
+  const std::string out = (directory / "target.txt").string();
+  EXPECT_EQ(run_heed(call + "-f " + file + " -o " + out).out, "");
+  EXPECT_EQ(read_text_file(out), both.out);
+}
+
+TEST(TranslateCommand, ListsTheBestWithTheirScores) {
+  const std::string call = "translate " + with_translator() + "--beams 3 -n 6 ";
+  const Outcome listed = run_heed(call + "--best 3", "printf 'the dog\\n\\na bird\\n' |");
+  ASSERT_EQ(listed.status, 0) << listed.err;
+  const auto lines = lines_of(listed.out);
+  ASSERT_EQ(lines.size(), 6U);
+  double before = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::size_t tab = lines[i].find('\t'), second = lines[i].find('\t', tab + 1);
+    EXPECT_EQ(lines[i].substr(0, tab), i < 3 ? "1" : "3");  // of the line
+    const double score = std::stod(lines[i].substr(tab + 1, second - tab - 1));
+    if (i % 3 != 0) {
+      EXPECT_LE(score, before);
+    }
+    before = score;
+  }
+  const Json document = json_of(call + "--best 3 --json", "printf 'the dog\\n\\na bird\\n' |");
+  ASSERT_EQ(document["translations"].size(), 3U);
+  EXPECT_EQ(document["translations"][1]["hypotheses"].size(), 0U);
+  EXPECT_TRUE(document["translations"][2]["source"] == "a bird");
+  const Json& best = document["translations"][2]["hypotheses"][0];
+  EXPECT_EQ(best["text"].get<std::string>(), lines[3].substr(lines[3].rfind('\t') + 1));
+  EXPECT_NEAR(best["score"].get<double>(),
+              best["log_probability"].get<double>() / static_cast<double>(best["tokens"].size()),
+              1e-9);
+}
+
+// Of a line of UTF-8.
+std::ptrdiff_t letters_of(const std::string& line) {
+  return std::ranges::count_if(line, [](char byte) { return (byte & 0xC0) != 0x80; });
+}
+
+TEST(TranslateCommand, DrawsTheSearchAsATree) {
+  const std::string call = "translate " + with_translator() + "--beams 3 -n 6 'the dog sees' ";
+  const Json listed = json_of(call + "--best 3 --json")["translations"][0]["hypotheses"];
+  const Json tree = json_of(call + "--tree --json");
+  EXPECT_TRUE(tree["source"] == "the dog sees");
+  ASSERT_EQ(tree["hypotheses"].size(), listed.size());
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    EXPECT_EQ(tree["hypotheses"][i]["tokens"], listed[i]["tokens"]);
+    EXPECT_EQ(tree["hypotheses"][i]["score"], listed[i]["score"]);
+    const Json& last = tree["nodes"][tree["hypotheses"][i]["node"].get<std::size_t>()];
+    EXPECT_EQ(last["sum"], listed[i]["log_probability"]);
+  }
+  for (const int width : {44, 80, 120}) {
+    const std::string columns = "LC_ALL=C.UTF-8 COLUMNS=" + std::to_string(width) + " ";
+    const Outcome drawn = run_heed(call + "--tree", columns);
+    ASSERT_EQ(drawn.status, 0) << drawn.err;
+    for (const char* part : {"Beam search", "3 beams", "the dog sees", "●", "score"}) {
+      EXPECT_THAT(drawn.out, HasSubstr(part));
+    }
+    for (const std::string& line : lines_of(drawn.out)) {
+      EXPECT_LE(letters_of(line), width) << line;
+    }
+  }
+  const Outcome plain = run_heed(call + "--tree", "LC_ALL=POSIX");
+  EXPECT_EQ(plain.out.find("●"), std::string::npos);
+  EXPECT_THAT(plain.out, HasSubstr("*"));
+}
+
+TEST(TranslateCommand, TakesEveryTypeOfWeightsAndCache) {
+  for (const char* dtype : {"f32", "bf16", "int8", "int4"}) {
+    for (const char* cache : {"f32", "bf16", "int8"}) {
+      const Outcome outcome = run_heed("translate 'the dog' -n 4 --dtype " + std::string(dtype) +
+                                       " --cache-type " + cache + " " + with_translator());
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_EQ(lines_of(outcome.out).size(), 1U);
+    }
+  }
+}
+
+TEST(TranslateCommand, MistakesAreNamed) {
+  const auto expect = [](const std::string& call, int status, const std::string& message,
+                         const std::string& before = "") {
+    const Outcome outcome = run_heed(call, before);
+    EXPECT_EQ(outcome.status, status) << call;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << call;
+    EXPECT_EQ(lines_of(outcome.err).size(), 1U) << outcome.err;
+  };
+  const std::string call = "translate " + with_translator();
+  expect(call, 2, "line 2 is not UTF-8", "printf 'a\\n\\377\\n' |");
+  expect(call, 2, "line 3 has", "printf 'a\\n\\n%0200d\\n' 0 |");
+  expect(call + "''", 2, "the text is empty");
+  expect(call + "a --best 3 --beams 2", 2, "--best 3");
+  expect(call + "a --beams 0", 2, "--beams");
+  expect(call + "a -n 33", 2, "the longest length is 33");
+  expect(call + "a --length-penalty nan", 2, "length penalty");
+  expect(call + "a --cache-type f16", 2, "f16");
+  expect(call + "a -f b", 2, "not both");
+  expect(call + "--tree", 2, "there are 2 lines", "printf 'a\\nb\\n' |");
+  expect(call + "a --tree --best 2", 2, "--best");
+  expect(call + "'' --tree", 2, "the text is empty");
+  expect("translate a -m starter", 1, "heed generate -m starter");
+  expect("translate a -m /nowhere", 1, "/nowhere");
+  expect("translate a " + testing::with_model(), 1, "has no encoder, so it does not translate");
+  // and the other way round
+  for (const char* command : {"generate -p a", "predict a", "eval --tokens 1,2", "chat", "lens a",
+                              "heads --text /dev/null"}) {
+    expect(std::string(command) + " " + with_translator(), 1, "heed translate -m",
+           "printf 'a\\n' |");
+  }
+}
+
+// heed carries a translator of the microworld's sentences.
+TEST(TranslateCommand, NeedsNoModel) {
+  const Outcome outcome = run_heed("translate 'The dog sleeps.' -t 1");
+  if (!translator_files()) {
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("no model 'translator'"));
+    return;
+  }
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "Der Hund schläft.\n");
+  EXPECT_EQ(run_heed("translate 'The dog sleeps.' -t 1 -m translator").out, outcome.out);
+  const Json pair = json_of("attend 'The dog sleeps.' --target 'Der Hund schläft.' --json --top 1");
+  EXPECT_TRUE(pair["model"] == "translator");
+  const Json trace = json_of(
+      "trace 'The dog sleeps.' --target 'Der Hund schläft.' --points cross.pattern1 --json");
+  EXPECT_TRUE(trace["model"] == "translator");
+}
+
+TEST(TranslateCommand, WithoutLinesPrintsNothing) {
+  const Outcome outcome = run_heed("translate " + with_translator(), "printf '' |");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,447 @@
+"""Published decoder families in PyTorch, written for comparison with heed.
+
+LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, Starcoder2ForCausalLM,
+GPTNeoXForCausalLM and GPT2LMHeadModel, each built from a config.json as Hugging Face has it. The
+names, shapes and layouts of parameters are those of its model.safetensors; names of points are
+TransformerLens'. Letters: B batch, T positions, S positions attended to, C channels, H heads, G
+key-value heads, D head size, F neurons, V vocabulary.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+ACTIVATIONS = {
+    "silu": lambda x: x * torch.sigmoid(x),
+    "gelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
+    "gelu_new": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}
+ACTIVATIONS["gelu_pytorch_tanh"] = ACTIVATIONS["gelu_new"]
+
+
+class Points(dict):
+    """Copies of the points of a pass, by name."""
+
+    def see(self, name, values):
+        self[name] = values.detach().clone()
+        return values
+
+
+class Memory:
+    """Rotated keys and values of earlier positions, by layer: (B, S, G, D)."""
+
+    def __init__(self):
+        self.keys, self.values, self.length = {}, {}, 0
+
+    def extend(self, layer, key, value):
+        if layer in self.keys:
+            key = torch.cat([self.keys[layer], key], dim=1)
+            value = torch.cat([self.values[layer], value], dim=1)
+        self.keys[layer], self.values[layer] = key, value
+        return key, value
+
+
+class LayerNorm(nn.Module):
+    def __init__(self, channels, epsilon):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.epsilon = epsilon
+
+    def forward(self, x, points, name):
+        centred = x - x.mean(-1, keepdim=True)
+        scale = torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        scale = points.see(name + ".hook_scale", scale)
+        normalized = points.see(name + ".hook_normalized", centred / scale)
+        return normalized * self.weight + self.bias
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, channels, epsilon):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.epsilon = epsilon
+
+    def forward(self, x, points, name):
+        scale = torch.sqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        scale = points.see(name + ".hook_scale", scale)
+        normalized = points.see(name + ".hook_normalized", x / scale)
+        return normalized * self.weight
+
+
+class Conv1D(nn.Module):
+    """GPT-2's linear layer, which keeps its weight as [in, out]."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+def rotary_frequencies(config, size, length):
+    """Radians a position for each of the size / 2 pairs of a text of `length` positions, and the
+    factor of its cosines and sines."""
+    base = config.get("rope_theta", config.get("rotary_emb_base", 10000.0))
+    scaling = config.get("rope_scaling") or {}
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    context = config["max_position_embeddings"]
+    pairs = torch.arange(size // 2, dtype=torch.float64)
+    if kind == "dynamic" and length > context:
+        # NTK-aware: the base grows with the text, from the length at which training stopped.
+        factor = scaling["factor"]
+        base *= (factor * length / context - (factor - 1)) ** (size / (size - 2))
+    frequencies = base ** (-2 * pairs / size)
+
+    if kind in ("default", "dynamic"):
+        return frequencies, 1.0
+    factor = scaling["factor"]
+    if kind == "linear":
+        return frequencies / factor, 1.0
+    original = scaling.get("original_max_position_embeddings", context)
+    if kind == "llama3":
+        # Turns within the original context: many keep their frequency, few are slowed down.
+        turns = original * frequencies / (2 * math.pi)
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        kept = ((turns - low) / (high - low)).clamp(0, 1)
+        return frequencies * (kept + (1 - kept) / factor), 1.0
+    if kind == "yarn":
+        # The pair, not a whole number, that turns so many times within the original context.
+        pair_of = lambda turns: size * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
+        low = max(math.floor(pair_of(scaling.get("beta_fast", 32))), 0)
+        high = min(math.ceil(pair_of(scaling.get("beta_slow", 1))), size - 1)
+        slowed = ((pairs - low) / max(high - low, 0.001)).clamp(0, 1)
+        attention_factor = scaling.get("attention_factor", 0.1 * math.log(factor) + 1)
+        return frequencies * (1 - slowed + slowed / factor), attention_factor
+    raise ValueError(f"there is no rope_type '{kind}'")
+
+
+def rotate(x, config, size, start):
+    """x (B, T, heads, D) of positions from `start`, its first `size` channels rotated in pairs
+    (i, i + size / 2)."""
+    positions = torch.arange(start, start + x.shape[1], dtype=torch.float64)
+    frequencies, factor = rotary_frequencies(config, size, start + x.shape[1])
+    angles = (positions[:, None] * frequencies)[:, None, :]  # (T, 1, size / 2)
+    cosine, sine = factor * torch.cos(angles), factor * torch.sin(angles)
+    first, second, rest = x.split([size // 2, size // 2, x.shape[-1] - size], dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine, rest], dim=-1)
+
+
+def attend(query, key, value, window, points, name):
+    """Mixed values (B, T, H, D) of query (B, T, H, D), key and value (B, S, G, D). The queries are
+    the last T of the S positions, and see `window` positions with their own, or all of them."""
+    heads, groups = query.shape[2], key.shape[2]
+    key, value = (x.repeat_interleave(heads // groups, dim=2) for x in (key, value))
+    scores = torch.einsum("bthd,bshd->bhts", query, key) / math.sqrt(query.shape[3])
+    last = key.shape[1]
+    t = torch.arange(last - query.shape[1], last)[:, None]
+    s = torch.arange(last)
+    hidden = s > t
+    if window is not None:
+        hidden = hidden | (s <= t - window)
+    scores = points.see(name + ".hook_attn_scores", scores.masked_fill(hidden, -math.inf))
+    pattern = points.see(name + ".hook_pattern", torch.softmax(scores, dim=-1))
+    return points.see(name + ".hook_z", torch.einsum("bhts,bshd->bthd", pattern, value))
+
+
+class LlamaAttention(nn.Module):
+    """Of Llama, Mistral, Qwen2, Qwen3 and Starcoder2."""
+
+    def __init__(self, config, layer):
+        super().__init__()
+        kind, channels = config["model_type"], config["hidden_size"]
+        self.config, self.layer = config, layer
+        self.heads = config["num_attention_heads"]
+        self.groups = config["num_key_value_heads"]
+        self.head_size = config.get("head_dim") or channels // self.heads
+        bias = config.get("use_bias" if kind == "starcoder2" else "attention_bias", False)
+        biases = {"qkv": True, "o": False} if kind == "qwen2" else {"qkv": bias, "o": bias}
+        width, group_width = self.heads * self.head_size, self.groups * self.head_size
+        self.q_proj = nn.Linear(channels, width, bias=biases["qkv"])
+        self.k_proj = nn.Linear(channels, group_width, bias=biases["qkv"])
+        self.v_proj = nn.Linear(channels, group_width, bias=biases["qkv"])
+        self.o_proj = nn.Linear(width, channels, bias=biases["o"])
+        self.normalizes = kind == "qwen3"
+        if self.normalizes:
+            self.q_norm = RmsNorm(self.head_size, config["rms_norm_eps"])
+            self.k_norm = RmsNorm(self.head_size, config["rms_norm_eps"])
+        self.window = config.get("sliding_window")
+        if kind.startswith("qwen"):
+            # The first max_window_layers layers see everything.
+            windowed = config["use_sliding_window"] and layer >= config["max_window_layers"]
+            self.window = self.window if windowed else None
+
+    def forward(self, x, memory, points, name):
+        batch, positions, _ = x.shape
+        split = lambda values: values.reshape(batch, positions, -1, self.head_size)
+        query = points.see(name + ".hook_q", split(self.q_proj(x)))
+        key = points.see(name + ".hook_k", split(self.k_proj(x)))
+        value = points.see(name + ".hook_v", split(self.v_proj(x)))
+        if self.normalizes:
+            query = self.q_norm(query, points, name + ".q_norm")
+            key = self.k_norm(key, points, name + ".k_norm")
+        turn = lambda values: rotate(values, self.config, self.head_size, memory.length)
+        query = points.see(name + ".hook_rot_q", turn(query))
+        key = points.see(name + ".hook_rot_k", turn(key))
+        key, value = memory.extend(self.layer, key, value)
+        mixed = attend(query, key, value, self.window, points, name)
+        return self.o_proj(mixed.flatten(2))
+
+
+class GatedFeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels, neurons = config["hidden_size"], config["intermediate_size"]
+        bias = config.get("mlp_bias", False)
+        self.gate_proj = nn.Linear(channels, neurons, bias=bias)
+        self.up_proj = nn.Linear(channels, neurons, bias=bias)
+        self.down_proj = nn.Linear(neurons, channels, bias=bias)
+        self.activation = ACTIVATIONS[config["hidden_act"]]
+
+    def forward(self, x, points, name):
+        gate = points.see(name + ".hook_pre", self.gate_proj(x))
+        up = points.see(name + ".hook_pre_linear", self.up_proj(x))
+        return self.down_proj(points.see(name + ".hook_post", self.activation(gate) * up))
+
+
+class PlainFeedForward(nn.Module):
+    """Of Starcoder2."""
+
+    def __init__(self, config):
+        super().__init__()
+        channels, neurons = config["hidden_size"], config["intermediate_size"]
+        self.c_fc = nn.Linear(channels, neurons, bias=config["use_bias"])
+        self.c_proj = nn.Linear(neurons, channels, bias=config["use_bias"])
+        self.activation = ACTIVATIONS[config["hidden_act"]]
+
+    def forward(self, x, points, name):
+        pre = points.see(name + ".hook_pre", self.c_fc(x))
+        return self.c_proj(points.see(name + ".hook_post", self.activation(pre)))
+
+
+def norm_of(config):
+    if config["model_type"] == "starcoder2":
+        return LayerNorm(config["hidden_size"], config["norm_epsilon"])
+    return RmsNorm(config["hidden_size"], config["rms_norm_eps"])
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.input_layernorm = norm_of(config)
+        self.self_attn = LlamaAttention(config, layer)
+        self.post_attention_layernorm = norm_of(config)
+        plain = config["model_type"] == "starcoder2"
+        self.mlp = PlainFeedForward(config) if plain else GatedFeedForward(config)
+
+    def forward(self, x, memory, points, name):
+        x = points.see(name + ".hook_resid_pre", x)
+        read = self.input_layernorm(x, points, name + ".ln1")
+        attended = self.self_attn(read, memory, points, name + ".attn")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        x = points.see(name + ".hook_resid_mid", x)
+        read = self.post_attention_layernorm(x, points, name + ".ln2")
+        x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
+        return points.see(name + ".hook_resid_post", x)
+
+
+class NeoXAttention(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        channels = config["hidden_size"]
+        self.config, self.layer = config, layer
+        self.heads = config["num_attention_heads"]
+        self.head_size = channels // self.heads
+        self.rotary_size = int(self.head_size * config["rotary_pct"])
+        bias = config.get("attention_bias", True)
+        self.query_key_value = nn.Linear(channels, 3 * channels, bias=bias)
+        self.dense = nn.Linear(channels, channels, bias=bias)
+
+    def forward(self, x, memory, points, name):
+        # A head's query, key and value follow each other: (B, T, H, 3·D).
+        fused = self.query_key_value(x).reshape(*x.shape[:2], self.heads, 3 * self.head_size)
+        query, key, value = fused.chunk(3, dim=-1)
+        query = points.see(name + ".hook_q", query)
+        key = points.see(name + ".hook_k", key)
+        value = points.see(name + ".hook_v", value)
+        turn = lambda values: rotate(values, self.config, self.rotary_size, memory.length)
+        query = points.see(name + ".hook_rot_q", turn(query))
+        key = points.see(name + ".hook_rot_k", turn(key))
+        key, value = memory.extend(self.layer, key, value)
+        return self.dense(attend(query, key, value, None, points, name).flatten(2))
+
+
+class NeoXFeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels, neurons = config["hidden_size"], config["intermediate_size"]
+        self.dense_h_to_4h = nn.Linear(channels, neurons)
+        self.dense_4h_to_h = nn.Linear(neurons, channels)
+        self.activation = ACTIVATIONS[config["hidden_act"]]
+
+    def forward(self, x, points, name):
+        pre = points.see(name + ".hook_pre", self.dense_h_to_4h(x))
+        return self.dense_4h_to_h(points.see(name + ".hook_post", self.activation(pre)))
+
+
+class NeoXBlock(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.parallel = config["use_parallel_residual"]
+        self.input_layernorm = LayerNorm(config["hidden_size"], config["layer_norm_eps"])
+        self.post_attention_layernorm = LayerNorm(config["hidden_size"], config["layer_norm_eps"])
+        self.attention = NeoXAttention(config, layer)
+        self.mlp = NeoXFeedForward(config)
+
+    def forward(self, x, memory, points, name):
+        start = x = points.see(name + ".hook_resid_pre", x)
+        read = self.input_layernorm(x, points, name + ".ln1")
+        attended = self.attention(read, memory, points, name + ".attn")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        if not self.parallel:
+            start = points.see(name + ".hook_resid_mid", x)
+        # In parallel, feed-forward reads what attention read; there is no point between them.
+        read = self.post_attention_layernorm(start, points, name + ".ln2")
+        x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
+        return points.see(name + ".hook_resid_post", x)
+
+
+class Gpt2Attention(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.layer, self.heads = layer, config["n_head"]
+        self.c_attn = Conv1D(config["n_embd"], 3 * config["n_embd"])
+        self.c_proj = Conv1D(config["n_embd"], config["n_embd"])
+
+    def forward(self, x, memory, points, name):
+        split = lambda values: values.reshape(*x.shape[:2], self.heads, -1)
+        query, key, value = (split(part) for part in self.c_attn(x).chunk(3, dim=-1))
+        query = points.see(name + ".hook_q", query)
+        key = points.see(name + ".hook_k", key)
+        value = points.see(name + ".hook_v", value)
+        key, value = memory.extend(self.layer, key, value)
+        return self.c_proj(attend(query, key, value, None, points, name).flatten(2))
+
+
+class Gpt2FeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        neurons = config.get("n_inner") or 4 * config["n_embd"]
+        self.c_fc = Conv1D(config["n_embd"], neurons)
+        self.c_proj = Conv1D(neurons, config["n_embd"])
+        self.activation = ACTIVATIONS[config["activation_function"]]
+
+    def forward(self, x, points, name):
+        pre = points.see(name + ".hook_pre", self.c_fc(x))
+        return self.c_proj(points.see(name + ".hook_post", self.activation(pre)))
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.ln_1 = LayerNorm(config["n_embd"], config["layer_norm_epsilon"])
+        self.attn = Gpt2Attention(config, layer)
+        self.ln_2 = LayerNorm(config["n_embd"], config["layer_norm_epsilon"])
+        self.mlp = Gpt2FeedForward(config)
+
+    def forward(self, x, memory, points, name):
+        x = points.see(name + ".hook_resid_pre", x)
+        attended = self.attn(self.ln_1(x, points, name + ".ln1"), memory, points, name + ".attn")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        x = points.see(name + ".hook_resid_mid", x)
+        read = self.ln_2(x, points, name + ".ln2")
+        x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
+        return points.see(name + ".hook_resid_post", x)
+
+
+class Llama(nn.Module):
+    """Llama, Mistral, Qwen2, Qwen3 and Starcoder2."""
+
+    def __init__(self, config):
+        super().__init__()
+        channels, vocabulary = config["hidden_size"], config["vocab_size"]
+        self.model = nn.Module()
+        self.model.embed_tokens = nn.Embedding(vocabulary, channels)
+        self.model.layers = nn.ModuleList(
+            LlamaBlock(config, layer) for layer in range(config["num_hidden_layers"]))
+        self.model.norm = norm_of(config)
+        if not config["tie_word_embeddings"]:
+            self.lm_head = nn.Linear(channels, vocabulary, bias=False)
+        self.tied = config["tie_word_embeddings"]
+
+    def embed(self, tokens, points, start):
+        return points.see("hook_embed", self.model.embed_tokens(tokens))
+
+    def parts(self):
+        unembedding = self.model.embed_tokens if self.tied else self.lm_head
+        return self.model.layers, self.model.norm, unembedding.weight
+
+
+class NeoX(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels, vocabulary = config["hidden_size"], config["vocab_size"]
+        self.gpt_neox = nn.Module()
+        self.gpt_neox.embed_in = nn.Embedding(vocabulary, channels)
+        self.gpt_neox.layers = nn.ModuleList(
+            NeoXBlock(config, layer) for layer in range(config["num_hidden_layers"]))
+        self.gpt_neox.final_layer_norm = LayerNorm(channels, config["layer_norm_eps"])
+        self.embed_out = nn.Linear(channels, vocabulary, bias=False)
+
+    def embed(self, tokens, points, start):
+        return points.see("hook_embed", self.gpt_neox.embed_in(tokens))
+
+    def parts(self):
+        return self.gpt_neox.layers, self.gpt_neox.final_layer_norm, self.embed_out.weight
+
+
+class Gpt2(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.transformer = nn.Module()
+        self.transformer.wte = nn.Embedding(config["vocab_size"], config["n_embd"])
+        self.transformer.wpe = nn.Embedding(config["n_positions"], config["n_embd"])
+        self.transformer.h = nn.ModuleList(
+            Gpt2Block(config, layer) for layer in range(config["n_layer"]))
+        self.transformer.ln_f = LayerNorm(config["n_embd"], config["layer_norm_epsilon"])
+
+    def embed(self, tokens, points, start):
+        positions = torch.arange(start, start + tokens.shape[1])
+        embedded = points.see("hook_embed", self.transformer.wte(tokens))
+        placed = self.transformer.wpe(positions).expand_as(embedded)
+        return embedded + points.see("hook_pos_embed", placed)
+
+    def parts(self):
+        return self.transformer.h, self.transformer.ln_f, self.transformer.wte.weight
+
+
+FAMILIES = {
+    "llama": Llama, "mistral": Llama, "qwen2": Llama, "qwen3": Llama, "starcoder2": Llama,
+    "gpt_neox": NeoX, "gpt2": Gpt2,
+}
+
+
+class Decoder(nn.Module):
+    """A model of any family, whose parameters have the names of its file."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.family = FAMILIES[config["model_type"]](config)
+
+    def in_file(self):
+        """Its parameters by their names in model.safetensors."""
+        return dict(self.family.named_parameters())
+
+    def forward(self, tokens, points=None, memory=None):
+        """Logits (B, T, V) of tokens (B, T) that follow those in memory."""
+        points = Points() if points is None else points
+        memory = Memory() if memory is None else memory
+        blocks, norm, unembedding = self.family.parts()
+        x = self.family.embed(tokens, points, memory.length)
+        for layer, block in enumerate(blocks):
+            x = block(x, memory, points, f"blocks.{layer}")
+        memory.length += tokens.shape[1]
+        return norm(x, points, "ln_final") @ unembedding.T

@@ -1,0 +1,159 @@
+// An encoder with norms after its branches under the microscope: what it can show is its own, and
+// what is meant for decoders whose stream is a sum is refused by name.
+#include <gtest/gtest.h>
+
+#include "base/expect_error.h"
+#include "formats/model_files.h"
+#include "generate/batch_session.h"
+#include "generate/session.h"
+#include "generate/token_scores.h"
+#include "microscope/attention/head_scan.h"
+#include "microscope/attention/induction.h"
+#include "microscope/attention/lazy_attention.h"
+#include "microscope/explain/attribution.h"
+#include "microscope/explain/composition.h"
+#include "microscope/explain/logit_gradients.h"
+#include "microscope/explain/logit_lens.h"
+#include "microscope/explain/loss_flow.h"
+#include "microscope/explain/neuron_contexts.h"
+#include "microscope/explain/residual_parts.h"
+#include "microscope/explain/singular_vectors.h"
+#include "microscope/explain/vocabulary_projection.h"
+#include "microscope/explain/weight_processing.h"
+#include "microscope/intervene/answer_probability.h"
+#include "microscope/intervene/head_effects.h"
+#include "microscope/microworld/evidence_check.h"
+#include "microscope/microworld/microworld_causal.h"
+#include "microscope/microworld/microworld_check.h"
+#include "microscope/patch/patch.h"
+#include "microscope/patch/patch_estimate.h"
+#include "microscope/traces/activation_trace.h"
+#include "microscope/traces/kept_pass.h"
+#include "microscope/traces/text_pass.h"
+#include "microscope/traces/trace.h"
+#include "model/comparison.h"
+#include "model/variants.h"
+#include "support/small_model.h"
+
+namespace heed {
+namespace {
+namespace encoder {
+
+using testing::expect_error;
+
+Gpt bert() { return load_gpt(std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/pairs/bert"); }
+
+const std::vector<std::int32_t> tokens{5, 17, 42, 8, 33, 60, 12};
+
+// The pattern of a head by what attention kept equals what a pass computes, later keys included.
+TEST(EncoderObserved, ShowsAttentionInBothDirections) {
+  const Gpt gpt = bert();
+  LazyAttention lazy(gpt.config(), {}, std::ssize(tokens));
+  run_text(gpt, tokens, lazy);
+  testing::RecordingProbe probe;
+  run_text(gpt, tokens, probe);
+  const auto& pattern = probe.records["blocks.1.attn.hook_pattern"].values;  // (1, H, T, T)
+  double later = 0;
+  for (std::int64_t head = 0; head < 4; ++head) {
+    for (std::int64_t query = 0; query < 7; ++query) {
+      EXPECT_EQ(lazy.visible_keys(1, query).count(), 7);
+      const std::vector<float> row = lazy.row(1, head, query);
+      ASSERT_EQ(row.size(), 7U);
+      for (std::size_t key = 0; key < 7; ++key) {
+        EXPECT_NEAR(row[key], pattern[static_cast<std::size_t>(head * 7 + query) * 7 + key], 1e-6);
+        if (static_cast<std::int64_t>(key) > query) later += row[key];
+      }
+    }
+  }
+  EXPECT_GT(later, 1.0);  // of 28 rows
+}
+
+// Logits of a trace go through the prediction head, and so do their gradients: along that of the
+// embedding of a word, the logit of another rises by the gradient's squared length.
+TEST(EncoderObserved, TracesLogitsAndTheirGradients) {
+  Gpt gpt = bert();
+  const std::int32_t asked = 3;
+  const auto logit = [&] {
+    const auto trace = trace_prompt(gpt, tokens, {.points = {"unembed.hook_out"}});
+    return double{trace.arrays.front().values[static_cast<std::size_t>(6 * 67 + asked)]};
+  };
+  const Trace trace = trace_prompt(gpt, tokens, {.points = {"hook_embed_grad"}},
+                                   {.logits = {{.position = 6, .token = asked}}});
+  const std::span<const float> gradient(trace.arrays.front().values.begin() + 2 * 32, 32);
+  const std::span<float> word =
+      gpt.parameters().tensor({Role::token_embedding}).span().subspan(42 * 32, 32);
+  const std::vector<float> before(word.begin(), word.end());
+  double squares = 0;
+  for (const float g : gradient) squares += double{g} * g;
+  ASSERT_GT(squares, 1e-6);
+  const double step = 1e-3 / std::sqrt(squares);
+  const auto at = [&](double distance) {
+    for (std::size_t i = 0; i < 32; ++i) {
+      word[i] = static_cast<float>(before[i] + distance * gradient[i]);
+    }
+    return logit();
+  };
+  const double slope = (at(step) - at(-step)) / (2 * step);
+  EXPECT_NEAR(slope / squares, 1.0, 5e-3);
+}
+
+TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
+  const Gpt gpt = bert();
+  const Tensor<float> rows(Shape{1, 32});
+  const PatchRequest patch{.clean = tokens, .corrupted = tokens};
+  const LogitMetric metric{.question = {.token = 3}};
+  const std::vector<Point> points{{PointKind::residual_pre, 0}};
+  const NeuronId neuron[] = {{0, 0}};
+  const HeadName head[] = {{0, 0}};
+  const auto tokenizer = testing::microworld_tokenizer();
+  const GptActivations base(gpt.config(), 1, 7, Keep::every_block);
+  struct Entry {
+    const char* what;
+    std::function<void()> call;
+  };
+  const std::vector<Entry> entries{
+      {"generation", [&] { Session session(gpt); }},
+      {"generation", [&] { BatchSession session(gpt, 8); }},
+      {"scoring a text", [&] { score_text(gpt, tokens, 2); }},
+      {"induction", [&] { measure_induction(gpt); }},
+      {"the circuit of induction", [&] { measure_induction_circuit(gpt); }},
+      {"heads are scanned under causal masks", [&] { scan_heads(gpt, tokens); }},
+      {"logit attribution",
+       [&] { attribute_logit(gpt, tokens, {.token = 3}, AttributionUnit::head); }},
+      {"a direction of logits", [&] { logit_direction(gpt, {.token = 3}); }},
+      {"a gradient of logits", [&] { differentiate_logit(gpt, tokens, metric, points); }},
+      {"estimated patching", [&] { estimate_patching(gpt, tokens, tokens, metric, points); }},
+      {"integrated gradients", [&] { integrate_gradients(gpt, tokens, metric); }},
+      {"a logit lens", [&] { look_through_layers(gpt, tokens); }},
+      {"a flow of the loss", [&] { loss_flow(gpt, tokens, 3, 1); }},
+      {"what neurons write", [&] { find_neuron_contexts(gpt, tokens, neuron); }},
+      {"a sum of residual parts",
+       [&] { decompose_residual(gpt, tokens, ResidualUnit::component); }},
+      {"circuits of heads", [&] { singular_vectors(gpt, HeadCircuit::query_key, 0, 0); }},
+      {"composition of heads", [&] { composition_scores(gpt, CompositionKind::query); }},
+      {"a projection to logits", [&] { project_to_logits(gpt, rows, 1); }},
+      {"weight processing", [&] { process_weights(gpt); }},
+      {"the probability of an answer", [&] { next_token_probabilities(gpt, tokens); }},
+      {"the probability of an answer", [&] { answer_probability(gpt, tokens, 3); }},
+      {"the probability of an answer", [&] { answer_probability_without(gpt, tokens, 3, head); }},
+      {"effects of heads", [&] { head_effects(gpt, tokens, head); }},
+      {"effects of heads", [&] { head_to_show(gpt, tokens, 6, 0); }},
+      {"patching", [&] { patch_sweep(gpt, patch); }},
+      {"patching", [&] { estimate_sweep(gpt, patch); }},
+      {"variants of a text", [&] { Variants variants(gpt, base, {1}); }},
+      {"a pass kept for questions", [&] { KeptPass pass(gpt, tokens); }},
+      {"the gradient of the loss of a text",
+       [&] { trace_prompt(gpt, tokens, {.points = {"blocks.0.hook_resid_pre_grad"}}); }},
+      {"the microworld's check", [&] { check_microworld(gpt, *tokenizer, {}); }},
+      {"causes in the microworld", [&] { check_microworld_causality(gpt, *tokenizer, {}); }},
+      {"evidence in the microworld", [&] { check_evidence(gpt, *tokenizer, {}); }},
+  };
+  for (const Entry& entry : entries) {
+    SCOPED_TRACE(entry.what);
+    expect_error(ErrorCode::unsupported, entry.call, entry.what);
+  }
+}
+
+}  // namespace encoder
+}  // namespace
+}  // namespace heed

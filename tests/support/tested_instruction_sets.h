@@ -1,0 +1,20 @@
+// The instruction sets that models are compared with PyTorch on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/instruction_sets.h"
+#include "support/process.h"
+
+namespace heed::testing {
+
+// All that this machine has. Under a sanitizer, where every test takes ten times as long, the best
+// and the last: the tests of the kernels run each of them there.
+inline std::vector<std::string> tested_instruction_sets() {
+  const std::vector<std::string> sets = kernels::available_instruction_sets();
+  if (!is_sanitized || sets.size() < 3) return sets;
+  return {sets.front(), sets.back()};
+}
+
+}  // namespace heed::testing
