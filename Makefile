@@ -5,7 +5,7 @@ fuzz_seconds ?= 60
 
 # All test programs run under the sanitizers, in some minutes, except the comparison with tiktoken, which
 # only repeats one of them.
-sanitized_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|microworld|download|model|generate|train|microscope|engine|server|cli)$$
+sanitized_tests ?= ^(base|tensor|kernels|tokenizer|chat|checkpoint|microworld|scoring|download|model|formats|generate|train|microscope|engine|server|cli)$$
 
 .PHONY: run test page page-test build bench build-sanitized fuzz sanitize sanitize-threads \
   format format-check lint layers package install-deps install-test-deps install-check-deps \

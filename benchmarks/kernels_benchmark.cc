@@ -48,19 +48,47 @@ void measure(const std::string& name, Body body) {
   benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->MeasureProcessCPUTime();
 }
 
-// Heads as a joint projection writes them when the memory is the input itself, a cache otherwise.
+// Keys or values (B, S, G, D) from (B, G, S, D), the order of a cache.
+template <class T>
+View<T> positions_first(const View<T>& heads) {
+  const Shape shape{heads.extent(0), heads.extent(2), heads.extent(1), heads.extent(3)};
+  return {heads.data(), shape, {heads.stride(0), heads.stride(2), heads.stride(1), 1}};
+}
+
+Shape memory_shape(const cases::Attention& shape) {
+  if (shape.queries == 1) return {shape.batch, shape.key_heads(), shape.memory, shape.head_size};
+  return {shape.batch, shape.memory, shape.key_heads(), shape.head_size};
+}
+
+// Decoding reads a cache; otherwise heads lie as projections write them.
 struct AttentionOperands {
   explicit AttentionOperands(const cases::Attention& shape)
       : query(random_tensor({shape.batch, shape.queries, shape.heads, shape.head_size})),
-        key(random_tensor({shape.batch, shape.memory, shape.heads, shape.head_size})),
+        key(random_tensor(memory_shape(shape))),
         value(random_tensor(key.shape())),
         out(query.shape()),
         log_sum_exp({shape.batch, shape.heads, shape.queries}),
         d_query(query.shape()),
         d_key(key.shape()),
         d_value(key.shape()),
-        input{query, key, value, shape.mask, shape.scale(), {shape.dropout, 7}} {}
-  Tensor<float> query, key, value, out, log_sum_exp, d_query, d_key, d_value;
+        input{.query = query,
+              .key = key,
+              .value = value,
+              .mask = shape.mask,
+              .scale = shape.scale(),
+              .dropout = {shape.dropout, 7},
+              .window = shape.window,
+              .soft_cap = shape.soft_cap} {
+    if (shape.biased) {
+      bias = random_tensor({shape.heads, shape.distances()});
+      d_bias = Tensor<float>(bias.shape());
+      input.position_bias = {bias, shape.first_distance()};
+    }
+    if (shape.queries > 1) return;
+    input.key = positions_first(input.key);
+    input.value = positions_first(input.value);
+  }
+  Tensor<float> query, key, value, bias, d_bias, out, log_sum_exp, d_query, d_key, d_value;
   AttentionInput<float> input;
 };
 
@@ -82,7 +110,7 @@ void add_attention() {
       attention_forward(operands.input, operands.out, operands.log_sum_exp);
       for (auto _ : state) {
         attention_backward(operands.input, operands.out, operands.log_sum_exp, operands.out,
-                           {operands.d_query, operands.d_key, operands.d_value});
+                           {operands.d_query, operands.d_key, operands.d_value, operands.d_bias});
       }
       report_operations(state, 2.5 * shape.operations());  // five products instead of two
     });
@@ -100,21 +128,27 @@ void add_decoding() {
         AttentionOperands operands(shape);
         const auto rows = [&](View<const float> from, Tensor<std::byte>& bytes,
                               Tensor<float>& scales) {
-          const Shape& extents = from.shape();
+          const Shape& extents = from.shape();  // (B, S, G, D)
           bytes = Tensor<std::byte>(
-              {extents[0], extents[1], extents[2], cache_row_bytes(type, extents[3])});
+              {extents[0], extents[2], extents[1], cache_row_bytes(type, extents[3])});
           scales = Tensor<float>({extents[0], extents[1], extents[2]});
-          quantise_rows(from, {type, bytes, scales});
-          return ConstQuantisedRows{type, bytes, scales};
+          quantise_rows(from, {type, positions_first(bytes.view()), scales});
+          return ConstQuantisedRows{type, positions_first(bytes.view()), scales};
         };
         Tensor<std::byte> key_bytes, value_bytes;
         Tensor<float> key_scales, value_scales;
         const QuantisedCacheAttention input{
-            operands.query, rows(operands.key, key_bytes, key_scales),
-            rows(operands.value, value_bytes, value_scales), shape.mask, shape.scale()};
+            .query = operands.query,
+            .key = rows(operands.input.key, key_bytes, key_scales),
+            .value = rows(operands.input.value, value_bytes, value_scales),
+            .mask = shape.mask,
+            .scale = shape.scale(),
+            .window = shape.window,
+            .soft_cap = shape.soft_cap};
         for (auto _ : state) attention_forward(input, operands.out, operands.log_sum_exp);
         report_operations(state, shape.operations());
-        const double positions = static_cast<double>(shape.batch * shape.memory * shape.heads);
+        const double positions =
+            static_cast<double>(shape.batch * shape.memory * shape.key_heads());
         report_bytes(state,
                      2.0 * positions *
                          static_cast<double>(cache_row_bytes_with_scale(type, shape.head_size)));
@@ -238,6 +272,57 @@ void add_rows_and_elements() {
   }
 }
 
+void add_decoder_layers() {
+  for (const cases::Matrix& shape : cases::matrices()) {
+    if (!cases::measured(shape.use)) continue;
+    measure("rms_norm_forward/" + shape.name(), [shape](benchmark::State& state) {
+      Tensor<float> x = random_tensor({shape.rows, shape.columns}), out(x.shape());
+      Tensor<float> gain = random_tensor({shape.columns}), reciprocal({shape.rows});
+      for (auto _ : state) rms_norm_forward(x, {gain, {}}, out, reciprocal);
+      report_bytes(state, 2 * 4.0 * shape.elements());
+    });
+    measure("rms_norm_backward/" + shape.name(), [shape](benchmark::State& state) {
+      Tensor<float> x = random_tensor({shape.rows, shape.columns});
+      Tensor<float> d_out = random_tensor(x.shape()), gain = random_tensor({shape.columns});
+      Tensor<float> reciprocal({shape.rows}), d_x(x.shape()), d_gain({shape.columns});
+      rms_norm_forward(x, {gain, {}}, d_x, reciprocal);
+      for (auto _ : state) {
+        rms_norm_backward(x, {gain, {}}, reciprocal, d_out, d_x, {d_gain, {}});
+      }
+      report_bytes(state, 4 * 4.0 * shape.elements());
+    });
+    measure("gated_silu_forward/" + shape.name(), [shape](benchmark::State& state) {
+      Tensor<float> gate = random_tensor({shape.rows, shape.columns});
+      Tensor<float> up = random_tensor(gate.shape()), out(gate.shape());
+      for (auto _ : state) gated_activation_forward(gate, up, Activation::silu, out);
+      report_bytes(state, 3 * 4.0 * shape.elements());
+    });
+    measure("gated_silu_backward/" + shape.name(), [shape](benchmark::State& state) {
+      Tensor<float> gate = random_tensor({shape.rows, shape.columns});
+      Tensor<float> up = random_tensor(gate.shape()), d_out = random_tensor(gate.shape());
+      Tensor<float> d_gate(gate.shape()), d_up(gate.shape());
+      for (auto _ : state) {
+        gated_activation_backward(gate, up, Activation::silu, d_out, d_gate, d_up);
+      }
+      report_bytes(state, 5 * 4.0 * shape.elements());
+    });
+  }
+  for (const cases::Heads& shape : cases::heads()) {
+    if (!cases::measured(shape.use)) continue;
+    for (const RotaryPairing pairing : {RotaryPairing::halves, RotaryPairing::neighbours}) {
+      const char* const kind = pairing == RotaryPairing::halves ? "halves" : "neighbours";
+      measure(fmt::format("rotary_{}/{}", kind, shape.name()), [=](benchmark::State& state) {
+        Tensor<float> x = random_tensor({shape.rows, shape.heads, shape.head_size});
+        Tensor<float> cosine({shape.rows, shape.rotated / 2}), sine(cosine.shape());
+        cosine.fill(0.6F);
+        sine.fill(0.8F);
+        for (auto _ : state) rotary_forward(x, {cosine, sine, pairing});
+        report_bytes(state, 2 * 4.0 * shape.elements());
+      });
+    }
+  }
+}
+
 void add_ends() {
   for (const cases::Embedding& shape : cases::embedding()) {
     if (!cases::measured(shape.use)) continue;
@@ -307,6 +392,7 @@ int main(int argument_count, char** arguments) {
   heed::kernels::add_linear();
   heed::kernels::add_prepared();
   heed::kernels::add_rows_and_elements();
+  heed::kernels::add_decoder_layers();
   heed::kernels::add_ends();
   benchmark::Initialize(&argument_count, arguments);
   benchmark::AddCustomContext("instruction_set", heed::kernels::current_instruction_set());

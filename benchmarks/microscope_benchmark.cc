@@ -78,7 +78,7 @@ void measure_attention(std::int64_t positions, std::int64_t heads) {
 
   Tensor<std::int32_t> tokens(Shape{1, positions});
   for (std::int64_t i = 0; i < positions; ++i) tokens[i] = static_cast<std::int32_t>(i * i % 997);
-  const GptConfig config = make_gpt_config(1, heads, heads * size, positions, 1000);
+  const StackSpecification config = make_gpt_config(1, heads, heads * size, positions, 1000);
   HeadScan scan(config, {{.pattern = HeadPattern::induction}});
   scan.expect(tokens);
   const double statistics =
@@ -180,7 +180,7 @@ void measure_memory(std::int64_t positions, std::int64_t layers) {
   // Statistics are taken of what attention reads anyway; tiles, of the queries and keys that are
   // kept.
   constexpr std::int64_t heads = 12, size = 64;
-  const GptConfig config = make_gpt_config(layers, heads, heads * size, positions, 1000);
+  const StackSpecification config = make_gpt_config(layers, heads, heads * size, positions, 1000);
   Layer layer(positions, heads, size);
   layer.log_sum_exp.fill(12.0F);
   reset_peak_resident_bytes();

@@ -40,6 +40,8 @@ install(DIRECTORY include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT
 # The old tag holds for libraries of libraries too.
 set_target_properties(heed PROPERTIES INSTALL_RPATH "$ORIGIN/../${heed_library_folder}")
 target_link_options(heed PRIVATE LINKER:--disable-new-dtags)
+# pkg-config names more libraries than are used: libsentencepiece comes with the one that trains.
+target_link_options(heed PRIVATE LINKER:--as-needed)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(CODE "set(program \"$<TARGET_FILE:heed>\")\nset(folder ${heed_library_folder})"

@@ -14,8 +14,9 @@ from pathlib import Path
 FLOORS = [
     {"base"},
     {"tensor"},
-    {"kernels", "tokenizer", "checkpoint", "microworld", "download"},
+    {"kernels", "tokenizer", "chat", "checkpoint", "microworld", "scoring", "download"},
     {"model"},
+    {"formats"},
     {"train", "generate", "microscope"},
     {"engine"},
     {"cli", "server"},

@@ -9,10 +9,11 @@ set -euo pipefail
 
 build=(build-essential g++ cmake ninja-build pkg-config git make
        libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
-       libutf8proc-dev libboost-dev zlib1g-dev libeigen3-dev
+       libutf8proc-dev libsentencepiece-dev libboost-dev zlib1g-dev libeigen3-dev
        libcairo2-dev fonts-dejavu-core
        libcurl4-openssl-dev libssl-dev ca-certificates)
-tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-numpy python3-torch)
+tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-jinja2 python3-numpy
+       python3-torch python3-sentencepiece)
 # Clang's own OpenMP and sanitizer runtimes are packages apart.
 analysis=(clang clang-format clang-tidy libomp-dev)
 
