@@ -156,7 +156,8 @@ TEST_F(PairRoutesTest, AnswersAreAsTheDocumentSays) {
   const Json errors = answer("POST", pair + "/alignment", {{"links", {{1, 1}, {2, 2}}}});
   expect_fits(errors, "post", id + "/alignment");
   EXPECT_EQ(errors["heads"].size(), 8U);
-  for (const Json& effect : get(swapped + "/effect")["positions"]) {
+  const Json effects = get(swapped + "/effect");
+  for (const Json& effect : effects["positions"]) {
     EXPECT_EQ(effect["moved"].get<double>(), 0);  // of the same texts
   }
   expect_fits(answer("DELETE", plain), "delete", id);
