@@ -174,7 +174,7 @@ TEST(Chooser, EveryChoiceOfAStorySumsToOneAndBeginsAsItSays) {
     Writer writer(auditor);
     tell(writer);
     auditor.expect_promises_kept();
-    if (testing::Test::HasFailure()) FAIL() << writer.story().text;
+    if (::testing::Test::HasFailure()) FAIL() << writer.story().text;
   }
 }
 
