@@ -434,7 +434,15 @@ def greedy_rows(heed, directory, arguments):
     return rows
 
 
+def require_fast_products():
+    """Debian's PyTorch takes whatever BLAS is there; the reference implementation is many times slower."""
+    loaded = pathlib.Path("/proc/self/maps").read_text()
+    if not any(name in loaded for name in ("openblas", "libmkl", "libblis")):
+        sys.exit("PyTorch multiplies with the reference BLAS here: install libopenblas0-pthread")
+
+
 def main():
+    require_fast_products()
     arguments = ARGUMENTS
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
