@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "engine/embedded_models.h"
 #include "engine/load_pair_model.h"
+#include "engine/loaded_model.h"
 #include "engine/pair_examples.h"
 #include "engine/pulled_models.h"
 #include "heed/translate.h"
