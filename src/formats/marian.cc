@@ -8,8 +8,8 @@ namespace heed {
 namespace {
 namespace marian {
 
-// A table of sines is computed for every position that the config allows, whatever the size of the
-// file.
+// The table of sinusoids has a row for each position that the config allows, whatever the size of
+// the file.
 constexpr std::int64_t most_positions = std::int64_t{1} << 17;
 
 NormPlacement read_placement(const ConfigFields& own) {

@@ -216,7 +216,7 @@ void BeamSearch::search(std::span<const std::int64_t> chosen) {
   }
 }
 
-// One more token for every hypothesis.
+// Appends one token to each hypothesis.
 void BeamSearch::step() {
   cache_.select(parents_);
   if (cache_.length() == cache_.capacity()) {

@@ -36,7 +36,7 @@ class KeyValueCache {
   // Removes the positions from `length` on.
   void truncate(std::int64_t length);
 
-  // Makes sequence r a copy of what was sequence parents[r], for every r < parents.size(): as many
+  // Makes sequence r a copy of what was sequence parents[r], for r < parents.size(): as many
   // sequences as there are parents remain, at most those that there is room for. Where each parent
   // of another either stays where it is (parents[p] == p) or is beyond the last child, only the
   // others are copied.

@@ -224,8 +224,8 @@ void EncoderDecoder::decode(const DecodeStep& step, GptActivations& activations,
   }
   const CrossMemory memory{
       .row_starts = step.encoded.row_starts, .caches = caches, .sources = step.sources};
-  // Many rows are usual, and weights in f32 are as fast for few of them. Those that are quantised
-  // would be restored for every step.
+  // There are usually many rows, and f32 weights are as fast with few. Quantised weights would be
+  // dequantised at each step.
   const bool is_f32 = parameters_.prepared_format() == kernels::WeightFormat::f32;
   const std::int64_t projected_as = is_f32 ? ragged_positions : 1;
   const Pass pass{.batch = hypotheses,

@@ -11,7 +11,7 @@ namespace heed {
 
 inline constexpr std::string_view metaspace_character = "\u2581";
 
-// U+2581 for every space, and the contrary.
+// Replaces each space by U+2581, and back.
 std::string with_metaspaces(std::string_view text);
 std::string with_spaces(std::string_view text);
 

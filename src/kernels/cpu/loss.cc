@@ -98,7 +98,7 @@ namespace {
 
 constexpr std::int64_t grain = 4096;  // logits a thread handles at least
 
-// body(row, n) for every row of logits (N, V), on all threads.
+// Calls body(row, n) for each row of logits (N, V), on all threads.
 template <class Logit, class Body>
 void for_each_row(const View<Logit>& logits, Body&& body) {
   const std::int64_t vocabulary = logits.extent(1);
