@@ -1,10 +1,10 @@
 // Next-token predictions of a trace: as a table, compared with another trace, and by layer.
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"
+#include "generate/candidate_measures.h"
 #include "microscope/explain/logit_lens.h"
 #include "server/explorer/state.h"
 
@@ -19,16 +19,6 @@ SamplingOptions sampling_of(const Request& request) {
                            .repeat_penalty = request.number("repeat_penalty", 1.0)};
   sampling.validate();
   return sampling;
-}
-
-// Of a distribution, in nats.
-double entropy_of(const std::vector<Candidate>& candidates) {
-  double entropy = 0;
-  for (const Candidate& candidate : candidates) {
-    const double p = candidate.probability(SamplingStage::model);
-    if (p > 0) entropy -= p * std::log(p);
-  }
-  return entropy;
 }
 
 Reply next(State& state, const Request& request) {
@@ -63,7 +53,7 @@ Reply next(State& state, const Request& request) {
                      {"repeat_penalty", sampling.repeat_penalty},
                      {"vocabulary", vocabulary},
                      {"kept", std::ranges::count_if(all, &Candidate::kept)},
-                     {"entropy", json_number(entropy_of(all))},
+                     {"entropy", json_number(entropy_nats(all))},
                      {"found", found},
                      {"candidates", std::move(rows)}});
 }
@@ -113,12 +103,6 @@ Reply compare(State& state, const Request& request) {
       }
     }
   }
-  double divergence = 0;  // KL(before ‖ after), nats
-  for (const Candidate& candidate : was.ranked) {
-    const double p = candidate.probability(SamplingStage::model);
-    const double q = is.of(candidate.token).probability(SamplingStage::model);
-    if (p > 0) divergence += p * std::log(p / q);
-  }
   OrderedJson rows = OrderedJson::array();
   for (const std::int32_t token : tokens) {
     rows.push_back({{"token", token},
@@ -126,7 +110,8 @@ Reply compare(State& state, const Request& request) {
                     {"before", was.json(token)},
                     {"after", is.json(token)}});
   }
-  return json_reply({{"kl", json_number(divergence)}, {"rows", std::move(rows)}});
+  return json_reply(
+      {{"kl", json_number(divergence_nats(was.ranked, is.ranked))}, {"rows", std::move(rows)}});
 }
 
 OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
