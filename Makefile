@@ -40,11 +40,11 @@ build-sanitized: install-check-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs)
 
-# The quarantine is small, since tests check that memory is given back.
+# One thread each, side by side. The quarantine is small, since tests check that memory is given back.
 sanitize: build-sanitized
-	ASAN_OPTIONS=quarantine_size_mb=16 \
+	OMP_NUM_THREADS=1 ASAN_OPTIONS=quarantine_size_mb=16 \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
-	  ctest --test-dir build/asan --output-on-failure -R '$(sanitized_tests)'
+	  ctest --test-dir build/asan --output-on-failure -j $(jobs) -R '$(sanitized_tests)'
 
 # Only the server creates threads. Clang's OpenMP reports its barriers to ThreadSanitizer through Archer;
 # GNU's does not, so every parallel loop would be reported as a race.
@@ -61,11 +61,9 @@ bench: install-test-deps
 	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
 
 fuzz: build-sanitized
-	for program in build/asan/bin/*_fuzz; do \
-	  echo "$$program"; \
-	  OMP_NUM_THREADS=1 "$$program" -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
-	    -artifact_prefix=build/asan/ || exit 1; \
-	done
+	ls build/asan/bin/*_fuzz | OMP_NUM_THREADS=1 xargs -P $(jobs) -I PROGRAM sh -c \
+	  'echo PROGRAM && PROGRAM -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
+	    -artifact_prefix=build/asan/'
 
 sources = $(shell git ls-files '*.cc' '*.h')
 

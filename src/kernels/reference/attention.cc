@@ -26,14 +26,21 @@ std::int64_t key_head(const AttentionInput<T>& input, std::int64_t h) {
   return h / (input.query.extent(2) / input.key.extent(2));
 }
 
+// The vector of a head at a position; its numbers are dense.
+template <class T>
+T* head_row(const View<T>& heads, std::int64_t b, std::int64_t position, std::int64_t h) {
+  return &heads(b, position, h, 0);
+}
+
 // scale · query·key, before the soft cap.
 template <class T>
 T scaled_product(const AttentionInput<T>& input, std::int64_t b, std::int64_t h, std::int64_t t,
                  std::int64_t s) {
+  const std::int64_t head_size = input.query.extent(3);
+  const T *query = head_row(input.query, b, t, h),
+          *key = head_row(input.key, b, s, key_head(input, h));
   T sum = 0;
-  for (std::int64_t d = 0; d < input.query.extent(3); ++d) {
-    sum += input.query(b, t, h, d) * input.key(b, s, key_head(input, h), d);
-  }
+  for (std::int64_t d = 0; d < head_size; ++d) sum += query[d] * key[d];
   return input.scale * sum;
 }
 
@@ -110,11 +117,11 @@ void attention_forward(const AttentionInput<T>& input, View<T> out, View<T> log_
     // 3: kept = dropout(pattern)
     for (std::int64_t s = 0; s < memory; ++s) row[s] *= keep_factor(input, b, h, t, s);
     // 4: out = kept·value
-    for (std::int64_t d = 0; d < head_size; ++d) {
-      T mixed = 0;
-      for (std::int64_t s = 0; s < memory; ++s)
-        mixed += row[s] * input.value(b, s, key_head(input, h), d);
-      out(b, t, h, d) = mixed;
+    T* mixed = head_row(out, b, t, h);
+    std::fill_n(mixed, head_size, T(0));
+    for (std::int64_t s = 0; s < memory; ++s) {
+      const T* value = head_row(input.value, b, s, key_head(input, h));
+      for (std::int64_t d = 0; d < head_size; ++d) mixed[d] += row[s] * value[d];
     }
   });
 }
@@ -132,19 +139,24 @@ void attention_backward(const AttentionInput<T>& input, View<const T> out,
   fill_zero(gradients.value);
   for_each_query(input, [&](std::int64_t b, std::int64_t h, std::int64_t t) {
     const std::int64_t g = key_head(input, h);
+    const T *query = head_row(input.query, b, t, h), *mixed = head_row(out, b, t, h),
+            *d_mixed = head_row(d_out, b, t, h);
+    T* d_query = head_row(gradients.query, b, t, h);
     // Σ_s pattern·d_pattern = Σ_s kept·d_kept = Σ_d out·d_out, by 4 and the definition of out
     T inner = 0;
-    for (std::int64_t d = 0; d < head_size; ++d) inner += out(b, t, h, d) * d_out(b, t, h, d);
+    for (std::int64_t d = 0; d < head_size; ++d) inner += mixed[d] * d_mixed[d];
     for (std::int64_t s = 0; s < memory; ++s) {
       if (!visible(input, t, s)) continue;
       const T capped = score(input, b, h, t, s);
       const T pattern = std::exp(capped - log_sum_exp(b, h, t));
       const T factor = keep_factor(input, b, h, t, s);
       // 4: out = kept·value
+      const T* value = head_row(input.value, b, s, g);
+      T* d_value = head_row(gradients.value, b, s, g);
       T d_kept = 0;
       for (std::int64_t d = 0; d < head_size; ++d) {
-        d_kept += d_out(b, t, h, d) * input.value(b, s, g, d);
-        gradients.value(b, s, g, d) += pattern * factor * d_out(b, t, h, d);
+        d_kept += d_mixed[d] * value[d];
+        d_value[d] += pattern * factor * d_mixed[d];
       }
       // 3: kept = pattern · factor
       const T d_pattern = d_kept * factor;
@@ -155,9 +167,12 @@ void attention_backward(const AttentionInput<T>& input, View<const T> out,
       if (gradients.position_bias.present()) {
         gradients.position_bias(h, distance(input, t, s)) += d_score;
       }
+      const T d_scaled = input.scale * d_product;
+      const T* key = head_row(input.key, b, s, g);
+      T* d_key = head_row(gradients.key, b, s, g);
       for (std::int64_t d = 0; d < head_size; ++d) {
-        gradients.query(b, t, h, d) += input.scale * d_product * input.key(b, s, g, d);
-        gradients.key(b, s, g, d) += input.scale * d_product * input.query(b, t, h, d);
+        d_query[d] += d_scaled * key[d];
+        d_key[d] += d_scaled * query[d];
       }
     }
   });
