@@ -86,8 +86,9 @@ class TrainReporter : public TrainObserver {
     line_.log(described(run));
     const bool pairs = run.training_pairs > 0;
     line_.log(fmt::format(
-        "{} of {}{}{}", counted(steps_, "step"), pairs ? "up to " : "",
+        "{} of {}{}, products in {}{}", counted(steps_, "step"), pairs ? "up to " : "",
         counted(run.settings.tokens_per_step(), pairs ? "target token" : "token"),
+        run.settings.precision == kernels::Precision::bf16 ? "bf16" : "f32",
         run.first_step > 0 ? fmt::format(", resumed at step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
     line_.log(fmt::format("{} of memory: {} parameters, gradients and moments, {} activations{}",

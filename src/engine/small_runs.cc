@@ -24,7 +24,7 @@ TrainSettings small_settings(std::int64_t channels, std::int64_t steps) {
   settings.steps = steps;
   settings.batch_size = 8;
   settings.windows = Windows::prompts;
-  settings.precision = kernels::Precision::bf16;
+  settings.precision.reset();
   settings.learning_rate = 6e-3;
   settings.min_learning_rate = 1e-4;
   settings.warmup_steps = 50;

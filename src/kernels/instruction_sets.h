@@ -20,4 +20,7 @@ std::string current_instruction_set();
 // Error{invalid_argument} with the available names.
 void use_instruction_set(std::string_view name);
 
+// Whether the set in use multiplies bf16 numbers. Without, they are widened to f32 first.
+bool has_bf16_products();
+
 }  // namespace heed::kernels

@@ -105,9 +105,10 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   require_training_memory(settings_, available_memory());
   // Between stages that take a second each with a large model.
   require_going_on(request_, has_checkpoint);
+  choose_precision({request_, settings_, observer_, directory_});
   gpt_ = first_model(request_, settings_, *tokenizer_, has_checkpoint);
   require_going_on(request_, has_checkpoint);
-  gpt_->parameters().set_precision(settings_.precision);
+  gpt_->parameters().set_precision(*settings_.precision);
   const std::int64_t length = settings_.sequence();
   batches_.emplace(*training_, settings_);
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_);

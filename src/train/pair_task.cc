@@ -176,7 +176,8 @@ void PairTask::prepare_model(bool has_checkpoint) {
   require_going_on(request_, has_checkpoint);
   require_lengths(*training_);
   if (validation_) require_lengths(*validation_);
-  model_->parameters().set_precision(settings_.precision);
+  choose_precision({request_, settings_, observer_, directory_});
+  model_->parameters().set_precision(*settings_.precision);
   gradients_.emplace(model_->architecture());
   buffers_.emplace(model_->architecture(),
                    settings_.recompute ? Keep::residuals : Keep::every_block);

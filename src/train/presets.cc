@@ -72,7 +72,6 @@ TrainSettings translator_run(const StackSpecification& shape) {
 TrainSettings multi30k_run() {
   TrainSettings settings = translator_run(translator_shape(4, 4, 128, 256));
   settings.model.embedding_dropout = settings.model.residual_dropout = 0.3F;
-  settings.precision = kernels::Precision::bf16;
   settings.steps = 7500;
   settings.batch_tokens = 4096;
   settings.learning_rate = 5e-3;
@@ -104,7 +103,6 @@ TrainSettings embedded_translator_run() {
   TrainSettings settings = translator_run(translator_shape(2, 2, 128, 512));
   settings.model.vocabulary_size = 3600;  // nearly every word is one token
   settings.model.context = 128;           // more than twice the longest sentence
-  settings.precision = kernels::Precision::bf16;
   settings.label_smoothing = 0;
   settings.steps = 16000;
   settings.batch_tokens = 2560;
@@ -141,9 +139,7 @@ TrainSettings masked_run() {
   return settings;
 }
 
-}  // namespace
-
-TrainSettings train_preset(std::string_view name) {
+TrainSettings settings_of_preset(std::string_view name) {
   if (name == "multi30k-en-de") return multi30k_run();
   if (name == "translator-tiny") return tiny_translator_run();
   if (name == "translator") return embedded_translator_run();
@@ -158,7 +154,6 @@ TrainSettings train_preset(std::string_view name) {
     settings = character_run(settings);
     settings.steps = 2000;
     settings.batch_size = 12;
-    settings.precision = kernels::Precision::bf16;  // ends where f32 does, in half the time
     return settings;
   }
   if (name == "shakespeare-char-llama") {
@@ -178,7 +173,6 @@ TrainSettings train_preset(std::string_view name) {
     settings.batch_size = 8;
     settings.sequence_length = 224;  // the longest story has 217 tokens
     settings.windows = Windows::prompts;
-    settings.precision = kernels::Precision::bf16;
     settings.learning_rate = 1.5e-3;
     settings.min_learning_rate = 3e-5;
     settings.beta2 = 0.98;
@@ -189,6 +183,14 @@ TrainSettings train_preset(std::string_view name) {
     return settings;
   }
   return published_run(settings);
+}
+
+}  // namespace
+
+TrainSettings train_preset(std::string_view name) {
+  TrainSettings settings = settings_of_preset(name);
+  settings.precision.reset();  // the machine's faster one
+  return settings;
 }
 
 }  // namespace heed

@@ -66,8 +66,9 @@ struct TrainSettings {
   Windows windows = Windows::stream;
   double masked_fraction = 0.15;  // of the tokens that a masked language model predicts
 
-  // Of matrix products; parameters and moments are always f32.
-  kernels::Precision precision = kernels::Precision::f32;
+  // Of matrix products; parameters and moments are always f32. Nothing: the faster one on the
+  // machine where the run begins (precision_trial.h), which its record then names.
+  std::optional<kernels::Precision> precision = kernels::Precision::f32;
   // Whether backward recomputes each block from the residual stream instead of keeping its
   // activations: less memory, a quarter more work, the same numbers.
   bool recompute = false;

@@ -239,8 +239,10 @@ const std::vector<Setting>& all_settings() {
                                                           {"prompts", Windows::prompts}}),
       number("masked_fraction", HEED_MEMBER(masked_fraction)),
       choice("precision", HEED_MEMBER(precision),
-             std::vector<std::pair<const char*, kernels::Precision>>{
-                 {"f32", kernels::Precision::f32}, {"bf16", kernels::Precision::bf16}}),
+             std::vector<std::pair<const char*, std::optional<kernels::Precision>>>{
+                 {"auto", std::nullopt},
+                 {"f32", kernels::Precision::f32},
+                 {"bf16", kernels::Precision::bf16}}),
       boolean("recompute", HEED_MEMBER(recompute)),
       number("label_smoothing", HEED_MEMBER(label_smoothing)),
       number("learning_rate", HEED_MEMBER(learning_rate)),

@@ -65,7 +65,8 @@ class PairTrainCommand : public ::testing::Test {
   // A run of seconds, without BLEU.
   static std::string small() {
     return " --config translator-tiny --set measure=none --set vocabulary_size=290 --set "
-           "channels=16 --set steps=4 --set evaluate_every=2 --set batch_tokens=200 ";
+           "channels=16 --set steps=4 --set evaluate_every=2 --set batch_tokens=200 --set "
+           "precision=f32 ";
   }
   Outcome train_small(const std::string& pairs, const std::string& out,
                       const std::string& more = "") const {

@@ -63,6 +63,7 @@ class PairTraining : public ::testing::Test {
     settings.checkpoint_every = 3;
     settings.keep_every = 4;
     settings.measure = Measure::none;
+    settings.precision = kernels::Precision::f32;  // not the machine's choice: runs are compared
     return settings;
   }
 

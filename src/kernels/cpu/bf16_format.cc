@@ -5,6 +5,7 @@
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
+#include "kernels/instruction_sets.h"
 #include "tensor/dtype.h"
 
 #undef HWY_TARGET_INCLUDE

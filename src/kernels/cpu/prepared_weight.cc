@@ -10,6 +10,7 @@
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 

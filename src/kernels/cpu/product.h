@@ -36,9 +36,6 @@ struct Product {
 
 void multiply(const Product& product);
 
-// Whether the instruction set in use has products of bf16.
-bool has_bf16_products();
-
 // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel of prepared
 // weights in f32: to (count, 32).
 void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
