@@ -9,8 +9,8 @@ namespace heed::kernels {
 
 // Names of the sets that this machine and build support, best first: "AMX_BF16", "AVX512_BF16"
 // (both with the best vector instructions), then Highway's "AVX3_DL", "AVX3", "AVX2", "SSE4",
-// "SSSE3",
-// ... without units for bf16 ("AVX3" is its name for AVX-512).
+// "SSSE3", ... without units for bf16 ("AVX3" is its name for AVX-512). Where dot products of bf16
+// are slower than multiply-adds of f32, "AVX512_BF16" is the second.
 std::vector<std::string> available_instruction_sets();
 
 // The set in use.

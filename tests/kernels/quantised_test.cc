@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/prepared_formats.h"
+#include "kernels/cpu/product_kernels.h"
 #include "kernels/support.h"
 #include "tensor/dtype.h"
 
@@ -72,7 +73,7 @@ struct QuantisedPanel {
   // The panel in f32, (padded_inputs, 32).
   Tensor<float> restored() const {
     Tensor<float> values(Shape{shape.padded_inputs, width});
-    functions.read_panel(panel.data(), shape, 0, shape.padded_inputs, values.data());
+    functions.read_panel(panel.data(), shape, 0, shape.padded_inputs, {.to = values.data()});
     return values;
   }
 
@@ -168,9 +169,30 @@ TEST(Quantised, PartsOfPanelsReadAsInTheWhole) {
     on_every_instruction_set([&] {
       const Tensor<float> whole = one.restored();
       std::vector<float> part(64 * width);
-      one.functions.read_panel(one.panel.data(), one.shape, 96, 64, part.data());
+      one.functions.read_panel(one.panel.data(), one.shape, 96, 64, {.to = part.data()});
       EXPECT_EQ(0, std::memcmp(part.data(), whole.data() + 96 * width, part.size() * sizeof(float)))
           << format.name;
+    });
+  }
+}
+
+// As matrix products want them: panels of fewer outputs, one after the other.
+TEST(Quantised, PanelsAreReadSideBySide) {
+  for (const Format& format : formats) {
+    const QuantisedPanel one(format, {96, 32}, 1);
+    on_every_instruction_set([&] {
+      const Tensor<float> whole = one.restored();
+      const std::int64_t columns = std::min(f32_product_kernels().columns, width),
+                         stride = 96 * columns;
+      std::vector<float> parts(96 * width);
+      one.functions.read_panel(one.panel.data(), one.shape, 0, 96,
+                               {.to = parts.data(), .columns = columns, .stride = stride});
+      for (std::int64_t i = 0; i < 96; ++i) {
+        for (std::int64_t o = 0; o < width; ++o) {
+          ASSERT_EQ(parts[o / columns * stride + i * columns + o % columns], whole[i * width + o])
+              << format.name << " input " << i << " output " << o;
+        }
+      }
     });
   }
 }

@@ -137,6 +137,21 @@ void MultiplyBf16(const float* x, std::int64_t rows, const PanelRun& run, const 
   }
 }
 
+// Of `count` inputs, from (count / 2, 32, 2).
+void ReadBf16(const std::uint16_t* from, std::int64_t count, const RestoredPanel& restored) {
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t column = 0; column < kWidth; column += lanes) {
+    float* to = restored.column(column);
+    const std::uint16_t* pairs = from + 2 * column;
+    for (std::int64_t i = 0; i < count; i += 2, pairs += 2 * kWidth, to += 2 * restored.columns) {
+      const Pair weights = LoadPair(pairs);
+      hn::StoreU(weights.even, d, to);
+      hn::StoreU(weights.odd, d, to + restored.columns);
+    }
+  }
+}
+
 void RoundRows(float* x, std::int64_t count) { RoundToBf16(x, count); }
 
 }  // namespace HWY_NAMESPACE
@@ -147,6 +162,7 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 
 HWY_EXPORT(MultiplyBf16);
+HWY_EXPORT(ReadBf16);
 HWY_EXPORT(RoundRows);
 
 namespace {
@@ -168,14 +184,9 @@ void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
 }
 
 void read_panel(const std::byte* panel, const PanelShape&, std::int64_t first, std::int64_t count,
-                float* to) {
-  const auto* from = reinterpret_cast<const std::uint16_t*>(panel) + first * width;
-  for (std::int64_t i = 0; i < count; i += 2) {
-    for (std::int64_t o = 0; o < width; ++o) {
-      to[i * width + o] = bf16_to_f32(from[i * width + 2 * o]);
-      to[(i + 1) * width + o] = bf16_to_f32(from[i * width + 2 * o + 1]);
-    }
-  }
+                const RestoredPanel& restored) {
+  HWY_DYNAMIC_DISPATCH(ReadBf16)
+  (reinterpret_cast<const std::uint16_t*>(panel) + first * width, count, restored);
 }
 
 std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {

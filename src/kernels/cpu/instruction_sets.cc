@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include "base/error.h"
+#include "kernels/cpu/peak_loops.h"
 #include "kernels/cpu/product_kernels.h"
 
 #if HWY_ARCH_X86_64
@@ -42,7 +43,7 @@ bool may_use_tiles() {
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
-Bf16Unit best_unit() {
+Bf16Unit detected_unit() {
   if (all_targets().front() > HWY_AVX3) return Bf16Unit::none;
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool pairs = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
@@ -52,16 +53,25 @@ Bf16Unit best_unit() {
   return tiles && may_use_tiles() ? Bf16Unit::amx : Bf16Unit::avx512;
 }
 #else
-Bf16Unit best_unit() { return Bf16Unit::none; }
+Bf16Unit detected_unit() { return Bf16Unit::none; }
 #endif
 
 Bf16Unit present_unit() {
-  static const Bf16Unit unit = best_unit();
+  static const Bf16Unit unit = detected_unit();
+  return unit;
+}
+
+// Dot products that are slower than multiply-adds of f32 are used on request alone: weights in bf16
+// are widened instead, which also leaves the other operand as it is.
+Bf16Unit best_unit() {
+  static const Bf16Unit unit = present_unit() == Bf16Unit::avx512 && !dot_products_are_faster()
+                                   ? Bf16Unit::none
+                                   : present_unit();
   return unit;
 }
 
 Bf16Unit& unit_in_use() {
-  static Bf16Unit unit = present_unit();
+  static Bf16Unit unit = best_unit();
   return unit;
 }
 
@@ -73,6 +83,7 @@ std::vector<std::string> available_instruction_sets() {
     names.emplace_back(unit_names[unit]);
   }
   for (std::int64_t target : all_targets()) names.emplace_back(hwy::TargetName(target));
+  if (best_unit() != present_unit()) std::swap(names[0], names[1]);
   return names;
 }
 
@@ -86,7 +97,7 @@ std::string current_instruction_set() {
 
 void use_instruction_set(std::string_view name) {
   std::int64_t wanted = 0;  // no restriction
-  Bf16Unit unit = name.empty() ? present_unit() : Bf16Unit::none;
+  Bf16Unit unit = name.empty() ? best_unit() : Bf16Unit::none;
   for (std::int64_t target : all_targets()) {
     // with all that are worse: a kernel that is not compiled for the target takes the next
     if (wanted != 0 || name == hwy::TargetName(target)) wanted |= target;

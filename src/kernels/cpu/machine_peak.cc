@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/cpu/peak_loops.h"
+#include "kernels/cpu/product_kernels.h"
 #include "kernels/instruction_sets.h"
 #include "tensor/tensor.h"
 
@@ -117,14 +117,32 @@ PeakMeasurement measure_operations(int runs, double flops, Loop&& loop) {
 
 }  // namespace
 
-bool has_peak_loop(PeakLoop loop) {
-  const std::vector<std::string> names = available_instruction_sets();
-  const auto in_use = std::find(names.begin(), names.end(), current_instruction_set());
-  const auto has = [&](std::string_view name) {  // best first: a set includes those after it
-    return std::find(in_use, names.end(), name) != names.end();
+bool dot_products_are_faster() {
+  using Clock = std::chrono::steady_clock;
+  constexpr long iterations = 4'000;
+  constexpr int runs = 7;  // alternating, as the clock rate rises during the first
+  volatile float factor = 0.999F, kept = 0;
+  const auto seconds = [&](auto loop) {
+    const auto start = Clock::now();
+    kept = kept + loop();
+    return std::chrono::duration<double>(Clock::now() - start).count();
   };
-  if (loop == PeakLoop::dot_product_bf16) return has("AVX512_BF16");
-  if (loop == PeakLoop::tile_product_bf16) return has("AMX_BF16");
+  double multiply_adds = 1, dot_products = 1;
+  for (int run = 0; run < runs; ++run) {
+    multiply_adds =
+        std::min(multiply_adds, seconds([&] {
+                   return HWY_DYNAMIC_DISPATCH(multiply_add_loop)(iterations, factor, 0.001F);
+                 }));
+    dot_products =
+        std::min(dot_products, seconds([&] { return bf16_dot_product_loop(iterations, factor); }));
+  }
+  const double flops = HWY_DYNAMIC_DISPATCH(flops_of_iteration)();
+  return bf16_dot_product_flops / dot_products > 1.2 * flops / multiply_adds;
+}
+
+bool has_peak_loop(PeakLoop loop) {
+  if (loop == PeakLoop::dot_product_bf16) return has_bf16_products();
+  if (loop == PeakLoop::tile_product_bf16) return has_tile_products();
   return true;
 }
 

@@ -1,6 +1,7 @@
 // The interface of a prepared format: packing, dequantising and multiplying panels.
 #pragma once
 
+#include "kernels/cpu/product.h"
 #include "kernels/prepared_weight.h"
 
 namespace heed::kernels {
@@ -21,10 +22,9 @@ struct PreparedFormat {
   // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart; the panel is zeroed.
   void (*write_panel)(const float* weight, std::int64_t stride, std::int64_t outputs,
                       const PanelShape& shape, std::byte* panel);
-  // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel as f32
-  // (count, 32).
+  // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel as f32.
   void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-                     std::int64_t count, float* to);
+                     std::int64_t count, const RestoredPanel& restored);
   // Rows of sequences of up to this length are multiplied with the panels directly, by the
   // functions below; for more rows a matrix product is faster.
   std::int64_t few_rows;

@@ -123,7 +123,7 @@ Tensor<float> PreparedWeight::restored() const {
   parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
     for (std::int64_t index = begin; index < end; ++index) {
-      functions.read_panel(panel(index), shape, 0, padded_inputs_, panel_values.data());
+      functions.read_panel(panel(index), shape, 0, padded_inputs_, {.to = panel_values.data()});
       const std::int64_t first = index * panel_outputs;
       for (std::int64_t o = 0; o < std::min(panel_outputs, outputs_ - first); ++o) {
         for (std::int64_t i = 0; i < inputs_; ++i) {
@@ -138,7 +138,7 @@ Tensor<float> PreparedWeight::restored() const {
 std::vector<float> PreparedWeight::restored_row(std::int64_t output) const {
   std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
   format_of(format_).read_panel(panel(output / panel_outputs), shape_of(*this), 0, padded_inputs_,
-                                panel_values.data());
+                                {.to = panel_values.data()});
   std::vector<float> row(static_cast<std::size_t>(inputs_));
   for (std::int64_t i = 0; i < inputs_; ++i) {
     row[i] = panel_values[i * panel_outputs + output % panel_outputs];
@@ -180,8 +180,9 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
 }
 
 void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
-                         std::int64_t count, float* to) {
-  format_of(weight.format()).read_panel(weight.panel(index), shape_of(weight), first, count, to);
+                         std::int64_t count, const RestoredPanel& restored) {
+  format_of(weight.format())
+      .read_panel(weight.panel(index), shape_of(weight), first, count, restored);
 }
 
 }  // namespace heed::kernels

@@ -94,10 +94,43 @@ class Worker {
     constexpr std::int64_t width = PreparedWeight::panel_outputs;
     const std::int64_t inner = round_up(range.inner, PreparedWeight::input_unit);
     float* const values = scratch(Scratch::shared, static_cast<std::size_t>(inner * width));
-    read_prepared_panel(*product_.prepared_b, range.first / width, range.k, inner, values);
+    read_prepared_panel(*product_.prepared_b, range.first / width, range.k, inner, {.to = values});
     kernels_.pack_b(
         {.data = values, .stride = width},
         {.first = range.first % width, .count = range.count, .k = 0, .inner = range.inner}, panel);
+  }
+
+  // Panels of `columns` columns, one after the other.
+  void pack_columns(std::int64_t column, std::int64_t columns, std::int64_t k,
+                    std::int64_t depth) const {
+    std::int64_t c = restore_whole_panels(column, columns, k, depth);
+    for (; c < columns; c += kernels_.columns) {
+      pack_b({.first = column + c,
+              .count = std::min(kernels_.columns, columns - c),
+              .k = k,
+              .inner = depth},
+             packed_b_ + kernels_.panel_bytes(c, depth));
+    }
+  }
+
+  // Prepared weights whose panels become whole panels of B are restored in their place. Returns how
+  // many columns were.
+  std::int64_t restore_whole_panels(std::int64_t column, std::int64_t columns, std::int64_t k,
+                                    std::int64_t depth) const {
+    constexpr std::int64_t width = PreparedWeight::panel_outputs;
+    if (product_.prepared_b == nullptr || !kernels_.f32_panels || column % width != 0 ||
+        depth % PreparedWeight::input_unit != 0) {
+      return 0;
+    }
+    std::int64_t c = 0;
+    for (; c + width <= columns; c += width) {
+      read_prepared_panel(
+          *product_.prepared_b, (column + c) / width, k, depth,
+          {.to = reinterpret_cast<float*>(packed_b_ + kernels_.panel_bytes(c, depth)),
+           .columns = kernels_.columns,
+           .stride = kernels_.columns * depth});
+    }
+    return c;
   }
 
   const std::byte* panel_in_place(std::int64_t column, std::int64_t k) const {
@@ -146,13 +179,7 @@ class Worker {
         multiply_block(block, panel_in_place(column, k), panel_behind(row, column, k), k, depth);
         continue;
       }
-      for (std::int64_t c = 0; c < block.columns; c += kernels_.columns) {
-        pack_b({.first = column + c,
-                .count = std::min(kernels_.columns, block.columns - c),
-                .k = k,
-                .inner = depth},
-               packed_b_ + kernels_.panel_bytes(c, depth));
-      }
+      pack_columns(column, block.columns, k, depth);
       multiply_block(block, packed_b_, {}, k, depth);
     }
   }
@@ -260,7 +287,11 @@ void multiply(const Product& product) {
   if (product.rows == 0 || product.columns == 0) return;
   const ProductKernels kernels = product_kernels(product.precision);
   const std::int64_t row_tiles = divide_up(product.rows, kernels.rows);
-  const std::int64_t column_tiles = divide_up(product.columns, kernels.columns);
+  // Threads divide the columns between panels of prepared weights.
+  const std::int64_t column_unit = product.prepared_b == nullptr
+                                       ? kernels.columns
+                                       : std::max(kernels.columns, PreparedWeight::panel_outputs);
+  const std::int64_t column_tiles = divide_up(product.columns, column_unit);
   const std::int64_t work =
       product.rows * product.columns * std::max<std::int64_t>(product.inner, 1);
   const PanelTimes times = reads_in_place(product, kernels)
@@ -272,11 +303,11 @@ void multiply(const Product& product) {
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t i = item / grid.columns, j = item % grid.columns;
       const std::int64_t row = row_tiles * i / grid.rows * kernels.rows;
-      const std::int64_t column = column_tiles * j / grid.columns * kernels.columns;
+      const std::int64_t column = column_tiles * j / grid.columns * column_unit;
       const std::int64_t end_row =
           std::min(row_tiles * (i + 1) / grid.rows * kernels.rows, product.rows);
       const std::int64_t end_column =
-          std::min(column_tiles * (j + 1) / grid.columns * kernels.columns, product.columns);
+          std::min(column_tiles * (j + 1) / grid.columns * column_unit, product.columns);
       if (row >= end_row || column >= end_column) continue;
       Worker(product, kernels,
              {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})

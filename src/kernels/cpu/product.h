@@ -36,9 +36,21 @@ struct Product {
 
 void multiply(const Product& product);
 
-// Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel of prepared
-// weights in f32: to (count, 32).
+// A panel of prepared weights in f32, as panels of fewer outputs side by side: (inputs, columns)
+// for each `columns` of its 32 outputs, whole vectors, `stride` floats apart.
+struct RestoredPanel {
+  float* to;
+  std::int64_t columns = PreparedWeight::panel_outputs;
+  std::int64_t stride = 0;
+
+  // Of the panel's first input; the next ones are `columns` floats further each.
+  float* column(std::int64_t output) const {
+    return to + output / columns * stride + output % columns;
+  }
+};
+
+// Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel.
 void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
-                         std::int64_t count, float* to);
+                         std::int64_t count, const RestoredPanel& restored);
 
 }  // namespace heed::kernels

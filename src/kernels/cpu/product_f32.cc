@@ -261,6 +261,7 @@ ProductKernels Kernels() {
           .column_block = 160,
           .row_block_in_place = 336,
           .panel_from_memory = 2.4,
+          .f32_panels = true,
           .pack_a = &PackA,
           .pack_b = &PackB,
           .multiply_tile = &MultiplyTile};
@@ -268,6 +269,7 @@ ProductKernels Kernels() {
 
 ProductKernels RoundedKernels() {
   ProductKernels kernels = Kernels();
+  kernels.f32_panels = false;
   kernels.pack_a = &PackRoundedA;
   kernels.pack_b = &PackRoundedB;
   return kernels;

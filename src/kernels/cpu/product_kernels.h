@@ -51,6 +51,7 @@ struct ProductKernels {
   std::int64_t row_block_in_place;
   double panel_from_memory;  // the time to read a panel, in units of the time of a tile
   bool bf16_panels = false;  // panels of B are those of weights prepared in bf16
+  bool f32_panels = false;   // whole panels of B are (inner, columns) in f32
   // Consecutive panels of `rows` rows; the last may have fewer.
   void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panels);
   // One panel.

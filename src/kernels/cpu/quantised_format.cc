@@ -22,11 +22,11 @@ namespace HWY_NAMESPACE {
 
 // Weights (4, 32) of one vector's outputs from the quads of their integers.
 template <int offset>
-HWY_INLINE void RestoreQuads(Int quads, Float scale, float* to) {
+HWY_INLINE void RestoreQuads(Int quads, Float scale, float* to, std::int64_t to_stride) {
   const Floats d;
   const Ints di;
 #pragma GCC unroll 4
-  for (int input = 0; input < 4; ++input, to += kWidth) {
+  for (int input = 0; input < 4; ++input, to += to_stride) {
     const Int integer = hn::Sub(hn::And(quads, hn::Set(di, 0xFF)), hn::Set(di, offset));
     hn::StoreU(hn::Mul(hn::ConvertTo(d, integer), scale), d, to);
     quads = hn::ShiftRight<8>(quads);
@@ -34,33 +34,35 @@ HWY_INLINE void RestoreQuads(Int quads, Float scale, float* to) {
 }
 
 void ReadInt8(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-              std::int64_t count, float* to) {
+              std::int64_t count, const RestoredPanel& restored) {
   const auto* const integers = reinterpret_cast<const std::uint8_t*>(panel);
   const auto* const scales = reinterpret_cast<const std::uint16_t*>(
       panel + shape.padded_inputs / kGroup * Int8Panel::group_bytes);
-  for (std::int64_t i = 0; i < count; i += 4) {
-    const std::int64_t input = first + i;
-    for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
+  for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
+    float* to = restored.column(column);
+    for (std::int64_t input = first; input < first + count; input += 4) {
       const Float scale = LoadScales(Floats(), scales + input / kGroup * kWidth + column);
       RestoreQuads<Int8Panel::offset>(LoadQuads(integers + input / 4 * kQuadBytes + 4 * column),
-                                      scale, to + i * kWidth + column);
+                                      scale, to, restored.columns);
+      to += 4 * restored.columns;
     }
   }
 }
 
 void ReadInt4(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-              std::int64_t count, float* to) {
+              std::int64_t count, const RestoredPanel& restored) {
   const auto* const integers = reinterpret_cast<const std::uint8_t*>(panel);
   const auto* const scales = reinterpret_cast<const std::uint16_t*>(
       panel + shape.padded_inputs / kGroup * Int4Panel::group_bytes);
-  for (std::int64_t i = 0; i < count; i += 8) {
-    const std::int64_t input = first + i;
-    for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
+  for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
+    float* to = restored.column(column);
+    for (std::int64_t input = first; input < first + count; input += 8) {
       const Float scale = LoadScales(Floats(), scales + input / kGroup * kWidth + column);
       const Int bytes = LoadQuads(integers + input / 8 * kQuadBytes + 4 * column);
-      float* const low = to + i * kWidth + column;
-      RestoreQuads<Int4Panel::offset>(LowHalves(bytes), scale, low);
-      RestoreQuads<Int4Panel::offset>(HighHalves(bytes), scale, low + 4 * kWidth);
+      RestoreQuads<Int4Panel::offset>(LowHalves(bytes), scale, to, restored.columns);
+      to += 4 * restored.columns;
+      RestoreQuads<Int4Panel::offset>(HighHalves(bytes), scale, to, restored.columns);
+      to += 4 * restored.columns;
     }
   }
 }
@@ -143,13 +145,13 @@ void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
 }
 
 void read_int8(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-               std::int64_t count, float* to) {
-  HWY_DYNAMIC_DISPATCH(ReadInt8)(panel, shape, first, count, to);
+               std::int64_t count, const RestoredPanel& restored) {
+  HWY_DYNAMIC_DISPATCH(ReadInt8)(panel, shape, first, count, restored);
 }
 
 void read_int4(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-               std::int64_t count, float* to) {
-  HWY_DYNAMIC_DISPATCH(ReadInt4)(panel, shape, first, count, to);
+               std::int64_t count, const RestoredPanel& restored) {
+  HWY_DYNAMIC_DISPATCH(ReadInt4)(panel, shape, first, count, restored);
 }
 
 std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
