@@ -184,6 +184,13 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
                            percent(*share));
     }
   }
+  if (const std::vector<double> times = report.rows.front().times_of_other(); !times.empty()) {
+    notes += fmt::format(
+        "  {}: {} times the {} tokens/s of the other program, {} … {} repeat by repeat\n",
+        report.rows.front().name, amount(median(times)),
+        amount(median(report.rows.front().against)), amount(std::ranges::min(times)),
+        amount(std::ranges::max(times)));
+  }
   notes += fmt::format("  {}, peak memory {}\n", report.instruction_set,
                        short_bytes(static_cast<double>(report.rows.back().peak_resident_bytes)));
   print(ink.quiet(notes));
@@ -233,6 +240,12 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   }
   json["of_bf16_dot_product"] = optional_number(report.of_dot_products(row));
   json["peak_rss_bytes"] = row.peak_resident_bytes;
+  if (const std::vector<double> times = row.times_of_other(); !times.empty()) {
+    json["against"] = {{"tokens_per_s", json_number(median(row.against))},
+                       {"times", json_number(median(times))},
+                       {"times_min", json_number(std::ranges::min(times))},
+                       {"times_max", json_number(std::ranges::max(times))}};
+  }
   return json;
 }
 

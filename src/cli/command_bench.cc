@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/list_option.h"
 #include "cli/model_options.h"
+#include "cli/other_program.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "engine/benchmark.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
   std::string dtype = "f32";
   std::string cache_type = "f32";
   std::string instructions;  // empty: the best
+  std::string against;       // a shell command; empty: none
   bool json = false;
 };
 
@@ -39,6 +41,12 @@ std::vector<BenchmarkReport> measure(const BenchOptions& options) {
   const std::vector<std::int64_t> given = parse_indices(options.contexts);
   std::vector<std::optional<std::int64_t>> contexts(given.begin(), given.end());
   if (contexts.empty()) contexts.emplace_back();
+  if (!options.against.empty()) {
+    if (options.configs.size() * contexts.size() > 1) {
+      fail_usage("--against compares with one program: give one config and one context");
+    }
+    benchmark.against = [&] { return tokens_per_second_of(options.against); };
+  }
   std::vector<BenchmarkReport> reports;
   for (const std::string& config : options.configs) {
     for (const std::optional<std::int64_t> context : contexts) {
@@ -138,6 +146,12 @@ void add_suite(Command parent, const Suite& suite) {
       ->add_option("--instructions", options->instructions,
                    "Use this instruction set, such as AVX2 [the best available]")
       ->type_name("SET");
+  if (suite.suite != BenchmarkSuite::peak) {
+    command
+        ->add_option("--against", options->against,
+                     "Alternate with a command; the last number it prints is its tokens/s")
+        ->type_name("COMMAND");
+  }
   add_json_option(*command, options->json);
   command->callback([options] { bench(*options); });
 }

@@ -34,13 +34,23 @@ std::string_view benchmark_suite_name(BenchmarkSuite suite) {
   return suite_names[static_cast<std::size_t>(suite)];
 }
 
-double BenchmarkRow::median_seconds() const {
-  check(!seconds.empty(), "a row was measured");
-  std::vector<double> sorted = seconds;
-  std::ranges::sort(sorted);
-  const std::size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+double median(std::vector<double> numbers) {
+  check(!numbers.empty(), "the median of some numbers");
+  std::ranges::sort(numbers);
+  const std::size_t middle = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
 }
+
+std::vector<double> BenchmarkRow::times_of_other() const {
+  check(against.empty() || against.size() == seconds.size(), "each repeat has its other program");
+  std::vector<double> times;
+  for (std::size_t i = 0; i < against.size(); ++i) {
+    times.push_back(tokens / seconds[i] / against[i]);
+  }
+  return times;
+}
+
+double BenchmarkRow::median_seconds() const { return median(seconds); }
 
 double BenchmarkRow::least_seconds() const { return std::ranges::min(seconds); }
 double BenchmarkRow::most_seconds() const { return std::ranges::max(seconds); }

@@ -1,8 +1,9 @@
 // Benchmarks of training, prompts, decoding, translation, attention and tokenizing, relative to the
-// machine's peak rates, which are measured first in the same process.
+// machine's peak rates, which are measured in the same process: first, and between the repeats.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ struct BenchmarkOptions {
   std::optional<int> repeats;         // measurements per row
   std::int64_t beams = 5;             // hypotheses of a source in translation
   bool all_logits = false;  // prompts: compute the logits of every position, not only the last
+  // Measures another program at the same work, in tokens a second. Called after each repeat of the
+  // first row, and once before.
+  std::function<double()> against = nullptr;
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
 };
@@ -59,12 +63,18 @@ struct BenchmarkRow {
   // Of work that either its products or its reading may bound: the loop of the products.
   std::optional<kernels::PeakLoop> product_limit{};
   std::int64_t peak_resident_bytes = 0;
+  std::vector<double> against{};  // tokens a second of the other program, after each repeat
 
+  // This row's tokens a second divided by those, repeat by repeat.
+  std::vector<double> times_of_other() const;
   double median_seconds() const;
   double least_seconds() const;
   double most_seconds() const;
   double per_second(double amount) const { return amount / median_seconds(); }
 };
+
+// Of an even count, the mean of the middle two.
+double median(std::vector<double> numbers);
 
 struct BenchmarkCeiling {
   kernels::PeakLoop loop;

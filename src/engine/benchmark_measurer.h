@@ -12,7 +12,9 @@ class BenchmarkMeasurer {
   // Measures the ceilings. Load models before, so that the workload follows directly.
   BenchmarkMeasurer(const BenchmarkOptions& options, int repeats, BenchmarkReport& report);
 
-  // Adds the row with the times of `repeats` calls of `work`, after one warm-up call.
+  // Adds the row with the times of `repeats` calls of `work`, after one warm-up call. Each is
+  // preceded by some runs of the loops that bound the row: on a shared machine, a ceiling of a
+  // minute ago may be another's.
   void add(BenchmarkRow row, const std::function<void()>& work);
 
   // Throws Error{interrupted} on request; called during long workloads.
@@ -20,11 +22,14 @@ class BenchmarkMeasurer {
 
  private:
   void measure_ceilings();
+  void measure_again(const BenchmarkRow& row);
+  std::int64_t peak_resident();
   void show(const char* what, std::int64_t done, std::int64_t total) const;
 
   const BenchmarkOptions& options_;
   int repeats_;
   BenchmarkReport& report_;
+  std::int64_t peak_resident_ = 0;  // of the workload, before the last run of the read loop
 };
 
 }  // namespace heed

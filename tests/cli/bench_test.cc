@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/files.h"
 #include "base/json.h"
 #include "cli/run_heed.h"
 #include "kernels/instruction_sets.h"
@@ -88,6 +91,41 @@ TEST(Bench, MeasuresOtherInstructions) {
   const Outcome refused = run_heed("bench peak --instructions MMX");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err, HasSubstr(oldest));
+}
+
+// Of a program that always says 8 tokens a second.
+TEST(Bench, AlternatesWithAnotherProgram) {
+  const std::string log = ::testing::TempDir() + "heed-against-log";
+  std::filesystem::remove(log);
+  const std::string command = "echo once >> " + log + "; echo 3 runs, 8.0e0 tok/s";
+  const Json row =
+      bench_json("prompt -c 16 --against '" + command + "' " + small("--config"))["rows"][0];
+  EXPECT_EQ(row["against"]["tokens_per_s"], 8);
+  const double tokens = row["tokens_per_s"].get<double>() * row["seconds"].get<double>();
+  EXPECT_NEAR(row["against"]["times_min"].get<double>() * row["seconds_max"].get<double>(),
+              tokens / 8, 1e-6);
+  EXPECT_NEAR(row["against"]["times_max"].get<double>() * row["seconds_min"].get<double>(),
+              tokens / 8, 1e-6);
+  EXPECT_LE(row["against"]["times_min"], row["against"]["times"]);
+  EXPECT_LE(row["against"]["times"], row["against"]["times_max"]);
+  EXPECT_EQ(read_text_file(log), "once\nonce\nonce\n");  // one to warm up
+  std::filesystem::remove(log);
+  const Outcome shown = run_heed("bench attention -c 16 --against 'echo 8' " + small("--config"));
+  EXPECT_THAT(shown.out, HasSubstr("times the 8.00 tokens/s of the other program"));
+}
+
+TEST(Bench, RefusesProgramsWithoutARate) {
+  const auto refused = [](const std::string& command, const char* part) {
+    const Outcome outcome =
+        run_heed("bench prompt -c 16 --against '" + command + "' " + small("--config"));
+    EXPECT_NE(outcome.status, 0) << command;
+    EXPECT_THAT(outcome.err, HasSubstr(part)) << command;
+  };
+  refused("exit 3", "status 3");
+  refused("kill -9 $$", "signal 9");
+  refused("echo nothing", "printed none");
+  refused("echo 0", "printed 0");
+  EXPECT_EQ(run_heed("bench prompt -c 16,32 --against \"echo 8\" " + small("--config")).status, 2);
 }
 
 TEST(Bench, ShowsATable) {

@@ -139,6 +139,12 @@ TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
   EXPECT_EQ(row.median_seconds(), 2.5);
 }
 
+TEST(BenchmarkReport, ComparesRepeatByRepeat) {
+  const BenchmarkRow row{.seconds = {1, 2, 4}, .tokens = 80, .against = {40, 10, 5}};
+  EXPECT_EQ(row.times_of_other(), (std::vector<double>{2, 4, 4}));
+  EXPECT_TRUE((BenchmarkRow{.seconds = {1}}).times_of_other().empty());
+}
+
 TEST(Benchmark, NamesDtypes) {
   for (const char* name : {"f32", "bf16", "int8", "int4"}) {
     EXPECT_EQ(kernels::weight_format_name(kernels::parse_weight_format(name)), name);
@@ -167,6 +173,10 @@ class BenchmarkTest : public testing::SmallModelTest {
     EXPECT_GT(row.least_seconds(), 0) << row.name;
     EXPECT_GT(row.peak_resident_bytes, 0) << row.name;
     EXPECT_EQ(report.of_peak(row).has_value(), row.limit.has_value()) << row.name;
+    if (!row.limit) return;
+    // Thirty runs or eight before the rows, and five or two before each repeat.
+    const auto runs = std::ssize(report.ceiling(*row.limit)->measurement.seconds);
+    EXPECT_GE(runs, *row.limit == PeakLoop::read ? 8 + 2 * 2 : 30 + 2 * 5) << row.name;
   }
 };
 

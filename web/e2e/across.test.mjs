@@ -17,7 +17,7 @@ async function makeTrace() {
 
 test('each view opens from its link, without serious findings or sideways scrolling', async () => {
   for (const view of views) {
-    for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+    await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link(`&view=${view}`), { width, dark });
       await page.getByRole('tab', { selected: true }).waitFor();
       await page.waitForLoadState('networkidle');
@@ -28,7 +28,7 @@ test('each view opens from its link, without serious findings or sideways scroll
       assert.equal(await overflowsSideways(page), false, `${view} at ${width}`);
       await picture(page, `across-${view}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
-    }
+    }));
   }
 });
 

@@ -109,7 +109,7 @@ translating('another hypothesis is highlighted when it is chosen', async () => {
 
 translating('the tree scrolls in its box, without serious findings', async () => {
   const { nodes } = await search({ beams: 8 });
-  for (const [width, dark] of [[360, true], [1280, false]]) {
+  await Promise.all([[360, true], [1280, false]].map(async ([width, dark]) => {
     const page = await opened({ beams: '8' }, nodes.length, { width, dark });
     assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
     assert.equal(await overflowsSideways(page), false, `at ${width}`);
@@ -117,5 +117,5 @@ translating('the tree scrolls in its box, without serious findings', async () =>
     assert.ok(await box.evaluate((one) => one.scrollWidth > one.clientWidth), `${width}: wider than its box`);
     assert.deepEqual(page.problems, []);
     await page.context().close();
-  }
+  }));
 });

@@ -292,7 +292,7 @@ test('no serious findings or overflow, in any width and theme', async () => {
     ['arcs', linkOf(long, '&layer=1&head=2&unit=words&view=words&position=16', 'across')],
     ['change', linkOf(long, '&layer=1&head=2&unit=words&position=16&changes=L1H2', 'change')],
   ]) {
-    for (const [width, dark] of [[390, true], [1280, false], [1920, true]]) {
+    await Promise.all([[390, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link, { width, dark });
       await page.getByText('The weights of a word’s tokens are summed').first().waitFor();
       await page.waitForLoadState('networkidle');
@@ -303,6 +303,6 @@ test('no serious findings or overflow, in any width and theme', async () => {
       assert.deepEqual(page.problems, [], what);
       await picture(page, `by-word-${what}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
-    }
+    }));
   }
 });

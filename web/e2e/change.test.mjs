@@ -36,7 +36,7 @@ async function assertPredictions(page, changed) {
 
 test('each kind of change opens from its link, without serious findings or sideways scrolling', async () => {
   for (const what of ['heads', 'edges', 'neurons', 'words', 'swap', 'freeze', 'steer', 'points']) {
-    for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+    await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link(`&what=${what}&changes=${encodeURIComponent('L2H3;L1H2*1.5;L1H2:7>2;L3N30@4-~;L0!')}`), { width, dark });
       await page.getByTestId('kl').waitFor();
       await page.waitForLoadState('networkidle');
@@ -46,7 +46,7 @@ test('each kind of change opens from its link, without serious findings or sidew
       assert.equal(await overflowsSideways(page), false, `${what} at ${width}`);
       await picture(page, `change-${what}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
-    }
+    }));
   }
 });
 

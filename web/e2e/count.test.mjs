@@ -159,7 +159,7 @@ test('operations and grids of two texts follow both lengths, and sizes are in th
 });
 
 test('no serious findings or overflow in both themes and at all widths', async () => {
-  for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
+  await Promise.all([[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]].map(async ([width, dark]) => {
     const page = await session.open('#/count', { width, dark });
     await page.locator('.total').waitFor();
     assert.deepEqual(await seriousFindings(page), [], `${width} ${dark ? 'dark' : 'light'}`);
@@ -172,5 +172,5 @@ test('no serious findings or overflow in both themes and at all widths', async (
     assert.equal(await overflowsSideways(pair), false, `two stacks, ${width}`);
     await picture(pair, `count-pair-${width}-${dark ? 'dark' : 'light'}`);
     await pair.context().close();
-  }
+  }));
 });

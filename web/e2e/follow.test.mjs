@@ -237,7 +237,7 @@ test('a section is exported: CSV, JSON, npy and a link', async () => {
 });
 
 test('no serious findings or overflow in both themes and at all widths', async () => {
-  for (const [width, dark] of [[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]]) {
+  await Promise.all([[360, false], [360, true], [1280, false], [1280, true], [1920, false], [1920, true]].map(async ([width, dark]) => {
     const page = await session.open(link(), { width, dark });
     // Sections are folded on narrow screens.
     await page.locator('#next').waitFor();
@@ -249,7 +249,7 @@ test('no serious findings or overflow in both themes and at all widths', async (
     assert.deepEqual(page.problems, []);
     await picture(page, `follow-${width}-${dark ? 'dark' : 'light'}`);
     await page.context().close();
-  }
+  }));
 });
 
 test('animations run, unless reduced motion is preferred', async () => {

@@ -26,7 +26,7 @@ const written = (page, count) => page.waitForFunction((wanted) => document.query
 test('the mode opens without serious findings or sideways scrolling', async () => {
   const [first] = await generated({ text, max_new_tokens: 1, temperature: 0 });
   const ids = (await (await post('/api/tokenize', { text })).json()).tokens.map(({ id }) => id).join('.').slice(0, 40);
-  for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+  await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
     const page = await session.open(link(`&drawn=${first.token.id}&prompt=${ids}&at=0`), { width, dark });
     await page.getByTestId('distribution').waitFor();
     await page.waitForLoadState('networkidle');
@@ -37,7 +37,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
     assert.equal(await overflowsSideways(page), false, `at ${width}`);
     await picture(page, `generate-${width}-${dark ? 'dark' : 'light'}`);
     await page.context().close();
-  }
+  }));
 });
 
 test('steps forward, back and through past steps by keyboard, with the tokens, distribution and attention of the API', async () => {

@@ -207,7 +207,7 @@ test('a word of the target is chosen by keyboard, and the sentence says what is 
 
 test('no serious findings or overflow in any chapter', async () => {
   for (const chapter of chapters) {
-    for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+    await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(`#/learn?chapter=${chapter}`, { width, dark });
       await page.locator('.live > *').first().waitFor();
       await page.waitForLoadState('networkidle');
@@ -216,6 +216,6 @@ test('no serious findings or overflow in any chapter', async () => {
       assert.deepEqual(page.problems, [], chapter);
       await picture(page, `learn-${chapter}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
-    }
+    }));
   }
 });

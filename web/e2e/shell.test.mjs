@@ -12,7 +12,7 @@ const modes = ['follow', 'whole', 'across', 'change', 'generate', 'translate', '
 
 test('every mode opens from its link, without errors, serious findings or sideways scrolling', async () => {
   for (const mode of modes) {
-    for (const [width, dark] of [[360, true], [1280, false]]) {
+    await Promise.all([[360, true], [1280, false]].map(async ([width, dark]) => {
       const page = await session.open(`#/${mode}`, { width, dark });
       await page.waitForLoadState('networkidle');
       assert.deepEqual(page.problems, [], `${mode} at ${width}`);
@@ -20,7 +20,7 @@ test('every mode opens from its link, without errors, serious findings or sidewa
       assert.equal(await overflowsSideways(page), false, `${mode} at ${width}`);
       await picture(page, `${mode}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
-    }
+    }));
   }
 });
 

@@ -208,7 +208,7 @@ test('the nearest words have the cosines of the API’s embeddings', async () =>
 
 test('no serious findings or overflow in any closer view', async () => {
   for (const id of views) {
-    for (const [width, dark] of [[390, true], [1280, false], [1920, true]]) {
+    await Promise.all([[390, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link(id), { width, dark });
       await page.locator(`#more-${id} .inside > *`).first().waitFor();
       await page.waitForLoadState('networkidle');
@@ -217,6 +217,6 @@ test('no serious findings or overflow in any closer view', async () => {
       assert.deepEqual(page.problems, [], id);
       await picture(page, `views-${id}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
-    }
+    }));
   }
 });

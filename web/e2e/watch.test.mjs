@@ -83,7 +83,7 @@ async function traceAt(step) {
 }
 
 test('the mode opens without serious findings or sideways scrolling', async () => {
-  for (const [width, dark] of [[360, true], [1280, false], [1920, true]]) {
+  await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
     const page = await session.open(link('&step=20&with=10'), { width, dark });
     await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
     await page.waitForLoadState('networkidle');
@@ -93,7 +93,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
     assert.equal(await overflowsSideways(page), false, `at ${width}`);
     await picture(page, `watch-${width}-${dark ? 'dark' : 'light'}`);
     await page.context().close();
-  }
+  }));
 });
 
 test('curves and samples equal those in the files of the run', async () => {
