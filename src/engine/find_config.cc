@@ -44,13 +44,8 @@ Architecture find_translator_architecture(const std::string& name_or_path) {
         is_encoder_decoder_directory(model)
             ? read_architecture(model)
             : Architecture{.stacks = {read_gpt_config(model_directory(model) / config_file_name)}};
-  } else if (const auto* preset = find_architecture_preset(name_or_path)) {
-    found = preset->architecture;
-  } else if (is_gpt_preset(name_or_path)) {
-    found = {.stacks = {gpt_preset(name_or_path).config}};
   } else {
-    const TrainSettings settings = train_preset(name_or_path);
-    if (settings.task == Task::pairs) found = pair_architecture(settings);
+    found = find_architecture(name_or_path);
   }
   require(found.is_encoder_decoder(), ErrorCode::unsupported,
           "'{}' has no encoder and decoder: expected a translator, such as multi30k-en-de, "
@@ -65,7 +60,12 @@ Architecture find_architecture(const std::string& name_or_path) {
   if (const auto file = find_config_file(name_or_path)) {
     return architecture_from_json(read_config_document(*file), file->string());
   }
-  return {.stacks = {gpt_preset(name_or_path).config}};  // fails with the names there are
+  require(is_run_preset(name_or_path), ErrorCode::not_found,
+          "there is no config named '{}'; expected one of {}, {}", name_or_path, run_preset_names(),
+          gpt_preset_names());
+  const TrainSettings settings = train_preset(name_or_path);
+  if (settings.task == Task::pairs) return pair_architecture(settings);
+  return {.stacks = {settings.model}};
 }
 
 }  // namespace heed

@@ -139,15 +139,28 @@ TrainSettings masked_run() {
   return settings;
 }
 
+struct RunPreset {
+  const char* name;
+  TrainSettings (*settings)();
+};
+
+constexpr RunPreset run_presets[] = {{"multi30k-en-de", &multi30k_run},
+                                     {"translator", &embedded_translator_run},
+                                     {"translator-tiny", &tiny_translator_run},
+                                     {"shakespeare-masked", &masked_run}};
+
+const RunPreset* find_run_preset(std::string_view name) {
+  for (const RunPreset& preset : run_presets) {
+    if (preset.name == name) return &preset;
+  }
+  return nullptr;
+}
+
 TrainSettings settings_of_preset(std::string_view name) {
-  if (name == "multi30k-en-de") return multi30k_run();
-  if (name == "translator-tiny") return tiny_translator_run();
-  if (name == "translator") return embedded_translator_run();
-  if (name == "shakespeare-masked") return masked_run();
+  if (const RunPreset* const preset = find_run_preset(name)) return preset->settings();
   require(is_gpt_preset(name), ErrorCode::not_found,
-          "there is no config named '{}'; expected multi30k-en-de, translator, "
-          "translator-tiny, shakespeare-masked or one of {}",
-          name, gpt_preset_names());
+          "there is no config named '{}'; expected one of {}, {}", name, run_preset_names(),
+          gpt_preset_names());
   TrainSettings settings;
   settings.model = gpt_preset(name).config;
   if (name == "shakespeare-char-cpu") {
@@ -186,6 +199,16 @@ TrainSettings settings_of_preset(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_run_preset(std::string_view name) { return find_run_preset(name) != nullptr; }
+
+std::string run_preset_names() {
+  std::string names;
+  for (const RunPreset& preset : run_presets) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", preset.name);
+  }
+  return names;
+}
 
 TrainSettings train_preset(std::string_view name) {
   TrainSettings settings = settings_of_preset(name);

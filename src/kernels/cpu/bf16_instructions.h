@@ -2,10 +2,14 @@
 #pragma once
 
 // GCC 12 warns about deliberately undefined operands in its own intrinsics (bug 105593).
+#ifndef __clang__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#ifndef __clang__
 #pragma GCC diagnostic pop
+#endif
 
 #include <atomic>
 #include <cstdint>
