@@ -72,6 +72,18 @@ std::string good_vocabulary() {
   return text.substr(begin, text.find('}', text.find("<|endoftext|>", begin)) + 1 - begin);
 }
 
+// The steps of a pre-tokenizer that cut texts by a pattern.
+std::string cutting_steps(heed::WordPattern pattern) {
+  if (heed::sets_digits_apart(pattern)) {
+    return fmt::format(R"({{"type": "Digits", "individual_digits": {}}}, )"
+                       R"({{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}})",
+                       pattern == heed::WordPattern::gpt2_digits);
+  }
+  return fmt::format(R"({{"type": "Split", "pattern": {{"Regex": {}}}, "behavior": "Isolated"}}, )"
+                     R"({{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}})",
+                     heed::Json(heed::word_pattern_text(pattern)).dump());
+}
+
 // The small tokenizer with other steps: form C, the pattern `index` of word_patterns, a template.
 std::string published_json(std::size_t index) {
   std::string json = small_tokenizer().to_json();
@@ -80,11 +92,8 @@ std::string published_json(std::size_t index) {
     json.replace(begin, json.find('\n', begin) - begin, value + ",");
   };
   put("\"normalizer\": ", R"({"type": "NFC"})");
-  put("\"pre_tokenizer\": ",
-      R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": )" +
-          heed::Json(heed::word_pattern_text(heed::word_patterns[index])).dump() +
-          R"(}, "behavior": "Isolated"}, )"
-          R"({"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})");
+  put("\"pre_tokenizer\": ", R"({"type": "Sequence", "pretokenizers": [)" +
+                                 cutting_steps(heed::word_patterns[index]) + "]}");
   put("\"post_processor\": ",
       R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>"}}, )"
       R"({"Sequence": {"id": "A"}}], "special_tokens": {"<|endoftext|>": {"ids": [0]}}})");
