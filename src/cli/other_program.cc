@@ -6,7 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <memory>
+#include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
@@ -18,8 +19,7 @@ constexpr std::size_t most_output = 1 << 20;  // bytes; of longer ones, the end 
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
-}  // namespace
-
+// Digits with an optional fraction and exponent. Nothing where there is none.
 std::optional<double> last_number(std::string_view text) {
   std::optional<double> last;
   const char* const end = text.data() + text.size();
@@ -35,6 +35,8 @@ std::optional<double> last_number(std::string_view text) {
   }
   return last;
 }
+
+}  // namespace
 
 double tokens_per_second_of(const std::string& command) {
   std::FILE* const pipe = ::popen(command.c_str(), "r");

@@ -1,9 +1,7 @@
 // Another program at the same work, for `heed bench --against`.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 
 namespace heed::cli {
 
@@ -11,9 +9,5 @@ namespace heed::cli {
 // standard error is not touched. Throws Error{invalid_argument} when the command fails or its last
 // number is not a rate, and Error{interrupted} when it is ended by Ctrl-C.
 double tokens_per_second_of(const std::string& command);
-
-// The last number in a text: digits with an optional fraction and exponent. Nothing where there is
-// none.
-std::optional<double> last_number(std::string_view text);
 
 }  // namespace heed::cli

@@ -104,8 +104,8 @@ struct BenchmarkReport {
   std::optional<double> of_dot_products(const BenchmarkRow& row) const;
 };
 
-// The peak loop for products in `dtype`: the fastest unit that heed uses for them. All quantised
-// formats are multiplied as bf16.
+// The peak loop for products in `dtype`: the fastest unit that heed uses for them. Quantised
+// formats are multiplied as bf16, or in f32 where no unit for bf16 is in use.
 kernels::PeakLoop product_limit(kernels::WeightFormat dtype);
 
 // Throws Error{interrupted} on request, Error{unsupported} for a dtype that the suite does not

@@ -9,6 +9,7 @@
 #include "train/first_model.h"
 #include "train/gradient_norms.h"
 #include "train/masking.h"
+#include "train/precision_trial.h"
 #include "train/sample_sentence.h"
 #include "train/stop_probe.h"
 #include "train/training_task.h"
@@ -105,7 +106,7 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   require_training_memory(settings_, available_memory());
   // Between stages that take a second each with a large model.
   require_going_on(request_, has_checkpoint);
-  choose_precision({request_, settings_, observer_, directory_});
+  choose_precision(settings_, request_.stop, observer_);
   gpt_ = first_model(request_, settings_, *tokenizer_, has_checkpoint);
   require_going_on(request_, has_checkpoint);
   gpt_->parameters().set_precision(*settings_.precision);

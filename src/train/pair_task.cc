@@ -12,6 +12,7 @@
 #include "train/pair_evaluation.h"
 #include "train/pair_order.h"
 #include "train/pair_rows.h"
+#include "train/precision_trial.h"
 #include "train/stop_probe.h"
 #include "train/training_task.h"
 #include "train/translator_files.h"
@@ -176,7 +177,7 @@ void PairTask::prepare_model(bool has_checkpoint) {
   require_going_on(request_, has_checkpoint);
   require_lengths(*training_);
   if (validation_) require_lengths(*validation_);
-  choose_precision({request_, settings_, observer_, directory_});
+  choose_precision(settings_, request_.stop, observer_);
   model_->parameters().set_precision(*settings_.precision);
   gradients_.emplace(model_->architecture());
   buffers_.emplace(model_->architecture(),

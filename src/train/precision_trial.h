@@ -3,6 +3,7 @@
 
 #include "base/progress.h"
 #include "train/settings.h"
+#include "train/trainer.h"
 
 namespace heed {
 
@@ -19,5 +20,9 @@ struct PrecisionTrial {
 // as many of its tokens as take about a second in all. `settings` have their vocabulary. Ends early
 // when stopped.
 PrecisionTrial try_precisions(const TrainSettings& settings, StopFlag stop = nullptr);
+
+// Decides the precision of settings that leave it open: bf16 where this machine multiplies it and a
+// trial found it faster, else f32. The observer hears of the trial.
+void choose_precision(TrainSettings& settings, StopFlag stop, TrainObserver& observer);
 
 }  // namespace heed

@@ -8,12 +8,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/threads.h"
-#include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 #include "train/absolute_path.h"
 #include "train/average.h"
 #include "train/optimizer.h"
-#include "train/precision_trial.h"
 #include "train/recent_parameters.h"
 #include "train/resume_checks.h"
 #include "train/run_directory.h"
@@ -388,19 +386,6 @@ TrainSummary Run::train() {
 }
 
 }  // namespace
-
-void choose_precision(const TaskContext& context) {
-  auto& precision = context.settings.precision;
-  if (precision) return;
-  precision = kernels::Precision::f32;
-  if (!kernels::has_bf16_products()) return;
-  const PrecisionTrial trial = try_precisions(context.settings, context.request.stop);
-  if (trial.prefers_bf16()) precision = kernels::Precision::bf16;
-  if (stop_requested(context.request.stop)) return;
-  context.observer.noticed(
-      fmt::format("in a trial of this shape bf16 was {:.2f} times as fast as f32: the run takes {}",
-                  trial.f32_seconds / trial.bf16_seconds, trial.prefers_bf16() ? "bf16" : "f32"));
-}
 
 void require_going_on(const TrainRequest& request, bool has_checkpoint) {
   require(has_checkpoint || !stop_requested(request.stop), ErrorCode::interrupted,

@@ -65,10 +65,6 @@ class TrainingTask {
 std::unique_ptr<TrainingTask> make_language_model_task(const TaskContext& context);
 std::unique_ptr<TrainingTask> make_pair_task(const TaskContext& context);
 
-// Decides the precision of settings that leave it open: bf16 where this machine multiplies it and a
-// trial found it faster, else f32. The observer hears of the trial.
-void choose_precision(const TaskContext& context);
-
 // Throws Error{interrupted} where a run that has no checkpoint yet is asked to stop.
 void require_going_on(const TrainRequest& request, bool has_checkpoint);
 
