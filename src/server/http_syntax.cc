@@ -16,7 +16,7 @@ namespace {
 std::string quotable(std::string_view text) {
   std::string copy(text.substr(0, 40));
   std::ranges::replace_if(
-      copy, [](char c) { return c < ' ' || c == '\x7F'; }, '?');
+      copy, [](unsigned char c) { return c < ' ' || c >= 0x7F; }, '?');
   return copy;
 }
 
