@@ -36,7 +36,7 @@ HWY_INLINE Float Activate(Floats d, Float x) {
     const auto vanishing = hn::Lt(x, hn::Set(d, -86.0F));
     return hn::IfThenZeroElse(vanishing, hn::Mul(x, Logistic(d, x).value));
   } else {
-    return hn::Max(hn::Zero(d), x);
+    return AtLeast(d, 0.0F, x);
   }
 }
 
