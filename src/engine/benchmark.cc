@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "engine/benchmark_measurer.h"
 #include "engine/benchmark_suites.h"
-#include "kernels/instruction_sets.h"
+#include "kernels/machine_peak.h"
 
 namespace heed {
 namespace {
@@ -78,10 +78,10 @@ std::optional<double> BenchmarkReport::of_dot_products(const BenchmarkRow& row) 
 }
 
 PeakLoop product_limit(WeightFormat dtype) {
-  const std::string unit = kernels::current_instruction_set();
   if (dtype == WeightFormat::f32) return PeakLoop::multiply_add_f32;
-  if (unit == "AMX_BF16") return PeakLoop::tile_product_bf16;
-  if (unit == "AVX512_BF16") return PeakLoop::dot_product_bf16;
+  for (const PeakLoop loop : {PeakLoop::tile_product_bf16, PeakLoop::dot_product_bf16}) {
+    if (kernels::has_peak_loop(loop)) return loop;
+  }
   return PeakLoop::multiply_add_f32;
 }
 

@@ -8,7 +8,7 @@ namespace heed::kernels {
 // The measured loops, each in all threads.
 enum class PeakLoop {
   multiply_add_f32,   // multiply-adds of f32 registers, with the instruction set in use
-  dot_product_bf16,   // AVX-512 BF16: dot products of pairs in registers
+  dot_product_bf16,   // AVX-512 BF16, BFDOT: dot products of pairs in registers
   tile_product_bf16,  // AMX: products of tiles in registers
   read,               // reading memory, each thread its own part of half a GiB
 };

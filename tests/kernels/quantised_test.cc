@@ -279,6 +279,20 @@ TEST(Quantised, ProductsAreThoseOfTheIntegers) {
   });
 }
 
+// Sums of a group are exact, and all sets of AArch64 scale and add them alike.
+TEST(Quantised, DotProductsOfBytesChangeNoBitOnArm) {
+  constexpr std::int64_t rows = 7;
+  for_every_case(rows, [&](const QuantisedPanel& one) {
+    std::vector<float> first;
+    on_every_instruction_set([&] {
+      if (!current_instruction_set().starts_with("NEON")) return;
+      const std::vector<float> sums = one.product(0, rows);
+      if (first.empty()) first = sums;
+      EXPECT_EQ(0, std::memcmp(sums.data(), first.data(), sums.size() * sizeof(float)));
+    });
+  });
+}
+
 // The extremes of all integers: sums of 32 products fit the instructions' accumulators.
 TEST(Quantised, LargestIntegersDoNotSaturate) {
   for (const Format& format : formats) {

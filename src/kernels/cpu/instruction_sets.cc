@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include "base/error.h"
+#include "kernels/cpu/neon_instructions.h"
 #include "kernels/cpu/peak_loops.h"
 #include "kernels/cpu/product_kernels.h"
 
@@ -12,18 +13,27 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif HWY_ARCH_ARM_A64
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace heed::kernels {
 namespace {
 
-// Instructions for products of bf16, beside the vector instructions of Highway's targets.
-enum class Bf16Unit { none, avx512, amx };
+// Instructions for products, beside the vector instructions of Highway's targets. NEON_BF16
+// includes NEON_DOT, the dot products of bytes.
+enum class Unit { none, avx512_bf16, amx_bf16, neon_dot, neon_bf16 };
 
-constexpr std::string_view unit_names[] = {"", "AVX512_BF16", "AMX_BF16"};
+constexpr std::string_view unit_names[] = {"", "AVX512_BF16", "AMX_BF16", "NEON_DOT", "NEON_BF16"};
+
+std::string name_of(Unit unit) { return std::string(unit_names[static_cast<int>(unit)]); }
 
 // Highway orders the bits of its targets from best to worst.
 std::vector<std::int64_t> available_targets() {
+  // A build for one target needs a machine that has it. Highway 1.0 would ask whether a machine
+  // with NEON has AES too, which no kernel uses.
+  if constexpr ((HWY_TARGETS & (HWY_TARGETS - 1)) == 0) return {HWY_TARGETS};
   std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS;
   std::vector<std::int64_t> targets;
   for (; left != 0; left &= left - 1) targets.push_back(left & -left);
@@ -43,35 +53,49 @@ bool may_use_tiles() {
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
-Bf16Unit detected_unit() {
-  if (all_targets().front() > HWY_AVX3) return Bf16Unit::none;
+// From best to worst.
+std::vector<Unit> detected_units() {
+  if (all_targets().front() > HWY_AVX3) return {};
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool pairs = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
-  if (!pairs) return Bf16Unit::none;
+  if (!pairs) return {};
   __get_cpuid_count(7, 0, &a, &b, &c, &d);
   const bool tiles = (d >> 22 & 1) != 0 && (d >> 24 & 1) != 0;
-  return tiles && may_use_tiles() ? Bf16Unit::amx : Bf16Unit::avx512;
+  if (tiles && may_use_tiles()) return {Unit::amx_bf16, Unit::avx512_bf16};
+  return {Unit::avx512_bf16};
+}
+#elif HEED_NEON_EXTENSIONS
+std::vector<Unit> detected_units() {
+  if ((::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return {};
+  if ((::getauxval(AT_HWCAP2) & HWCAP2_BF16) == 0) return {Unit::neon_dot};
+  return {Unit::neon_bf16, Unit::neon_dot};
 }
 #else
-Bf16Unit detected_unit() { return Bf16Unit::none; }
+std::vector<Unit> detected_units() { return {}; }
 #endif
 
-Bf16Unit present_unit() {
-  static const Bf16Unit unit = detected_unit();
+const std::vector<Unit>& present_units() {
+  static const std::vector<Unit> units = detected_units();
+  return units;
+}
+
+// Dot products of bf16 that are slower than multiply-adds of f32 are used on request alone: weights
+// in bf16 are widened instead, which also leaves the other operand as it is.
+Unit chosen_unit() {
+  const std::vector<Unit>& units = present_units();
+  if (units.empty()) return Unit::none;
+  const bool adds_pairs = units[0] == Unit::avx512_bf16 || units[0] == Unit::neon_bf16;
+  if (!adds_pairs || dot_products_are_faster()) return units[0];
+  return units.size() > 1 ? units[1] : Unit::none;
+}
+
+Unit best_unit() {
+  static const Unit unit = chosen_unit();
   return unit;
 }
 
-// Dot products that are slower than multiply-adds of f32 are used on request alone: weights in bf16
-// are widened instead, which also leaves the other operand as it is.
-Bf16Unit best_unit() {
-  static const Bf16Unit unit = present_unit() == Bf16Unit::avx512 && !dot_products_are_faster()
-                                   ? Bf16Unit::none
-                                   : present_unit();
-  return unit;
-}
-
-Bf16Unit& unit_in_use() {
-  static Bf16Unit unit = best_unit();
+Unit& unit_in_use() {
+  static Unit unit = best_unit();
   return unit;
 }
 
@@ -79,33 +103,30 @@ Bf16Unit& unit_in_use() {
 
 std::vector<std::string> available_instruction_sets() {
   std::vector<std::string> names;
-  for (int unit = static_cast<int>(present_unit()); unit > 0; --unit) {
-    names.emplace_back(unit_names[unit]);
-  }
+  const std::vector<Unit>& units = present_units();
+  for (const Unit unit : units) names.push_back(name_of(unit));
   for (std::int64_t target : all_targets()) names.emplace_back(hwy::TargetName(target));
-  if (best_unit() != present_unit()) std::swap(names[0], names[1]);
+  if (!units.empty() && best_unit() != units[0]) std::swap(names[0], names[1]);
   return names;
 }
 
 std::string current_instruction_set() {
   all_targets();
-  if (unit_in_use() != Bf16Unit::none) {
-    return std::string(unit_names[static_cast<int>(unit_in_use())]);
-  }
+  if (unit_in_use() != Unit::none) return name_of(unit_in_use());
   return hwy::TargetName(available_targets().front());
 }
 
 void use_instruction_set(std::string_view name) {
   std::int64_t wanted = 0;  // no restriction
-  Bf16Unit unit = name.empty() ? best_unit() : Bf16Unit::none;
+  Unit unit = name.empty() ? best_unit() : Unit::none;
   for (std::int64_t target : all_targets()) {
     // with all that are worse: a kernel that is not compiled for the target takes the next
     if (wanted != 0 || name == hwy::TargetName(target)) wanted |= target;
   }
-  for (int i = 1; i <= static_cast<int>(present_unit()); ++i) {
-    if (name == unit_names[i]) unit = static_cast<Bf16Unit>(i);
+  for (const Unit present : present_units()) {
+    if (name == name_of(present)) unit = present;
   }
-  if (wanted == 0 && unit == Bf16Unit::none && !name.empty()) {
+  if (wanted == 0 && unit == Unit::none && !name.empty()) {
     std::string names;
     for (const std::string& present : available_instruction_sets()) names += " " + present;
     fail(ErrorCode::invalid_argument, "no instruction set \"{}\" here; there are:{}", name, names);
@@ -115,18 +136,24 @@ void use_instruction_set(std::string_view name) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-bool has_tile_products() { return unit_in_use() == Bf16Unit::amx; }
+bool has_tile_products() { return unit_in_use() == Unit::amx_bf16; }
 
-bool has_bf16_products() { return unit_in_use() != Bf16Unit::none; }
+bool has_bf16_products() { return unit_in_use() != Unit::none && unit_in_use() != Unit::neon_dot; }
+
+bool has_neon_dot_products() {
+  return unit_in_use() == Unit::neon_dot || unit_in_use() == Unit::neon_bf16;
+}
 
 ProductKernels product_kernels(Precision precision) {
   if (precision == Precision::f32) {
-    return unit_in_use() == Bf16Unit::amx ? amx_f32_product_kernels() : f32_product_kernels();
+    return has_tile_products() ? amx_f32_product_kernels() : f32_product_kernels();
   }
   switch (unit_in_use()) {
-    case Bf16Unit::amx: return amx_bf16_product_kernels();
-    case Bf16Unit::avx512: return avx512_bf16_product_kernels();
-    case Bf16Unit::none: break;
+    case Unit::amx_bf16: return amx_bf16_product_kernels();
+    case Unit::avx512_bf16: return avx512_bf16_product_kernels();
+    case Unit::neon_bf16: return neon_bf16_product_kernels();
+    case Unit::neon_dot:
+    case Unit::none: break;
   }
   return rounded_product_kernels();
 }

@@ -137,7 +137,7 @@ bool dot_products_are_faster() {
         std::min(dot_products, seconds([&] { return bf16_dot_product_loop(iterations, factor); }));
   }
   const double flops = HWY_DYNAMIC_DISPATCH(flops_of_iteration)();
-  return bf16_dot_product_flops / dot_products > 1.2 * flops / multiply_adds;
+  return bf16_dot_product_flops() / dot_products > 1.2 * flops / multiply_adds;
 }
 
 bool has_peak_loop(PeakLoop loop) {
@@ -165,7 +165,7 @@ PeakMeasurement measure_peak(PeakLoop loop, int runs) {
             return HWY_DYNAMIC_DISPATCH(multiply_add_loop)(iterations, scale, offset);
           });
     case PeakLoop::dot_product_bf16:
-      return measure_operations(runs, bf16_dot_product_flops, [&](long iterations) {
+      return measure_operations(runs, bf16_dot_product_flops(), [&](long iterations) {
         return bf16_dot_product_loop(iterations, offset);
       });
     case PeakLoop::tile_product_bf16: {

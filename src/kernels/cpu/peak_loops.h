@@ -4,9 +4,9 @@
 
 namespace heed::kernels {
 
-// Sixteen dot products of pairs, of sixteen lanes each, an iteration.
+// Sixteen dot products of pairs of whole vectors an iteration.
 float bf16_dot_product_loop(long iterations, float factor);
-inline constexpr double bf16_dot_product_flops = 16.0 * 16.0 * 4.0;  // of an iteration
+double bf16_dot_product_flops();  // of an iteration
 
 // Six products of 16 x 32 by 32 x 16 tiles an iteration.
 float bf16_tile_product_loop(long iterations, float factor);

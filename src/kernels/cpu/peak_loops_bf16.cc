@@ -1,6 +1,7 @@
 #include <hwy/highway.h>
 
 #include "base/error.h"
+#include "kernels/cpu/neon_instructions.h"
 #include "kernels/cpu/peak_loops.h"
 
 #if HWY_ARCH_X86_64
@@ -13,6 +14,8 @@
 HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS)
 
 namespace heed::kernels {
+double bf16_dot_product_flops() { return 16.0 * 16.0 * 4.0; }
+
 // Sixteen chains hide the latency of the dot product: six cycles times two units is twelve.
 float bf16_dot_product_loop(long iterations, float factor) {
   constexpr int chain_count = 16;
@@ -68,10 +71,43 @@ HWY_POP_ATTRIBUTES
 
 #else
 
+#if HEED_NEON_EXTENSIONS
+
+HWY_PUSH_ATTRIBUTES(HEED_NEON_BF16)
 namespace heed::kernels {
-float bf16_dot_product_loop(long, float) {
-  fail(ErrorCode::unsupported, "this machine has no AVX-512 BF16");
+double bf16_dot_product_flops() { return 16.0 * 4.0 * 4.0; }
+
+// Sixteen chains hide a latency of four cycles times four units.
+float bf16_dot_product_loop(long iterations, float factor) {
+  constexpr int chain_count = 16;
+  const bfloat16x8_t pairs = vdupq_n_bf16(vcvth_bf16_f32(factor));
+  float32x4_t chains[chain_count];
+#pragma GCC unroll 16
+  for (int i = 0; i < chain_count; ++i) chains[i] = vdupq_n_f32(static_cast<float>(i));
+  for (long iteration = 0; iteration < iterations; ++iteration) {
+#pragma GCC unroll 16
+    for (int i = 0; i < chain_count; ++i) chains[i] = vbfdotq_f32(chains[i], pairs, pairs);
+  }
+  float32x4_t sum = vdupq_n_f32(0);
+#pragma GCC unroll 16
+  for (int i = 0; i < chain_count; ++i) sum = vaddq_f32(sum, chains[i]);
+  return vaddvq_f32(sum);
 }
+}  // namespace heed::kernels
+HWY_POP_ATTRIBUTES
+
+#else
+
+namespace heed::kernels {
+double bf16_dot_product_flops() { return 0; }
+float bf16_dot_product_loop(long, float) {
+  fail(ErrorCode::unsupported, "this machine has no dot products of bf16");
+}
+}  // namespace heed::kernels
+
+#endif
+
+namespace heed::kernels {
 float bf16_tile_product_loop(long, float) {
   fail(ErrorCode::unsupported, "this machine has no AMX");
 }

@@ -76,16 +76,20 @@ struct ProductKernels {
   }
 };
 
-// The kernels of the instruction set in use. f32: AMX, or Highway; bf16: AMX, AVX-512 BF16, or f32
-// arithmetic on rounded operands.
+// The kernels of the instruction set in use. f32: AMX, or Highway; bf16: AMX, AVX-512 BF16, BFDOT
+// of AArch64, or f32 arithmetic on rounded operands.
 ProductKernels product_kernels(Precision precision);
 
 // Whether the instruction set in use multiplies tiles (AMX).
 bool has_tile_products();
 
+// Whether it has dot products of bytes that belong to none of Highway's targets (SDOT of AArch64).
+bool has_neon_dot_products();
+
 ProductKernels f32_product_kernels();
 ProductKernels rounded_product_kernels();
 ProductKernels avx512_bf16_product_kernels();
+ProductKernels neon_bf16_product_kernels();
 ProductKernels amx_bf16_product_kernels();
 ProductKernels amx_f32_product_kernels();
 

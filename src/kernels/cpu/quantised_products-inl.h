@@ -1,0 +1,302 @@
+// Products of a few rows of prepared x with int8 and int4 panels, once per instruction set: for
+// Highway's targets (quantised_products.cc) and, with HEED_NEON_DOT_PRODUCTS defined, for AArch64's
+// dot products of bytes (quantised_products_neon.cc).
+
+#if defined(HEED_KERNELS_CPU_QUANTISED_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_CPU_QUANTISED_PRODUCTS_INL_H_
+#undef HEED_KERNELS_CPU_QUANTISED_PRODUCTS_INL_H_
+#else
+#define HEED_KERNELS_CPU_QUANTISED_PRODUCTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/neon_instructions.h"
+#include "kernels/cpu/prepared_formats.h"
+#include "kernels/cpu/quantised_panels-inl.h"
+
+// Machines of Highway's target AVX3_DL have dot products of bytes (VNNI), but its older releases do
+// not enable them in the compiler.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+#define HEED_DOT_PRODUCTS_OF_BYTES 1
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
+#elif defined(HEED_NEON_DOT_PRODUCTS)
+#define HEED_DOT_PRODUCTS_OF_BYTES 1
+HWY_PUSH_ATTRIBUTES(HEED_NEON_DOT)
+#else
+#define HEED_DOT_PRODUCTS_OF_BYTES 0
+HWY_BEFORE_NAMESPACE();
+#endif
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace {  // AArch64 compiles all of this twice for one target of Highway
+
+// Four inputs of x against four unsigned weights in every lane.
+#if HEED_DOT_PRODUCTS_OF_BYTES
+using Weights = Int;
+using Inputs = Int;
+using Sum = Int;
+
+HWY_INLINE Inputs InputsOf(Int quad) { return quad; }
+HWY_INLINE Sum NoSum() { return hn::Zero(Ints()); }
+#if HWY_ARCH_X86
+constexpr bool kSignedWeights = false;
+HWY_INLINE void AddDot(Weights weights, Inputs x, Sum& sum) {
+  sum = Int{_mm512_dpbusd_epi32(sum.raw, weights.raw, x.raw)};
+}
+#else
+constexpr bool kSignedWeights = true;
+HWY_INLINE void AddDot(Weights weights, Inputs x, Sum& sum) {
+  sum = Int{vdotq_s32(sum.raw, vreinterpretq_s8_s32(weights.raw), vreinterpretq_s8_s32(x.raw))};
+}
+#endif
+// Signed bytes hold int4's weights with their offset, int8's without it.
+template <class Panel>
+constexpr bool kDropsOffset = kSignedWeights&& Panel::offset == 128;
+template <class Panel>
+HWY_INLINE Weights WeightsOf(Int quads) {
+  return kDropsOffset<Panel> ? hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)))
+                             : quads;
+}
+HWY_INLINE Int Total(Sum sum) { return sum; }
+#else
+// Without such an instruction: products of pairs of 16 bits, of the even and of the odd bytes.
+template <class Panel>
+constexpr bool kDropsOffset = false;
+using Pairs = hn::Repartition<std::int16_t, Ints>;
+struct Weights {
+  hn::Vec<Pairs> even, odd;
+};
+struct Inputs {
+  hn::Vec<Pairs> even, odd;
+};
+struct Sum {
+  Int first, second;
+};
+
+template <class Panel>
+HWY_INLINE Weights WeightsOf(Int quads) {
+  const hn::RebindToUnsigned<Pairs> du;
+  const auto pairs = hn::BitCast(du, quads);
+  return {hn::BitCast(Pairs(), hn::And(pairs, hn::Set(du, 0xFF))),
+          hn::BitCast(Pairs(), hn::ShiftRight<8>(pairs))};
+}
+HWY_INLINE Inputs InputsOf(Int quad) {
+  const auto pairs = hn::BitCast(Pairs(), quad);
+  return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
+}
+HWY_INLINE Sum NoSum() { return {hn::Zero(Ints()), hn::Zero(Ints())}; }
+HWY_INLINE void AddDot(const Weights& weights, const Inputs& x, Sum& sum) {
+  const Ints d;
+  sum.first = hn::ReorderWidenMulAccumulate(d, weights.even, x.even, sum.first, sum.second);
+  sum.first = hn::ReorderWidenMulAccumulate(d, weights.odd, x.odd, sum.first, sum.second);
+}
+HWY_INLINE Int Total(const Sum& sum) { return hn::RearrangeToOddPlusEven(sum.first, sum.second); }
+#endif
+
+// A part of a panel that stays in the first-level cache (32 KiB) for all rows: consecutive groups
+// of two vectors of outputs.
+constexpr int kVectors = 2;
+constexpr std::int64_t kSliceGroups = 16;
+
+// That part of some panels, panel_bytes apart.
+struct Slice {
+  const std::uint8_t* integers;
+  const std::byte* scales;
+  std::int64_t groups;
+  std::int64_t panel_bytes;
+};
+
+// For one row, this many panels are read in parallel, each prefetched this many bytes ahead: two
+// threads then read as fast as a plain loop; one panel at a time reaches 0.8 of that.
+constexpr int kStreams = hn::MaxLanes(Floats()) == 16 ? 4 : 1;
+constexpr std::int64_t kAhead = 1024;
+
+template <int rows>
+HWY_INLINE void AddQuads(const Weights (&weights)[kVectors], const RowGroup* x,
+                         std::int64_t row_groups, std::int64_t quad, Sum (&sum)[rows][kVectors]) {
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) {
+    std::int32_t four;
+    std::memcpy(&four, x[r * row_groups].quantised + 4 * quad, sizeof(four));
+    const Inputs inputs = InputsOf(hn::Set(Ints(), four));
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) AddDot(weights[v], inputs, sum[r][v]);
+  }
+}
+
+// sum += a group of rows of x, row_groups apart, · the panelsᵀ, in integers.
+template <class Panel, int rows, int panels>
+HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
+                         const std::uint8_t* integers, Sum (&sum)[panels][rows][kVectors]) {
+  constexpr std::int64_t loads = Panel::group_bytes / kQuadBytes;
+  const std::int64_t lanes = IntLanes();
+#pragma GCC unroll 8
+  for (std::int64_t load = 0; load < loads; ++load) {
+#pragma GCC unroll 4
+    for (int p = 0; p < panels; ++p) {
+      Int bytes[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        const std::uint8_t* const from =
+            integers + p * slice.panel_bytes + load * kQuadBytes + v * 4 * lanes;
+        __builtin_prefetch(from + kAhead, 0, 2);
+        bytes[v] = LoadQuads(from);
+      }
+      if constexpr (loads == kQuads) {
+        const Weights weights[] = {WeightsOf<Panel>(bytes[0]), WeightsOf<Panel>(bytes[1])};
+        AddQuads<rows>(weights, x, row_groups, load, sum[p]);
+      } else {
+        const Weights low[] = {WeightsOf<Panel>(LowHalves(bytes[0])),
+                               WeightsOf<Panel>(LowHalves(bytes[1]))};
+        AddQuads<rows>(low, x, row_groups, 2 * load, sum[p]);
+        const Weights high[] = {WeightsOf<Panel>(HighHalves(bytes[0])),
+                                WeightsOf<Panel>(HighHalves(bytes[1]))};
+        AddQuads<rows>(high, x, row_groups, 2 * load + 1, sum[p]);
+      }
+    }
+  }
+}
+
+// total += the group's integers, times the scales of the weights and of x.
+template <class Panel, int rows, int panels>
+HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
+                          const std::byte* scales, const Sum (&sum)[panels][rows][kVectors],
+                          Float (&total)[panels][rows][kVectors]) {
+  const Floats d;
+#pragma GCC unroll 4
+  for (int p = 0; p < panels; ++p) {
+    const auto* const from = reinterpret_cast<const std::uint16_t*>(scales + p * slice.panel_bytes);
+    const Float weight_scales[] = {LoadScales(d, from), LoadScales(d, from + IntLanes())};
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      const RowGroup& x_group = x[r * row_groups];
+      const Int correction = hn::Set(Ints(), kDropsOffset<Panel> ? 0 : x_group.correction);
+      const Float x_scale = hn::Set(d, x_group.scale);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        const Float dot = hn::ConvertTo(d, hn::Add(Total(sum[p][r][v]), correction));
+        total[p][r][v] = hn::MulAdd(dot, hn::Mul(weight_scales[v], x_scale), total[p][r][v]);
+      }
+    }
+  }
+}
+
+// sums (rows, 32) of each panel, sums_stride apart, += rows of x, row_groups apart, · sliceᵀ. Each
+// row adds in the same order however many there are.
+template <class Panel, int rows, int panels>
+HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
+                                float* sums, std::int64_t sums_stride) {
+  const Floats d;
+  const std::int64_t lanes = IntLanes();
+  Float total[panels][rows][kVectors];
+#pragma GCC unroll 4
+  for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      const float* const from = sums + p * sums_stride + r * kWidth;
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) total[p][r][v] = hn::LoadU(d, from + v * lanes);
+    }
+  }
+  const std::uint8_t* integers = slice.integers;
+  const std::byte* scales = slice.scales;
+  for (std::int64_t group = 0; group < slice.groups; ++group, ++x) {
+    Sum sum[panels][rows][kVectors];
+#pragma GCC unroll 4
+    for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[p][r][v] = NoSum();
+      }
+    }
+    AddGroup<Panel, rows, panels>(x, row_groups, slice, integers, sum);
+    AddScaled<Panel, rows, panels>(x, row_groups, slice, scales, sum, total);
+    integers += Panel::group_bytes;
+    scales += Panel::scale_bytes;
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      float* const to = sums + p * sums_stride + r * kWidth;
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(total[p][r][v], d, to + v * lanes);
+    }
+  }
+}
+
+// sums (panels, rows, 32) += prepared rows of x · panelsᵀ.
+template <class Panel, int panels>
+HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const std::byte* panel,
+                               std::int64_t groups, float* sums) {
+  const std::int64_t stride = rows * kWidth;
+  const std::byte* const scales = panel + groups * Panel::group_bytes;
+  for (std::int64_t group = 0; group < groups; group += kSliceGroups) {
+    for (std::int64_t column = 0; column < kWidth; column += kVectors * IntLanes()) {
+      const std::byte* const integers = panel + group * Panel::group_bytes + 4 * column;
+      const Slice slice{
+          .integers = reinterpret_cast<const std::uint8_t*>(integers),
+          .scales = scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
+          .groups = std::min(kSliceGroups, groups - group),
+          .panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes)};
+      const RowGroup* row = x + group;
+      float* row_sums = sums + column;
+      const auto run = [&]<int some>(std::integral_constant<int, some>) {
+        MultiplySlice<Panel, some, panels>(row, groups, slice, row_sums, stride);
+        row += some * groups;
+        row_sums += some * kWidth;
+      };
+      if constexpr (panels > 1) {
+        run(std::integral_constant<int, 1>{});
+        continue;
+      }
+      std::int64_t left = rows;
+      for (; left >= 4; left -= 4) run(std::integral_constant<int, 4>{});
+      if (left == 3) run(std::integral_constant<int, 3>{});
+      if (left == 2) run(std::integral_constant<int, 2>{});
+      if (left == 1) run(std::integral_constant<int, 1>{});
+    }
+  }
+}
+
+template <class Panel>
+HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const PanelRun& run,
+                               const PanelShape& shape, float* sums) {
+  const auto* const x = reinterpret_cast<const RowGroup*>(prepared);
+  const std::int64_t groups = shape.padded_inputs / kGroup;
+  const std::int64_t panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes);
+  std::int64_t p = 0;
+  for (; kStreams > 1 && rows == 1 && p + kStreams <= run.count; p += kStreams) {
+    MultiplyBeside<Panel, kStreams>(x, rows, run.first + p * panel_bytes, groups,
+                                    sums + p * kWidth);
+  }
+  for (; p < run.count; ++p) {
+    MultiplyBeside<Panel, 1>(x, rows, run.first + p * panel_bytes, groups,
+                             sums + p * rows * kWidth);
+  }
+}
+
+void MultiplyInt8(const float* prepared, std::int64_t rows, const PanelRun& run,
+                  const PanelShape& shape, float* sums) {
+  MultiplyPanels<Int8Panel>(prepared, rows, run, shape, sums);
+}
+
+void MultiplyInt4(const float* prepared, std::int64_t rows, const PanelRun& run,
+                  const PanelShape& shape, float* sums) {
+  MultiplyPanels<Int4Panel>(prepared, rows, run, shape, sums);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+#if HEED_DOT_PRODUCTS_OF_BYTES
+HWY_POP_ATTRIBUTES
+#else
+HWY_AFTER_NAMESPACE();
+#endif
+#undef HEED_DOT_PRODUCTS_OF_BYTES
+
+#endif  // per-target include guard
