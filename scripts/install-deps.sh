@@ -5,6 +5,8 @@
 #   scripts/install-deps.sh --test    also what the tests need
 #   scripts/install-deps.sh --check   also the linters, the sanitizers and the fuzzers
 #   scripts/install-deps.sh --page    also what building and testing the page, web/, needs
+#   scripts/install-deps.sh --aarch64 what a build for 64-bit ARM needs, to be tested under emulation: a
+#                                     cross-compiler, an emulator, and libraries in build/aarch64-root (Debian)
 set -euo pipefail
 
 build=(build-essential g++ cmake ninja-build pkg-config git make
@@ -14,6 +16,11 @@ build=(build-essential g++ cmake ninja-build pkg-config git make
        libcurl4-openssl-dev libssl-dev ca-certificates)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-jinja2 python3-numpy
        python3-torch python3-sentencepiece)
+# To cross-build for 64-bit ARM. The libraries of that architecture are only unpacked.
+cross=(g++-aarch64-linux-gnu cmake ninja-build pkg-config git make qemu-user)
+cross_libraries=(libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+                 libutf8proc-dev libsentencepiece-dev libboost-dev zlib1g-dev libeigen3-dev
+                 libcairo2-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev libcpp-httplib-dev)
 # Clang's own OpenMP and sanitizer runtimes are packages apart.
 analysis=(clang clang-format clang-tidy libomp-dev)
 
@@ -33,8 +40,11 @@ case "${1:-}" in
     # The page's tests drive a browser. Ubuntu has none as a package: set CHROMIUM to one there.
     command -v chromium >/dev/null || grep -q '^ID=ubuntu' /etc/os-release || wanted+=(chromium)
     ;;
+  --aarch64)
+    wanted=("${cross[@]}")
+    ;;
   *)
-    echo "usage: $0 [--test | --check | --page]" >&2
+    echo "usage: $0 [--test | --check | --page | --aarch64]" >&2
     exit 2
     ;;
 esac
@@ -81,4 +91,9 @@ if [ "${1:-}" = --check ]; then
   if [ "${#missing[@]}" -gt 0 ]; then
     install_all "${missing[@]}"
   fi
+fi
+
+if [ "${1:-}" = --aarch64 ]; then
+  cd "$(dirname "$0")/.."
+  scripts/aarch64_root.sh build/aarch64-root "${cross_libraries[@]}"
 fi
