@@ -191,6 +191,7 @@ inline std::vector<Linear> linear() {
           {15, 70, 300},
           {33, 31, 65, false},
           {100, 64, 40},
+          {900, 333, 201},  // several blocks each way, and what is left of them
           {768, 128, 128, true, Use::both},
           {768, 128, 384, false, Use::both},
           {768, 128, 512, true, Use::both},

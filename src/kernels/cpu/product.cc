@@ -103,7 +103,7 @@ class Worker {
   // Panels of `columns` columns, one after the other.
   void pack_columns(std::int64_t column, std::int64_t columns, std::int64_t k,
                     std::int64_t depth) const {
-    std::int64_t c = restore_whole_panels(column, columns, k, depth);
+    std::int64_t c = pack_whole_panels(column, columns, k, depth);
     for (; c < columns; c += kernels_.columns) {
       pack_b({.first = column + c,
               .count = std::min(kernels_.columns, columns - c),
@@ -113,15 +113,23 @@ class Worker {
     }
   }
 
-  // Prepared weights whose panels become whole panels of B are restored in their place. Returns how
-  // many columns were.
+  // Those that can be packed together. Returns how many columns they have.
+  std::int64_t pack_whole_panels(std::int64_t column, std::int64_t columns, std::int64_t k,
+                                 std::int64_t depth) const {
+    if (product_.prepared_b != nullptr) return restore_whole_panels(column, columns, k, depth);
+    if (product_.b.transposed || kernels_.pack_panels_of_rows == nullptr) return 0;
+    const std::int64_t whole = columns - columns % kernels_.columns;
+    kernels_.pack_panels_of_rows(
+        product_.b, {.first = column, .count = whole, .k = k, .inner = depth}, packed_b_);
+    return whole;
+  }
+
+  // Prepared weights whose panels become whole panels of B are restored in their place.
   std::int64_t restore_whole_panels(std::int64_t column, std::int64_t columns, std::int64_t k,
                                     std::int64_t depth) const {
     constexpr std::int64_t width = PreparedWeight::panel_outputs;
-    if (product_.prepared_b == nullptr || !kernels_.f32_panels || column % width != 0 ||
-        depth % PreparedWeight::input_unit != 0) {
-      return 0;
-    }
+    const bool whole = column % width == 0 && depth % PreparedWeight::input_unit == 0;
+    if (!kernels_.f32_panels || !whole) return 0;
     std::int64_t c = 0;
     for (; c + width <= columns; c += width) {
       read_prepared_panel(
@@ -281,6 +289,17 @@ Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column
   return best;
 }
 
+// Rows of tiles below which an item of work is not divided.
+constexpr std::int64_t fewest_row_tiles = 16;
+
+// Where nothing is packed twice, each thread's rows are divided, so that whoever is done first
+// takes some of another's: cores are not equally fast, and are shared.
+Grid divided(const Grid& grid, std::int64_t row_tiles) {
+  constexpr std::int64_t most = 4;
+  const std::int64_t parts = row_tiles / grid.rows / fewest_row_tiles;
+  return {.rows = grid.rows * std::clamp<std::int64_t>(parts, 1, most), .columns = grid.columns};
+}
+
 }  // namespace
 
 void multiply(const Product& product) {
@@ -294,25 +313,25 @@ void multiply(const Product& product) {
   const std::int64_t column_tiles = divide_up(product.columns, column_unit);
   const std::int64_t work =
       product.rows * product.columns * std::max<std::int64_t>(product.inner, 1);
-  const PanelTimes times = reads_in_place(product, kernels)
+  const bool in_place = reads_in_place(product, kernels);
+  const PanelTimes times = in_place
                                ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
                                : PanelTimes{.from_memory = 0, .to_pack = 1.5};
-  const Grid grid = best_grid(std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count()),
-                              row_tiles, column_tiles, times);
-  parallel_ranges(grid.rows * grid.columns, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t item = begin; item < end; ++item) {
-      const std::int64_t i = item / grid.columns, j = item % grid.columns;
-      const std::int64_t row = row_tiles * i / grid.rows * kernels.rows;
-      const std::int64_t column = column_tiles * j / grid.columns * column_unit;
-      const std::int64_t end_row =
-          std::min(row_tiles * (i + 1) / grid.rows * kernels.rows, product.rows);
-      const std::int64_t end_column =
-          std::min(column_tiles * (j + 1) / grid.columns * column_unit, product.columns);
-      if (row >= end_row || column >= end_column) continue;
-      Worker(product, kernels,
-             {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})
-          .run();
-    }
+  const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
+  Grid grid = best_grid(threads, row_tiles, column_tiles, times);
+  if (in_place && threads > 1) grid = divided(grid, row_tiles);
+  parallel_items(grid.rows * grid.columns, [&](std::int64_t item) {
+    const std::int64_t i = item / grid.columns, j = item % grid.columns;
+    const std::int64_t row = row_tiles * i / grid.rows * kernels.rows;
+    const std::int64_t column = column_tiles * j / grid.columns * column_unit;
+    const std::int64_t end_row =
+        std::min(row_tiles * (i + 1) / grid.rows * kernels.rows, product.rows);
+    const std::int64_t end_column =
+        std::min(column_tiles * (j + 1) / grid.columns * column_unit, product.columns);
+    if (row >= end_row || column >= end_column) return;
+    Worker(product, kernels,
+           {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})
+        .run();
   });
 }
 

@@ -79,6 +79,14 @@ void PackRows(const float* from, std::int64_t from_stride, std::int64_t count, s
   }
 }
 
+// Rows ahead that are prefetched while rows are copied: each is in another page.
+constexpr std::int64_t kRowsAhead = 8;
+
+HWY_INLINE void PrefetchRow(const float* row, std::int64_t count) {
+  constexpr std::int64_t line = kLineBytes / sizeof(float);
+  for (std::int64_t c = 0; c < count; c += line) __builtin_prefetch(row + c);
+}
+
 // As many whole vectors as hold the rows of a tile.
 HWY_INLINE void CopyWholeVectors(const float* from, float* to) {
   const Floats d;
@@ -100,13 +108,14 @@ void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
     return;
   }
   // Several panels at once, to use whole cache lines of A.
-  constexpr std::int64_t together = 8 * kTileRows;
+  constexpr std::int64_t together = 128 / kTileRows * kTileRows;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const std::int64_t whole_vectors = (kTileRows + lanes - 1) / lanes * lanes;
   for (std::int64_t first = 0; first < range.count; first += together) {
     const std::int64_t end = std::min(first + together, range.count);
     const float* from = a.data + range.k * a.stride + range.first;
     for (std::int64_t k = 0; k < inner; ++k, from += a.stride) {
+      if (k + kRowsAhead < inner) PrefetchRow(from + kRowsAhead * a.stride + first, end - first);
       for (std::int64_t r = first; r < end; r += kTileRows) {
         const std::int64_t rows = std::min<std::int64_t>(kTileRows, end - r);
         float* const row_of_panel = to + r * inner + k * rows;
@@ -141,9 +150,32 @@ void PackB(const ProductOperand& b, const PanelRange& range, void* panel) {
   }
 }
 
+// Whole panels of a B that is not transposed, row by row, so that each row is read at once.
+void PackPanelsOfRows(const ProductOperand& b, const PanelRange& range, void* panels) {
+  const Floats d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = TileColumns();
+  const float* from = b.data + range.k * b.stride + range.first;
+  float* to = static_cast<float*>(panels);
+  for (std::int64_t k = 0; k < range.inner; ++k, from += b.stride, to += width) {
+    if (k + kRowsAhead < range.inner) PrefetchRow(from + kRowsAhead * b.stride, range.count);
+    float* row_of_panel = to;
+    for (std::int64_t c = 0; c < range.count; c += width, row_of_panel += width * range.inner) {
+      Unroll<kTileVectors>([&](auto v) HEED_INLINE_LAMBDA {
+        const std::int64_t at = static_cast<std::int64_t>(v) * lanes;
+        hn::StoreU(hn::LoadU(d, from + c + at), d, row_of_panel + at);
+      });
+    }
+  }
+}
+
 void PackRoundedA(const ProductOperand& a, const PanelRange& range, void* panel) {
   PackA(a, range, panel);
   RoundToBf16(static_cast<float*>(panel), range.count * range.inner);
+}
+
+void PackRoundedPanelsOfRows(const ProductOperand& b, const PanelRange& range, void* panels) {
+  PackPanelsOfRows(b, range, panels);
+  RoundToBf16(static_cast<float*>(panels), range.count * range.inner);
 }
 
 void PackRoundedB(const ProductOperand& b, const PanelRange& range, void* panel) {
@@ -167,7 +199,8 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
       b_vector[v] = hn::LoadU(d, b + (k * vectors + v) * lanes);
     });
     Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-      const Float element = hn::Set(d, a[k * rows + r]);
+      Float element = hn::Set(d, a[k * rows + r]);
+      KeepInRegister(element);  // otherwise sums change registers, and one goes through memory
       Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
         sum[r][v] = hn::MulAdd(element, b_vector[v], sum[r][v]);
       });
@@ -264,6 +297,7 @@ ProductKernels Kernels() {
           .f32_panels = true,
           .pack_a = &PackA,
           .pack_b = &PackB,
+          .pack_panels_of_rows = &PackPanelsOfRows,
           .multiply_tile = &MultiplyTile};
 }
 
@@ -272,6 +306,7 @@ ProductKernels RoundedKernels() {
   kernels.f32_panels = false;
   kernels.pack_a = &PackRoundedA;
   kernels.pack_b = &PackRoundedB;
+  kernels.pack_panels_of_rows = &PackRoundedPanelsOfRows;
   return kernels;
 }
 

@@ -56,6 +56,9 @@ struct ProductKernels {
   void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panels);
   // One panel.
   void (*pack_b)(const ProductOperand& b, const PanelRange& range, void* panel);
+  // Whole panels, one after the other, of a B that is not transposed. Null: one by one.
+  void (*pack_panels_of_rows)(const ProductOperand& b, const PanelRange& range,
+                              void* panels) = nullptr;
   void (*multiply_tile)(const ProductTile& tile);
   // For up to few_rows rows, as in decoding: a tile of twice the columns from two panels of B,
   // which are read from memory once. Null if there is no gain.
