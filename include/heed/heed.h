@@ -250,4 +250,9 @@ class Model {
 // 4096.
 void set_threads(int count);
 
+// Whether prompts quantise what they multiply by int8 and int4 weights to int8, in groups of 32
+// numbers, where the processor computes such products faster than those of f32; decoding always
+// does. At first they may. Must not be called while another thread computes.
+void allow_integer_prompts(bool allowed);
+
 }  // namespace heed

@@ -140,6 +140,11 @@ Option Command::add_flag(const std::string& names, bool& value, const std::strin
   return Option(app_->add_flag(names, value, description));
 }
 
+Option Command::add_flag_function(const std::string& names, const std::function<void()>& use,
+                                  const std::string& description) {
+  return Option(app_->add_flag_callback(names, use, description));
+}
+
 Command Command::add_subcommand(const std::string& name, const std::string& description) {
   return Command(app_->add_subcommand(name, description));
 }

@@ -66,6 +66,8 @@ class Command {
   Option add_option_function(const std::string& names, const std::function<void(const T&)>& use,
                              const std::string& description);
   Option add_flag(const std::string& names, bool& value, const std::string& description);
+  Option add_flag_function(const std::string& names, const std::function<void()>& use,
+                           const std::string& description);
 
   Command add_subcommand(const std::string& name, const std::string& description);
   Command get_subcommand(const std::string& name);

@@ -90,6 +90,7 @@ void add_shape_options(Command command, const Suite& suite, BenchOptions& option
   command.add_option("--dtype", options.dtype, "Multiply in f32, bf16, int8 or int4")
       ->capture_default_str()
       ->type_name("DTYPE");
+  add_prompt_option(command);
   command.add_option("-b,--batch", options.benchmark.batch, "Run N sequences at once")
       ->default_str(suite.suite == BenchmarkSuite::train       ? "4"
                     : suite.suite == BenchmarkSuite::translate ? "128"

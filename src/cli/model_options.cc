@@ -15,6 +15,7 @@
 #include "cli/list_option.h"
 #include "cli/terminal/text.h"
 #include "engine/load_options.h"
+#include "kernels/prepared_weight.h"
 #include "model/input_checks.h"
 #include "tokenizer/utf8.h"
 
@@ -36,6 +37,13 @@ void add_model_option(Command command, std::string& model) {
 void add_dtype_option(Command command, std::string& dtype) {
   command.add_option("--dtype", dtype, "Quantise weights to f32, bf16, int8 or int4 [as stored]")
       ->type_name("DTYPE");
+  add_prompt_option(command);
+}
+
+void add_prompt_option(Command command) {
+  command.add_flag_function(
+      "--f32-prompts", [] { kernels::allow_integers_for_long_rows(false); },
+      "Beside int8 and int4 weights, compute prompts in f32 even where integers are faster");
 }
 
 void add_cache_type_option(Command command, std::string& cache_type) {

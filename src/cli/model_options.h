@@ -14,8 +14,12 @@ namespace heed::cli {
 // -m/--model.
 void add_model_option(Command command, std::string& model);
 
-// --dtype: the type that matrices are quantised to at load; empty: as they are stored.
+// --dtype: the type that matrices are quantised to at load; empty: as they are stored. And
+// --f32-prompts.
 void add_dtype_option(Command command, std::string& dtype);
+
+// --f32-prompts: refuses integers in prompts.
+void add_prompt_option(Command command);
 
 // --cache-type: the type of keys and values in the cache.
 void add_cache_type_option(Command command, std::string& cache_type);

@@ -11,6 +11,7 @@
 #include "engine/read_attention.h"
 #include "engine/traced_generation.h"
 #include "heed/heed.h"
+#include "kernels/prepared_weight.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/trace.h"
 #include "model/parameter_count.h"
@@ -120,5 +121,7 @@ Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t
 }
 
 void set_threads(int count) { set_thread_count(count); }
+
+void allow_integer_prompts(bool allowed) { kernels::allow_integers_for_long_rows(allowed); }
 
 }  // namespace heed

@@ -60,11 +60,18 @@ class PreparedWeight {
 };
 
 // out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). Rows of a sequence of a few `positions`
-// (0: N) read the panels directly; those of a longer one use a matrix product. For the former,
-// integer formats quantise x to int8 in groups of 32. A row has the same bits beside any other
-// rows.
+// (0: N) read the panels directly; those of a longer one use a matrix product, unless
+// multiplies_long_rows_in_integers(). Where they read panels, integer formats quantise x to int8 in
+// groups of 32, which moves an output by at most Σ over groups of max|x| / 254 · Σ|weight|. A row
+// has the same bits beside any other rows.
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out, std::int64_t positions = 0);
+
+// Whether rows of long sequences, as those of short ones, are multiplied by int8 and int4 weights in
+// integers: where the instruction set in use has dot products of bytes that are faster than
+// multiply-adds of f32 (VNNI of AVX-512), unless refused.
+bool multiplies_long_rows_in_integers();
+void allow_integers_for_long_rows(bool allowed);  // at first they are
 
 // The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves (borrowed),
 // or dequantised prepared weights. Explanations and backward passes use this matrix.

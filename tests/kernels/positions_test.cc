@@ -105,8 +105,10 @@ TEST(LinearPositions, WithoutThemTheRowsCount) {
     linear_forward(x.single, parameters, out);
     linear_forward(x.single, parameters, expected, 70);
     EXPECT_TRUE(same_bits(out.data(), expected.data(), out.size()));
-    linear_forward(x.single, parameters, out, 4);  // dot products sum in another order
-    EXPECT_FALSE(same_bits(out.data(), expected.data(), out.size()));
+    // Dot products sum in another order than f32 products of many rows, but integers as of many.
+    linear_forward(x.single, parameters, out, 4);
+    const bool integers = format != nullptr && multiplies_long_rows_in_integers();
+    EXPECT_EQ(same_bits(out.data(), expected.data(), out.size()), integers);
   }
   EXPECT_THROW(linear_forward(x.single, {weight.single}, out, -1), Error);
 }

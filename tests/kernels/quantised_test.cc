@@ -314,7 +314,7 @@ TEST(Quantised, RowsDoNotDependOnTheirNumber) {
   for_every_case(rows, [&](const QuantisedPanel& one) {
     on_every_instruction_set([&] {
       const std::vector<float> together = one.product(0, rows);
-      for (const std::int64_t count : {1, 2, 3, 4, 5, 16}) {
+      for (const std::int64_t count : {1, 2, 3, 4, 5, 6, 7, 11, 16}) {
         for (std::int64_t first = 0; first + count <= rows; first += count) {
           const std::vector<float> some = one.product(first, count);
           ASSERT_EQ(0, std::memcmp(some.data(), together.data() + first * width,
@@ -324,6 +324,65 @@ TEST(Quantised, RowsDoNotDependOnTheirNumber) {
       }
     });
   });
+}
+
+// What rounding x to int8 in groups moves an output by at most, and what rounding it to bf16 does.
+double largest_error(View<const float> x, View<const float> weight, std::int64_t row,
+                     std::int64_t output) {
+  constexpr double bf16_roundoff = 0x1p-8, slack = 1e-5;
+  double of_integers = 0.0, of_bf16 = 0.0;
+  for (std::int64_t first = 0; first < x.extent(1); first += group) {
+    double largest = 0.0, weights = 0.0;
+    for (std::int64_t i = first; i < std::min(first + group, x.extent(1)); ++i) {
+      const double value = std::abs(x(row, i)), factor = std::abs(weight(output, i));
+      largest = std::max(largest, value);
+      weights += factor;
+      of_bf16 += bf16_roundoff * value * factor;
+    }
+    of_integers += largest / 254.0 * weights;
+  }
+  return std::max(of_integers, of_bf16) + slack;
+}
+
+TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
+  constexpr std::int64_t rows = 131, inputs = 100, outputs = 40;
+  Tensor<float> x(Shape{rows, inputs}), weight(Shape{outputs, inputs});
+  RandomStream random(7, 1);
+  for (float& value : x.span()) value = static_cast<float>(random.normal());
+  for (float& value : weight.span()) value = static_cast<float>(random.normal());
+  for (const Format& format : formats) {
+    const PreparedWeight prepared(weight, parse_weight_format(format.name));
+    const Tensor<float> restored = prepared.restored();
+    on_every_instruction_set([&] {
+      const auto product = [&](std::int64_t positions) {
+        Tensor<float> out(Shape{rows, outputs});
+        prepared_linear_forward(x, prepared, {}, out, positions);
+        return out;
+      };
+      const auto equal = [](const Tensor<float>& a, const Tensor<float>& b) {
+        return std::memcmp(a.data(), b.data(), a.span().size_bytes()) == 0;
+      };
+      const bool in_integers = multiplies_long_rows_in_integers();
+      const Tensor<float> of_short = product(1), of_long = product(rows);
+      allow_integers_for_long_rows(false);
+      EXPECT_FALSE(multiplies_long_rows_in_integers());
+      const Tensor<float> refused = product(rows);
+      allow_integers_for_long_rows(true);
+      EXPECT_EQ(equal(of_long, of_short), in_integers);
+      EXPECT_EQ(equal(of_long, refused), !in_integers);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t o = 0; o < outputs; ++o) {
+          double sum = 0.0;
+          for (std::int64_t i = 0; i < inputs; ++i) {
+            sum += static_cast<double>(x.view()(row, i)) * restored.view()(o, i);
+          }
+          const double bound = largest_error(x, restored, row, o);
+          ASSERT_NEAR(of_long.view()(row, o), sum, bound) << format.name;
+          ASSERT_NEAR(refused.view()(row, o), sum, has_bf16_products() ? bound : 1e-4);
+        }
+      }
+    });
+  }
 }
 
 TEST(Quantised, WhatIsNotFiniteInARowStaysInItAndShows) {

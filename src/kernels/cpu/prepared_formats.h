@@ -26,7 +26,7 @@ struct PreparedFormat {
   void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
                      std::int64_t count, const RestoredPanel& restored);
   // Rows of sequences of up to this length are multiplied with the panels directly, by the
-  // functions below; for more rows a matrix product is faster.
+  // functions below; for more rows a matrix product is faster, or more exact.
   std::int64_t few_rows;
   // Floats of `rows` prepared rows of x.
   std::int64_t (*prepared_rows_size)(std::int64_t rows, const PanelShape& shape);

@@ -17,7 +17,7 @@
 namespace heed::kernels {
 namespace {
 
-constexpr std::int64_t rows_at_once = 64;
+constexpr std::int64_t rows_at_once = 60;  // a multiple of those that kernels take
 
 constexpr std::string_view format_names[] = {"f32", "bf16", "int8", "int4"};
 
@@ -36,15 +36,19 @@ PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
-// Multiplies panels directly: prepares the rows of x once, then processes a few panels at a time,
-// which stay in a cache for all rows.
-void multiply_few_rows(const PreparedFormat& format, View<const float> x,
-                       const PreparedWeight& weight, const float* bias, View<float> out) {
+// Prepares the rows of x once, then processes a few panels at a time, which stay in a cache for all
+// rows.
+void multiply_panels(const PreparedFormat& format, View<const float> x,
+                     const PreparedWeight& weight, const float* bias, View<float> out) {
   const PanelShape shape = shape_of(weight);
   const std::int64_t all_rows = x.extent(0), outputs = weight.outputs();
   float* const prepared = scratch(
       Scratch::shared, static_cast<std::size_t>(format.prepared_rows_size(all_rows, shape)));
-  format.prepare_rows(x.data(), all_rows, shape, prepared);
+  const std::int64_t row_grain = std::max<std::int64_t>(65536 / shape.padded_inputs, 1);
+  parallel_ranges(all_rows, row_grain, [&](std::int64_t begin, std::int64_t end) {
+    format.prepare_rows(x.data() + begin * shape.inputs, end - begin, shape,
+                        prepared + format.prepared_rows_size(begin, shape));
+  });
   constexpr std::int64_t width = PreparedWeight::panel_outputs, panels_at_once = 4;
   const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
   parallel_ranges(weight.panels(), grain, [&](std::int64_t begin, std::int64_t end) {
@@ -166,7 +170,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   if (rows == 0 || weight.outputs() == 0) return;
   const std::int64_t length = positions == 0 ? rows : positions;
   if (const PreparedFormat format = format_of(weight.format()); length <= format.few_rows) {
-    return multiply_few_rows(format, x, weight, bias.data(), out);
+    return multiply_panels(format, x, weight, bias.data(), out);
   }
   // f32 without bf16 instructions: rounding x would only cost time
   multiply({.a = {.data = x.data(), .stride = weight.inputs()},
