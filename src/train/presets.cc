@@ -99,8 +99,8 @@ TrainSettings tiny_translator_run() {
 // The translator that heed carries, on the microworld's pairs. Its loss is compared with their
 // entropy, so labels are not smoothed, and there is as much text as wanted, so nothing is dropped.
 TrainSettings embedded_translator_run() {
-  // Two heads: with more, what one word owes another is spread over several.
-  TrainSettings settings = translator_run(translator_shape(2, 2, 128, 512));
+  // One head: with more, what one word owes another is spread over several.
+  TrainSettings settings = translator_run(translator_shape(2, 1, 128, 512));
   settings.model.vocabulary_size = 3600;  // nearly every word is one token
   settings.model.context = 128;           // more than twice the longest sentence
   settings.label_smoothing = 0;

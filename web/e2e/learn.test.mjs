@@ -190,14 +190,14 @@ test('three kinds of attention of a translator equal those of the API, and the m
 test('a word of the target is chosen by keyboard, and the sentence says what is read to write it', async () => {
   const translator = await translatorOf(session);
   if (translator === null) return;
-  const page = await session.open('#/learn?chapter=two-texts&cross=1.1&to=1');
+  const page = await session.open('#/learn?chapter=two-texts&cross=1.0&to=1');
   await page.getByTestId('says-cross').waitFor();
   await page.getByRole('toolbar', { name: 'Words of the target' }).locator('button[aria-pressed=true]').focus();
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('to=2'));
   const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
   const free = await post('/api/pairs', { source, ...(target && { target }) });
-  const { positions } = await session.get(`/api/pairs/${free.id}/attention/cross/1/1/rows/2?top=1&unit=words&row=written`);
+  const { positions } = await session.get(`/api/pairs/${free.id}/attention/cross/1/0/rows/2?top=1&unit=words&row=written`);
   await page.waitForFunction((word) => document.querySelector('[data-testid=says-cross]')?.textContent.includes(`To write “${word}”`), free.target.words[2].text);
   const said = await page.getByTestId('says-cross').innerText();
   assert.ok(said.includes(`“${positions[0].text}”`), `${said} names ${positions[0].text}`);

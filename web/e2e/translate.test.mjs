@@ -68,9 +68,9 @@ translating('a word of the target: weights are those of the API and of heed atte
   const meta = await makePair();
   const index = place(meta.target.words, 'springt');
   const { begin, end } = meta.target.words[index];
-  const page = await session.open(link({ word: `t${index}`, cross: 'L1H1', decoder: 'L0H1' }));
+  const page = await session.open(link({ word: `t${index}`, cross: 'L1H0', decoder: 'L0H0' }));
   const head = (kind, layer, one) => matrix(`/api/pairs/${meta.id}/attention/${kind}/${layer}/${one}?unit=words&row=written`);
-  const [cross, decoder] = [(await head('cross', 1, 1))[index], (await head('decoder', 0, 1))[index]];
+  const [cross, decoder] = [(await head('cross', 1, 0))[index], (await head('decoder', 0, 0))[index]];
   await assertListed(page, 'Its query into the source', meta.source.words, cross);
   await assertListed(page, 'Its query into its own past', meta.target.words, decoder);
   assert.match(await page.getByTestId('target-word').innerText(), /Masked, since it comes later: \./);
@@ -79,7 +79,7 @@ translating('a word of the target: weights are those of the API and of heed atte
   if (!process.env.HEED_ADDRESS || directory) {
     const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
     const told = JSON.parse(execFileSync(binary, ['attend', ...(directory ? ['-m', directory] : []), source, '--target', target, '--json'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 }));
-    const { pattern } = told.heads.find((one) => one.kind === 'cross' && one.layer === 1 && one.head === 1);
+    const { pattern } = told.heads.find((one) => one.kind === 'cross' && one.layer === 1 && one.head === 0);
     const rows = pattern.slice(begin - 1, end - 1);
     const weights = meta.source.words.map((word) => rows.reduce((sum, row) => sum + row.slice(word.begin, word.end).reduce((a, b) => a + b, 0), 0) / rows.length);
     await assertListed(page, 'Its query into the source', meta.source.words, weights);
@@ -93,7 +93,7 @@ translating('a word of the target: weights are those of the API and of heed atte
 
   await page.getByTestId('target-word').getByRole('button', { name: 'Once it is read' }).click();
   await page.getByRole('heading', { name: 'After “springt” comes…' }).waitFor();
-  const read = await matrix(`/api/pairs/${meta.id}/attention/cross/1/1?unit=words`);
+  const read = await matrix(`/api/pairs/${meta.id}/attention/cross/1/0?unit=words`);
   await assertListed(page, 'Its query into the source', meta.source.words, read[index]);
   assert.match(page.url(), /row=read/);
   assert.deepEqual(page.problems, []);
@@ -103,8 +103,8 @@ translating('a word of the target: weights are those of the API and of heed atte
 translating('a word of the source attends in both directions, as the API says', async () => {
   const meta = await makePair();
   const index = place(meta.source.words, 'she');
-  const page = await session.open(link({ word: 's:she', encoder: 'L0H1', cross: 'L1H0' }));
-  const encoder = await matrix(`/api/pairs/${meta.id}/attention/encoder/0/1?unit=words`);
+  const page = await session.open(link({ word: 's:she', encoder: 'L0H0', cross: 'L1H0' }));
+  const encoder = await matrix(`/api/pairs/${meta.id}/attention/encoder/0/0?unit=words`);
   const cross = await matrix(`/api/pairs/${meta.id}/attention/cross/1/0?unit=words&row=written`);
   await assertListed(page, 'What it attends to', meta.source.words, encoder[index]);
   await assertListed(page, 'What attends to it', meta.source.words, encoder.map((row) => row[index]));
@@ -140,10 +140,10 @@ translating('words are chosen by keyboard, one of each text in the tab order', a
 
 translating('the map, the heads and their statistics are those of the API', async () => {
   const meta = await makePair();
-  const page = await session.open(link({ kind: 'decoder', decoder: 'L1H1', by: 'tokens' }));
-  const map = page.getByRole('application', { name: /^Attention in the decoder, head 1 of block 1/ });
+  const page = await session.open(link({ kind: 'decoder', decoder: 'L1H0', by: 'tokens' }));
+  const map = page.getByRole('application', { name: /^Attention in the decoder, head 0 of block 1/ });
   await map.waitFor();
-  const pattern = await matrix(`/api/pairs/${meta.id}/attention/decoder/1/1`);
+  const pattern = await matrix(`/api/pairs/${meta.id}/attention/decoder/1/0`);
   const panel = page.getByRole('tabpanel', { name: 'In the decoder' });
   const file = await exported(page, panel.locator('details.export').last(), 'CSV');
   const rows = file.toString().trim().split('\n');
@@ -157,8 +157,8 @@ translating('the map, the heads and their statistics are those of the API', asyn
 
   await page.getByRole('tab', { name: 'In the decoder' }).focus();
   await page.keyboard.press('Home');
-  await page.getByRole('tabpanel', { name: 'Between the texts' }).getByRole('button', { name: /L0H1/ }).click();
-  await page.waitForFunction(() => location.hash.includes('cross=L0H1'));
+  await page.getByRole('tabpanel', { name: 'Between the texts' }).getByRole('button', { name: /L0H0/ }).click();
+  await page.waitForFunction(() => location.hash.includes('cross=L0H0'));
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -197,14 +197,14 @@ translating('a cut edge and a head that is off: effects and translations are tho
   const [from, to] = [place(meta.target.words, 'springt'), place(meta.source.words, 'jumps')];
   const page = await session.open(link({ word: `t${from}` }));
   await page.getByRole('button', { name: 'Cut in all heads: springt attending to jumps' }).click();
-  await page.locator('fieldset', { hasText: 'Switch off' }).locator('select').selectOption('cross.L0H1');
+  await page.locator('fieldset', { hasText: 'Switch off' }).locator('select').selectOption('cross.L0H0');
   await page.getByRole('button', { name: 'Switch off', exact: true }).click();
   const changes = page.getByTestId('edits').getByRole('listitem');
   await changes.nth(1).waitFor();
   assert.match(await changes.first().innerText(), /“springt” no longer attends to “jumps” in all heads of cross-attention/);
   await page.waitForFunction(() => location.hash.includes('edits='));
 
-  const interventions = [{ kind: 'cut_words', point: 'cross', target: from, source: to }, { kind: 'ablate', point: 'cross.L0H1' }];
+  const interventions = [{ kind: 'cut_words', point: 'cross', target: from, source: to }, { kind: 'ablate', point: 'cross.L0H0' }];
   const changed = await makePair({ interventions });
   const check = async (shown) => {
     const { positions } = await session.get(`/api/pairs/${changed.id}/effect`);
