@@ -67,8 +67,8 @@ class PreparedWeight {
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out, std::int64_t positions = 0);
 
-// Whether rows of long sequences, as those of short ones, are multiplied by int8 and int4 weights in
-// integers: where the instruction set in use has dot products of bytes that are faster than
+// Whether rows of long sequences, as those of short ones, are multiplied by int8 and int4 weights
+// in integers: where the instruction set in use has dot products of bytes that are faster than
 // multiply-adds of f32 (VNNI of AVX-512), unless refused.
 bool multiplies_long_rows_in_integers();
 void allow_integers_for_long_rows(bool allowed);  // at first they are
