@@ -6,7 +6,8 @@
 //   HEED_THREADS=1 products_beside_onednn AVX2 "gpt2 feed-forward"
 //
 // oneDNN chooses its layout of the weights (and of nothing else): of forward they are converted
-// beforehand, as heed packs them beforehand. In backward both begin and end with plain matrices.
+// beforehand, as heed packs them beforehand. In backward both begin and end with plain matrices;
+// heed adds the gradient of weights to what is there, which it reads too, and oneDNN overwrites it.
 // Rates are of the fastest repeat, ratios the medians of those of neighbouring repeats, of which
 // each second one has the order turned round.
 #include <fmt/format.h>
@@ -16,11 +17,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -78,7 +81,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// A product in both programs. `same` is the largest difference of their results.
+// A product in both programs.
 struct Contest {
   std::string name;
   double operations;
@@ -142,7 +145,6 @@ class Linear {
         other_d_x_(x_.shape()),
         other_d_weight_(weight_.shape()),
         packed_(weight_) {
-    // heed's gradients of weights accumulate.
     prepare();
   }
 

@@ -67,8 +67,10 @@ TEST_F(CarriedTranslator, LosesLittleAndAlignsWords) {
   const LoadedTranslator translator = load_translator(name);
   const PairCheck check = check_pairs(translator.model, translator.tokenizers,
                                       {.pairs = 400, .cut_pairs = 60, .seed = 90210});
-  // 1.07 times on 4,000 pairs; among so few, some rare words weigh more.
-  EXPECT_LE(check.loss_nats_per_pair, 1.12 * check.entropy_nats_per_pair);
+  // Rare words weigh so much that a thousand pairs give 1.04 to 1.09 times the entropy.
+  const PairLoss many =
+      pair_loss(translator.model, translator.tokenizers, {.pairs = 4000, .seed = 5});
+  EXPECT_LE(many.loss_nats_per_pair, 1.07 * many.entropy_nats_per_pair);
   EXPECT_GE(check.grammatical, 0.98);
   EXPECT_LE(check.heads.front().counts.error_rate(), 0.10);
   EXPECT_GE(check.diagonal_error_rate, 0.2);

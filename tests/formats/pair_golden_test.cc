@@ -27,6 +27,8 @@ constexpr double forward_tolerance = 1e-5;
 constexpr double gradient_tolerance = 1e-4;
 // Of activations rounded to bf16, 2^-9 each, through four blocks of sharp attention.
 constexpr double rounding_tolerance = 0.03;
+// Of activations in integers, half a step each: 1/254 of the largest of 32.
+constexpr double integer_tolerance = rounding_tolerance * 512 / 254;
 // A tied unembedding is quantised too, while its table of embeddings is not: half a step of int4 is
 // a fourteenth of the largest weight of 32.
 constexpr double tied_tolerance = 0.15;
@@ -232,9 +234,15 @@ TEST_P(EncoderDecoderGolden, IsReadAsItWasWritten) {
     prepared.parameters().prepare(format);
     const Tensor<float> logits = run(loaded);
     EXPECT_TRUE(testing::same_bits(logits, run(prepared))) << kernels::weight_format_name(format);
+    kernels::allow_integers_for_long_rows(false);
+    const Tensor<float> rounded = run(loaded);
+    kernels::allow_integers_for_long_rows(true);
     loaded.parameters().prepare(WeightFormat::f32);  // which are the dequantised matrices
-    EXPECT_LE(relative_error(logits.span(), run(loaded).span()),
-              format == WeightFormat::int4 ? tied_tolerance : rounding_tolerance)
+    const Tensor<float> exact = run(loaded);
+    const double tolerance = format == WeightFormat::int4 ? tied_tolerance : rounding_tolerance;
+    EXPECT_LE(relative_error(rounded.span(), exact.span()), tolerance)
+        << kernels::weight_format_name(format);
+    EXPECT_LE(relative_error(logits.span(), exact.span()), std::max(tolerance, integer_tolerance))
         << kernels::weight_format_name(format);
   }
 }

@@ -292,7 +292,7 @@ Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column
 // Rows of tiles below which an item of work is not divided.
 constexpr std::int64_t fewest_row_tiles = 16;
 
-// Where nothing is packed twice, each thread's rows are divided, so that whoever is done first
+// With panels of B in place, each thread's rows are divided, so that a thread that finishes early
 // takes some of another's: cores are not equally fast, and are shared.
 Grid divided(const Grid& grid, std::int64_t row_tiles) {
   constexpr std::int64_t most = 4;

@@ -150,7 +150,7 @@ void PackB(const ProductOperand& b, const PanelRange& range, void* panel) {
   }
 }
 
-// Whole panels of a B that is not transposed, row by row, so that each row is read at once.
+// Whole panels of a B that is not transposed, row by row, so that each row is read once.
 void PackPanelsOfRows(const ProductOperand& b, const PanelRange& range, void* panels) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = TileColumns();

@@ -113,16 +113,14 @@ class PairExamination {
   }
 
   PairCheck report() {
-    PairCheck check;
+    PairCheck check{loss()};
     check.pairs = options_.pairs;
     check.cut_pairs = std::min(options_.cut_pairs, options_.pairs);
-    measure_loss(check);
     measure_each(check);
     return check;
   }
 
- private:
-  void measure_loss(PairCheck& check) const {
+  PairLoss loss() const {
     PairBuffers buffers(model_.architecture(), Keep::one_block);
     double loss = 0, log_probability = 0;
     CheckedRows rows;
@@ -137,10 +135,11 @@ class PairExamination {
       if (rows.tokens() >= options_.batch_tokens) read();
     }
     read();
-    check.loss_nats_per_pair = loss / static_cast<double>(check.pairs);
-    check.entropy_nats_per_pair = -log_probability / static_cast<double>(check.pairs);
+    const auto count = static_cast<double>(options_.pairs);
+    return {.loss_nats_per_pair = loss / count, .entropy_nats_per_pair = -log_probability / count};
   }
 
+ private:
   PairFindings examine(std::int64_t index) const {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
     const auto& [told, pair] = pairs_[static_cast<std::size_t>(index)];
@@ -225,13 +224,23 @@ class PairExamination {
   std::vector<CheckedPair> pairs_;
 };
 
+PairExamination examination(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+                            const PairCheckOptions& options) {
+  require(options.pairs >= 1, ErrorCode::invalid_argument, "{} pairs: expected at least one",
+          options.pairs);
+  return {model, tokenizers, options};
+}
+
 }  // namespace
+
+PairLoss pair_loss(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+                   const PairCheckOptions& options) {
+  return examination(model, tokenizers, options).loss();
+}
 
 PairCheck check_pairs(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
                       const PairCheckOptions& options) {
-  require(options.pairs >= 1, ErrorCode::invalid_argument, "{} pairs: expected at least one",
-          options.pairs);
-  return PairExamination(model, tokenizers, options).report();
+  return examination(model, tokenizers, options).report();
 }
 
 }  // namespace heed
