@@ -138,7 +138,7 @@ void print_head_parts(const StackSpecification& config, const ParameterCount& co
   table.add({"value, up", ink.quiet(up), grouped(head.value_up)});
   table.add({ink.bold("total of a head"), "", ink.bold(grouped(head.total))});
   const std::string heads = config.key_value_heads() == config.heads()
-                                ? fmt::format("{} heads", config.heads())
+                                ? counted(config.heads(), "head")
                                 : fmt::format("{} heads share {} keys and values", config.heads(),
                                               config.key_value_heads());
   table.add(
@@ -177,9 +177,10 @@ void params(const ParamsOptions& options) {
       architecture.is_encoder_decoder()
           ? fmt::format("{} + {} layers", architecture.encoder().layers, config.layers)
           : fmt::format("{} layers", config.layers);
-  print("\n" + ink.title(fit(options.model, 30)) +
-        ink.quiet(fmt::format("  {}, {} heads of {}, width {}\n\n", layers, config.heads(),
-                              config.head_size(), grouped(config.channels))));
+  print(
+      "\n" + ink.title(fit(options.model, 30)) +
+      ink.quiet(fmt::format("  {}, {} of {}, width {}\n\n", layers, counted(config.heads(), "head"),
+                            config.head_size(), grouped(config.channels))));
   print_parts(architecture, count, ink, terminal.width);
   print("\n");
   print_head_parts(config, count, ink);

@@ -67,8 +67,8 @@ std::string described(const RunDescription& run) {
                         grouped(run.validation_pairs));
   }
   return fmt::format(
-      "{} parameters, {} layers × {} heads, {}{} tokens of text ({} for validation), vocabulary {}",
-      grouped(run.parameters), layers, model.heads(), pairs,
+      "{} parameters, {} layers × {}, {}{} tokens of text ({} for validation), vocabulary {}",
+      grouped(run.parameters), layers, counted(model.heads(), "head"), pairs,
       grouped(run.training_tokens + run.validation_tokens), grouped(run.validation_tokens),
       grouped(run.vocabulary_size));
 }

@@ -145,7 +145,7 @@ async function compareKind(page, id, kind, layer, head) {
 
 test('three kinds of attention of a translator equal those of the API, and the mask hides later words', async () => {
   const translator = await translatorOf(session);
-  const page = await session.open('#/learn?chapter=two-texts&encoder=1.0&decoder=0.1&cross=1.1&from=1&to=2');
+  const page = await session.open('#/learn?chapter=two-texts&encoder=1.0&decoder=0.0&cross=1.0&from=1&to=2');
   if (translator === null) {
     await page.getByRole('region', { name: 'No translator' }).waitFor();
     assert.match(await page.locator('article').innerText(), /This server holds no translator, so there are no numbers to show beside this chapter/);
@@ -156,8 +156,8 @@ test('three kinds of attention of a translator equal those of the API, and the m
   const free = await post('/api/pairs', { source, ...(target && { target }) });
   for (const kind of ['encoder', 'decoder', 'cross']) await page.getByTestId(`says-${kind}`).waitFor();
   const { weights, columns } = await compareKind(page, free.id, 'encoder', 1, 0);
-  await compareKind(page, free.id, 'decoder', 0, 1);
-  await compareKind(page, free.id, 'cross', 1, 1);
+  await compareKind(page, free.id, 'decoder', 0, 0);
+  await compareKind(page, free.id, 'cross', 1, 0);
   const after = (row) => row.slice(2).reduce((sum, weight) => sum + weight, 0);
   assertShows(await page.getByTestId('ahead').textContent(), after(weights.slice(columns, 2 * columns)), 'words after the chosen one');
   assert.match(await page.locator('article').innerText(), new RegExp(`“${translator.name}”`));

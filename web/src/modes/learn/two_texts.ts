@@ -11,7 +11,7 @@ function shownTranslator(translator: TranslatorCard | null | undefined): string[
   if (translator === null) return ['This server holds no translator, so there are no numbers to show beside this chapter.'];
   const { name, encoder, decoder, languages } = translator;
   const direction = languages?.length === 2 ? ` from ${languages[0]} to ${languages[1]}` : '';
-  const blocks = ({ layers, heads }: { layers: number; heads: number }) => `${exactCount(layers)} ${layers === 1 ? 'block' : 'blocks'} of ${exactCount(heads)} heads`;
+  const blocks = ({ layers, heads }: { layers: number; heads: number }) => `${exactCount(layers)} ${layers === 1 ? 'block' : 'blocks'} of ${exactCount(heads)} ${heads === 1 ? 'head' : 'heads'}`;
   return [`The numbers beside this are those of “${name}”, a translator${direction}: an encoder of ${blocks(encoder)} and a decoder of ${blocks(decoder)}.`];
 }
 

@@ -28,7 +28,8 @@ export const kindOf = (meta: PairMeta, kind: PairKind): PairKindMeta => meta.kin
 
 /** "head 2 of block 1", "the mean of the 4 heads of block 1". */
 export function headInWords({ layer, head }: HeadChoice, heads: number): string {
-  return head === null ? `the mean of the ${heads} heads of block ${layer}` : `head ${head} of block ${layer}`;
+  if (head !== null) return `head ${head} of block ${layer}`;
+  return heads === 1 ? `the only head of block ${layer}` : `the mean of the ${heads} heads of block ${layer}`;
 }
 
 export const stackName: Record<PairKind, string> = { encoder: 'encoder', decoder: 'decoder', cross: 'cross-attention' };
