@@ -113,7 +113,8 @@ class PairExamination {
   }
 
   PairCheck report() {
-    PairCheck check{loss()};
+    PairCheck check;
+    static_cast<PairLoss&>(check) = loss();
     check.pairs = options_.pairs;
     check.cut_pairs = std::min(options_.cut_pairs, options_.pairs);
     measure_each(check);
