@@ -71,6 +71,14 @@ std::optional<double> BenchmarkReport::of_peak(const BenchmarkRow& row) const {
   return row.limit ? of(row, *row.limit) : std::nullopt;
 }
 
+void BenchmarkReport::choose_limits() {
+  for (BenchmarkRow& row : rows) {
+    if (!row.product_limit) continue;
+    const bool reads = of(row, PeakLoop::read) > of(row, *row.product_limit);
+    row.limit = reads ? PeakLoop::read : *row.product_limit;
+  }
+}
+
 std::optional<double> BenchmarkReport::of_dot_products(const BenchmarkRow& row) const {
   const BenchmarkCeiling* dot_products = ceiling(PeakLoop::dot_product_bf16);
   if (row.limit != PeakLoop::tile_product_bf16 || dot_products == nullptr) return std::nullopt;

@@ -99,6 +99,8 @@ struct BenchmarkReport {
   std::optional<double> of(const BenchmarkRow& row, kernels::PeakLoop loop) const;
   // The same of its limit; absent without a limit.
   std::optional<double> of_peak(const BenchmarkRow& row) const;
+  // Of rows with a product limit, the limit is what allows less by the ceilings as measured so far.
+  void choose_limits();
   // Its operations divided by those of the loop of bf16 dot products, if its limit is another bf16
   // unit.
   std::optional<double> of_dot_products(const BenchmarkRow& row) const;

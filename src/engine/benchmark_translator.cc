@@ -159,20 +159,15 @@ class TranslatorMeasurer {
                      .tokens = real(tokens * count_),
                      .flops = cost.flops,
                      .bytes = cost.bytes,
+                     .limit = PeakLoop::read,  // until the ceilings are known
                      .product_limit = product_limit(options_.dtype)};
-    const auto seconds = [&](PeakLoop loop, double amount) {
-      const BenchmarkCeiling* const ceiling = report_.ceiling(loop);
-      return ceiling == nullptr ? 0 : amount / ceiling->measurement.best_rate();
-    };
-    row.limit = seconds(*row.product_limit, row.flops) < seconds(PeakLoop::read, row.bytes)
-                    ? PeakLoop::read
-                    : *row.product_limit;
     measurer_.add(std::move(row), [&] {
       for (std::int64_t i = 0; i < count_; ++i) {
         measurer_.check_stop();
         work();
       }
     });
+    report_.choose_limits();
   }
 
  private:
