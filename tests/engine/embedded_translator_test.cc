@@ -67,10 +67,10 @@ TEST_F(CarriedTranslator, LosesLittleAndAlignsWords) {
   const LoadedTranslator translator = load_translator(name);
   const PairCheck check = check_pairs(translator.model, translator.tokenizers,
                                       {.pairs = 400, .cut_pairs = 60, .seed = 90210});
-  // Rare words weigh so much that a thousand pairs give 1.04 to 1.09 times the entropy.
+  // Rare words weigh so much that a thousand pairs give 1.04 to 1.07 times the entropy.
   const PairLoss many =
       pair_loss(translator.model, translator.tokenizers, {.pairs = 4000, .seed = 5});
-  EXPECT_LE(many.loss_nats_per_pair, 1.07 * many.entropy_nats_per_pair);
+  EXPECT_LE(many.loss_nats_per_pair, 1.05 * many.entropy_nats_per_pair);
   EXPECT_GE(check.grammatical, 0.98);
   EXPECT_LE(check.heads.front().counts.error_rate(), 0.10);
   EXPECT_GE(check.diagonal_error_rate, 0.2);
