@@ -16,22 +16,23 @@ export function patternImage(pattern: Float32Array, rows: number, columns: numbe
   return image;
 }
 
-export function wholePicture(thumbnails: NumberArray, isDark: boolean): HTMLCanvasElement {
-  const [layers, heads, size] = thumbnails.shape;
-  const scale = Math.max(1, Math.round(96 / size));
-  const step = size * scale + 8;
-  const canvas = Object.assign(document.createElement('canvas'), { width: heads * step + 8, height: layers * step + 8 });
+/** All heads, a row for each layer; thumbnails are (layers, heads, rows, columns). */
+export function wholePicture(thumbnails: NumberArray, isDark: boolean, isCausal = true): HTMLCanvasElement {
+  const [layers, heads, rows, columns] = thumbnails.shape;
+  const scale = Math.max(1, Math.round(96 / Math.max(rows, columns)));
+  const [across, down] = [columns * scale + 8, rows * scale + 8];
+  const canvas = Object.assign(document.createElement('canvas'), { width: heads * across + 8, height: layers * down + 8 });
   const context = canvas.getContext('2d')!;
   context.fillStyle = isDark ? '#12151d' : '#fbfaf6';
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.imageSmoothingEnabled = false;
-  const one = new OffscreenCanvas(size, size);
+  const one = new OffscreenCanvas(columns, rows);
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
       const pattern = thumbnailOf(thumbnails, layer, head);
       const most = darkestOf(pattern);
-      one.getContext('2d')!.putImageData(patternImage(pattern, size, size, (weight) => weightColour(weight, most, isDark)), 0, 0);
-      context.drawImage(one, 8 + head * step, 8 + layer * step, size * scale, size * scale);
+      one.getContext('2d')!.putImageData(patternImage(pattern, rows, columns, (weight) => weightColour(weight, most, isDark), isCausal ? undefined : () => true), 0, 0);
+      context.drawImage(one, 8 + head * across, 8 + layer * down, columns * scale, rows * scale);
     }
   }
   return canvas;

@@ -4,7 +4,7 @@
 import { tokenWord } from '../../lib/numbers';
 import type { PairIntervention, PairKind, PairMeta } from '../../lib/pair_types';
 import { isLater, keyWords, queryWords } from './words';
-import { headInWords, kindOf, stackName } from './heads';
+import { kindOf, stackName } from './heads';
 
 export interface HeadOff {
   kind: 'off';
@@ -83,7 +83,7 @@ export function toInterventions(edits: Edit[], { masked, renormalise }: { masked
 function whereInWords({ of, layer, head }: Pick<WordCut, 'of' | 'layer' | 'head'>): string {
   const stack = of === 'cross' ? stackName.cross : `the ${stackName[of]}`;
   if (layer === null) return `all heads of ${stack}`;
-  return head === null ? `all heads of block ${layer} of ${stack}` : `${headInWords({ layer, head }, 1)} of ${stack}`;
+  return head === null ? `all heads of block ${layer} of ${stack}` : `head ${head} of block ${layer} of ${stack}`;
 }
 
 export function describeEdit(edit: Edit, meta: PairMeta): string {

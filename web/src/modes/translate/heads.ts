@@ -16,20 +16,24 @@ export interface HeadChoice {
 
 export const formatHead = ({ layer, head }: HeadChoice): string => (head === null ? `L${layer}` : `L${layer}H${head}`);
 
-/** The mean of the last block's heads where the text names none that the model has. */
+/** The choices of one block: the mean of its heads first, where there is more than one. */
+export const choicesOfBlock = (heads: number): HeadChoice['head'][] => (heads === 1 ? [0] : [null, ...Array.from({ length: heads }, (_, head) => head)]);
+
+/** The first choice of the last block where the text names none that the model has. */
 export function parseHead(text: string | undefined, { layers, heads }: Pick<PairKindMeta, 'layers' | 'heads'>): HeadChoice {
   const found = /^L(\d+)(?:H(\d+))?$/.exec(text ?? '');
-  const choice = found && { layer: Number(found[1]), head: found[2] === undefined ? null : Number(found[2]) };
+  const first = choicesOfBlock(heads)[0];
+  const choice = found && { layer: Number(found[1]), head: found[2] === undefined ? first : Number(found[2]) };
   const exists = choice && choice.layer < layers && (choice.head ?? 0) < heads;
-  return exists ? choice : { layer: layers - 1, head: null };
+  return exists ? choice : { layer: layers - 1, head: first };
 }
 
 export const kindOf = (meta: PairMeta, kind: PairKind): PairKindMeta => meta.kinds.find((one) => one.kind === kind)!;
 
 /** "head 2 of block 1", "the mean of the 4 heads of block 1". */
 export function headInWords({ layer, head }: HeadChoice, heads: number): string {
-  if (head !== null) return `head ${head} of block ${layer}`;
-  return heads === 1 ? `the only head of block ${layer}` : `the mean of the ${heads} heads of block ${layer}`;
+  if (heads === 1) return `the only head of block ${layer}`;
+  return head !== null ? `head ${head} of block ${layer}` : `the mean of the ${heads} heads of block ${layer}`;
 }
 
 export const stackName: Record<PairKind, string> = { encoder: 'encoder', decoder: 'decoder', cross: 'cross-attention' };

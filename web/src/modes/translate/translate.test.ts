@@ -3,7 +3,7 @@ import { asPairText } from '../../lib/api';
 import type { PairHeadStatistics, PairInfluence, PairMeta } from '../../lib/pair_types';
 import { alignmentDrawing } from './drawing';
 import { describeEdit, fits, formatEdits, hasEdit, isCut, parseEdits, toggled, toInterventions, type Edit } from './edits';
-import { formatHead, parseHead } from './heads';
+import { choicesOfBlock, formatHead, headInWords, parseHead } from './heads';
 import { earlierMoved, finding, laterWord } from './influence';
 import { arcPath, linkPath, lineWidth } from './layout';
 import { mapOf } from './map';
@@ -70,6 +70,14 @@ describe('a head', () => {
   });
   it('is the mean of the last block where there is no such head', () => {
     for (const text of ['', 'L2', 'L0H4', 'H1', undefined]) expect(parseHead(text, sizes)).toEqual({ layer: 1, head: null });
+  });
+  it('is the only one of its block, whose mean is the same picture', () => {
+    const alone = { layers: 2, heads: 1 };
+    expect(choicesOfBlock(1)).toEqual([0]);
+    expect(choicesOfBlock(2)).toEqual([null, 0, 1]);
+    for (const text of ['L1', 'L2', 'L1H1', undefined]) expect(parseHead(text, alone)).toEqual({ layer: 1, head: 0 });
+    expect(parseHead('L0', alone)).toEqual({ layer: 0, head: 0 });
+    expect(headInWords({ layer: 1, head: 0 }, 1)).toBe('the only head of block 1');
   });
 });
 

@@ -1,1 +1,0 @@
-function thumbnailOf({shape,data},layer,head){const[,heads,rows,columns]=shape,begin=(layer*heads+head)*rows*columns;return data.subarray(begin,begin+rows*columns)}function darkestOf(pattern){const seen=Array.from(pattern).filter(weight=>weight>0).sort((a,b)=>a-b);return seen.length<4?1:Math.min(1,seen[Math.floor(.94*(seen.length-1))])}export{darkestOf,thumbnailOf};
