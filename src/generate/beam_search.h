@@ -28,7 +28,7 @@ struct BeamOptions {
   std::int64_t longest = 0;
   // Sources are sorted by length and decoded together while their tokens, times `beams`, are at
   // most these. Speed and memory depend on it, results do not.
-  std::int64_t batch_tokens = 16384;
+  std::int64_t batch_tokens = 4096;
   std::int64_t drawable = 0;  // tokens from this one on are never generated; 0: all may be
   CacheType cache_type = CacheType::f32;
   // Changes the passes of both stacks. There is one source then, and what the decoder attends to in
