@@ -1,19 +1,34 @@
 #include "base/threads.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "base/error.h"
+#include "base/topology.h"
 
 namespace heed {
 namespace {
 
 constexpr int most_threads = 4096;
 
+// OpenMP's own variable comes first; then the plan for this machine.
+int default_thread_count() {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
+  const std::vector<std::int64_t> allowed = allowed_processors();
+  if (allowed.empty()) return omp_get_max_threads();
+  return std::min(planned_threads(read_topology(allowed)), most_threads);
+}
+
 int initial_thread_count() {
   const char* const wanted = std::getenv("HEED_THREADS");
-  if (wanted == nullptr || *wanted == '\0') return omp_get_max_threads();
+  if (wanted == nullptr || *wanted == '\0') {
+    const int count = default_thread_count();
+    omp_set_num_threads(count);
+    return count;
+  }
   int count = 0;
   const char* const end = wanted + std::strlen(wanted);
   const auto [next, error] = std::from_chars(wanted, end, count);

@@ -9,7 +9,8 @@
 
 namespace heed {
 
-// The number of threads in parallel loops, at least 1. Set by HEED_THREADS or by -t.
+// The number of threads in parallel loops, at least 1. Set by -t, HEED_THREADS or OMP_NUM_THREADS,
+// or else planned from the machine (base/topology.h).
 int thread_count();
 void set_thread_count(int count);
 

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/threads.h"
+#include "base/topology.h"
 #include "cli/output.h"
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
@@ -99,6 +100,20 @@ std::string subtitle(const BenchmarkReport& report) {
   }
   const int threads = thread_count();
   parts.push_back(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// "64 processors, 32 cores, 2 sockets, 2 memory nodes, threads pinned"
+std::string machine_text() {
+  const Topology topology = read_topology(allowed_processors());
+  const auto counted = [](std::int64_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  std::vector<std::string> parts{
+      counted(std::ssize(topology.processors), "processor"), counted(topology.cores(), "core"),
+      counted(topology.packages(), "socket"), counted(topology.memory_nodes(), "memory node")};
+  if (topology.quota) parts.push_back(fmt::format("a quota of {:.3g}", *topology.quota));
+  parts.emplace_back(threads_are_pinned() ? "threads pinned" : "threads not pinned");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -249,6 +264,13 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   return json;
 }
 
+OrderedJson machine_json() {
+  const Topology topology = read_topology(allowed_processors());
+  return {{"processors", topology.processors.size()}, {"cores", topology.cores()},
+          {"sockets", topology.packages()},           {"memory_nodes", topology.memory_nodes()},
+          {"quota", optional_number(topology.quota)}, {"threads_pinned", threads_are_pinned()}};
+}
+
 // The ceilings as rows of the suite that measures nothing else: their limits are themselves.
 std::vector<BenchmarkRow> ceiling_rows(const BenchmarkReport& report) {
   std::vector<BenchmarkRow> rows;
@@ -272,7 +294,9 @@ void print_benchmark(const BenchmarkReport& report) {
   const Ink ink(standard_output());
   print("\n" + ink.title(title_of(report.suite)) + ink.quiet("  " + subtitle(report)) + "\n\n");
   print_ceilings(report, ink);
-  if (report.rows.empty()) return print(ink.quiet("\n  " + report.instruction_set + "\n"));
+  if (report.rows.empty()) {
+    return print(ink.quiet(fmt::format("\n  {}, {}\n", report.instruction_set, machine_text())));
+  }
   print("\n");
   const bool has_both = report.rows.front().product_limit.has_value();
   has_both ? print_rows_of_both(report, ink) : print_rows(report, ink);
@@ -303,6 +327,7 @@ OrderedJson benchmark_json(const std::vector<BenchmarkReport>& reports) {
           {"context", optional_count(first.context)},
           {"count", optional_count(first.count)},
           {"instruction_set", first.instruction_set},
+          {"machine", machine_json()},
           {"ceilings", std::move(ceilings)},
           {"rows", std::move(rows)}};
 }

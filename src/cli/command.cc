@@ -14,7 +14,7 @@ Command add_command(Command parent, const std::string& name, const std::string& 
   command
       ->add_option_function<int>(
           "-t,--threads", [](int count) { set_thread_count(count); },
-          "Compute with N threads [all cores, or HEED_THREADS]")
+          "Compute with N threads [one a core, or HEED_THREADS]")
       ->check(between(1, 4096))
       ->type_name("N")
       ->group("General");
