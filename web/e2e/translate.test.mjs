@@ -141,7 +141,7 @@ translating('words are chosen by keyboard, one of each text in the tab order', a
 translating('the map, the heads and their statistics are those of the API', async () => {
   const meta = await makePair();
   const page = await session.open(link({ kind: 'decoder', decoder: 'L1H0', by: 'tokens' }));
-  const map = page.getByRole('application', { name: /^Attention in the decoder, head 0 of block 1/ });
+  const map = page.getByRole('application', { name: /^Attention in the decoder, the only head of block 1/ });
   await map.waitFor();
   const pattern = await matrix(`/api/pairs/${meta.id}/attention/decoder/1/0`);
   const panel = page.getByRole('tabpanel', { name: 'In the decoder' });
