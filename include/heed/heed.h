@@ -245,7 +245,7 @@ class Model {
   std::unique_ptr<Parts> parts_;
 };
 
-// Sets the number of threads of heed in this process; the default is HEED_THREADS or all cores.
+// Sets the number of threads of heed in this process; the default is HEED_THREADS or one a core.
 // Must not be called while another thread computes. Throws Error{invalid_argument} outside 1 to
 // 4096.
 void set_threads(int count);

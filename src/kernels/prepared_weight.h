@@ -67,10 +67,11 @@ class PreparedWeight {
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out, std::int64_t positions = 0);
 
-// Whether rows of long sequences, as those of short ones, are multiplied by int8 and int4 weights
-// in integers: where the instruction set in use has dot products of bytes that are faster than
-// multiply-adds of f32 (VNNI of AVX-512), unless refused.
-bool multiplies_long_rows_in_integers();
+// Whether rows of long sequences, as those of short ones, are multiplied by weights of this format
+// in integers, unless refused: where the instruction set in use does so faster than in f32. Dot
+// products of bytes (VNNI of AVX-512) are faster for int8 and int4, products of bytes that are
+// summed in pairs (AVX2) for int4, whose groups they sum without widening.
+bool multiplies_long_rows_in_integers(WeightFormat format);
 void allow_integers_for_long_rows(bool allowed);  // at first they are
 
 // The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves (borrowed),

@@ -107,7 +107,7 @@ TEST(LinearPositions, WithoutThemTheRowsCount) {
     EXPECT_TRUE(same_bits(out.data(), expected.data(), out.size()));
     // Dot products sum in another order than f32 products of many rows, but integers as of many.
     linear_forward(x.single, parameters, out, 4);
-    const bool integers = format != nullptr && multiplies_long_rows_in_integers();
+    const bool integers = format != nullptr && multiplies_long_rows_in_integers(WeightFormat::int8);
     EXPECT_EQ(same_bits(out.data(), expected.data(), out.size()), integers);
   }
   EXPECT_THROW(linear_forward(x.single, {weight.single}, out, -1), Error);

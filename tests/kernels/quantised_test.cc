@@ -351,7 +351,8 @@ TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
   for (float& value : x.span()) value = static_cast<float>(random.normal());
   for (float& value : weight.span()) value = static_cast<float>(random.normal());
   for (const Format& format : formats) {
-    const PreparedWeight prepared(weight, parse_weight_format(format.name));
+    const WeightFormat type = parse_weight_format(format.name);
+    const PreparedWeight prepared(weight, type);
     const Tensor<float> restored = prepared.restored();
     on_every_instruction_set([&] {
       const auto product = [&](std::int64_t positions) {
@@ -362,10 +363,10 @@ TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
       const auto equal = [](const Tensor<float>& a, const Tensor<float>& b) {
         return std::memcmp(a.data(), b.data(), a.span().size_bytes()) == 0;
       };
-      const bool in_integers = multiplies_long_rows_in_integers();
+      const bool in_integers = multiplies_long_rows_in_integers(type);
       const Tensor<float> of_short = product(1), of_long = product(rows);
       allow_integers_for_long_rows(false);
-      EXPECT_FALSE(multiplies_long_rows_in_integers());
+      EXPECT_FALSE(multiplies_long_rows_in_integers(type));
       const Tensor<float> refused = product(rows);
       allow_integers_for_long_rows(true);
       EXPECT_EQ(equal(of_long, of_short), in_integers);

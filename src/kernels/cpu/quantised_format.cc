@@ -165,8 +165,8 @@ void prepare_rows(const float* x, std::int64_t rows, const PanelShape& shape, fl
   quantise_rows(x, rows, shape, Panel::offset, prepared);
 }
 
-std::int64_t few_rows() {
-  return multiplies_long_rows_in_integers() ? std::numeric_limits<std::int64_t>::max() : 64;
+std::int64_t few_rows(WeightFormat format) {
+  return multiplies_long_rows_in_integers(format) ? std::numeric_limits<std::int64_t>::max() : 64;
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ PreparedFormat int8_format() {
   return {.panel_bytes = &panel_bytes<Int8Panel>,
           .write_panel = &write_panel<Int8Panel>,
           .read_panel = &read_int8,
-          .few_rows = few_rows(),
+          .few_rows = few_rows(WeightFormat::int8),
           .prepared_rows_size = &prepared_rows_size,
           .prepare_rows = &prepare_rows<Int8Panel>,
           .multiply_panels = &multiply_int8};
@@ -185,7 +185,7 @@ PreparedFormat int4_format() {
   return {.panel_bytes = &panel_bytes<Int4Panel>,
           .write_panel = &write_panel<Int4Panel>,
           .read_panel = &read_int4,
-          .few_rows = few_rows(),
+          .few_rows = few_rows(WeightFormat::int4),
           .prepared_rows_size = &prepared_rows_size,
           .prepare_rows = &prepare_rows<Int4Panel>,
           .multiply_panels = &multiply_int4};

@@ -33,22 +33,29 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace {  // AArch64 compiles all of this twice for one target of Highway
 
-// Four inputs of x against four unsigned weights in every lane.
+// Four inputs of x against four unsigned weights in every lane: the types of a panel's weights, of
+// inputs and of sums over a group.
 #if HEED_DOT_PRODUCTS_OF_BYTES
-using Weights = Int;
-using Inputs = Int;
-using Sum = Int;
+template <class Panel>
+struct Quads {
+  using Weights = Int;
+  using Inputs = Int;
+  using Sum = Int;
+};
 
-HWY_INLINE Inputs InputsOf(Int quad) { return quad; }
-HWY_INLINE Sum NoSum() { return hn::Zero(Ints()); }
+template <class Panel>
+HWY_INLINE Int InputsOf(Int quad) {
+  return quad;
+}
+HWY_INLINE void Clear(Int& sum) { sum = hn::Zero(Ints()); }
 #if HWY_ARCH_X86
 constexpr bool kSignedWeights = false;
-HWY_INLINE void AddDot(Weights weights, Inputs x, Sum& sum) {
+HWY_INLINE void AddDot(Int weights, Int x, Int& sum) {
   sum = Int{_mm512_dpbusd_epi32(sum.raw, weights.raw, x.raw)};
 }
 #else
 constexpr bool kSignedWeights = true;
-HWY_INLINE void AddDot(Weights weights, Inputs x, Sum& sum) {
+HWY_INLINE void AddDot(Int weights, Int x, Int& sum) {
   sum = Int{vdotq_s32(sum.raw, vreinterpretq_s8_s32(weights.raw), vreinterpretq_s8_s32(x.raw))};
 }
 #endif
@@ -56,49 +63,129 @@ HWY_INLINE void AddDot(Weights weights, Inputs x, Sum& sum) {
 template <class Panel>
 constexpr bool kDropsOffset = kSignedWeights&& Panel::offset == 128;
 template <class Panel>
-HWY_INLINE Weights WeightsOf(Int quads) {
+HWY_INLINE Int WeightsOf(Int quads) {
   return kDropsOffset<Panel> ? hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)))
                              : quads;
 }
-HWY_INLINE Int Total(Sum sum) { return sum; }
+HWY_INLINE Int Total(Int sum) { return sum; }
 #else
-// Without such an instruction: products of pairs of 16 bits, of the even and of the odd bytes.
+// Where bytes have a sign that another byte's can be given (below).
 template <class Panel>
-constexpr bool kDropsOffset = false;
+constexpr bool kDropsOffset = HWY_TARGET == HWY_AVX2&& Panel::offset == 128;
 using Pairs = hn::Repartition<std::int16_t, Ints>;
-struct Weights {
-  hn::Vec<Pairs> even, odd;
+using Pair = hn::Vec<Pairs>;
+
+// Without such an instruction: products of pairs of 16 bits, of the even and of the odd bytes.
+struct EvenAndOdd {
+  Pair even, odd;
 };
-struct Inputs {
-  hn::Vec<Pairs> even, odd;
-};
-struct Sum {
+struct TwoSums {
   Int first, second;
+};
+template <class Panel>
+struct Quads {
+  using Weights = EvenAndOdd;
+  using Inputs = EvenAndOdd;
+  using Sum = TwoSums;
 };
 
 template <class Panel>
-HWY_INLINE Weights WeightsOf(Int quads) {
+HWY_INLINE typename Quads<Panel>::Weights WeightsOf(Int quads) {
   const hn::RebindToUnsigned<Pairs> du;
   const auto pairs = hn::BitCast(du, quads);
   return {hn::BitCast(Pairs(), hn::And(pairs, hn::Set(du, 0xFF))),
           hn::BitCast(Pairs(), hn::ShiftRight<8>(pairs))};
 }
-HWY_INLINE Inputs InputsOf(Int quad) {
+template <class Panel>
+HWY_INLINE typename Quads<Panel>::Inputs InputsOf(Int quad) {
   const auto pairs = hn::BitCast(Pairs(), quad);
   return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
 }
-HWY_INLINE Sum NoSum() { return {hn::Zero(Ints()), hn::Zero(Ints())}; }
-HWY_INLINE void AddDot(const Weights& weights, const Inputs& x, Sum& sum) {
+HWY_INLINE void Clear(TwoSums& sum) { sum = {hn::Zero(Ints()), hn::Zero(Ints())}; }
+HWY_INLINE void AddDot(const EvenAndOdd& weights, const EvenAndOdd& x, TwoSums& sum) {
   const Ints d;
   sum.first = hn::ReorderWidenMulAccumulate(d, weights.even, x.even, sum.first, sum.second);
   sum.first = hn::ReorderWidenMulAccumulate(d, weights.odd, x.odd, sum.first, sum.second);
 }
-HWY_INLINE Int Total(const Sum& sum) { return hn::RearrangeToOddPlusEven(sum.first, sum.second); }
+HWY_INLINE Int Total(const TwoSums& sum) {
+  return hn::RearrangeToOddPlusEven(sum.first, sum.second);
+}
+
+// Products of bytes are summed in pairs, to 16 bits, which holds a group of int4 weights with their
+// offset: 8 · 2 · 15 · 127 = 30,480.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+static_assert(kQuads * 2 * (Int4Panel::largest + Int4Panel::offset) * 127 <= 32767);
+template <>
+struct Quads<Int4Panel> {
+  using Weights = Int;
+  using Inputs = Int;
+  using Sum = Pair;
+};
+template <>
+HWY_INLINE Int WeightsOf<Int4Panel>(Int quads) {
+  return quads;
+}
+template <>
+HWY_INLINE Int InputsOf<Int4Panel>(Int quad) {
+  return quad;
+}
+HWY_INLINE void Clear(Pair& sum) { sum = hn::Zero(Pairs()); }
+#if HWY_TARGET == HWY_AVX2
+HWY_INLINE Pair ProductsOfBytes(Int weights, Int x) {
+  return Pair{_mm256_maddubs_epi16(weights.raw, x.raw)};
+}
+HWY_INLINE Int SumsOfPairs(Pair pairs) {
+  return Int{_mm256_madd_epi16(pairs.raw, _mm256_set1_epi16(1))};
+}
+#else
+HWY_INLINE Pair ProductsOfBytes(Int weights, Int x) {
+  return Pair{_mm512_maddubs_epi16(weights.raw, x.raw)};
+}
+HWY_INLINE Int SumsOfPairs(Pair pairs) {
+  return Int{_mm512_madd_epi16(pairs.raw, _mm512_set1_epi16(1))};
+}
+#endif
+HWY_INLINE void AddDot(Int weights, Int x, Pair& sum) {
+  sum = hn::Add(sum, ProductsOfBytes(weights, x));
+}
+HWY_INLINE Int Total(Pair sum) { return SumsOfPairs(sum); }
+#endif
+
+// One factor has to be unsigned: for int8, the magnitudes of x, whose signs the weights, without
+// their offset, take. A pair is at most 2 · 127 · 127 = 32,258.
+#if HWY_TARGET == HWY_AVX2
+static_assert(2 * 127 * Int8Panel::largest <= 32767);
+struct SignsAndMagnitudes {
+  Int x, magnitudes;
+};
+template <>
+struct Quads<Int8Panel> {
+  using Weights = Int;
+  using Inputs = SignsAndMagnitudes;
+  using Sum = Int;
+};
+template <>
+HWY_INLINE Int WeightsOf<Int8Panel>(Int quads) {
+  return hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)));
+}
+template <>
+HWY_INLINE SignsAndMagnitudes InputsOf<Int8Panel>(Int quad) {
+  return {quad, Int{_mm256_abs_epi8(quad.raw)}};
+}
+HWY_INLINE void Clear(Int& sum) { sum = hn::Zero(Ints()); }
+HWY_INLINE void AddDot(Int weights, const SignsAndMagnitudes& x, Int& sum) {
+  const Int with_signs{_mm256_sign_epi8(weights.raw, x.x.raw)};
+  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(x.magnitudes, with_signs)));
+}
+HWY_INLINE Int Total(Int sum) { return sum; }
+#endif
 #endif
 
 // A part of a panel that stays in the first-level cache (32 KiB) for all rows: consecutive groups
-// of two vectors of outputs.
+// of some vectors of outputs. Vectors of 256 bits take one row through the whole width, so that it
+// reads every cache line in order.
 constexpr int kVectors = 2;
+constexpr int kVectorsOfOneRow = hn::MaxLanes(Floats()) == 8 ? 4 : kVectors;
 constexpr std::int64_t kSliceGroups = 16;
 
 // Rows at once: sums in integers and in f32 of 24 of 32 registers. Twelve chains of dot products
@@ -116,71 +203,79 @@ struct Slice {
 // For one row, this many panels are read in parallel, each prefetched this many bytes ahead: two
 // threads then read as fast as a plain loop; one panel at a time reaches 0.8 of that.
 constexpr int kStreams = hn::MaxLanes(Floats()) == 16 ? 4 : 1;
-constexpr std::int64_t kAhead = 1024;
+constexpr std::int64_t kAhead = kStreams > 1 ? 1024 : 4096;
+constexpr std::int64_t kCacheLine = 64;
 
-template <int rows>
-HWY_INLINE void AddQuads(const Weights (&weights)[kVectors], const RowGroup* x,
-                         std::int64_t row_groups, std::int64_t quad, Sum (&sum)[rows][kVectors]) {
+template <class Panel, int rows, int vectors>
+HWY_INLINE void AddQuads(const typename Quads<Panel>::Weights (&weights)[vectors],
+                         const RowGroup* x, std::int64_t row_groups, std::int64_t quad,
+                         typename Quads<Panel>::Sum (&sum)[rows][vectors]) {
 #pragma GCC unroll 6
   for (int r = 0; r < rows; ++r) {
     std::int32_t four;
     std::memcpy(&four, x[r * row_groups].quantised + 4 * quad, sizeof(four));
-    const Inputs inputs = InputsOf(hn::Set(Ints(), four));
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) AddDot(weights[v], inputs, sum[r][v]);
+    const auto inputs = InputsOf<Panel>(hn::Set(Ints(), four));
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) AddDot(weights[v], inputs, sum[r][v]);
   }
 }
 
 // sum += a group of rows of x, row_groups apart, · the panelsᵀ, in integers.
-template <class Panel, int rows, int panels>
+template <class Panel, int rows, int panels, int vectors>
 HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                         const std::uint8_t* integers, Sum (&sum)[panels][rows][kVectors]) {
+                         const std::uint8_t* integers,
+                         typename Quads<Panel>::Sum (&sum)[panels][rows][vectors]) {
   constexpr std::int64_t loads = Panel::group_bytes / kQuadBytes;
   const std::int64_t lanes = IntLanes();
 #pragma GCC unroll 8
   for (std::int64_t load = 0; load < loads; ++load) {
 #pragma GCC unroll 4
     for (int p = 0; p < panels; ++p) {
-      Int bytes[kVectors];
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
+      Int bytes[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
         const std::uint8_t* const from =
             integers + p * slice.panel_bytes + load * kQuadBytes + v * 4 * lanes;
-        __builtin_prefetch(from + kAhead, 0, 2);
+        if (v * 4 * lanes % kCacheLine == 0) __builtin_prefetch(from + kAhead, 0, 2);
         bytes[v] = LoadQuads(from);
       }
+      typename Quads<Panel>::Weights weights[vectors];
       if constexpr (loads == kQuads) {
-        const Weights weights[] = {WeightsOf<Panel>(bytes[0]), WeightsOf<Panel>(bytes[1])};
-        AddQuads<rows>(weights, x, row_groups, load, sum[p]);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) weights[v] = WeightsOf<Panel>(bytes[v]);
+        AddQuads<Panel, rows>(weights, x, row_groups, load, sum[p]);
       } else {
-        const Weights low[] = {WeightsOf<Panel>(LowHalves(bytes[0])),
-                               WeightsOf<Panel>(LowHalves(bytes[1]))};
-        AddQuads<rows>(low, x, row_groups, 2 * load, sum[p]);
-        const Weights high[] = {WeightsOf<Panel>(HighHalves(bytes[0])),
-                                WeightsOf<Panel>(HighHalves(bytes[1]))};
-        AddQuads<rows>(high, x, row_groups, 2 * load + 1, sum[p]);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) weights[v] = WeightsOf<Panel>(LowHalves(bytes[v]));
+        AddQuads<Panel, rows>(weights, x, row_groups, 2 * load, sum[p]);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) weights[v] = WeightsOf<Panel>(HighHalves(bytes[v]));
+        AddQuads<Panel, rows>(weights, x, row_groups, 2 * load + 1, sum[p]);
       }
     }
   }
 }
 
 // total += the group's integers, times the scales of the weights and of x.
-template <class Panel, int rows, int panels>
+template <class Panel, int rows, int panels, int vectors>
 HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                          const std::byte* scales, const Sum (&sum)[panels][rows][kVectors],
-                          Float (&total)[panels][rows][kVectors]) {
+                          const std::byte* scales,
+                          const typename Quads<Panel>::Sum (&sum)[panels][rows][vectors],
+                          Float (&total)[panels][rows][vectors]) {
   const Floats d;
 #pragma GCC unroll 4
   for (int p = 0; p < panels; ++p) {
     const auto* const from = reinterpret_cast<const std::uint16_t*>(scales + p * slice.panel_bytes);
-    const Float weight_scales[] = {LoadScales(d, from), LoadScales(d, from + IntLanes())};
+    Float weight_scales[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) weight_scales[v] = LoadScales(d, from + v * IntLanes());
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       const RowGroup& x_group = x[r * row_groups];
       const Int correction = hn::Set(Ints(), kDropsOffset<Panel> ? 0 : x_group.correction);
       const Float x_scale = hn::Set(d, x_group.scale);
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
         const Float dot = hn::ConvertTo(d, hn::Add(Total(sum[p][r][v]), correction));
         total[p][r][v] = hn::MulAdd(dot, hn::Mul(weight_scales[v], x_scale), total[p][r][v]);
       }
@@ -190,35 +285,35 @@ HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slic
 
 // sums (rows, 32) of each panel, sums_stride apart, += rows of x, row_groups apart, · sliceᵀ. Each
 // row adds in the same order however many there are.
-template <class Panel, int rows, int panels>
+template <class Panel, int rows, int panels, int vectors>
 HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
                                 float* sums, std::int64_t sums_stride) {
   const Floats d;
   const std::int64_t lanes = IntLanes();
-  Float total[panels][rows][kVectors];
+  Float total[panels][rows][vectors];
 #pragma GCC unroll 4
   for (int p = 0; p < panels; ++p) {
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       const float* const from = sums + p * sums_stride + r * kWidth;
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) total[p][r][v] = hn::LoadU(d, from + v * lanes);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) total[p][r][v] = hn::LoadU(d, from + v * lanes);
     }
   }
   const std::uint8_t* integers = slice.integers;
   const std::byte* scales = slice.scales;
   for (std::int64_t group = 0; group < slice.groups; ++group, ++x) {
-    Sum sum[panels][rows][kVectors];
+    typename Quads<Panel>::Sum sum[panels][rows][vectors];
 #pragma GCC unroll 4
     for (int p = 0; p < panels; ++p) {
 #pragma GCC unroll 6
       for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) sum[p][r][v] = NoSum();
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) Clear(sum[p][r][v]);
       }
     }
-    AddGroup<Panel, rows, panels>(x, row_groups, slice, integers, sum);
-    AddScaled<Panel, rows, panels>(x, row_groups, slice, scales, sum, total);
+    AddGroup<Panel, rows>(x, row_groups, slice, integers, sum);
+    AddScaled<Panel, rows>(x, row_groups, slice, scales, sum, total);
     integers += Panel::group_bytes;
     scales += Panel::scale_bytes;
   }
@@ -227,8 +322,8 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       float* const to = sums + p * sums_stride + r * kWidth;
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) hn::StoreU(total[p][r][v], d, to + v * lanes);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) hn::StoreU(total[p][r][v], d, to + v * lanes);
     }
   }
 }
@@ -239,25 +334,31 @@ HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const std::
                                std::int64_t groups, float* sums) {
   const std::int64_t stride = rows * kWidth;
   const std::byte* const scales = panel + groups * Panel::group_bytes;
+  const auto slice_of = [&](std::int64_t group, std::int64_t column) {
+    const std::byte* const integers = panel + group * Panel::group_bytes + 4 * column;
+    return Slice{.integers = reinterpret_cast<const std::uint8_t*>(integers),
+                 .scales = scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
+                 .groups = std::min(kSliceGroups, groups - group),
+                 .panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes)};
+  };
   for (std::int64_t group = 0; group < groups; group += kSliceGroups) {
+    if (rows == 1) {
+      for (std::int64_t column = 0; column < kWidth; column += kVectorsOfOneRow * IntLanes()) {
+        MultiplySlice<Panel, 1, panels, kVectorsOfOneRow>(
+            x + group, groups, slice_of(group, column), sums + column, stride);
+      }
+      continue;
+    }
+    if constexpr (panels > 1) continue;
     for (std::int64_t column = 0; column < kWidth; column += kVectors * IntLanes()) {
-      const std::byte* const integers = panel + group * Panel::group_bytes + 4 * column;
-      const Slice slice{
-          .integers = reinterpret_cast<const std::uint8_t*>(integers),
-          .scales = scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
-          .groups = std::min(kSliceGroups, groups - group),
-          .panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes)};
+      const Slice slice = slice_of(group, column);
       const RowGroup* row = x + group;
       float* row_sums = sums + column;
       const auto run = [&]<int some>(std::integral_constant<int, some>) {
-        MultiplySlice<Panel, some, panels>(row, groups, slice, row_sums, stride);
+        MultiplySlice<Panel, some, 1, kVectors>(row, groups, slice, row_sums, stride);
         row += some * groups;
         row_sums += some * kWidth;
       };
-      if constexpr (panels > 1) {
-        run(std::integral_constant<int, 1>{});
-        continue;
-      }
       std::int64_t left = rows;
       for (; left >= kMostRows; left -= kMostRows) run(std::integral_constant<int, kMostRows>{});
       if (kMostRows > 4 && left >= 4) {

@@ -49,8 +49,12 @@ HWY_INLINE void QuantiseGroup(const float* x, int offset, RowGroup& to) {
   to.correction = -offset * hn::GetLane(hn::SumOfLanes(di, sum));
 }
 
-// Whether this instruction set multiplies bytes faster than f32: x86-64 was measured.
-bool HasFastBytes() { return HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86; }
+// Whether this instruction set multiplies rows by these weights faster than f32: x86-64 was
+// measured.
+bool HasFastBytes(WeightFormat format) {
+  if (HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86) return true;
+  return HWY_TARGET == HWY_AVX2 && format == WeightFormat::int4;
+}
 
 void QuantiseRows(const float* x, std::int64_t rows, const PanelShape& shape, int offset,
                   float* prepared) {
@@ -88,8 +92,10 @@ std::atomic<bool>& integers_are_allowed() {
 }  // namespace
 
 // Tiles, and dot products of bf16 where those are used, leave x more exact, and tiles are faster.
-bool multiplies_long_rows_in_integers() {
-  return integers_are_allowed() && !has_bf16_products() && HWY_DYNAMIC_DISPATCH(HasFastBytes)();
+bool multiplies_long_rows_in_integers(WeightFormat format) {
+  const bool has_integers = format == WeightFormat::int8 || format == WeightFormat::int4;
+  return has_integers && integers_are_allowed() && !has_bf16_products() &&
+         HWY_DYNAMIC_DISPATCH(HasFastBytes)(format);
 }
 
 void allow_integers_for_long_rows(bool allowed) { integers_are_allowed() = allowed; }
