@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -102,12 +103,11 @@ void compare_capacities(std::vector<Processor>& processors) {
   }
 }
 
-template <class Member>
-std::int64_t count_distinct(const std::vector<Processor>& processors, Member member) {
-  std::vector<std::int64_t> values;
-  for (const Processor& processor : processors) values.push_back(processor.*member);
-  std::ranges::sort(values);
-  return std::ranges::unique(values).begin() - values.begin();
+std::int64_t count_distinct(const std::vector<Processor>& processors,
+                            std::int64_t Processor::*member) {
+  std::set<std::int64_t> values;
+  for (const Processor& processor : processors) values.insert(processor.*member);
+  return std::ssize(values);
 }
 
 }  // namespace
@@ -157,15 +157,14 @@ std::vector<std::int64_t> allowed_processors() {
 bool threads_are_pinned() { return omp_get_proc_bind() != omp_proc_bind_false; }
 
 int planned_threads(const Topology& topology) {
-  std::vector<std::int64_t> cores;
+  std::set<std::int64_t> cores;
   for (const Processor& processor : topology.processors) {
-    if (processor.capacity >= 0.5) cores.push_back(processor.core);
+    if (processor.capacity >= 0.5) cores.insert(processor.core);
   }
-  std::ranges::sort(cores);
-  std::int64_t threads = std::ranges::unique(cores).begin() - cores.begin();
+  std::int64_t threads = std::ssize(cores);
   if (topology.quota) {
-    threads =
-        std::min(threads, static_cast<std::int64_t>(std::ceil(std::min(*topology.quota, 1e6))));
+    const double most = std::ceil(std::min(*topology.quota, 1e6));
+    threads = std::min(threads, static_cast<std::int64_t>(most));
   }
   return static_cast<int>(std::max<std::int64_t>(threads, 1));
 }
