@@ -5,7 +5,7 @@ fuzz_seconds ?= 60
 
 # All test programs run under the sanitizers, in some minutes, except the comparison with tiktoken, which
 # only repeats one of them.
-sanitized_tests ?= ^(base|tensor|kernels|tokenizer|chat|checkpoint|microworld|scoring|download|model|formats|generate|train|microscope|engine|server|cli)$$
+sanitized_tests ?= ^(base|tensor|kernels|tokenizer|chat|checkpoint|microworld|scoring|download|comm|model|formats|generate|train|microscope|engine|server|cli)$$
 
 # What runs under emulation, where tests take many times as long: what depends on the processor most.
 # Tests of cli cannot: they start the program themselves.

@@ -54,7 +54,7 @@ endfunction()
 
 function(heed_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$|/comm/mpi/")
   if(NOT sources)
     add_library(heed_${name} INTERFACE)
     string(REPLACE "PUBLIC" "INTERFACE" links "${ARGN}")

@@ -43,6 +43,11 @@ target_link_options(heed PRIVATE LINKER:--disable-new-dtags)
 # pkg-config names more libraries than are used: libsentencepiece comes with the one that trains.
 target_link_options(heed PRIVATE LINKER:--as-needed)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+if(TARGET heed_mpi)  # the program looks for it there
+  # In no package: it would depend on MPI.
+  install(TARGETS heed_mpi LIBRARY DESTINATION ${heed_library_folder} COMPONENT mpi)
+  add_dependencies(heed heed_mpi)
+endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(CODE "set(program \"$<TARGET_FILE:heed>\")\nset(folder ${heed_library_folder})"
   COMPONENT libraries EXCLUDE_FROM_ALL)

@@ -14,7 +14,7 @@ from pathlib import Path
 FLOORS = [
     {"base"},
     {"tensor"},
-    {"kernels", "tokenizer", "chat", "checkpoint", "microworld", "scoring", "download"},
+    {"kernels", "tokenizer", "chat", "checkpoint", "microworld", "scoring", "download", "comm"},
     {"model"},
     {"formats"},
     {"train", "generate", "microscope"},
@@ -30,6 +30,7 @@ CONFINED = {
     "curl": "src/download",
     "openssl": "src/download",
     "httplib.h": "tests",
+    "mpi.h": "src/comm/mpi",
 }
 
 # The one header by which a face starts another: `heed serve` is the command line's, serving is not.

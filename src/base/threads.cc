@@ -1,9 +1,12 @@
 #include "base/threads.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -14,9 +17,14 @@ namespace {
 
 constexpr int most_threads = 4096;
 
+bool is_set = false;  // by the user
+
 // OpenMP's own variable comes first; then the plan for this machine.
 int default_thread_count() {
-  if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) {
+    is_set = true;
+    return omp_get_max_threads();
+  }
   const std::vector<std::int64_t> allowed = allowed_processors();
   if (allowed.empty()) return omp_get_max_threads();
   return std::min(planned_threads(read_topology(allowed)), most_threads);
@@ -36,6 +44,7 @@ int initial_thread_count() {
           ErrorCode::invalid_argument, "HEED_THREADS must be a whole number from 1 to {}, not '{}'",
           most_threads, wanted);
   omp_set_num_threads(count);
+  is_set = true;
   return count;
 }
 
@@ -52,7 +61,20 @@ void set_thread_count(int count) {
   require(count >= 1 && count <= most_threads, ErrorCode::invalid_argument,
           "the number of threads must be between 1 and {}, not {}", most_threads, count);
   count_in_use() = count;
+  is_set = true;
   omp_set_num_threads(count);
+}
+
+void share_machine(int processes) {
+  const int count = thread_count();
+  if (is_set || processes <= 1) return;
+  // A launcher may have bound this process to a part of the machine already.
+  std::vector<std::int64_t> all(
+      static_cast<std::size_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L)));
+  std::iota(all.begin(), all.end(), 0);
+  const int share = std::max(planned_threads(read_topology(all)) / processes, 1);
+  count_in_use() = std::min(count, share);
+  omp_set_num_threads(count_in_use());
 }
 
 }  // namespace heed

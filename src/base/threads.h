@@ -14,6 +14,10 @@ namespace heed {
 int thread_count();
 void set_thread_count(int count);
 
+// Leaves room for as many processes that compute on this machine, this one included: each takes its
+// part of the threads that one would take. Does nothing where the number was set.
+void share_machine(int processes);
+
 // Calls body(begin, end) on disjoint ranges that cover [0, count), at most one per thread, each of
 // at least `grain` items except the last. The split depends on count, grain and thread_count()
 // only.

@@ -13,8 +13,10 @@
 #include "cli/interrupt.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
+#include "cli/process_group.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "comm/agreement.h"
 #include "engine/embedded_models.h"
 #include "engine/loaded_model.h"
 #include "engine/run_sample.h"
@@ -85,14 +87,16 @@ class TrainReporter : public TrainObserver {
     peak_ = kernels::measure_peak_flops();
     line_.log(described(run));
     const bool pairs = run.training_pairs > 0;
+    processes_ = run.processes;
     line_.log(fmt::format(
-        "{} of {}{}, products in {}{}", counted(steps_, "step"), pairs ? "up to " : "",
+        "{} of {}{}, products in {}{}{}", counted(steps_, "step"), pairs ? "up to " : "",
         counted(run.settings.tokens_per_step(), pairs ? "target token" : "token"),
         run.settings.precision == kernels::Precision::bf16 ? "bf16" : "f32",
+        run.processes > 1 ? fmt::format(", in {} processes", run.processes) : "",
         run.first_step > 0 ? fmt::format(", resumed at step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
-    line_.log(fmt::format("{} of memory: {} parameters, gradients and moments, {} activations{}",
-                          bytes(run.memory.total()),
+    line_.log(fmt::format("{} of memory{}: {} parameters, gradients and moments, {} activations{}",
+                          bytes(run.memory.total()), run.processes > 1 ? " a process" : "",
                           bytes(run.memory.parameters + run.memory.gradients + run.memory.moments),
                           bytes(run.memory.activations),
                           run.settings.recompute ? " (recomputed)" : ""));
@@ -103,7 +107,10 @@ class TrainReporter : public TrainObserver {
     if (validation_) detail += fmt::format("  val {:.4f}", *validation_);
     detail += fmt::format("  {} tok/s  {:.0f}% of the peak in f32",
                           grouped(static_cast<std::int64_t>(report.tokens_per_second)),
-                          100 * report.flops_per_second / peak_);
+                          100 * report.flops_per_second / (peak_ * processes_));
+    if (processes_ > 1) {
+      detail += fmt::format("  {:.0f}% exchanging", 100 * report.communication);
+    }
     line_.update({.what = "training", .done = report.step, .total = report.steps}, detail);
     last_loss_ = report.loss;
   }
@@ -149,7 +156,8 @@ class TrainReporter : public TrainObserver {
  private:
   ProgressLine line_;
   std::int64_t steps_ = 0;
-  double peak_ = 1;
+  double peak_ = 1;  // of this process
+  int processes_ = 1;
   std::optional<double> last_loss_;  // of a step of this process
   std::optional<double> validation_;
 };
@@ -332,17 +340,24 @@ void print_summary(const TrainSummary& summary, const TrainOptions& options) {
   }
 }
 
-void run_train(const TrainOptions& options) {
+void run_train(const TrainOptions& options, Group& group) {
   TrainReporter reporter;
-  TrainRequest request = make_request(options);
+  TrainRequest request;
   // A small run without data is trained on its stories, whose entropy is known.
   std::optional<RunText> stories;
-  if (const SmallRun* const small = find_small_run(options.config);
-      small != nullptr && request.data.empty()) {
-    stories.emplace(options.out);
-    request.data = {stories->file()};
-    request.entropy = write_stories(*small, stories->file(), interrupt_flag());
-  }
+  agreed(group, [&] {
+    request = make_request(options);
+    if (const SmallRun* const small = find_small_run(options.config);
+        small != nullptr && request.data.empty()) {
+      require(group.is_alone(), ErrorCode::unsupported,
+              "several processes need a text (--data): the stories of '{}' are written for one",
+              options.config);
+      stories.emplace(options.out);
+      request.data = {stories->file()};
+      request.entropy = write_stories(*small, stories->file(), interrupt_flag());
+    }
+  });
+  request.group = &group;
   request.observer = &reporter;
   request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
     return run_sample(gpt, tokenizer, request.settings, interrupt_flag());
@@ -359,6 +374,10 @@ void run_train(const TrainOptions& options) {
   request.stop = interrupt_flag();
   const TrainSummary summary = train(request);
   reporter.clear();
+  if (!group.is_first()) {
+    if (summary.interrupted) throw AgreedError(ErrorCode::interrupted, "stopped", false);
+    return;
+  }
   print_summary(summary, options);
   if (summary.interrupted) {
     flush_output();
@@ -437,7 +456,8 @@ void add_train_command(Command app) {
   command->add_flag("--resume", options->resume, "Resume the run in --out, bit for bit");
   add_json_option(*command, options->json);
   command->footer(setting_list());
-  command->callback([options] { run_train(*options); });
+  command->callback(
+      [options] { in_process_group([&](Group& group) { run_train(*options, group); }); });
 }
 
 }  // namespace heed::cli

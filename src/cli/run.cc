@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
@@ -15,32 +14,19 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/strict_call.h"
-#include "cli/terminal/progress_line.h"
 #include "cli/terminal/terminal.h"
 #include "cli/wait_policy.h"
 #include "cli/wrong_call.h"
+#include "comm/agreement.h"
 #include "heed/version.h"
 
 namespace heed::cli {
 namespace {
-
-enum ExitStatus { done = 0, work_failed = 1, wrong_call = 2 };
-
-int exit_status(ErrorCode code) {
-  if (code == ErrorCode::invalid_argument) return wrong_call;
-  if (code == ErrorCode::interrupted) return interrupted_exit_status;
-  return work_failed;
-}
-
-void say(const std::string& message) {
-  ProgressLine::clear_any();
-  const std::string line = "heed: " + message + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 void add_all_commands(Command app) {
   add_tour_command(app);
@@ -94,6 +80,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     say(wrong_call_text(app, error));
     return wrong_call;
+  } catch (const AgreedError& error) {  // of several processes one speaks
+    if (error.speaks()) say(error.what());
+    return exit_status(error.code());
   } catch (const Error& error) {
     say(error.what());
     return exit_status(error.code());

@@ -11,9 +11,17 @@ namespace heed::kernels {
 // Weyl increment 2^32/φ between columns: neighbouring columns differ in many bits.
 inline constexpr std::uint32_t dropout_column_step = 0x9E3779B9U;
 
+inline constexpr std::uint64_t dropout_row_step = 0x9E3779B97F4A7C15U;
+
+// The mask of which row 0 is row `first` of this one.
+inline Dropout from_row(const Dropout& dropout, std::int64_t first) {
+  return {.rate = dropout.rate,
+          .key = dropout.key + static_cast<std::uint64_t>(first) * dropout_row_step};
+}
+
 // One hash a row: the finaliser of SplitMix64 (Steele, Lea, Flood 2014) over key and row.
 inline std::uint32_t dropout_row_key(std::uint64_t key, std::uint64_t row) {
-  std::uint64_t mixed = key + (row + 1) * 0x9E3779B97F4A7C15U;
+  std::uint64_t mixed = key + (row + 1) * dropout_row_step;
   mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U;
   mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU;
   return static_cast<std::uint32_t>(mixed ^ (mixed >> 31));

@@ -166,19 +166,19 @@ kernels::AttentionInput<float> attention_input(const LayerPass& at, AttentionKin
   const bool is_self = kind == AttentionKind::self;
   const AttentionSpecification& attention = is_self ? at.attention() : at.cross_attention();
   const LinearWeights& query = is_self ? at.parameters.query_key_value : at.parameters.cross_query;
-  return {
-      .query = heads.query,
-      .key = heads.key,
-      .value = heads.value,
-      .mask = attention.mask_kind(),
-      .scale = attention.score_scale(),
-      .dropout = at.pass.dropout.at(is_self ? DropoutPoint::pattern : DropoutPoint::cross_pattern,
-                                    at.layer, at.stack.attention_dropout),
-      .precision = attention_precision(query, at.pass.positions),
-      .window = attention.window(at.layer),
-      .soft_cap = attention.soft_cap,
-      .positions = at.pass.positions,
-      .position_bias = is_self ? at.position_bias : kernels::PositionBias<float>{}};
+  return {.query = heads.query,
+          .key = heads.key,
+          .value = heads.value,
+          .mask = attention.mask_kind(),
+          .scale = attention.score_scale(),
+          .dropout = at.pass.dropout.at(
+              is_self ? DropoutPoint::pattern : DropoutPoint::cross_pattern, at.layer,
+              at.stack.attention_dropout, at.stack.heads() * at.pass.positions),
+          .precision = attention_precision(query, at.pass.positions),
+          .window = attention.window(at.layer),
+          .soft_cap = attention.soft_cap,
+          .positions = at.pass.positions,
+          .position_bias = is_self ? at.position_bias : kernels::PositionBias<float>{}};
 }
 
 void store(const LayerPass& at, const Heads<const float>& heads) {

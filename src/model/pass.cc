@@ -1,10 +1,12 @@
 #include "model/pass.h"
 
 #include "base/random.h"
+#include "kernels/dropout_hash.h"
 
 namespace heed {
 
-kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float rate) const {
+kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float rate,
+                                 std::int64_t rows) const {
   if (!active || rate <= 0.0F) return {};
   const std::uint64_t stage = static_cast<std::uint64_t>(point) |
                               (static_cast<std::uint64_t>(layer + 1) << 8) |
@@ -13,7 +15,8 @@ kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float r
       philox({static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(pass >> 32),
               static_cast<std::uint32_t>(stage), 0},
              {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
-  return {.rate = rate, .key = (static_cast<std::uint64_t>(mixed[0]) << 32) | mixed[1]};
+  const std::uint64_t key = (static_cast<std::uint64_t>(mixed[0]) << 32) | mixed[1];
+  return kernels::from_row({.rate = rate, .key = key}, first_sequence * rows);
 }
 
 kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b) {

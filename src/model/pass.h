@@ -28,8 +28,11 @@ struct DropoutPlan {
   std::uint64_t seed = 0;
   std::uint64_t pass = 0;  // counts batches over the whole training run
   StackSite site = StackSite::only;
+  // Of the batch that this pass computes a part of: its number in the whole batch.
+  std::int64_t first_sequence = 0;
 
-  kernels::Dropout at(DropoutPoint point, std::int64_t layer, float rate) const;
+  // Of a mask that has `rows` rows for each sequence.
+  kernels::Dropout at(DropoutPoint point, std::int64_t layer, float rate, std::int64_t rows) const;
 };
 
 // What cross-attention attends to: the final rows of an encoder, source after source.

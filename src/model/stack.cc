@@ -120,7 +120,8 @@ void scale_rows(View<float> rows, float scale) {
 }
 
 kernels::Dropout embedding_dropout(const Stack& stack, const Pass& pass) {
-  return pass.dropout.at(DropoutPoint::embedding, -1, stack.specification.embedding_dropout);
+  return pass.dropout.at(DropoutPoint::embedding, -1, stack.specification.embedding_dropout,
+                         pass.positions);
 }
 
 void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,

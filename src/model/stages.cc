@@ -176,7 +176,8 @@ void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& sa
 }
 
 void drop(const LayerPass& at, DropoutPoint point, View<float> branch) {
-  const auto dropout = at.pass.dropout.at(point, at.layer, at.stack.residual_dropout);
+  const auto dropout =
+      at.pass.dropout.at(point, at.layer, at.stack.residual_dropout, at.pass.positions);
   if (dropout.rate > 0) kernels::dropout(branch, dropout, branch);
 }
 

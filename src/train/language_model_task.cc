@@ -27,6 +27,7 @@ class LanguageModelTask final : public TrainingTask {
         settings_(context.settings),
         observer_(context.observer),
         directory_(context.directory),
+        group_(context.group),
         corpus_(context.request) {}
 
   void prepare_text(bool has_checkpoint) override;
@@ -56,11 +57,14 @@ class LanguageModelTask final : public TrainingTask {
     View<const std::int32_t> targets;
   };
   Rows rows(std::uint64_t pass);
+  BatchShare share() const;
+  TrainSettings own_settings() const;
 
   const TrainRequest& request_;
   TrainSettings& settings_;
   TrainObserver& observer_;
   const RunDirectory& directory_;
+  const Group& group_;
   Corpus corpus_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<TokenData> training_;
@@ -73,6 +77,10 @@ class LanguageModelTask final : public TrainingTask {
 };
 
 void LanguageModelTask::prepare_text(bool has_checkpoint) {
+  require(settings_.batch_size >= group_.size(), ErrorCode::invalid_argument,
+          "{} processes cannot share a batch of {}: each takes whole sequences; start fewer, or "
+          "raise batch_size",
+          group_.size(), settings_.batch_size);
   if (request_.from.empty()) require_writable_shape(settings_);
   const auto progress = [this](const Progress& done) { observer_.preparing(done); };
   if (has_checkpoint) {
@@ -103,7 +111,7 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
     settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
     settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
   }
-  require_training_memory(settings_, available_memory());
+  require_training_memory(own_settings(), available_memory());
   // Between stages that take a second each with a large model.
   require_going_on(request_, has_checkpoint);
   choose_precision(settings_, request_.stop, observer_);
@@ -111,14 +119,26 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   require_going_on(request_, has_checkpoint);
   gpt_->parameters().set_precision(*settings_.precision);
   const std::int64_t length = settings_.sequence();
-  batches_.emplace(*training_, settings_);
-  if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_);
+  batches_.emplace(*training_, settings_, share());
+  if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
   gradients_.emplace(settings_.model);
-  buffers_.emplace(settings_.model, settings_.batch_size, length,
+  buffers_.emplace(settings_.model, share().size(), length,
                    settings_.recompute ? Keep::residuals : Keep::every_block);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
   require_going_on(request_, has_checkpoint);
   buffers_->loss.set_stop(request_.stop);
+}
+
+BatchShare LanguageModelTask::share() const {
+  const std::int64_t batch = settings_.batch_size;
+  return {batch * group_.rank() / group_.size(), batch * (group_.rank() + 1) / group_.size()};
+}
+
+// With as many sequences a batch as this process computes.
+TrainSettings LanguageModelTask::own_settings() const {
+  TrainSettings own = settings_;
+  own.batch_size = share().size();
+  return own;
 }
 
 std::optional<double> LanguageModelTask::entropy_per_token() const {
@@ -143,7 +163,7 @@ RunDescription LanguageModelTask::description() const {
           .training_tokens = training_->size(),
           .validation_tokens = validation_ ? validation_->size() : 0,
           .vocabulary_size = settings_.model.vocabulary_size,
-          .memory = training_memory(settings_)};
+          .memory = training_memory(own_settings())};
 }
 
 double LanguageModelTask::flops_per_token() const {
@@ -170,12 +190,14 @@ StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& p
     batches_->read(position);
     const auto pass = static_cast<std::uint64_t>(step * settings_.accumulation + part);
     const Rows batch = rows(pass);
-    result.loss +=
-        gpt_->loss_and_gradients(batch.tokens, batch.targets,
-                                 {.scale = scale,
-                                  .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
-                                  .probe = request_.stop != nullptr ? &stop : nullptr},
-                                 *buffers_, *gradients_);
+    result.loss += gpt_->loss_and_gradients(batch.tokens, batch.targets,
+                                            {.scale = scale,
+                                             .dropout = {.active = true,
+                                                         .seed = settings_.seed,
+                                                         .pass = pass,
+                                                         .first_sequence = share().begin},
+                                             .probe = request_.stop != nullptr ? &stop : nullptr},
+                                            *buffers_, *gradients_);
   }
   return result;
 }

@@ -28,14 +28,17 @@ void require_mask_token(const Tokenizer& tokenizer, const std::string& name) {
           name);
 }
 
-MaskedBatch::MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings)
+MaskedBatch::MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings,
+                         const BatchShare& share)
     : mask_(tokenizer.mask().value()),
       vocabulary_size_(tokenizer.vocabulary_size()),
       is_special_(static_cast<std::size_t>(vocabulary_size_)),
       fraction_(settings.masked_fraction),
       seed_(settings.seed),
-      tokens_(Shape{settings.batch_size, settings.sequence()}),
-      targets_(Shape{settings.batch_size, settings.sequence()}) {
+      batch_size_(settings.batch_size),
+      share_(share),
+      tokens_(Shape{share.size(), settings.sequence()}),
+      targets_(Shape{share.size(), settings.sequence()}) {
   for (const AddedToken& token : tokenizer.added_tokens()) {
     if (token.special) is_special_[static_cast<std::size_t>(token.id)] = true;
   }
@@ -45,8 +48,8 @@ void MaskedBatch::hide(View<const std::int32_t> tokens, View<const std::int32_t>
                        std::uint64_t pass) {
   const std::int64_t sequences = tokens_.shape()[0], length = tokens_.shape()[1];
   for (std::int64_t b = 0; b < sequences; ++b) {
-    const std::uint64_t number =
-        pass * static_cast<std::uint64_t>(sequences) + static_cast<std::uint64_t>(b);
+    const std::uint64_t number = pass * static_cast<std::uint64_t>(batch_size_) +
+                                 static_cast<std::uint64_t>(share_.begin + b);
     RandomStream random(seed_, mask_stream ^ number);
     for (std::int64_t t = 0; t < length; ++t) {
       const std::int32_t token = tokens[b](t);

@@ -9,6 +9,7 @@
 #include "model/gpt.h"
 #include "tensor/tensor.h"
 #include "tokenizer/tokenizer.h"
+#include "train/batch_reader.h"
 #include "train/evaluation.h"
 #include "train/settings.h"
 #include "train/token_sequence.h"
@@ -21,16 +22,19 @@ void require_mask_token(const Tokenizer& tokenizer, const std::string& name);
 // Another choice of tokens for every sequence of every pass, all functions of the seed.
 class MaskedBatch {
  public:
-  MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings);
+  MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings)
+      : MaskedBatch(tokenizer, settings, {0, settings.batch_size}) {}
+  // Of the share's b sequences of every batch.
+  MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings, const BatchShare& share);
 
-  // From tokens (B, T) and the tokens that follow each (B, T): ignored_target marks a position past
+  // From tokens (b, T) and the tokens that follow each (b, T): ignored_target marks a position past
   // the end of the text, which is neither hidden nor predicted. Special tokens are never hidden.
-  // Sequence b is hidden as number pass · B + b of the run.
+  // Sequence i of a batch of B is hidden as number pass · B + i of the run.
   void hide(View<const std::int32_t> tokens, View<const std::int32_t> following,
             std::uint64_t pass);
 
-  View<const std::int32_t> tokens() const { return tokens_; }    // (B, T), some hidden
-  View<const std::int32_t> targets() const { return targets_; }  // (B, T), where they are hidden
+  View<const std::int32_t> tokens() const { return tokens_; }    // (b, T), some hidden
+  View<const std::int32_t> targets() const { return targets_; }  // (b, T), where they are hidden
 
  private:
   std::int32_t mask_;
@@ -38,6 +42,8 @@ class MaskedBatch {
   std::vector<bool> is_special_;  // by token
   double fraction_;
   std::uint64_t seed_;
+  std::int64_t batch_size_;
+  BatchShare share_;
   Tensor<std::int32_t> tokens_;
   Tensor<std::int32_t> targets_;
 };

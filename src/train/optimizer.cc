@@ -1,53 +1,109 @@
 #include "train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/error.h"
 #include "kernels/kernels.h"
 #include "train/schedule.h"
 
 namespace heed {
+namespace {
+
+std::vector<ArenaRange> whole_arena(const ArenaLayout& layout) {
+  return {{0, static_cast<std::size_t>(layout.size())}};
+}
+
+}  // namespace
 
 Optimizer::Optimizer(const ArenaLayout& layout, const TrainSettings& settings)
+    : Optimizer(layout, settings, whole_arena(layout)) {}
+
+Optimizer::Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
+                     const std::vector<ArenaRange>& own)
     : settings_(settings) {
-  first_moment_ = Arena<float>(layout);
-  second_moment_ = Arena<float>(layout);
-  // Neighbours that decay alike become one group. The padding between tensors is zero in parameters
+  // Neighbours that decay alike become one run. The padding between tensors is zero in parameters
   // and gradients and stays so.
   const auto& entries = layout.entries();
-  for (std::size_t i = 0; i < entries.size(); ++i) {
+  const auto decays = [&](std::size_t i) { return entries[i].shape.rank() >= 2; };
+  for (std::size_t i = 0; i < entries.size();) {
+    std::size_t next = i + 1;
+    while (next < entries.size() && decays(next) == decays(i)) ++next;
     const auto begin = static_cast<std::size_t>(entries[i].offset);
     const auto end =
-        static_cast<std::size_t>(i + 1 < entries.size() ? entries[i + 1].offset : layout.size());
-    const bool decays = entries[i].shape.rank() >= 2;
-    if (!groups_.empty() && groups_.back().decays == decays) {
-      groups_.back().end = end;
-    } else {
-      groups_.push_back({begin, end, decays});
+        static_cast<std::size_t>(next < entries.size() ? entries[next].offset : layout.size());
+    add_pieces({begin, end}, decays(i), own);
+    i = next;
+  }
+  std::size_t count = 0;
+  for (const ArenaRange& range : own) count += range.size();
+  first_moment_ = Tensor<float>(Shape{static_cast<std::int64_t>(count)});
+  second_moment_ = Tensor<float>(Shape{static_cast<std::int64_t>(count)});
+}
+
+void Optimizer::add_pieces(const ArenaRange& range, bool decays,
+                           const std::vector<ArenaRange>& own) {
+  std::size_t moment = 0;
+  for (const ArenaRange& each : own) {
+    const ArenaRange common{std::max(each.begin, range.begin), std::min(each.end, range.end)};
+    if (common.begin < common.end) {
+      pieces_.push_back({common, moment + (common.begin - each.begin), decays});
     }
+    moment += each.size();
   }
 }
 
+double Optimizer::squared_norm(const GptGradients& gradients) const {
+  // Pieces side by side are one run of gradients.
+  double sum = 0;
+  for (std::size_t i = 0; i < pieces_.size();) {
+    ArenaRange run = pieces_[i].range;
+    for (++i; i < pieces_.size() && pieces_[i].range.begin == run.end; ++i) {
+      run.end = pieces_[i].range.end;
+    }
+    sum += kernels::squared_norm(gradients.all().subspan(run.begin, run.size()));
+  }
+  return sum;
+}
+
 double Optimizer::update(std::int64_t step, const GptGradients& gradients,
-                         GptParameters& parameters, double rate_factor) {
-  const double length = std::sqrt(kernels::squared_norm(gradients.all()));
-  const bool too_long = settings_.clip > 0 && length > settings_.clip;
+                         GptParameters& parameters) {
+  const double norm = std::sqrt(squared_norm(gradients));
+  update(step, gradients, parameters, {.gradient_norm = norm});
+  return norm;
+}
+
+void Optimizer::update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters,
+                       const UpdateScale& scale) {
+  const bool too_long = settings_.clip > 0 && scale.gradient_norm > settings_.clip;
   kernels::AdamWStep<float> update{
-      .learning_rate = static_cast<float>(learning_rate_at(settings_, step) * rate_factor),
+      .learning_rate = static_cast<float>(learning_rate_at(settings_, step) * scale.rate_factor),
       .beta1 = static_cast<float>(settings_.beta1),
       .beta2 = static_cast<float>(settings_.beta2),
       .epsilon = static_cast<float>(settings_.epsilon),
-      .gradient_scale = too_long ? static_cast<float>(settings_.clip / length) : 1.0F,
+      .gradient_scale = too_long ? static_cast<float>(settings_.clip / scale.gradient_norm) : 1.0F,
       .step = step + 1};
-  for (const Group& group : groups_) {
-    const std::size_t size = group.end - group.begin;
-    update.weight_decay = group.decays ? static_cast<float>(settings_.weight_decay) : 0.0F;
-    kernels::adamw_step({.parameters = parameters.all().subspan(group.begin, size),
-                         .gradients = gradients.all().subspan(group.begin, size),
-                         .first_moment = first_moment_.all().subspan(group.begin, size),
-                         .second_moment = second_moment_.all().subspan(group.begin, size)},
+  for (const Piece& piece : pieces_) {
+    const auto [begin, size] = std::pair(piece.range.begin, piece.range.size());
+    update.weight_decay = piece.decays ? static_cast<float>(settings_.weight_decay) : 0.0F;
+    kernels::adamw_step({.parameters = parameters.all().subspan(begin, size),
+                         .gradients = gradients.all().subspan(begin, size),
+                         .first_moment = first_moment_.span().subspan(piece.moment, size),
+                         .second_moment = second_moment_.span().subspan(piece.moment, size)},
                         update);
   }
-  return length;
+}
+
+void Optimizer::set_moments(std::span<const std::byte> first, std::span<const std::byte> second) {
+  for (const Piece& piece : pieces_) {
+    const std::size_t begin = piece.range.begin * sizeof(float);
+    const std::size_t size = piece.range.size() * sizeof(float);
+    check(begin + size <= first.size() && first.size() == second.size(),
+          "moments are of the whole arena");
+    std::memcpy(first_moment_.data() + piece.moment, first.data() + begin, size);
+    std::memcpy(second_moment_.data() + piece.moment, second.data() + begin, size);
+  }
 }
 
 }  // namespace heed

@@ -3,37 +3,55 @@
 
 #include "model/parameters.h"
 #include "train/settings.h"
+#include "train/shards.h"
 
 namespace heed {
+
+// What an update is told besides gradients.
+struct UpdateScale {
+  double gradient_norm = 0;  // of all gradients, before clipping
+  double rate_factor = 1;    // of the schedule's learning rate
+};
 
 class Optimizer {
  public:
   Optimizer(const ArenaLayout& layout, const TrainSettings& settings);
   Optimizer(const StackSpecification& config, const TrainSettings& settings)
       : Optimizer(gpt_layout(config), settings) {}
+  // Of the parameters in ascending ranges of the arena only: it has moments of no others.
+  Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
+            const std::vector<ArenaRange>& own);
 
-  // Updates the parameters from `gradients` and returns the norm of the gradients before clipping.
-  // `step` counts from 0; `rate_factor` multiplies the schedule's learning rate.
-  double update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters,
-                double rate_factor = 1);
+  // Of its parameters' gradients.
+  double squared_norm(const GptGradients& gradients) const;
 
-  std::span<float> first_moment() { return first_moment_.all(); }
-  std::span<float> second_moment() { return second_moment_.all(); }
-  std::span<const float> first_moment() const { return first_moment_.all(); }
-  std::span<const float> second_moment() const { return second_moment_.all(); }
+  // Updates its parameters. `step` counts from 0.
+  void update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters,
+              const UpdateScale& scale);
+  // The same for all parameters, by the norm of all gradients, which it returns.
+  double update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters);
+
+  // Of its parameters, one range after the other.
+  std::span<const float> first_moment() const { return first_moment_.span(); }
+  std::span<const float> second_moment() const { return second_moment_.span(); }
+
+  // From the moments of the whole arena, as they are in a file.
+  void set_moments(std::span<const std::byte> first, std::span<const std::byte> second);
 
  private:
-  // A run of the arena whose tensors decay alike.
-  struct Group {
-    std::size_t begin = 0;
-    std::size_t end = 0;
+  // A run of the arena whose tensors decay alike, and where its moments are.
+  struct Piece {
+    ArenaRange range;
+    std::size_t moment = 0;
     bool decays = false;
   };
 
+  void add_pieces(const ArenaRange& range, bool decays, const std::vector<ArenaRange>& own);
+
   TrainSettings settings_;
-  Arena<float> first_moment_;
-  Arena<float> second_moment_;
-  std::vector<Group> groups_;
+  std::vector<Piece> pieces_;
+  Tensor<float> first_moment_;
+  Tensor<float> second_moment_;
 };
 
 }  // namespace heed

@@ -91,6 +91,10 @@ PairTask::PairTask(const TaskContext& context)
       observer_(context.observer),
       directory_(context.directory),
       text_(training_files(context.request)) {
+  require(
+      context.group.is_alone(), ErrorCode::unsupported,
+      "{} processes were started, but translators are trained by one: start heed without mpirun",
+      context.group.size());
   training_range_ = {0, text_.size()};
   if (const auto files = validation_files(request_); !files.empty()) {
     validation_text_.emplace(files);

@@ -8,14 +8,18 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/threads.h"
+#include "comm/agreement.h"
 #include "kernels/kernels.h"
 #include "train/absolute_path.h"
 #include "train/average.h"
+#include "train/group_checks.h"
 #include "train/optimizer.h"
 #include "train/recent_parameters.h"
 #include "train/resume_checks.h"
 #include "train/run_directory.h"
+#include "train/run_request.h"
 #include "train/schedule.h"
+#include "train/shards.h"
 #include "train/training_state.h"
 #include "train/training_task.h"
 
@@ -26,22 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-TrainObserver& observer_of(const TrainRequest& request) {
-  static TrainObserver none;
-  return request.observer != nullptr ? *request.observer : none;
-}
-
-// With an absolute path of the tokenizer, as runs are resumed from anywhere, and without a preset's
-// end-of-text token, as the tokenizer has its own.
-TrainSettings settings_of(const TrainRequest& request) {
-  TrainSettings settings = request.settings;
-  if (request.start == RunStart::fresh && request.from.empty()) settings.model.end_of_text = -1;
-  if (settings.tokenizer != "char" && settings.tokenizer != "bpe") {
-    settings.tokenizer = absolute_text(settings.tokenizer);
-  }
-  return settings;
 }
 
 // False when `work` was stopped.
@@ -73,14 +61,20 @@ class Run {
     double loss = 0;
     std::int64_t tokens = 0;
     double gradient_norm = 0;
-    double rate_factor = 1;  // of the learning rate
+    double rate_factor = 1;    // of the learning rate
+    double communication = 0;  // seconds
+    int slowest_process = 0;
   };
 
+  void prepare(bool has_checkpoint);
+  void open_directory();
+  bool asked_to_stop() const;
   void check_directory();
   RunRecord record() const;
   std::optional<StepResult> step();
   double learning_rate_factor() const;
-  void require_finite(double value, const char* what) const;
+  void add_up(StepResult& result, const StepLoss& computed, double seconds);
+  void require_finite(double value, double own, const char* what) const;
   void report(const StepResult& result, double step_seconds);
   bool due(std::int64_t every) const;
   bool is_done() const { return is_trained(settings_, position_); }
@@ -90,17 +84,22 @@ class Run {
   void evaluate();
   void measure();
   void sample();
+  void agree_on_position();
   void save();
   void write_checkpoint();
+  void write_files(const TrainingArrays& arrays);
   void keep();
   void finish(TrainSummary& summary);
 
-  const TrainRequest& request_;
+  const StopFlag stop_;  // of the request; request_ has it where this process is alone
+  Group& group_;
+  const TrainRequest request_;
   TrainObserver& observer_;
   RunDirectory directory_;
   std::optional<DirectoryLock> lock_;  // on directory_, once it is known to be this run's
   TrainSettings settings_;
   std::unique_ptr<TrainingTask> task_;
+  std::optional<Shards> shards_;
   std::optional<Optimizer> optimizer_;
   RecentParameters recent_;
   RunPosition position_;
@@ -115,41 +114,77 @@ class Run {
 };
 
 Run::Run(const TrainRequest& request)
-    : request_(request),
-      observer_(observer_of(request)),
+    : stop_(request.stop),
+      group_(group_of(request)),
+      request_(without_stop(request)),
+      observer_(observer_of(request, group_)),
       directory_(request.out),
       settings_(settings_of(request)),
-      task_(make_task({request, settings_, observer_, directory_})),
       recent_(directory_.evaluations(), settings_.average_checkpoints) {
-  settings_.validate();
-  check_directory();
-  // A run that was stopped before its first checkpoint starts again from the beginning.
-  const bool has_checkpoint =
-      request.start == RunStart::resume && std::filesystem::exists(directory_.state_file());
-  task_->prepare_text(has_checkpoint);
-  task_->prepare_model(has_checkpoint);
-  optimizer_.emplace(task_->parameters().layout(), settings_);
-  require_going_on(request, has_checkpoint);
+  bool has_checkpoint = false;
+  agreed(group_, [&] {
+    task_ = make_task({request_, settings_, observer_, directory_, group_});
+    settings_.validate();
+    check_directory();
+    // A run that was stopped before its first checkpoint starts again from the beginning.
+    has_checkpoint =
+        request.start == RunStart::resume && std::filesystem::exists(directory_.state_file());
+    task_->prepare_text(has_checkpoint);
+  });
+  prepare(has_checkpoint);
   flops_per_token_ = task_->flops_per_token();
-  if (request.start == RunStart::fresh) {
+  if (has_checkpoint) saved_step_ = position_.step;
+  require_same_run(group_, record(), position_);
+  agreed(group_, [&] {
+    if (group_.is_first()) open_directory();
+  });
+  save();
+}
+
+// The model and the optimizer, as the run begins or goes on. The first process comes first: where
+// settings leave the precision to the machine, all take the one that it found faster.
+void Run::prepare(bool has_checkpoint) {
+  const auto make = [&] {
+    task_->prepare_model(has_checkpoint);
+    shards_.emplace(task_->parameters().all().size(), group_);
+    optimizer_.emplace(task_->parameters().layout(), settings_, shards_->own());
+    require_going_on(request_, has_checkpoint);
+    if (has_checkpoint) {
+      position_ = load_training_state(directory_.state_file(), task_->parameters(), *optimizer_);
+    }
+  };
+  agreed(group_, [&] {
+    if (group_.is_first()) make();
+  });
+  if (group_.is_alone()) return;
+  const auto precision = static_cast<kernels::Precision>(static_cast<int>(of_first(
+      group_, static_cast<double>(settings_.precision.value_or(kernels::Precision::f32)))));
+  agreed(group_, [&] {
+    if (group_.is_first()) return;
+    if (!settings_.precision) settings_.precision = precision;
+    make();
+  });
+}
+
+// By the process that writes it.
+void Run::open_directory() {
+  if (request_.start == RunStart::fresh) {
     OutputDirectory made(directory_.root());
     lock_.emplace(directory_.root());
     directory_.create(record());
     made.keep();
   } else {
     const RunRecord before = directory_.read_record();
-    require_same_text(before, record(), request, directory_);
+    require_same_text(before, record(), request_, directory_);
     if (const auto notice = thread_notice(before)) observer_.noticed(*notice);
   }
   directory_.remove_abandoned();
-  if (has_checkpoint) {
-    position_ = load_training_state(directory_.state_file(), task_->parameters(), *optimizer_);
-    saved_step_ = position_.step;
-  }
   directory_.truncate_metrics(position_);
   recent_.forget_after(position_.evaluated ? position_.step : position_.step - 1);
-  save();
 }
+
+// The same for all processes.
+bool Run::asked_to_stop() const { return any(group_, stop_requested(stop_)); }
 
 // Before any work: whether this directory is what the request says it is.
 void Run::check_directory() {
@@ -160,7 +195,7 @@ void Run::check_directory() {
     return;
   }
   const RunRecord record = directory_.read_record();
-  lock_.emplace(directory_.root());
+  if (group_.is_first()) lock_.emplace(directory_.root());
   if (!settings_.precision) settings_.precision = record.settings.precision;
   require_same_settings(record, settings_, directory_);
 }
@@ -174,36 +209,65 @@ RunRecord Run::record() const {
   return record;
 }
 
-void Run::require_finite(double value, const char* what) const {
-  require(
-      std::isfinite(value), ErrorCode::diverged,
-      "the {} became {} at step {} (learning rate {:.3g}): the checkpoint of step {} in '{}' is "
-      "intact; try a lower learning_rate, a longer warmup_steps or a smaller clip",
-      what, value, position_.step + 1, learning_rate_at(settings_, position_.step),
-      std::max<std::int64_t>(saved_step_, 0), directory_.last().string());
+// `value` is the same for all processes, `own` what this one added to it.
+void Run::require_finite(double value, double own, const char* what) const {
+  if (std::isfinite(value)) return;
+  fail_diverged(
+      group_, own,
+      fmt::format(
+          "the {} became {} at step {} (learning rate {:.3g}): the checkpoint of step {} in "
+          "'{}' is intact; try a lower learning_rate, a longer warmup_steps or a smaller "
+          "clip",
+          what, value, position_.step + 1, learning_rate_at(settings_, position_.step),
+          std::max<std::int64_t>(saved_step_, 0), directory_.last().string()));
 }
 
 double Run::learning_rate_factor() const {
-  return request_.learning_rate_factor != nullptr ? request_.learning_rate_factor->load() : 1.0;
+  const double own =
+      request_.learning_rate_factor != nullptr ? request_.learning_rate_factor->load() : 1.0;
+  return of_first(group_, own);
+}
+
+// Losses and gradients of the step, from those of all processes' shares, which took this one
+// `seconds`.
+void Run::add_up(StepResult& result, const StepLoss& computed, double seconds) {
+  const Clock::time_point start = Clock::now();
+  const LossSum all{
+      .sum = sum(group_, computed.loss.sum),
+      .count = static_cast<std::int64_t>(sum(group_, static_cast<double>(computed.loss.count)))};
+  result.loss = all.mean();
+  require_finite(result.loss, computed.loss.sum, "loss");
+  const std::vector<double> times = gather(group_, seconds);
+  result.slowest_process = static_cast<int>(std::ranges::max_element(times) - times.begin());
+  shards_->add_up(task_->gradients().all());
+  result.communication = seconds_since(start);
 }
 
 // A step that is stopped leaves parameters and position as they were, and returns nothing.
 std::optional<Run::StepResult> Run::step() {
   const RunPosition before = position_;
   StepLoss computed;
+  const Clock::time_point start = Clock::now();
   if (!completes([&] { computed = task_->compute_gradients(position_.step, position_.data); })) {
     position_ = before;
     return std::nullopt;
   }
-  require_finite(computed.loss.mean(), "loss");
+  StepResult result{.tokens = computed.tokens};
+  add_up(result, computed, seconds_since(start));
   // The update is only made once the gradients are known to be finite: a checkpoint never holds
   // anything else.
-  StepResult result{.loss = computed.loss.mean(), .tokens = computed.tokens};
-  require_finite(kernels::squared_norm(task_->gradients().all()), "squared norm of the gradients");
+  const double own = optimizer_->squared_norm(task_->gradients());
+  const double squared_norm = sum(group_, own);
+  require_finite(squared_norm, own, "squared norm of the gradients");
+  result.gradient_norm = std::sqrt(squared_norm);
   result.rate_factor = learning_rate_factor();
-  result.gradient_norm = optimizer_->update(position_.step, task_->gradients(), task_->parameters(),
-                                            result.rate_factor);
+  optimizer_->update(position_.step, task_->gradients(), task_->parameters(),
+                     {.gradient_norm = result.gradient_norm, .rate_factor = result.rate_factor});
+  const Clock::time_point updated = Clock::now();
+  shards_->share(task_->parameters().all());
   ++position_.step;
+  if (due(settings_.evaluate_every)) shards_->share(task_->gradients().all());  // for their norms
+  result.communication += seconds_since(updated);
   return result;
 }
 
@@ -222,8 +286,10 @@ void Run::report(const StepResult& result, double step_seconds) {
       .gradient_norm = result.gradient_norm,
       .tokens_per_second = tokens_per_second,
       .flops_per_second = tokens_per_second * flops_per_token_,
-      .seconds_left =
-          static_cast<double>(settings_.steps - position_.step) * step_seconds_.value()};
+      .seconds_left = static_cast<double>(settings_.steps - position_.step) * step_seconds_.value(),
+      .communication = group_.is_alone() ? 0 : result.communication / step_seconds,
+      .slowest_process = result.slowest_process};
+  if (!group_.is_first()) return;
   OrderedJson line;
   line["step"] = report.step;
   line["loss"] = report.loss;
@@ -231,6 +297,10 @@ void Run::report(const StepResult& result, double step_seconds) {
   line["gradient_norm"] = report.gradient_norm;
   line["tokens_per_s"] = tokens / step_seconds;
   line["seconds"] = position_.seconds;
+  if (!group_.is_alone()) {
+    line["communication"] = report.communication;
+    line["slowest_process"] = report.slowest_process;
+  }
   if (due(settings_.evaluate_every)) {
     for (const PartNorm& each : task_->part_norms()) {
       line["gradient_norms"][each.part] = each.norm;
@@ -247,7 +317,7 @@ bool Run::due(std::int64_t every) const { return every > 0 && position_.step % e
 bool Run::finish_step() {
   bool is_last = position_.step == settings_.steps;
   const RunPosition before = position_;
-  position_.evaluated = completes([&] {
+  position_.evaluated = !group_.is_first() || completes([&] {
     if (due(settings_.evaluate_every) || is_last) {
       evaluate();
       measure();
@@ -258,11 +328,21 @@ bool Run::finish_step() {
   if (!position_.evaluated) {
     position_.best_cost = before.best_cost;
     position_.best_step = before.best_step;
-    return false;
   }
+  agree_on_position();
+  if (!position_.evaluated) return false;
   is_last = is_done();
   if (due(settings_.keep_every) || is_last) keep();
   return true;
+}
+
+// What the first process found out.
+void Run::agree_on_position() {
+  if (group_.is_alone()) return;
+  position_.evaluated = of_first(group_, static_cast<double>(position_.evaluated)) != 0;
+  position_.best_cost = of_first(group_, position_.best_cost);
+  position_.best_step =
+      static_cast<std::int64_t>(of_first(group_, static_cast<double>(position_.best_step)));
 }
 
 // Saves the model in best/ if `cost` is lower than at every evaluation before.
@@ -311,28 +391,46 @@ void Run::sample() {
 // A run that is stopped before its first checkpoint has nothing to lose.
 void Run::save() {
   const bool is_untrained = saved_step_ < 0 && position_.step == 0;
-  if (is_untrained && stop_requested(request_.stop)) return;
+  if (is_untrained && asked_to_stop()) return;
   if (saved_step_ != position_.step) write_checkpoint();
 }
 
+// The first process writes, with the moments that the others keep.
 void Run::write_checkpoint() {
+  std::vector<float> moments[2];
+  if (!group_.is_alone()) {
+    if (group_.is_first()) {
+      for (std::vector<float>& each : moments) each.resize(task_->parameters().all().size());
+    }
+    shards_->collect(optimizer_->first_moment(), moments[0]);
+    shards_->collect(optimizer_->second_moment(), moments[1]);
+  }
+  if (group_.is_first()) {
+    write_files(group_.is_alone()
+                    ? TrainingArrays{task_->parameters().all(), optimizer_->first_moment(),
+                                     optimizer_->second_moment()}
+                    : TrainingArrays{task_->parameters().all(), moments[0], moments[1]});
+  }
+  saved_step_ = position_.step;
+}
+
+void Run::write_files(const TrainingArrays& arrays) {
   constexpr std::int64_t copies = 4;  // the model; in the state, parameters and both moments
   observer_.saving({.step = position_.step,
                     .bytes = copies * std::ssize(task_->parameters().all()) *
                              static_cast<std::int64_t>(sizeof(float)),
                     .expected_seconds = save_seconds_,
-                    .stopping = stop_requested(request_.stop)});
+                    .stopping = stop_requested(stop_)});
   const Clock::time_point start = Clock::now();
   task_->save_model(directory_.last());
   // The state comes last, and is what --resume trusts: it holds the parameters too.
-  save_training_state(directory_.state_file(), position_, task_->parameters(), *optimizer_);
-  saved_step_ = position_.step;
+  save_training_state(directory_.state_file(), position_, arrays);
   save_seconds_ = seconds_since(start);
   observer_.saved(position_.step, directory_.last());
 }
 
 void Run::keep() {
-  if (settings_.keep_every == 0) return;
+  if (settings_.keep_every == 0 || !group_.is_first()) return;
   directory_.keep_model(position_.step,
                         [this](const std::filesystem::path& to) { task_->save_model(to); });
 }
@@ -357,11 +455,12 @@ TrainSummary Run::train() {
   RunDescription description = task_->description();
   description.first_step = position_.step;
   description.settings = settings_;
+  description.processes = group_.size();
   observer_.started(description);
   double stepping = 0;
-  if (position_.step == 0 && !stop_requested(request_.stop)) keep();
+  if (position_.step == 0 && !asked_to_stop()) keep();
   if (!position_.evaluated && finish_step()) write_checkpoint();
-  while (position_.evaluated && !is_done() && !stop_requested(request_.stop)) {
+  while (position_.evaluated && !is_done() && !asked_to_stop()) {
     const Clock::time_point step_start = Clock::now();
     const std::optional<StepResult> result = step();
     if (!result) break;
@@ -380,7 +479,9 @@ TrainSummary Run::train() {
                        .interrupted = !is_done() || !position_.evaluated};
   summary.tokens_per_second = stepping > 0 ? static_cast<double>(tokens_) / stepping : 0;
   // What is left may take long; everything is saved by then.
-  if (!summary.interrupted) summary.interrupted = !completes([&] { finish(summary); });
+  if (!summary.interrupted && group_.is_first()) {
+    summary.interrupted = !completes([&] { finish(summary); });
+  }
   summary.measured = measured_;
   return summary;
 }

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "comm/group.h"
 #include "model/encoder_decoder.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
@@ -30,6 +31,10 @@ struct StepReport {
   double tokens_per_second = 0;  // over the last steps; of pairs: of their targets
   double flops_per_second = 0;   // counted by model_cost, over the last steps
   double seconds_left = 0;
+  // Of a group: what the last step spent between the computation of its gradients and the next
+  // step, as a part of its time; and the process whose gradients took longest.
+  double communication = 0;
+  int slowest_process = 0;
 };
 
 struct RunDescription {
@@ -40,6 +45,7 @@ struct RunDescription {
   std::int64_t validation_pairs = 0;
   std::int64_t vocabulary_size = 0;
   std::int64_t first_step = 0;  // above 0 when resumed
+  int processes = 1;
   TrainingMemory memory;
   TrainSettings settings;
 };
@@ -103,6 +109,9 @@ struct TrainRequest {
       translate{};
   // Generates a sample of the model's text; empty: no samples.
   std::function<std::string(const Gpt&, const Tokenizer&)> sample;
+  // The processes that train together, each with the same request; null: this one alone. The first
+  // evaluates, measures, samples, writes the directory and tells its observer.
+  Group* group = nullptr;
 };
 
 struct TrainSummary {
@@ -125,6 +134,13 @@ struct TrainSummary {
 // Error{conflict} for a directory with another run, or that another process trains in, or a resumed
 // run whose settings, data or tokenizer changed; Error{diverged} when the loss is no longer finite.
 // Saved checkpoints stay intact.
+//
+// In a group every process calls it. Each computes its share of every batch, adds up a part of the
+// gradients over all, updates that part of the parameters, whose moments it alone keeps, and gets
+// the rest from the others: the run differs from that of one process by the rounding of sums alone,
+// and repeats to the bit with as many processes and threads. Errors that all notice are
+// AgreedErrors; after any other the caller has to end the group (Group::abort). A stop takes effect
+// between steps.
 TrainSummary train(const TrainRequest& request);
 
 }  // namespace heed

@@ -60,9 +60,9 @@ RunPosition read_position(const SafetensorsFile& file) {
           .seconds = measures[1]};
 }
 
-void read_floats(const SafetensorsFile& file, const char* name, std::span<float> out) {
-  const TensorEntry& entry = entry_of(file, name, DType::f32, std::ssize(out));
-  std::memcpy(out.data(), entry.bytes.data(), entry.bytes.size());
+std::span<const std::byte> float_bytes(const SafetensorsFile& file, const char* name,
+                                       std::size_t size) {
+  return entry_of(file, name, DType::f32, static_cast<std::int64_t>(size)).bytes;
 }
 
 }  // namespace
@@ -76,16 +76,16 @@ bool is_trained(const TrainSettings& settings, const RunPosition& position) {
 }
 
 void save_training_state(const std::filesystem::path& file, const RunPosition& position,
-                         const GptParameters& parameters, const Optimizer& optimizer) {
+                         const TrainingArrays& arrays) {
   const Counters counters{position.step, position.data.epoch, position.data.index,
                           position.best_step};
   const double measures[] = {position.best_cost, position.seconds};
   std::vector<OutgoingTensor> tensors{
       outgoing(counters_name, View<const std::int64_t>(counters.data(), {4})),
       outgoing(measures_name, View<const double>(measures, {2})),
-      outgoing(parameters_name, as_view(parameters.all())),
-      outgoing(first_moment_name, as_view(optimizer.first_moment())),
-      outgoing(second_moment_name, as_view(optimizer.second_moment()))};
+      outgoing(parameters_name, as_view(arrays.parameters)),
+      outgoing(first_moment_name, as_view(arrays.first_moment)),
+      outgoing(second_moment_name, as_view(arrays.second_moment))};
   if (!position.evaluated) {
     tensors.push_back(outgoing(unevaluated_name, View<const std::int64_t>(&position.step, {1})));
   }
@@ -95,9 +95,11 @@ void save_training_state(const std::filesystem::path& file, const RunPosition& p
 RunPosition load_training_state(const std::filesystem::path& path, GptParameters& parameters,
                                 Optimizer& optimizer) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  read_floats(file, parameters_name, parameters.all());
-  read_floats(file, first_moment_name, optimizer.first_moment());
-  read_floats(file, second_moment_name, optimizer.second_moment());
+  const std::size_t size = parameters.all().size();
+  const auto values = float_bytes(file, parameters_name, size);
+  std::memcpy(parameters.all().data(), values.data(), values.size());
+  optimizer.set_moments(float_bytes(file, first_moment_name, size),
+                        float_bytes(file, second_moment_name, size));
   return read_position(file);
 }
 

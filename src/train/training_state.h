@@ -26,10 +26,18 @@ struct RunPosition {
 // (TrainSettings::early_stop).
 bool is_trained(const TrainSettings& settings, const RunPosition& position);
 
-void save_training_state(const std::filesystem::path& file, const RunPosition& position,
-                         const GptParameters& parameters, const Optimizer& optimizer);
+// Of the whole arena.
+struct TrainingArrays {
+  std::span<const float> parameters;
+  std::span<const float> first_moment;
+  std::span<const float> second_moment;
+};
 
-// Throws Error{corrupt_data} when the file does not fit the parameters.
+void save_training_state(const std::filesystem::path& file, const RunPosition& position,
+                         const TrainingArrays& arrays);
+
+// Moments that the optimizer does not keep are passed over. Throws Error{corrupt_data} when the
+// file does not fit the parameters.
 RunPosition load_training_state(const std::filesystem::path& file, GptParameters& parameters,
                                 Optimizer& optimizer);
 

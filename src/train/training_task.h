@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "comm/group.h"
 #include "model/parameters.h"
 #include "train/gradient_norms.h"
 #include "train/run_directory.h"
@@ -20,9 +21,11 @@ struct TaskContext {
   TrainSettings& settings;
   TrainObserver& observer;
   const RunDirectory& directory;
+  const Group& group;
 };
 
-// The loss of a step, and what it was computed from.
+// The loss of a step, and what it was computed from. In a group the loss is that of this process'
+// share, and the tokens are those of all.
 struct StepLoss {
   LossSum loss;
   std::int64_t tokens = 0;  // as speed is counted: of a text, or of the targets of pairs
@@ -47,7 +50,7 @@ class TrainingTask {
   virtual double flops_per_token() const = 0;  // of training
 
   // Fills gradients() with those of step `step` (from 0), of the batches at `position`, which moves
-  // on. Throws Error{interrupted} when stopped.
+  // on: in a group of this process' share of them, which add up to those of the step. Throws Error{interrupted} when stopped.
   virtual StepLoss compute_gradients(std::int64_t step, DataPosition& position) = 0;
   virtual std::vector<PartNorm> part_norms() = 0;  // of gradients()
 

@@ -1,0 +1,17 @@
+// Errors as the user sees them: one line, and an exit status.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+
+namespace heed::cli {
+
+enum ExitStatus { done = 0, work_failed = 1, wrong_call = 2 };
+
+int exit_status(ErrorCode code);
+
+// "heed: message", to standard error.
+void say(const std::string& message);
+
+}  // namespace heed::cli

@@ -1,0 +1,237 @@
+// heed train in several processes, started by mpirun: the run of one process, to rounding; the same
+// to the bit in every run; resumed by any number; and one message for what is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "base/temporary_directory.h"
+#include "cli/run_heed.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_heed;
+using testing::TemporaryDirectory;
+
+// Words of a small language, so that losses fall and gradients differ from sequence to sequence.
+std::string small_text() {
+  static constexpr const char* words[] = {"the ", "cat ", "dog ", "sat ",
+                                          "saw ", "a ",   "red ", "mat. "};
+  RandomStream random(5, 0);
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += words[random.below(8)];
+  return text;
+}
+
+std::string mpirun(int count) {
+  // MPI keeps some memory to its end, which AddressSanitizer would report as lost.
+  return "HEED_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+         "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
+         "mpirun --oversubscribe -n " +
+         std::to_string(count);
+}
+
+class Processes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("mpirun --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no mpirun here";
+    write_text_file(directory_ / "text.txt", small_text());
+  }
+
+  std::string path(const std::string& name) const {
+    return "'" + (directory_ / name).string() + "'";
+  }
+
+  // By `count` processes of one thread each; 1: without mpirun.
+  Outcome train(int count, const std::string& arguments) const {
+    return run_heed("train " + arguments, count > 1 ? mpirun(count) : "HEED_THREADS=1");
+  }
+  Outcome train(int count, const std::string& out, const std::string& more) const {
+    return train(count,
+                 "--data " + path("text.txt") + " --out " + path(out) + " " + settings_ + more);
+  }
+
+  std::vector<Json> metrics(const std::string& run, const char* name) const {
+    std::istringstream lines(read_text_file(directory_ / run / "metrics.jsonl"));
+    std::vector<Json> found;
+    for (std::string line; std::getline(lines, line);) {
+      const Json json = Json::parse(line);
+      if (json.contains(name)) found.push_back(json);
+    }
+    return found;
+  }
+
+  // All losses of both runs, and their number; `tolerance` relative.
+  void expect_same_losses(const std::string& one, const std::string& other,
+                          std::size_t count) const {
+    for (const char* name : {"loss", "val_loss"}) {
+      const auto first = metrics(one, name), second = metrics(other, name);
+      ASSERT_EQ(first.size(), second.size()) << name;
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        const double expected = first[i][name];
+        EXPECT_NEAR(second[i][name].get<double>(), expected, 1e-5 * expected) << name << ", " << i;
+      }
+    }
+    EXPECT_EQ(metrics(one, "loss").size(), count);
+  }
+
+  std::string state(const std::string& run) const {
+    return read_text_file(directory_ / run / "last" / "model.safetensors");
+  }
+
+  TemporaryDirectory directory_;
+  // Batches that three processes share unequally, with dropout, and gradients that are clipped.
+  std::string sizes_ =
+      "--set layers=2 --set channels=32 --set heads=2 --set context=32 --set sequence_length=24 "
+      "--set steps=12 --set batch_size=5 --set accumulation=2 --set evaluate_every=4 "
+      "--set evaluation_batches=3 --set checkpoint_every=6 --set sample_every=0 --set dropout=0.2 "
+      "--set precision=f32 --set warmup_steps=2 --set vocabulary_size=300 ";
+  std::string settings_ = "--config shakespeare-char-cpu " + sizes_;
+};
+
+TEST_F(Processes, TrainWhatOneProcessTrains) {
+  ASSERT_EQ(train(1, "one", "").status, 0);
+  for (const int count : {2, 3}) {
+    const std::string run = "by" + std::to_string(count);
+    const Outcome outcome = train(count, run, "");
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("in " + std::to_string(count) + " processes"));
+    expect_same_losses("one", run, 12);
+    for (const Json& line : metrics(run, "loss")) {
+      EXPECT_GT(line["communication"].get<double>(), 0);
+      EXPECT_LT(line["slowest_process"].get<int>(), count);
+    }
+  }
+  // Parts of gradients that others own are there when their norms are written.
+  const auto one = metrics("one", "gradient_norms"), three = metrics("by3", "gradient_norms");
+  ASSERT_EQ(one.size(), 3U);
+  ASSERT_EQ(three.size(), 3U);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    for (const auto& [part, norm] : one[i]["gradient_norms"].items()) {
+      const double expected = norm;
+      EXPECT_NEAR(three[i]["gradient_norms"][part].get<double>(), expected, 1e-4 * expected)
+          << part;
+    }
+  }
+}
+
+TEST_F(Processes, RepeatToTheBit) {
+  ASSERT_EQ(train(3, "first", "").status, 0);
+  ASSERT_EQ(train(3, "second", "").status, 0);
+  EXPECT_EQ(state("first"), state("second"));
+  ASSERT_EQ(train(3, "other", "--seed 4").status, 0);
+  EXPECT_NE(state("first"), state("other"));
+}
+
+// One of the processes, by what it was started with.
+pid_t process_with(const std::string& argument) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
+    const std::string line{std::istreambuf_iterator<char>(file), {}};
+    if (line.starts_with(HEED_BINARY) && line.find(argument) != std::string::npos) {
+      return static_cast<pid_t>(std::stoi(name));
+    }
+  }
+  return 0;
+}
+
+// A request to one process stops all, after a step that all have done.
+TEST_F(Processes, AreResumedByAnotherNumber) {
+  const std::string longer = "--set steps=400 --set evaluate_every=0 --set checkpoint_every=0";
+  ASSERT_EQ(train(1, "one", longer).status, 0);
+  Outcome outcome;
+  std::thread running([&] { outcome = train(3, "parts", longer); });
+  const auto steps_done = [&] {
+    const auto file = directory_ / "parts" / "metrics.jsonl";
+    return std::filesystem::exists(file) ? metrics("parts", "loss").size() : 0;
+  };
+  while (steps_done() < 5) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const pid_t process = process_with((directory_ / "parts").string());
+  ASSERT_GT(process, 0);
+  kill(process, SIGTERM);
+  running.join();
+  EXPECT_EQ(outcome.status, 130) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("everything is saved"));
+  const std::size_t stopped_at = steps_done();
+  ASSERT_LT(stopped_at, 400U);
+  const Outcome resumed = train(2, "--out " + path("parts") + " --resume");
+  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  expect_same_losses("one", "parts", 400);
+}
+
+TEST_F(Processes, TrainMaskedModelsToo) {
+  const std::string masked = "--config shakespeare-masked " + sizes_;
+  const std::string data = "--data " + path("text.txt");
+  const Outcome one = train(1, data + " --out " + path("one") + " " + masked);
+  ASSERT_EQ(one.status, 0) << one.err;
+  ASSERT_EQ(train(2, data + " --out " + path("two") + " " + masked).status, 0);
+  expect_same_losses("one", "two", 12);
+}
+
+// How often `part` stands in `text`.
+int occurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+TEST_F(Processes, SayOnceWhatIsWrong) {
+  const Outcome many = train(3, "many", "--set batch_size=2");
+  EXPECT_EQ(many.status, 2);
+  EXPECT_EQ(occurrences(many.err, "heed: 3 processes cannot share a batch of 2"), 1) << many.err;
+
+  const Outcome missing = train(2, "--data " + path("nothing.txt") + " --out " + path("run"));
+  EXPECT_NE(missing.status, 0);
+  EXPECT_EQ(occurrences(missing.err, "nothing.txt"), 1) << missing.err;
+
+  ASSERT_EQ(train(1, "there", "").status, 0);
+  const Outcome again = train(2, "there", "");
+  EXPECT_NE(again.status, 0);
+  EXPECT_EQ(occurrences(again.err, "already holds a run"), 1) << again.err;
+
+  const Outcome diverged = train(2, "diverged", "--set learning_rate=1e30 --set clip=0");
+  EXPECT_NE(diverged.status, 0);
+  EXPECT_EQ(occurrences(diverged.err, "became"), 1) << diverged.err;
+  EXPECT_THAT(diverged.err, HasSubstr("is intact"));
+}
+
+TEST_F(Processes, HaveToTrainTheSame) {
+  const Outcome outcome =
+      run_heed("train --data " + path("text.txt") + " --out " + path("run") + " " + settings_,
+               mpirun(2) + " sh -c 'exec \"$0\" \"$@\" --seed $((OMPI_COMM_WORLD_RANK + 3))'");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_EQ(occurrences(outcome.err, "process 1 differs from process 0 in seed: 4 instead of 3"), 1)
+      << outcome.err;
+}
+
+// Where the library is missing, processes would all do the same work.
+TEST(ProcessesAlone, RefuseToBeSeveralWithoutTheLibrary) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path program = directory / "heed";
+  std::filesystem::copy_file(HEED_BINARY, program);
+  const Outcome outcome = run_heed(
+      "train --data /dev/null --out /nowhere/run",
+      "OMPI_COMM_WORLD_SIZE=2 '" + program.string() + "' train --data x --out y; exit $?;");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err,
+            "heed: this process was started as one of 2, but this heed was built without MPI: all "
+            "would do the same work; start heed without mpirun, or build it where MPI is found\n");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,92 @@
+// A group of threads of this process, for tests of what is built on groups.
+#pragma once
+
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "comm/group.h"
+
+namespace heed::testing {
+
+struct LocalMeeting {
+  explicit LocalMeeting(int size) : arrivals(size), places(static_cast<std::size_t>(size)) {}
+
+  std::barrier<> arrivals;
+  std::vector<std::byte*> places;  // of what each member brought
+};
+
+class LocalGroup final : public Group {
+ public:
+  LocalGroup(LocalMeeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(meeting_.places.size()); }
+  int neighbours() const override { return size(); }
+
+  void all_gather(std::span<std::byte> bytes, PartStarts starts) override {
+    exchange(bytes.data(), [&] {
+      for (std::size_t r = 0; r + 1 < starts.size(); ++r) {
+        if (static_cast<int>(r) == rank_) continue;
+        std::memcpy(bytes.data() + starts[r], meeting_.places[r] + starts[r],
+                    starts[r + 1] - starts[r]);
+      }
+    });
+  }
+
+  void reduce_scatter(std::span<float> values, PartStarts starts) override {
+    const auto own = static_cast<std::size_t>(rank_);
+    std::vector<float> sums(starts[own + 1] - starts[own]);
+    exchange(std::as_writable_bytes(values).data(), [&] {
+      for (std::size_t r = 0; r < meeting_.places.size(); ++r) {
+        const float* const other = reinterpret_cast<const float*>(meeting_.places[r]);
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          sums[i] = r == 0 ? other[starts[own] + i] : sums[i] + other[starts[own] + i];
+        }
+      }
+    });
+    std::copy(sums.begin(), sums.end(), values.begin() + static_cast<std::ptrdiff_t>(starts[own]));
+    meeting_.arrivals.arrive_and_wait();
+  }
+
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    exchange(bytes.data(), [&] {
+      if (rank_ == root) return;
+      std::memcpy(bytes.data(), meeting_.places[static_cast<std::size_t>(root)], bytes.size());
+    });
+  }
+
+  [[noreturn]] void abort(int) override { throw std::logic_error("the group was ended"); }
+
+ private:
+  // `read` may look at what the others brought.
+  template <class Read>
+  void exchange(std::byte* brought, Read&& read) {
+    meeting_.places[static_cast<std::size_t>(rank_)] = brought;
+    meeting_.arrivals.arrive_and_wait();
+    read();
+    meeting_.arrivals.arrive_and_wait();
+  }
+
+  LocalMeeting& meeting_;
+  int rank_;
+};
+
+// Calls work(group) as each of `size` members.
+inline void as_members(int size, const std::function<void(Group&)>& work) {
+  LocalMeeting meeting(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&meeting, &work, rank] {
+      LocalGroup group(meeting, rank);
+      work(group);
+    });
+  }
+  for (std::thread& each : threads) each.join();
+}
+
+}  // namespace heed::testing
