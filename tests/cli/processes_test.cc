@@ -38,6 +38,7 @@ std::string small_text() {
 std::string mpirun(int count) {
   // MPI keeps some memory to its end, which AddressSanitizer would report as lost.
   return "HEED_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+         "PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 "  // the same of Open MPI 5
          "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
          "mpirun --oversubscribe -n " +
          std::to_string(count);
