@@ -50,7 +50,8 @@ class TrainingTask {
   virtual double flops_per_token() const = 0;  // of training
 
   // Fills gradients() with those of step `step` (from 0), of the batches at `position`, which moves
-  // on: in a group of this process' share of them, which add up to those of the step. Throws Error{interrupted} when stopped.
+  // on: in a group of this process' share of them, which add up to those of the step. Throws
+  // Error{interrupted} when stopped.
   virtual StepLoss compute_gradients(std::int64_t step, DataPosition& position) = 0;
   virtual std::vector<PartNorm> part_norms() = 0;  // of gradients()
 
