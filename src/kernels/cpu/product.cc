@@ -31,6 +31,15 @@ bool reads_in_place(const Product& product, const ProductKernels& kernels) {
                                             product.prepared_b->format() == WeightFormat::bf16);
 }
 
+// Whether tiles read rows of A where they are, which saves packing them. Rows that are a multiple
+// of 2 KiB apart are packed: they share one or two sets of the first-level cache, which hold fewer
+// lines than a tile has rows.
+bool reads_rows_in_place(const Product& product, const ProductKernels& kernels) {
+  constexpr std::int64_t conflicting_stride = 2048;
+  return kernels.rows_in_place && !product.a.transposed &&
+         product.a.stride * kernels.element % conflicting_stride != 0;
+}
+
 // The `index`-th of `count` equal parts.
 std::span<const std::byte> part(std::span<const std::byte> whole, std::int64_t index,
                                 std::int64_t count) {
@@ -45,13 +54,16 @@ class Worker {
       : product_(product),
         kernels_(kernels),
         rectangle_(rectangle),
-        in_place_(reads_in_place(product, kernels)) {
+        in_place_(reads_in_place(product, kernels)),
+        rows_in_place_(reads_rows_in_place(product, kernels)) {
     depth_ = kernels.block_depth(
         inner(), product.prepared_b == nullptr ? kernels.inner_unit : PreparedWeight::input_unit);
     const std::int64_t blocks =
         divide_up(rectangle.rows, in_place_ ? kernels.row_block_in_place : kernels.row_block);
     block_rows_ = round_up(divide_up(rectangle.rows, blocks), kernels.rows);
-    packed_a_ = buffer(Scratch::item, round_up(block_rows_, kernels.row_unit) * depth_);
+    if (!rows_in_place_) {
+      packed_a_ = buffer(Scratch::item, round_up(block_rows_, kernels.row_unit) * depth_);
+    }
     block_columns_ = in_place_ ? kernels.columns : kernels.column_block;
     if (in_place_) return;
     const std::int64_t widest = std::min(rectangle.columns, block_columns_);
@@ -65,8 +77,10 @@ class Worker {
       const std::int64_t depth = std::min(depth_, inner() - k);
       for (std::int64_t row = rectangle_.row; row < end_row(); row += block_rows_) {
         const std::int64_t rows = std::min(block_rows_, end_row() - row);
-        kernels_.pack_a(product_.a, {.first = row, .count = rows, .k = k, .inner = depth},
-                        packed_a_);
+        if (!rows_in_place_) {
+          kernels_.pack_a(product_.a, {.first = row, .count = rows, .k = k, .inner = depth},
+                          packed_a_);
+        }
         if (in_place_ && rows <= kernels_.few_rows) {
           multiply_few_rows(row, rows, k, depth);
         } else {
@@ -168,7 +182,7 @@ class Worker {
                                         .rows = rows,
                                         .column = column,
                                         .columns = std::min(step, end_column() - column)},
-                                       packed_a_, panel_in_place(column, k), k, depth);
+                                       row, panel_in_place(column, k), k, depth);
       if (tile.columns > kernels_.columns) {
         kernels_.multiply_beside(tile, panel_in_place(column + kernels_.columns, k));
       } else {
@@ -196,7 +210,7 @@ class Worker {
   std::span<const std::byte> rows_below(std::int64_t r, std::int64_t rows,
                                         std::int64_t depth) const {
     r += kernels_.rows;
-    if (r >= rows) return {};
+    if (r >= rows || rows_in_place_) return {};
     const std::int64_t count = std::min(kernels_.rows, rows - r);
     return {packed_a_ + kernels_.panel_bytes(r, depth),
             static_cast<std::size_t>(kernels_.panel_bytes(count, depth))};
@@ -218,18 +232,21 @@ class Worker {
                                     .rows = std::min(kernels_.rows, block.rows - r),
                                     .column = block.column + c,
                                     .columns = std::min(kernels_.columns, block.columns - c)},
-                                   packed_a_ + kernels_.panel_bytes(r, depth),
-                                   b + kernels_.panel_bytes(c, depth), k, depth);
+                                   block.row, b + kernels_.panel_bytes(c, depth), k, depth);
         tile.next = in_place_ ? part(behind, i, down) : part(below, j, across);
         kernels_.multiply_tile(tile);
       }
     }
   }
 
-  ProductTile tile_at(const Rectangle& square, const std::byte* a, const std::byte* b,
+  // `first_row`: of the block of A that is packed.
+  ProductTile tile_at(const Rectangle& square, std::int64_t first_row, const std::byte* b,
                       std::int64_t k, std::int64_t depth) const {
     float* const result = product_.c + square.row * product_.columns + square.column;
-    ProductTile tile{.a = a,
+    const void* const packed = packed_a_ + kernels_.panel_bytes(square.row - first_row, depth);
+    const void* const in_place = product_.a.data + square.row * product_.a.stride + k;
+    ProductTile tile{.a = rows_in_place_ ? in_place : packed,
+                     .a_stride = rows_in_place_ ? product_.a.stride : 0,
                      .b = b,
                      .c = result,
                      .c_stride = product_.columns,
@@ -250,7 +267,8 @@ class Worker {
   const Product& product_;
   const ProductKernels& kernels_;
   Rectangle rectangle_;
-  bool in_place_;
+  bool in_place_;       // panels of B
+  bool rows_in_place_;  // A
   std::int64_t depth_ = 0;
   std::int64_t block_rows_ = 0;
   std::int64_t block_columns_ = 0;
@@ -320,12 +338,16 @@ void multiply(const Product& product) {
   const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
   Grid grid = best_grid(threads, row_tiles, column_tiles, times);
   if (in_place && threads > 1) grid = divided(grid, row_tiles);
+  // Where tiles of fewer rows take less time, parts are equal to the row.
+  const auto first_row = [&](std::int64_t part, std::int64_t parts) {
+    return kernels.row_unit == 1 ? product.rows * part / parts
+                                 : row_tiles * part / parts * kernels.rows;
+  };
   parallel_items(grid.rows * grid.columns, [&](std::int64_t item) {
     const std::int64_t i = item / grid.columns, j = item % grid.columns;
-    const std::int64_t row = row_tiles * i / grid.rows * kernels.rows;
+    const std::int64_t row = first_row(i, grid.rows);
     const std::int64_t column = column_tiles * j / grid.columns * column_unit;
-    const std::int64_t end_row =
-        std::min(row_tiles * (i + 1) / grid.rows * kernels.rows, product.rows);
+    const std::int64_t end_row = std::min(first_row(i + 1, grid.rows), product.rows);
     const std::int64_t end_column =
         std::min(column_tiles * (j + 1) / grid.columns * column_unit, product.columns);
     if (row >= end_row || column >= end_column) return;

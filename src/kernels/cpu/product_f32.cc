@@ -183,7 +183,45 @@ void PackRoundedB(const ProductOperand& b, const PanelRange& range, void* panel)
   RoundToBf16(static_cast<float*>(panel), PanelWidth(range.count) * range.inner);
 }
 
-template <int rows, int vectors>
+// A panel of A, packed as (inner, rows).
+template <int rows>
+class PackedRows {
+ public:
+  explicit PackedRows(const ProductTile& tile) : at_(static_cast<const float*>(tile.a)) {}
+
+  HWY_INLINE float element(std::int64_t row, std::int64_t k) const { return at_[k * rows + row]; }
+  HWY_INLINE void advance(std::int64_t count) { at_ += count * rows; }
+
+ private:
+  const float* at_;
+};
+
+// Rows of A where they are. A pointer for every four rows: x86 addresses reach one, two and (in a
+// register) three strides from it, so that all rows need few registers.
+template <int rows>
+class RowsInPlace {
+ public:
+  explicit RowsInPlace(const ProductTile& tile) : stride_(tile.a_stride) {
+    for (int group = 0; group < kGroups; ++group) {
+      at_[group] = static_cast<const float*>(tile.a) + 4 * group * stride_;
+    }
+  }
+
+  HWY_INLINE float element(std::int64_t row, std::int64_t k) const {
+    return at_[row / 4][row % 4 * stride_ + k];
+  }
+  HWY_INLINE void advance(std::int64_t count) {
+    Unroll<kGroups>([&](auto group) HEED_INLINE_LAMBDA { at_[group] += count; });
+  }
+
+ private:
+  static constexpr int kGroups = (rows + 3) / 4;
+
+  std::int64_t stride_;
+  const float* at_[kGroups];
+};
+
+template <int rows, int vectors, template <int> class RowsOfA>
 HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
@@ -191,7 +229,7 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
   Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
     Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA { sum[r][v] = hn::Zero(d); });
   });
-  const float* a = static_cast<const float*>(tile.a);
+  RowsOfA<rows> a(tile);
   const float* b = static_cast<const float*>(tile.b);
   const auto step = [&](auto k) HEED_INLINE_LAMBDA {
     Float b_vector[vectors];
@@ -199,7 +237,8 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
       b_vector[v] = hn::LoadU(d, b + (k * vectors + v) * lanes);
     });
     Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-      Float element = hn::Set(d, a[k * rows + r]);
+      Float element =
+          hn::Set(d, a.element(static_cast<std::int64_t>(r), static_cast<std::int64_t>(k)));
       KeepInRegister(element);  // otherwise sums change registers, and one goes through memory
       Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
         sum[r][v] = hn::MulAdd(element, b_vector[v], sum[r][v]);
@@ -214,7 +253,7 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
       next += kLineBytes;
     }
     Unroll<4>(step);
-    a += 4 * rows;
+    a.advance(4);
     b += 4 * vectors * lanes;
   };
   std::int64_t left = tile.inner;
@@ -227,7 +266,7 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
   for (; left >= 4; left -= 4) four_steps();
   for (; left > 0; --left) {
     step(std::integral_constant<std::size_t, 0>{});
-    a += rows;
+    a.advance(1);
     b += vectors * lanes;
   }
   const auto store = [&](auto initial) HEED_INLINE_LAMBDA {
@@ -249,18 +288,24 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
 
 using TileFunction = void (*)(const ProductTile&);
 
-template <int vectors, std::size_t... index>
+template <int vectors, template <int> class RowsOfA, std::size_t... index>
 constexpr std::array<TileFunction, sizeof...(index)> TileFunctions(std::index_sequence<index...>) {
-  return {&ComputeTile<static_cast<int>(index) + 1, vectors>...};
+  return {&ComputeTile<static_cast<int>(index) + 1, vectors, RowsOfA>...};
+}
+
+template <template <int> class RowsOfA>
+TileFunction TileFunctionOf(std::int64_t rows, bool is_wide) {
+  static constexpr auto narrow = TileFunctions<1, RowsOfA>(std::make_index_sequence<kTileRows>{});
+  static constexpr auto wide = TileFunctions<2, RowsOfA>(std::make_index_sequence<kTileRows>{});
+  return (is_wide ? wide : narrow)[static_cast<std::size_t>(rows - 1)];
 }
 
 // Partial vectors of columns go through a buffer.
 void MultiplyTile(const ProductTile& tile) {
-  static constexpr auto narrow = TileFunctions<1>(std::make_index_sequence<kTileRows>{});
-  static constexpr auto wide = TileFunctions<2>(std::make_index_sequence<kTileRows>{});
   const std::int64_t width = PanelWidth(tile.columns);
-  const TileFunction compute =
-      (width == TileColumns() ? wide : narrow)[static_cast<std::size_t>(tile.rows - 1)];
+  const bool is_wide = width == TileColumns();
+  const TileFunction compute = tile.a_stride > 0 ? TileFunctionOf<RowsInPlace>(tile.rows, is_wide)
+                                                 : TileFunctionOf<PackedRows>(tile.rows, is_wide);
   if (tile.columns == width) return compute(tile);
 
   HWY_ALIGN float buffer[kTileRows * kTileVectors * hn::MaxLanes(Floats())] = {};
@@ -295,6 +340,7 @@ ProductKernels Kernels() {
           .row_block_in_place = 336,
           .panel_from_memory = 2.4,
           .f32_panels = true,
+          .rows_in_place = true,
           .pack_a = &PackA,
           .pack_b = &PackB,
           .pack_panels_of_rows = &PackPanelsOfRows,
@@ -304,6 +350,7 @@ ProductKernels Kernels() {
 ProductKernels RoundedKernels() {
   ProductKernels kernels = Kernels();
   kernels.f32_panels = false;
+  kernels.rows_in_place = false;
   kernels.pack_a = &PackRoundedA;
   kernels.pack_b = &PackRoundedB;
   kernels.pack_panels_of_rows = &PackRoundedPanelsOfRows;

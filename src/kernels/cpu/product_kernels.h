@@ -22,6 +22,7 @@ struct PanelRange {
 // C (rows, columns) = initial + A·B from packed panels.
 struct ProductTile {
   const void* a;
+  std::int64_t a_stride;  // elements between rows of A where it is not packed; 0: a packed panel
   const void* b;
   float* c;
   std::int64_t c_stride;
@@ -49,9 +50,10 @@ struct ProductKernels {
   // With panels of B in place: the block of A stays in the second level, beside a panel of B and
   // the next one, which is prefetched.
   std::int64_t row_block_in_place;
-  double panel_from_memory;  // the time to read a panel, in units of the time of a tile
-  bool bf16_panels = false;  // panels of B are those of weights prepared in bf16
-  bool f32_panels = false;   // whole panels of B are (inner, columns) in f32
+  double panel_from_memory;    // the time to read a panel, in units of the time of a tile
+  bool bf16_panels = false;    // panels of B are those of weights prepared in bf16
+  bool f32_panels = false;     // whole panels of B are (inner, columns) in f32
+  bool rows_in_place = false;  // tiles can read rows of A that are not packed
   // Consecutive panels of `rows` rows; the last may have fewer.
   void (*pack_a)(const ProductOperand& a, const PanelRange& range, void* panels);
   // One panel.
