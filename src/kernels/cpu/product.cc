@@ -40,11 +40,10 @@ bool reads_rows_in_place(const Product& product, const ProductKernels& kernels) 
          product.a.stride * kernels.element % conflicting_stride != 0;
 }
 
-// The `index`-th of `count` equal parts.
-std::span<const std::byte> part(std::span<const std::byte> whole, std::int64_t index,
-                                std::int64_t count) {
-  const std::size_t size = whole.size() / static_cast<std::size_t>(count);
-  return whole.subspan(size * static_cast<std::size_t>(index), size);
+// The `index`-th of pieces of `size` bytes.
+std::span<const std::byte> piece(std::span<const std::byte> whole, std::int64_t index,
+                                 std::size_t size) {
+  return {whole.data() + static_cast<std::size_t>(index) * size, size};
 }
 
 // One thread's share of a product.
@@ -222,10 +221,12 @@ class Worker {
                       std::int64_t k, std::int64_t depth) const {
     const std::int64_t down = divide_up(block.rows, kernels_.rows);
     const std::int64_t across = divide_up(block.columns, kernels_.columns);
+    const std::size_t step_behind = behind.size() / static_cast<std::size_t>(down);
     for (std::int64_t i = 0; i < down; ++i) {
       const std::int64_t r = i * kernels_.rows;
       const std::span<const std::byte> below =
           in_place_ ? std::span<const std::byte>{} : rows_below(r, block.rows, depth);
+      const std::size_t step_below = below.size() / static_cast<std::size_t>(across);
       for (std::int64_t j = 0; j < across; ++j) {
         const std::int64_t c = j * kernels_.columns;
         ProductTile tile = tile_at({.row = block.row + r,
@@ -233,7 +234,7 @@ class Worker {
                                     .column = block.column + c,
                                     .columns = std::min(kernels_.columns, block.columns - c)},
                                    block.row, b + kernels_.panel_bytes(c, depth), k, depth);
-        tile.next = in_place_ ? part(behind, i, down) : part(below, j, across);
+        tile.next = in_place_ ? piece(behind, i, step_behind) : piece(below, j, step_below);
         kernels_.multiply_tile(tile);
       }
     }
@@ -307,16 +308,38 @@ Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column
   return best;
 }
 
-// Rows of tiles below which an item of work is not divided.
-constexpr std::int64_t fewest_row_tiles = 16;
+// How the rows of C are cut: for the threads, and once more for each thread.
+class RowParts {
+ public:
+  // With panels of B in place, each thread's rows are divided, so that a thread that finishes early
+  // takes some of another's: cores are not equally fast, and are shared.
+  RowParts(const Product& product, const ProductKernels& kernels, const Grid& grid, bool in_place)
+      : rows_(product.rows), tile_(kernels.rows), threads_(grid.rows) {
+    // Where tiles of fewer rows take less time, threads have equal rows.
+    unit_ = kernels.row_unit == 1 ? 1 : tile_;
+    if (!in_place || grid.rows * grid.columns == 1) return;
+    constexpr std::int64_t fewest_tiles = 16, most = 4;
+    parts_ = std::clamp<std::int64_t>(rows_ / tile_ / threads_ / fewest_tiles, 1, most);
+  }
 
-// With panels of B in place, each thread's rows are divided, so that a thread that finishes early
-// takes some of another's: cores are not equally fast, and are shared.
-Grid divided(const Grid& grid, std::int64_t row_tiles) {
-  constexpr std::int64_t most = 4;
-  const std::int64_t parts = row_tiles / grid.rows / fewest_row_tiles;
-  return {.rows = grid.rows * std::clamp<std::int64_t>(parts, 1, most), .columns = grid.columns};
-}
+  std::int64_t count() const { return threads_ * parts_; }
+
+  // Of part `index`: whole tiles behind the first row of its thread.
+  std::int64_t first_row(std::int64_t index) const {
+    const std::int64_t thread = index / parts_, begin = first_of(thread);
+    const std::int64_t rows = first_of(thread + 1) - begin;
+    return begin + rows * (index % parts_) / parts_ / tile_ * tile_;
+  }
+
+ private:
+  std::int64_t first_of(std::int64_t thread) const {
+    return std::min(divide_up(rows_, unit_) * thread / threads_ * unit_, rows_);
+  }
+
+  std::int64_t rows_, tile_, threads_;
+  std::int64_t unit_ = 1;
+  std::int64_t parts_ = 1;  // of a thread's rows
+};
 
 }  // namespace
 
@@ -336,18 +359,12 @@ void multiply(const Product& product) {
                                ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
                                : PanelTimes{.from_memory = 0, .to_pack = 1.5};
   const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
-  Grid grid = best_grid(threads, row_tiles, column_tiles, times);
-  if (in_place && threads > 1) grid = divided(grid, row_tiles);
-  // Where tiles of fewer rows take less time, parts are equal to the row.
-  const auto first_row = [&](std::int64_t part, std::int64_t parts) {
-    return kernels.row_unit == 1 ? product.rows * part / parts
-                                 : row_tiles * part / parts * kernels.rows;
-  };
-  parallel_items(grid.rows * grid.columns, [&](std::int64_t item) {
+  const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
+  const RowParts parts(product, kernels, grid, in_place);
+  parallel_items(parts.count() * grid.columns, [&](std::int64_t item) {
     const std::int64_t i = item / grid.columns, j = item % grid.columns;
-    const std::int64_t row = first_row(i, grid.rows);
+    const std::int64_t row = parts.first_row(i), end_row = parts.first_row(i + 1);
     const std::int64_t column = column_tiles * j / grid.columns * column_unit;
-    const std::int64_t end_row = std::min(first_row(i + 1, grid.rows), product.rows);
     const std::int64_t end_column =
         std::min(column_tiles * (j + 1) / grid.columns * column_unit, product.columns);
     if (row >= end_row || column >= end_column) return;

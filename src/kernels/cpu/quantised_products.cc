@@ -91,10 +91,10 @@ std::atomic<bool>& integers_are_allowed() {
 
 }  // namespace
 
-// Tiles, and dot products of bf16 where those are used, leave x more exact, and tiles are faster.
+// Tiles leave x more exact, and are faster.
 bool multiplies_long_rows_in_integers(WeightFormat format) {
   const bool has_integers = format == WeightFormat::int8 || format == WeightFormat::int4;
-  return has_integers && integers_are_allowed() && !has_bf16_products() &&
+  return has_integers && integers_are_allowed() && !has_tile_products() &&
          HWY_DYNAMIC_DISPATCH(HasFastBytes)(format);
 }
 
