@@ -359,16 +359,20 @@ void run_train(const TrainOptions& options, Group& group) {
   });
   request.group = &group;
   request.observer = &reporter;
-  request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
-    return run_sample(gpt, tokenizer, request.settings, interrupt_flag());
+  // Where all processes run the model together, none of them leaves in the middle.
+  const bool runs_together = !group.is_alone() && request.settings.shard == 3;
+  const StopFlag stop = runs_together ? nullptr : interrupt_flag();
+  request.sample = [&request, stop](const Gpt& gpt, const Tokenizer& tokenizer) {
+    return run_sample(gpt, tokenizer, request.settings, stop);
   };
   if (request.settings.measure == Measure::induction) {
     request.measure = [](const Gpt& gpt, const Tokenizer&) { return induction_scores(gpt); };
   }
   if (request.settings.measure == Measure::bleu) {
-    request.translate = [](const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
-                           std::span<const std::string> sources, const TrainSettings& settings) {
-      return translate_sources(model, tokenizers, sources, settings, interrupt_flag());
+    request.translate = [stop](const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+                               std::span<const std::string> sources,
+                               const TrainSettings& settings) {
+      return translate_sources(model, tokenizers, sources, settings, stop);
     };
   }
   request.stop = interrupt_flag();

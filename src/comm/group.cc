@@ -48,6 +48,34 @@ double sum(Group& group, double value) {
   return std::accumulate(values.begin() + 1, values.end(), values.front());
 }
 
+std::vector<double> sum(Group& group, const std::vector<double>& values) {
+  const auto size = static_cast<std::size_t>(group.size());
+  const std::size_t count = values.size();
+  std::vector<double> all(size * count);
+  std::ranges::copy(values, all.begin() + static_cast<std::ptrdiff_t>(
+                                              static_cast<std::size_t>(group.rank()) * count));
+  const std::vector<std::size_t> sizes(size, count * sizeof(double));
+  group.all_gather(std::as_writable_bytes(std::span(all)), starts_of(sizes));
+  std::vector<double> sums(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t at = count; at < all.size(); ++at) sums[at % count] += all[at];
+  return sums;
+}
+
+void all_reduce(Group& group, std::span<float> values) {
+  const auto size = static_cast<std::size_t>(group.size());
+  std::vector<std::size_t> starts;
+  for (std::size_t r = 0; r <= size; ++r) starts.push_back(values.size() * r / size);
+  group.reduce_scatter(values, starts);
+  all_gather(group, values, starts);
+}
+
+std::shared_ptr<const Exchange> finished_exchange() {
+  struct Finished final : Exchange {
+    bool is_done() const override { return true; }
+  };
+  return std::make_shared<Finished>();
+}
+
 std::vector<std::string> gather(Group& group, const std::string& text) {
   const std::vector<std::size_t> starts = starts_of(gather_numbers(group, text.size()));
   std::string all(starts.back(), '\0');

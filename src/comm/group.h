@@ -15,6 +15,17 @@ namespace heed {
 // ascending numbers from 0.
 using PartStarts = std::span<const std::size_t>;
 
+// How the terms of a sum travel: rounded to nearest, where they are shorter. Sums are of f32.
+enum class Wire { f32, bf16 };
+
+// An exchange that goes on while its members compute. Its bytes stay where they are, untouched,
+// until it is done.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual bool is_done() const = 0;
+};
+
 class Group {
  public:
   virtual ~Group() = default;
@@ -35,6 +46,20 @@ class Group {
   // Fills `bytes` with what the member `root` has there.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
+  // The same without waiting: all_gather, and reduce_scatter with terms as `wire` says; this
+  // member's own term is never rounded. Members begin the exchanges of each of the two kinds in one
+  // order; between those of different kinds there is none. They go on in every call of a function
+  // of the group; progress() does nothing else.
+  virtual std::shared_ptr<const Exchange> begin_all_gather(std::span<std::byte> bytes,
+                                                           PartStarts starts) = 0;
+  virtual std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float> values,
+                                                               PartStarts starts, Wire wire) = 0;
+  virtual void progress() = 0;
+  virtual void wait(const Exchange& exchange) = 0;
+
+  // What this process has spent in functions of the group, waiting for others included.
+  virtual double seconds() const = 0;
+
   // Ends all processes of the group at once, this one with `status`.
   [[noreturn]] virtual void abort(int status) = 0;
 };
@@ -45,6 +70,10 @@ void barrier(Group& group);
 // What any, or all together, have; the same for every member. Sums are added in the order of ranks.
 bool any(Group& group, bool value);
 double sum(Group& group, double value);
+// Element by element.
+std::vector<double> sum(Group& group, const std::vector<double>& values);
+// In place: reduce_scatter of equal parts, and all_gather of their sums.
+void all_reduce(Group& group, std::span<float> values);
 
 // What each member has, by rank.
 std::vector<double> gather(Group& group, double value);
@@ -53,6 +82,9 @@ std::vector<std::string> gather(Group& group, const std::string& text);
 // What the first member has.
 double of_first(Group& group, double value);
 std::string of_first(Group& group, const std::string& text);
+
+// Of groups that have nothing to wait for.
+std::shared_ptr<const Exchange> finished_exchange();
 
 // The group of a process that works alone.
 std::unique_ptr<Group> single_group();

@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
-#define HEED_TRANSPORT_VERSION 1
+#define HEED_TRANSPORT_VERSION 2
+
+/* Requests of one lane begin in the same order in every member; those of different lanes in any. */
+#define HEED_TRANSPORT_LANES 3
 
 /* Sizes and offsets are in bytes. A `begin_` function returns a request, or null when it failed;
    its buffers stay untouched until test() has said that the request is done. */
@@ -15,11 +18,12 @@ struct HeedTransport {
   int (*start)(int* rank, int* size, int* neighbours);
 
   /* Member r receives what every member sends it, in the order of ranks: (size) numbers each. */
-  void* (*begin_exchange)(const void* sent, const int* sent_sizes, const int* sent_offsets,
-                          void* received, const int* received_sizes, const int* received_offsets);
+  void* (*begin_exchange)(int lane, const void* sent, const int* sent_sizes,
+                          const int* sent_offsets, void* received, const int* received_sizes,
+                          const int* received_offsets);
   /* In place: each member's part goes to all. */
-  void* (*begin_gather)(void* whole, const int* sizes, const int* offsets);
-  void* (*begin_broadcast)(void* bytes, int size, int root);
+  void* (*begin_gather)(int lane, void* whole, const int* sizes, const int* offsets);
+  void* (*begin_broadcast)(int lane, void* bytes, int size, int root);
 
   /* 1: done, and the request is freed. 0: not yet. Negative: failed. */
   int (*test)(void* request);

@@ -3,23 +3,33 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "comm/exchange_queue.h"
 
 namespace heed {
 namespace {
 
-// Bytes that are moved at once: requests count in int, and what is received needs memory.
-constexpr std::size_t most_bytes = std::size_t{1} << 26;
+// Bytes that are broadcast at once: requests count in int.
+constexpr std::size_t most_broadcast = std::size_t{1} << 26;
+
+// Lanes of the transport.
+enum Lane : int { control, sums, copies };
+
+using Clock = std::chrono::steady_clock;
 
 class TransportGroup final : public Group {
  public:
   explicit TransportGroup(const HeedTransport& transport) : transport_(transport) {
     require(transport.start(&rank_, &size_, &neighbours_) == 0, ErrorCode::input_output,
             "this process could not join the others: {}", transport.error());
+    queues_.emplace_back(transport_, sums, rank_, size_);
+    queues_.emplace_back(transport_, copies, rank_, size_);
+    control_.emplace(transport_, control, rank_, size_);
   }
   TransportGroup(const TransportGroup&) = delete;
   TransportGroup& operator=(const TransportGroup&) = delete;
@@ -28,24 +38,47 @@ class TransportGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int neighbours() const override { return neighbours_; }
+  double seconds() const override { return seconds_; }
 
   void all_gather(std::span<std::byte> bytes, PartStarts starts) override {
-    check_parts(bytes.size(), starts);
-    in_pieces(starts, 1, [&](const Pieces& pieces) {
-      wait(transport_.begin_gather(bytes.data(), pieces.sizes.data(), pieces.offsets.data()));
-    });
+    const Stopwatch watch(*this);
+    wait_for(*control_->gather(bytes, starts));
   }
 
   void reduce_scatter(std::span<float> values, PartStarts starts) override {
-    check_parts(values.size(), starts);
-    in_pieces(starts, sizeof(float), [&](const Pieces& pieces) { add_up(values, pieces); });
+    const Stopwatch watch(*this);
+    wait_for(*control_->add_up(values, starts, Wire::f32));
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    for (std::size_t at = 0; at < bytes.size(); at += most_bytes) {
-      const std::size_t count = std::min(most_bytes, bytes.size() - at);
-      wait(transport_.begin_broadcast(bytes.data() + at, static_cast<int>(count), root));
+    const Stopwatch watch(*this);
+    for (std::size_t at = 0; at < bytes.size(); at += most_broadcast) {
+      const std::size_t count = std::min(most_broadcast, bytes.size() - at);
+      wait_for(
+          transport_.begin_broadcast(control, bytes.data() + at, static_cast<int>(count), root));
     }
+  }
+
+  std::shared_ptr<const Exchange> begin_all_gather(std::span<std::byte> bytes,
+                                                   PartStarts starts) override {
+    const Stopwatch watch(*this);
+    return queues_[1].gather(bytes, starts);
+  }
+
+  std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float> values, PartStarts starts,
+                                                       Wire wire) override {
+    const Stopwatch watch(*this);
+    return queues_[0].add_up(values, starts, wire);
+  }
+
+  void progress() override {
+    const Stopwatch watch(*this);
+    move_on();
+  }
+
+  void wait(const Exchange& exchange) override {
+    const Stopwatch watch(*this);
+    wait_for(exchange);
   }
 
   [[noreturn]] void abort(int status) override {
@@ -54,71 +87,42 @@ class TransportGroup final : public Group {
   }
 
  private:
-  // A piece of every member's part, in bytes from the beginning of the whole.
-  struct Pieces {
-    std::vector<int> sizes;
-    std::vector<int> offsets;
+  // Adds the time that it lives to the group's.
+  class Stopwatch {
+   public:
+    explicit Stopwatch(TransportGroup& group) : group_(group), start_(Clock::now()) {}
+    ~Stopwatch() {
+      group_.seconds_ += std::chrono::duration<double>(Clock::now() - start_).count();
+    }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+   private:
+    TransportGroup& group_;
+    Clock::time_point start_;
   };
 
-  void check_parts(std::size_t size, PartStarts starts) const {
-    check(starts.size() == static_cast<std::size_t>(size_) + 1 && starts.front() == 0 &&
-              starts.back() == size && std::ranges::is_sorted(starts),
-          "parts of a group are a part for each member, and make up the whole");
-  }
-
-  // Calls body for pieces of the parts, of most_bytes in all, until they are done. Offsets of more
-  // than an int holds are refused: whoever moves so much does it in buckets.
-  template <class Body>
-  void in_pieces(PartStarts starts, std::size_t element, Body&& body) {
-    const auto members = static_cast<std::size_t>(size_);
-    check(starts.back() * element <= std::size_t{1} << 30, "a group moves at most a GiB at once");
-    const std::size_t step = std::max<std::size_t>(most_bytes / element / members / 64 * 64, 64);
-    std::size_t longest = 0;
-    for (std::size_t r = 0; r < members; ++r) {
-      longest = std::max(longest, starts[r + 1] - starts[r]);
-    }
-    for (std::size_t at = 0; at < longest; at += step) {
-      Pieces pieces;
-      for (std::size_t r = 0; r < members; ++r) {
-        const std::size_t begin = std::min(starts[r] + at, starts[r + 1]);
-        const std::size_t end = std::min(begin + step, starts[r + 1]);
-        pieces.sizes.push_back(static_cast<int>((end - begin) * element));
-        pieces.offsets.push_back(static_cast<int>(begin * element));
-      }
-      body(pieces);
-    }
-  }
-
-  // This member's piece of `values` becomes its sum over all members.
-  void add_up(std::span<float> values, const Pieces& pieces) {
-    const auto members = static_cast<std::size_t>(size_), own = static_cast<std::size_t>(rank_);
-    const auto size = static_cast<std::size_t>(pieces.sizes[own]) / sizeof(float);
-    received_.resize(members * size);
-    const std::vector<int> sizes(members, pieces.sizes[own]);
-    std::vector<int> offsets;
-    for (std::size_t r = 0; r < members; ++r) {
-      offsets.push_back(static_cast<int>(r) * pieces.sizes[own]);
-    }
-    wait(transport_.begin_exchange(values.data(), pieces.sizes.data(), pieces.offsets.data(),
-                                   received_.data(), sizes.data(), offsets.data()));
-    float* const to = values.data() + static_cast<std::size_t>(pieces.offsets[own]) / sizeof(float);
-    const float* const from = received_.data();
-    parallel_ranges(static_cast<std::int64_t>(size), 1 << 14,
-                    [&](std::int64_t begin, std::int64_t end) {
-                      std::copy(from + begin, from + end, to + begin);
-                      for (std::size_t r = 1; r < members; ++r) {
-                        const float* const term = from + r * size;
-                        for (std::int64_t i = begin; i < end; ++i) to[i] += term[i];
-                      }
-                    });
+  void move_on() {
+    control_->progress();
+    for (ExchangeQueue& queue : queues_) queue.progress();
   }
 
   // Others may run on this core meanwhile.
-  void wait(void* request) {
+  void wait_for(const Exchange& exchange) {
+    while (!exchange.is_done()) {
+      move_on();
+      if (!exchange.is_done()) sched_yield();
+    }
+  }
+
+  void wait_for(void* request) {
     int state = request == nullptr ? -1 : 0;
     while (state == 0) {
       state = transport_.test(request);
-      if (state == 0) sched_yield();
+      if (state == 0) {
+        move_on();
+        sched_yield();
+      }
     }
     require(state > 0, ErrorCode::input_output, "process {} could not reach the others: {}", rank_,
             transport_.error());
@@ -128,7 +132,9 @@ class TransportGroup final : public Group {
   int rank_ = 0;
   int size_ = 1;
   int neighbours_ = 1;
-  std::vector<float> received_;
+  double seconds_ = 0;
+  std::optional<ExchangeQueue> control_;  // of calls that wait
+  std::vector<ExchangeQueue> queues_;     // of sums, of copies
 };
 
 }  // namespace

@@ -111,6 +111,15 @@ void write_weights(const Architecture& architecture, const GptParameters& parame
   write_safetensors(file, tensors, {{"format", "pt"}});
 }
 
+// What write_weights reads, in its order.
+void read_weights(const Architecture& architecture, const GptParameters& parameters) {
+  const StoredModel stored(format_of(architecture), architecture, WeightFormat::f32);
+  std::deque<Tensor<float>> room;
+  for (const OutgoingTensor& tensor : stored.outgoing(parameters, room)) {
+    tensor.produce([](std::span<const std::byte>) {});
+  }
+}
+
 bool holds(const std::filesystem::path& directory, const CompanionFile& file) {
   const std::filesystem::path path = directory / file.name;
   return std::filesystem::is_regular_file(path) && MappedFile(path).text() == file.text;
@@ -200,6 +209,12 @@ bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file
 void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
               const std::vector<CompanionFile>& companions, WeightFormat format) {
   save({.stacks = {gpt.config()}}, gpt.parameters(), directory, companions, format);
+}
+
+void read_weights(const Gpt& gpt) { read_weights({.stacks = {gpt.config()}}, gpt.parameters()); }
+
+void read_weights(const EncoderDecoder& model) {
+  read_weights(model.architecture(), model.parameters());
 }
 
 void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,

@@ -77,4 +77,9 @@ void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::pa
                           const std::vector<CompanionFile>& companions = {},
                           kernels::WeightFormat format = kernels::WeightFormat::f32);
 
+// Reads the parameters as saving in f32 does, and writes nothing: of a model that several processes
+// hold in parts (ParameterSchedule), while one of them saves it.
+void read_weights(const Gpt& gpt);
+void read_weights(const EncoderDecoder& model);
+
 }  // namespace heed

@@ -272,6 +272,21 @@ void StoredModel::read(const TensorSource& source, GptParameters& parameters) co
   check_computed(source);
 }
 
+// A parameter's rows in the order, and with the unused ones, of the file.
+Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float> rows) const {
+  Tensor<float> values(shape_in_file(stored));
+  const View<float> used = stored.unused_rows > 0
+                               ? values.view().slice(0, stored.unused_rows, values.shape()[0])
+                               : values.view();
+  if (stored.storage == Storage::heads_interleaved) {
+    interleave(architecture_.of(stored.parameter.site).block.attention, Direction::to_file,
+               rows.span(), used.span());
+  } else {
+    std::ranges::copy(rows.span(), used.data());
+  }
+  return values;
+}
+
 std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameters,
                                                   std::deque<Tensor<float>>& room) const {
   std::vector<OutgoingTensor> tensors;
@@ -281,30 +296,46 @@ std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameter
       tensors.push_back(heed::outgoing<float>(stored.name, room.back()));
       continue;
     }
-    View<const float> rows = rows_of(parameters.tensor(stored.parameter), stored);
-    if (stored.storage == Storage::heads_interleaved) {
-      Tensor<float>& in_file = room.emplace_back(stored.shape);
-      interleave(architecture_.of(stored.parameter.site).block.attention, Direction::to_file,
-                 rows.span(), in_file.span());
-      rows = in_file;
+    const std::size_t first = tensors.size();
+    append(stored, parameters, room, tensors);
+    for (std::size_t i = first; i < tensors.size(); ++i) {
+      tensors[i].produce = [schedule = parameters.schedule_of(stored.parameter),
+                            part = part_of(stored.parameter, architecture_),
+                            produce = std::move(tensors[i].produce)](const ByteSink& sink) {
+        const Reading reading(schedule, part);
+        produce(sink);
+      };
     }
-    if (stored.unused_rows > 0) {
-      Tensor<float>& in_file = room.emplace_back(shape_in_file(stored));
-      std::ranges::copy(rows.span(), in_file.view()[stored.unused_rows].data());
-      rows = in_file;
-    }
-    if (stored.storage == Storage::one_row) rows = rows.reshape(shape_in_file(stored));
-    if (holds_integers(stored)) {
-      append_integers(tensors, stored.name, rows, weights_);
-      continue;
-    }
-    OutgoingTensor tensor = stored.storage == Storage::transposed
-                                ? outgoing_transposed(stored.name, rows)
-                                : heed::outgoing(stored.name, rows);
-    const bool rounds = weights_ == WeightFormat::bf16 && is_quantised(stored);
-    tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
   }
   return tensors;
+}
+
+void StoredModel::append(const StoredTensor& stored, const GptParameters& parameters,
+                         std::deque<Tensor<float>>& room,
+                         std::vector<OutgoingTensor>& tensors) const {
+  View<const float> rows = rows_of(parameters.tensor(stored.parameter), stored);
+  const bool is_copied = stored.storage == Storage::heads_interleaved || stored.unused_rows > 0;
+  if (holds_integers(stored)) {
+    if (is_copied) rows = room.emplace_back(in_file(stored, rows));
+    return append_integers(tensors, stored.name, rows, weights_);
+  }
+  OutgoingTensor tensor;
+  if (is_copied) {
+    tensor = {.name = stored.name,
+              .dtype = DType::f32,
+              .shape = shape_in_file(stored),
+              .produce = [this, &stored, rows](const ByteSink& sink) {
+                const Tensor<float> values = in_file(stored, rows);
+                sink(std::as_bytes(values.span()));
+              }};
+  } else if (stored.storage == Storage::transposed) {
+    tensor = outgoing_transposed(stored.name, rows);
+  } else {
+    if (stored.storage == Storage::one_row) rows = rows.reshape(shape_in_file(stored));
+    tensor = heed::outgoing(stored.name, rows);
+  }
+  const bool rounds = weights_ == WeightFormat::bf16 && is_quantised(stored);
+  tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
 }
 
 }  // namespace heed

@@ -30,7 +30,8 @@ class StoredModel {
   // those under several names equal, and those that heed computes what it computes.
   void read(const TensorSource& source, GptParameters& parameters) const;
 
-  // The tensors of a file. They borrow the parameters, and `room`, until they are written.
+  // The tensors of a file. They borrow this, the parameters, which are read as each is written, and
+  // `room`.
   std::vector<OutgoingTensor> outgoing(const GptParameters& parameters,
                                        std::deque<Tensor<float>>& room) const;
 
@@ -49,6 +50,9 @@ class StoredModel {
   void read_one(const TensorSource& source, const StoredTensor& stored,
                 GptParameters& parameters) const;
   void read_rows(const TensorSource& source, const StoredTensor& stored, View<float> rows) const;
+  Tensor<float> in_file(const StoredTensor& stored, View<const float> rows) const;
+  void append(const StoredTensor& stored, const GptParameters& parameters,
+              std::deque<Tensor<float>>& room, std::vector<OutgoingTensor>& tensors) const;
   void check_zero(const TensorSource& source, const StoredTensor& stored) const;
   void check_aliases(const TensorSource& source, const StoredTensor& stored,
                      View<const float> rows) const;

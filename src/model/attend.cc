@@ -141,17 +141,18 @@ View<float> log_sums_of(View<float> log_sum_exp, std::int64_t heads,
   return {log_sum_exp.data() + starts[at] * heads, {1, heads, starts[at + 1] - starts[at]}};
 }
 
-// Attention of sequence b of a ragged pass to itself, or to its source.
+// Attention of sequence b of a ragged pass, which has a number in the whole batch, to itself, or to
+// its source.
 kernels::AttentionInput<float> input_of_sequence(const kernels::AttentionInput<float>& input,
                                                  std::span<const std::int64_t> query_starts,
                                                  std::span<const std::int64_t> key_starts,
-                                                 std::int64_t b) {
+                                                 std::int64_t b, std::int64_t number) {
   kernels::AttentionInput<float> own = input;
   own.query = rows_of(input.query, query_starts, b);
   own.key = rows_of(input.key, key_starts, b);
   own.value = rows_of(input.value, key_starts, b);
   own.positions = own.query.extent(1);
-  own.dropout = of_sequence(input.dropout, b);
+  own.dropout = of_sequence(input.dropout, number);
   return own;
 }
 
@@ -245,8 +246,9 @@ void attend_rows(const LayerPass& at, AttentionKind kind,
                  View<float> log_sum_exp) {
   const Pass& pass = at.pass;
   const auto queries = pass.row_starts, keys = key_starts(pass, kind);
+  const std::int64_t first = pass.dropout.first_sequence;
   parallel_items(pass.batch, [&](std::int64_t b) {
-    kernels::attention_forward(input_of_sequence(input, queries, keys, b),
+    kernels::attention_forward(input_of_sequence(input, queries, keys, b, first + b),
                                rows_of(mixed, queries, b),
                                log_sums_of(log_sum_exp, input.query.extent(2), queries, b));
   });
@@ -258,10 +260,11 @@ void attend_rows_backward(const LayerPass& at, AttentionKind kind,
                           const kernels::AttentionGradients<float>& gradients) {
   const Pass& pass = at.pass;
   const auto queries = pass.row_starts, keys = key_starts(pass, kind);
+  const std::int64_t first = pass.dropout.first_sequence;
   const auto backward = [&](std::int64_t b) {
     const View<float> sums{const_cast<float*>(log_sum_exp.data()), log_sum_exp.shape()};
     kernels::attention_backward(
-        input_of_sequence(input, queries, keys, b), rows_of(mixed, queries, b),
+        input_of_sequence(input, queries, keys, b, first + b), rows_of(mixed, queries, b),
         log_sums_of(sums, input.query.extent(2), queries, b), rows_of(d_mixed, queries, b),
         {.query = rows_of(gradients.query, queries, b),
          .key = rows_of(gradients.key, keys, b),

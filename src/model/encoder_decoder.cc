@@ -30,8 +30,9 @@ View<const std::int32_t> view_of(const TokenRows& rows) {
 }
 
 // Encoder and decoder have distinct streams of dropout.
-DropoutPlan at_site(DropoutPlan plan, StackSite site) {
+DropoutPlan at_site(DropoutPlan plan, StackSite site, std::int64_t first_row) {
   plan.site = site;
+  plan.first_row = first_row;
   return plan;
 }
 
@@ -40,13 +41,12 @@ struct PairPasses {
   CrossMemory memory;
   Pass decoder;
 
-  PairPasses(const PairBatch& batch, const DropoutPlan& dropout, Probe* probe,
-             View<const float> encoded) {
+  PairPasses(const PairBatch& batch, const EncoderDecoder::Step& step, View<const float> encoded) {
     encoder = ragged_pass(batch.source, StackSite::encoder);
     decoder = ragged_pass(batch.target, StackSite::decoder);
-    encoder.dropout = at_site(dropout, StackSite::encoder);
-    decoder.dropout = at_site(dropout, StackSite::decoder);
-    encoder.probe = decoder.probe = probe;
+    encoder.dropout = at_site(step.dropout, StackSite::encoder, step.first_source_row);
+    decoder.dropout = at_site(step.dropout, StackSite::decoder, step.first_target_row);
+    encoder.probe = decoder.probe = step.probe;
     memory = {.rows = encoded, .row_starts = batch.source.row_starts};
     decoder.memory = &memory;
   }
@@ -101,9 +101,9 @@ void PairBuffers::resize(std::int64_t source_rows, std::int64_t target_rows) {
   memory_gradient_.resize(static_cast<std::size_t>(source_rows * architecture_.encoder().channels));
 }
 
-EncoderDecoder::EncoderDecoder(const Architecture& architecture)
+EncoderDecoder::EncoderDecoder(const Architecture& architecture, ArenaMemory memory)
     : architecture_(architecture),
-      parameters_(architecture),
+      parameters_(architecture, memory),
       encoder_sinusoids_(sinusoid_table(architecture.encoder())),
       decoder_sinusoids_(sinusoid_table(architecture.decoder())) {
   require(architecture.is_encoder_decoder(), ErrorCode::invalid_argument,
@@ -138,10 +138,11 @@ void EncoderDecoder::forward(View<const std::int32_t> source, const Pass& encode
 LossSum EncoderDecoder::loss(const PairBatch& batch, PairBuffers& buffers, Probe* probe) const {
   require_pairs(batch);
   buffers.resize(batch.source.rows(), batch.target.rows());
-  const PairPasses passes(batch, {}, probe, buffers.encoder_.final_norm());
+  const PairPasses passes(batch, {.probe = probe}, buffers.encoder_.final_norm());
   stack_forward(encoder(), view_of(batch.source), passes.encoder, buffers.encoder_);
   stack_forward(decoder(), view_of(batch.target), passes.decoder, buffers.decoder_);
   const Shape rows{batch.target.rows()};
+  const Reading unembedding = Reading::of_unembedding(decoder().parameters.schedule);
   return buffers.loss_.forward(buffers.decoder_.unembedding_in(), decoder().parameters.unembedding,
                                {batch.next.data(), rows}, {buffers.losses_.data(), rows},
                                ragged_positions);
@@ -154,7 +155,7 @@ LossSum EncoderDecoder::loss_and_gradients(const PairBatch& batch, const Step& s
           "gradients need buffers that keep activations");
   buffers.resize(batch.source.rows(), batch.target.rows());
   const View<const float> encoded = buffers.encoder_.final_norm();
-  const PairPasses passes(batch, step.dropout, step.probe, encoded);
+  const PairPasses passes(batch, step, encoded);
   const View<const std::int32_t> source = view_of(batch.source), target = view_of(batch.target);
 
   // 1. the encoder, 2. the decoder
@@ -163,13 +164,13 @@ LossSum EncoderDecoder::loss_and_gradients(const PairBatch& batch, const Step& s
 
   // 3. the loss
   const Shape rows{batch.target.rows()};
-  const LossSum loss = buffers.loss_.forward_backward(
-      buffers.decoder_.unembedding_in(), decoder().parameters.unembedding,
-      {batch.next.data(), rows}, {buffers.losses_.data(), rows},
-      {.scale = step.scale,
-       .d_x = buffers.decoder_gradients_->norm,
-       .d_unembedding = gradients.unembedding(),
-       .d_bias = gradients.unembedding_bias()});
+  const LossSum loss = unembedding_loss(decoder(), gradients.stack(),
+                                        {.x = buffers.decoder_.unembedding_in(),
+                                         .targets = {batch.next.data(), rows},
+                                         .losses = {buffers.losses_.data(), rows},
+                                         .d_x = buffers.decoder_gradients_->norm,
+                                         .scale = step.scale},
+                                        buffers.loss_);
 
   // 2. the decoder: the gradient of what it attended to sums over its layers
   std::ranges::fill(buffers.memory_gradient_, 0.0F);
@@ -206,6 +207,7 @@ EncodedSources EncoderDecoder::encode(const TokenRows& sources, CacheType type) 
   const Pass pass{.site = StackSite::decoder};
   const RotaryRows none;
   for (std::int64_t layer = 0; layer < architecture_.decoder().layers; ++layer) {
+    const Reading block(decoder().parameters.schedule, {StackSite::decoder, layer});
     store_memory(decoder().layer_pass(layer, pass, none), memory);
   }
   for (KeyValueCache* cache : caches) cache->advance(cache->capacity());

@@ -71,7 +71,9 @@ struct EncodedSources {
 
 class EncoderDecoder {
  public:
-  explicit EncoderDecoder(const Architecture& architecture);  // parameters are zero
+  // Parameters are zero, or not there yet (ArenaMemory::reserved).
+  explicit EncoderDecoder(const Architecture& architecture,
+                          ArenaMemory memory = ArenaMemory::whole);
 
   const Architecture& architecture() const { return architecture_; }
   // The only part of a description that may change after construction.
@@ -100,6 +102,9 @@ class EncoderDecoder {
     float scale = 1.0F;
     DropoutPlan dropout{};
     Probe* probe = nullptr;
+    // Of a batch that is a part of another: the rows before it on either side.
+    std::int64_t first_source_row = 0;
+    std::int64_t first_target_row = 0;
   };
   LossSum loss_and_gradients(const PairBatch& batch, const Step& step, PairBuffers& buffers,
                              GptGradients& gradients) const;

@@ -27,8 +27,10 @@ EvaluationBuffers::EvaluationBuffers(const StackSpecification& config, std::int6
   if (cache_type) cache.emplace(config, batch, positions, *cache_type);
 }
 
-Gpt::Gpt(const StackSpecification& config)
-    : config_(config), parameters_(config), sinusoids_(sinusoid_table(config)) {
+Gpt::Gpt(const StackSpecification& config, ArenaMemory memory)
+    : config_(config),
+      parameters_({.stacks = {config}}, memory),
+      sinusoids_(sinusoid_table(config)) {
   require(config.block.attention.positions != PositionKind::relative, ErrorCode::unsupported,
           "relative positions are those of encoder-decoders: a model of one stack has none");
 }
@@ -69,6 +71,7 @@ LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targ
            .cache = buffers.cache ? &*buffers.cache : nullptr,
            .probe = probe},
           buffers.activations);
+  const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);
   return buffers.loss.forward(buffers.activations.unembedding_in(), parameters_.unembedding(),
                               flat(targets), buffers.losses, tokens.extent(1));
 }
@@ -83,15 +86,18 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
                   .dropout = step.dropout,
                   .probe = step.probe};
   forward(tokens, pass, buffers.activations);
-  observe_logit_gradients(pass, parameters_.unembedding(), buffers.activations.unembedding_in(),
-                          {flat(targets), step.scale, buffers.loss.label_smoothing()});
-  const LossSum loss =
-      buffers.loss.forward_backward(buffers.activations.unembedding_in(), parameters_.unembedding(),
-                                    flat(targets), buffers.losses,
-                                    {.scale = step.scale,
-                                     .d_x = buffers.gradients.norm,
-                                     .d_unembedding = gradients.unembedding(),
-                                     .d_bias = gradients.unembedding_bias()});
+  if (pass.wants_gradient(PointKind::logits, -1)) {
+    const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);
+    observe_logit_gradients(pass, parameters_.unembedding(), buffers.activations.unembedding_in(),
+                            {flat(targets), step.scale, buffers.loss.label_smoothing()});
+  }
+  const LossSum loss = unembedding_loss(stack(), gradients.stack(),
+                                        {.x = buffers.activations.unembedding_in(),
+                                         .targets = flat(targets),
+                                         .losses = buffers.losses,
+                                         .d_x = buffers.gradients.norm,
+                                         .scale = step.scale},
+                                        buffers.loss);
   backward(tokens, pass, buffers.activations, buffers.gradients, &gradients);
   return loss;
 }

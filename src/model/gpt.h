@@ -42,7 +42,8 @@ struct EvaluationBuffers {
 
 class Gpt {
  public:
-  explicit Gpt(const StackSpecification& config);  // parameters are zero
+  // Parameters are zero, or not there yet (ArenaMemory::reserved).
+  explicit Gpt(const StackSpecification& config, ArenaMemory memory = ArenaMemory::whole);
 
   const StackSpecification& config() const { return config_; }
   // The only part of a config that may change after construction.

@@ -63,7 +63,14 @@ Stack bind_stack(const Architecture& architecture, std::size_t index, const auto
               .embedding_norm = bind(make_norm, Role::embedding_norm),
               .final_norm = bind(make_norm, Role::final_norm),
               .prediction = bind(make_linear, Role::prediction),
-              .prediction_norm = bind(make_norm, Role::prediction_norm)};
+              .prediction_norm = bind(make_norm, Role::prediction_norm),
+              .schedule = {.site = architecture.site(index),
+                           .layers = stack.layers,
+                           .embedding_site = used_parameter(architecture, stack,
+                                                            {.role = Role::token_embedding,
+                                                             .site = architecture.site(index)})
+                                                 .site,
+                           .tied_unembedding = stack.tied_unembedding}};
   if (stack.has_unembedding) bound.unembedding = bind(make_linear, Role::unembedding);
   for (std::int64_t layer = 0; layer < stack.layers; ++layer) {
     bound.blocks.push_back({.norm_1 = bind(make_norm, Role::norm_1, layer),
@@ -179,15 +186,36 @@ ArenaLayout parameter_layout(const Architecture& architecture) {
   return layout;
 }
 
+ParameterPart part_of(const ParameterId& id, const Architecture& architecture) {
+  const bool is_behind = id.role == Role::final_norm || id.role == Role::prediction ||
+                         id.role == Role::prediction_norm || id.role == Role::unembedding;
+  return {id.site, is_behind ? architecture.of(id.site).layers : id.layer};
+}
+
+std::vector<PartRange> part_ranges(const Architecture& architecture) {
+  const std::vector<Parameter> list = parameters_of(architecture);
+  const ArenaLayout layout = parameter_layout(architecture);
+  std::vector<PartRange> ranges;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const ParameterPart part = part_of(list[i].id, architecture);
+    const auto begin = static_cast<std::size_t>(layout.entries()[i].offset);
+    if (!ranges.empty() && ranges.back().part == part) continue;
+    if (!ranges.empty()) ranges.back().end = begin;
+    ranges.push_back({part, begin, begin});
+  }
+  if (!ranges.empty()) ranges.back().end = static_cast<std::size_t>(layout.size());
+  return ranges;
+}
+
 ArenaLayout gpt_layout(const StackSpecification& stack) { return parameter_layout(of_one(stack)); }
 
 GptParameters::GptParameters(const StackSpecification& config) : GptParameters(of_one(config)) {}
 
-GptParameters::GptParameters(const Architecture& architecture)
+GptParameters::GptParameters(const Architecture& architecture, ArenaMemory memory)
     : architecture_(architecture),
       list_(parameters_of(architecture)),
       layout_(parameter_layout(architecture)),
-      arena_(layout_) {
+      arena_(layout_, memory) {
   require_runnable(architecture);
   const auto linear = [](View<float> weight, View<float> bias) {
     return LinearWeights{weight, bias};
@@ -200,33 +228,46 @@ GptParameters::GptParameters(const Architecture& architecture)
     };
     stacks_.push_back(bind_stack<StackParameters>(architecture, index, find, norm, linear));
   }
-  touch_rows_in_shares(arena_, layout_);
+  if (memory == ArenaMemory::whole) touch_rows_in_shares(arena_, layout_);
 }
 
-void GptParameters::initialize(std::uint64_t seed) {
+void GptParameters::set_schedule(ParameterSchedule* schedule) {
+  for (StackParameters& stack : stacks_) stack.schedule.schedule = schedule;
+}
+
+void GptParameters::initialize(std::uint64_t seed) { initialize(seed, 0, all().size()); }
+
+void GptParameters::initialize(std::uint64_t seed, std::size_t begin, std::size_t end) {
   for (std::size_t index = 0; index < list_.size(); ++index) {
-    const ParameterId& id = list_[index].id;
-    const StackSpecification& stack = architecture_.of(id.site);
-    const float residual_scale = 1.0F / std::sqrt(2.0F * static_cast<float>(stack.layers));
-    const std::span<float> values = tensor(id).span();
+    const auto& [id, shape] = list_[index];
+    const auto offset = static_cast<std::size_t>(layout_.entries()[index].offset);
+    const auto size = static_cast<std::size_t>(shape.size());
+    const std::size_t first = std::clamp(begin, offset, offset + size) - offset;
+    const std::size_t last = std::clamp(end, offset, offset + size) - offset;
+    if (first == last) continue;
+    float* const values = all().data() + offset;
     if (is_norm(id.role) || id.part == Part::bias) {
-      std::fill(values.begin(), values.end(), id.part == Part::weight ? 1.0F : 0.0F);
+      std::fill(values + first, values + last, id.part == Part::weight ? 1.0F : 0.0F);
       continue;
     }
+    const StackSpecification& stack = architecture_.of(id.site);
+    const float residual_scale = 1.0F / std::sqrt(2.0F * static_cast<float>(stack.layers));
     const float deviation =
         stack.initial_deviation * (writes_to_stream(id.role) ? residual_scale : 1.0F);
     // One random stream per row, so that the result does not depend on the number of threads.
-    const std::int64_t columns = list_[index].shape[1];
-    parallel_ranges(list_[index].shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        RandomStream random(
-            seed, (static_cast<std::uint64_t>(index) << 32) | static_cast<std::uint64_t>(row));
-        for (std::int64_t column = 0; column < columns; ++column) {
-          values[static_cast<std::size_t>(row * columns + column)] =
-              deviation * static_cast<float>(random.normal());
-        }
-      }
-    });
+    const auto columns = static_cast<std::size_t>(shape[1]);
+    const std::size_t first_row = first / columns, last_row = (last + columns - 1) / columns;
+    parallel_ranges(static_cast<std::int64_t>(last_row - first_row), 16,
+                    [&](std::int64_t from, std::int64_t to) {
+                      for (std::size_t row = first_row + static_cast<std::size_t>(from);
+                           row < first_row + static_cast<std::size_t>(to); ++row) {
+                        RandomStream random(seed, (static_cast<std::uint64_t>(index) << 32) | row);
+                        for (std::size_t at = row * columns; at < (row + 1) * columns; ++at) {
+                          const float value = deviation * static_cast<float>(random.normal());
+                          if (at >= first && at < last) values[at] = value;
+                        }
+                      }
+                    });
   }
 }
 
@@ -301,11 +342,11 @@ std::vector<LinearWeights*> GptParameters::linears() {
 
 GptGradients::GptGradients(const StackSpecification& config) : GptGradients(of_one(config)) {}
 
-GptGradients::GptGradients(const Architecture& architecture)
+GptGradients::GptGradients(const Architecture& architecture, ArenaMemory memory)
     : architecture_(architecture),
       list_(parameters_of(architecture)),
       layout_(parameter_layout(architecture)),
-      arena_(layout_) {
+      arena_(layout_, memory) {
   const auto norm = [](View<float> gain, View<float> bias) {
     return NormWeightGradients{gain, bias};
   };
@@ -316,6 +357,14 @@ GptGradients::GptGradients(const Architecture& architecture)
   for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
     stacks_.push_back(bind_stack<StackGradients>(architecture, index, find, norm, linear));
   }
+}
+
+const StackSchedule& GptParameters::schedule_of(const ParameterId& id) const {
+  return (id.site == StackSite::encoder ? encoder() : stack()).schedule;
+}
+
+void GptGradients::set_schedule(ParameterSchedule* schedule) {
+  for (StackGradients& stack : stacks_) stack.schedule.schedule = schedule;
 }
 
 void GptGradients::clear() {

@@ -9,6 +9,7 @@
 #include "kernels/packed_weight.h"
 #include "kernels/prepared_weight.h"
 #include "model/architecture.h"
+#include "model/parameter_schedule.h"
 #include "model/roles.h"
 #include "tensor/arena.h"
 
@@ -64,6 +65,7 @@ struct StackParameters {
   LinearWeights prediction;  // (C, C)
   NormWeights prediction_norm;
   LinearWeights unembedding;  // (V, C)
+  StackSchedule schedule;     // of reading them
 };
 
 struct StackGradients {
@@ -77,6 +79,7 @@ struct StackGradients {
   LinearWeightGradients prediction;
   NormWeightGradients prediction_norm;
   LinearWeightGradients unembedding;
+  StackSchedule schedule;  // of adding to them
 };
 
 // The order of the arena (weights are [out, in] in memory; tensors that the description does not
@@ -99,17 +102,25 @@ ArenaLayout parameter_layout(const Architecture& architecture);
 class GptParameters {
  public:
   explicit GptParameters(const StackSpecification& config);  // zeros
-  explicit GptParameters(const Architecture& architecture);  // of one stack or two
+  explicit GptParameters(const Architecture& architecture,   // of one stack or two
+                         ArenaMemory memory = ArenaMemory::whole);
+
+  // Told of every use from now on; null: nobody. Borrowed.
+  void set_schedule(ParameterSchedule* schedule);
+  const StackSchedule& schedule_of(const ParameterId& id) const;
 
   // GPT-2's initialisation: weights normal(0, initial_deviation), output projections of attention
   // and feed-forward scaled by 1/√(2L), gains one, biases zero. A pure function of description and
   // seed.
   void initialize(std::uint64_t seed);
+  // Those at [begin, end) of the arena alone.
+  void initialize(std::uint64_t seed, std::size_t begin, std::size_t end);
 
   const Architecture& architecture() const { return architecture_; }
   const ArenaLayout& layout() const { return layout_; }
   std::span<float> all() { return arena_.all(); }
   std::span<const float> all() const { return arena_.all(); }
+  Arena<float>& arena() { return arena_; }
   // In the order of the arena.
   const std::vector<Parameter>& list() const { return list_; }
   bool has(const ParameterId& id) const;
@@ -155,11 +166,16 @@ class GptParameters {
 class GptGradients {
  public:
   explicit GptGradients(const StackSpecification& config);  // zeros
-  explicit GptGradients(const Architecture& architecture);  // zeros
+  explicit GptGradients(const Architecture& architecture,   // zeros
+                        ArenaMemory memory = ArenaMemory::whole);
+
+  // As that of parameters.
+  void set_schedule(ParameterSchedule* schedule);
 
   const ArenaLayout& layout() const { return layout_; }
   std::span<float> all() { return arena_.all(); }
   std::span<const float> all() const { return arena_.all(); }
+  Arena<float>& arena() { return arena_; }
   void clear();
   View<float> tensor(const ParameterId& id);  // throws Error{not_found}
 

@@ -16,7 +16,10 @@ kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float r
               static_cast<std::uint32_t>(stage), 0},
              {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   const std::uint64_t key = (static_cast<std::uint64_t>(mixed[0]) << 32) | mixed[1];
-  return kernels::from_row({.rate = rate, .key = key}, first_sequence * rows);
+  const bool is_pattern = point == DropoutPoint::pattern || point == DropoutPoint::cross_pattern;
+  const std::int64_t row_of_ragged = is_pattern ? 0 : first_row;  // sequence by sequence: 0
+  return kernels::from_row({.rate = rate, .key = key},
+                           first_row < 0 ? first_sequence * rows : row_of_ragged);
 }
 
 kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b) {

@@ -30,6 +30,8 @@ struct DropoutPlan {
   StackSite site = StackSite::only;
   // Of the batch that this pass computes a part of: its number in the whole batch.
   std::int64_t first_sequence = 0;
+  // Of sequences of different lengths: the rows before it; −1: all have as many.
+  std::int64_t first_row = -1;
 
   // Of a mask that has `rows` rows for each sequence.
   kernels::Dropout at(DropoutPoint point, std::int64_t layer, float rate, std::int64_t rows) const;

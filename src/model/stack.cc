@@ -126,6 +126,7 @@ kernels::Dropout embedding_dropout(const Stack& stack, const Pass& pass) {
 
 void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
            const GptActivations& activations) {
+  const Reading tables = Reading::of_embedding(stack.parameters.schedule);
   const EmbeddingRows embedding(stack, tokens, pass);
   const View<float> sum = activations.embedding_sum();
   kernels::embedding_forward(embedding.input, embedding.shaped(sum));
@@ -146,7 +147,12 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   View<float> d_rows = buffers.residual;
   const auto dropout = embedding_dropout(stack, pass);
   if (dropout.rate > 0) kernels::dropout(d_rows, dropout, d_rows);
+  if (gradients != nullptr) {
+    gradients->schedule.will_add(gradients->schedule.before());
+    gradients->schedule.will_add(gradients->schedule.token_embedding());
+  }
   if (stack.specification.embedding_norm) {
+    const Reading norm(stack.parameters.schedule, stack.parameters.schedule.before());
     std::ranges::fill(buffers.norm.span(), 0.0F);
     normalise_backward(stack.specification, activations.embedding_sum(),
                        stack.parameters.embedding_norm, activations.embedding_norm_saved(), d_rows,
@@ -168,6 +174,11 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
       input, embedding.shaped(d_rows),
       {.token_table = gradients->token_embedding, .position_table = gradients->position_embedding});
   add_token_type_gradients(pass, gradients->token_type_embedding, d_rows);
+  const StackSchedule& schedule = gradients->schedule;
+  if (schedule.token_embedding() != schedule.before()) {  // the encoder's, which comes later
+    schedule.has_added(schedule.token_embedding(), GradientState::partial);
+  }
+  schedule.has_added(schedule.before(), GradientState::complete);
 }
 
 // The learned bias of each bucket, as attention reads it: of each distance in a pass.
@@ -177,6 +188,7 @@ class DistanceBias {
       : relative_(stack.specification.block.attention.relative), first_(1 - positions) {
     const View<const float> buckets = stack.parameters.position_bias;  // (buckets, H)
     if (!buckets.present()) return;
+    const Reading table(stack.parameters.schedule, stack.parameters.schedule.before());
     values_ = Tensor<float>(Shape{buckets.extent(1), 2 * positions - 1});
     const View<float> values = values_;
     for (std::int64_t h = 0; h < values.extent(0); ++h) {
@@ -209,6 +221,7 @@ class DistanceBias {
 // The end of the stack: the final norm, its scale, the prediction head.
 void end_forward(const Stack& stack, const Pass& pass, const GptActivations& activations) {
   const StackSpecification& specification = stack.specification;
+  const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
   if (specification.final_norm) {
     norm_forward(
         specification, pass, -1, final_norm_points, activations.last_residual(),
@@ -218,6 +231,8 @@ void end_forward(const Stack& stack, const Pass& pass, const GptActivations& act
   if (specification.prediction_head) prediction_forward(stack, pass, activations);
   if (!specification.has_unembedding) return;
   pass.visit_rows(PointKind::unembedding_in, -1, activations.unembedding_in());
+  if (!pass.wants(PointKind::logits, -1)) return;
+  const Reading unembedding = Reading::of_unembedding(stack.parameters.schedule);
   observe_logits(pass, stack.parameters.unembedding, activations.unembedding_in());
 }
 
@@ -226,6 +241,7 @@ void end_forward(const Stack& stack, const Pass& pass, const GptActivations& act
 void end_backward(const Stack& stack, const Pass& pass, const GptActivations& activations,
                   const GptActivationGradients& buffers, const StackGradients* gradients) {
   const StackSpecification& specification = stack.specification;
+  const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
   if (specification.has_unembedding) {
     pass.observe_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
   }
@@ -291,6 +307,7 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   const RotaryRows rotary = rotary_rows(specification, pass);
   const DistanceBias bias(stack, positions_end(pass));
   for (std::int64_t layer = 0; layer < specification.layers; ++layer) {
+    const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
     block_forward(stack.layer_pass(layer, pass, rotary, bias.view()), activations.block(layer));
   }
   if (pass.cache != nullptr) pass.cache->advance(pass.positions);
@@ -301,7 +318,27 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
 }
 
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions) {
+  const Reading unembedding = Reading::of_unembedding(stack.parameters.schedule);
   kernels::linear_forward(x, stack.parameters.unembedding, logits, positions);
+}
+
+LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
+                         const UnembeddingLoss& rows, VocabularyLoss& loss) {
+  const StackSchedule& schedule = gradients.schedule;
+  const Reading unembedding = Reading::of_unembedding(stack.parameters.schedule);
+  schedule.will_add(schedule.behind());
+  if (schedule.tied_unembedding) schedule.will_add(schedule.token_embedding());
+  const LossSum sum =
+      loss.forward_backward(rows.x, stack.parameters.unembedding, rows.targets, rows.losses,
+                            {.scale = rows.scale,
+                             .d_x = rows.d_x,
+                             .d_unembedding = gradients.unembedding.weight,
+                             .d_bias = gradients.unembedding.bias});
+  // What lies behind the blocks is complete after the final norm.
+  if (schedule.tied_unembedding) {
+    schedule.has_added(schedule.token_embedding(), GradientState::partial);
+  }
+  return sum;
 }
 
 void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
@@ -327,21 +364,33 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   };
 
   // 3. the final norm, whose input is the end of the residual stream
+  if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.behind());
   end_backward(stack, pass, activations, buffers, gradients);
+  if (gradients != nullptr) {
+    gradients->schedule.has_added(gradients->schedule.behind(), GradientState::complete);
+  }
 
   // 2. the blocks
   Pass unobserved = pass;
   unobserved.probe = nullptr;
   const RotaryRows rotary = rotary_rows(specification, pass);
   for (std::int64_t layer = specification.layers - 1; layer >= 0; --layer) {
+    const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
+    if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.block(layer));
     if (activations.keep() == Keep::residuals && layer + 1 < specification.layers) {
       block_forward(stack.layer_pass(layer, unobserved, rotary, bias.view()),
                     activations.block(layer));
     }
     block_backward(stack.layer_pass(layer, pass, rotary, bias.view()), of_block(layer),
                    activations.block(layer), buffers, d_memory);
+    if (gradients != nullptr) {
+      gradients->schedule.has_added(gradients->schedule.block(layer), GradientState::complete);
+    }
   }
-  if (d_bias.present()) bias.add_gradient(d_bias, gradients->position_bias);
+  if (d_bias.present()) {
+    gradients->schedule.will_add(gradients->schedule.before());
+    bias.add_gradient(d_bias, gradients->position_bias);
+  }
 
   // 1. the embeddings
   embed_backward(stack, tokens, pass, activations, buffers, gradients);

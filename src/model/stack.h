@@ -7,6 +7,7 @@
 #include "model/parameters.h"
 #include "model/pass.h"
 #include "model/stages.h"
+#include "model/vocabulary.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -40,6 +41,18 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
 
 // logits (M, V) of rows x (M, C) of the end of the stack.
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions);
+
+// The loss of predicting `targets` (N) from rows x (N, C) of the end of the stack. Backward starts
+// here: fills d_x (N, C), and adds to the gradients of the unembedding, as forward_backward().
+struct UnembeddingLoss {
+  View<const float> x;
+  View<const std::int32_t> targets;
+  View<float> losses;  // (N)
+  View<float> d_x;
+  float scale = 1.0F;  // of gradients
+};
+LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
+                         const UnembeddingLoss& rows, VocabularyLoss& loss);
 
 // Backward of a forward pass that kept every block or the residual stream. buffers.norm holds the
 // gradient (N, C) of what the unembedding reads. Gradients of parameters accumulate in `gradients`;

@@ -33,10 +33,18 @@ class ArenaLayout {
   std::int64_t size_ = 0;
 };
 
+// Whether an arena has memory for all of its tensors, or only their addresses at first.
+enum class ArenaMemory { whole, reserved };
+
 template <class T>
 class Arena {
  public:
   Arena() = default;
+  Arena(const ArenaLayout& layout, ArenaMemory memory)
+      : memory_(memory == ArenaMemory::whole
+                    ? Tensor<T>(Shape{layout.size()})
+                    : Tensor<T>(reserve_memory(static_cast<std::size_t>(layout.size()) * sizeof(T)),
+                                Shape{layout.size()})) {}
   explicit Arena(const ArenaLayout& layout) : memory_(Shape{layout.size()}) {}  // zeroed
 
   std::span<T> all() { return memory_.span(); }

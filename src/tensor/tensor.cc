@@ -1,7 +1,9 @@
 #include "tensor/tensor.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -58,6 +60,43 @@ Memory allocate_memory(std::size_t bytes) {
   if (large) ::madvise(memory, rounded, MADV_HUGEPAGE);
   if (!maps) std::memset(memory, 0, rounded);
   return Memory(memory, ReleaseMemory{maps ? rounded : 0});
+}
+
+std::size_t page_bytes() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+Memory reserve_memory(std::size_t bytes) {
+  const std::size_t rounded =
+      std::max<std::size_t>((bytes + page_bytes() - 1) / page_bytes(), 1) * page_bytes();
+  void* const begin =
+      ::mmap(nullptr, rounded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(begin != MAP_FAILED, ErrorCode::out_of_memory,
+          "cannot reserve addresses for {:.1f} MiB: use a smaller model",
+          static_cast<double>(bytes) / (1 << 20));
+  return Memory(static_cast<std::byte*>(begin), ReleaseMemory{rounded});
+}
+
+void commit_memory(std::span<std::byte> pages) {
+  if (pages.empty()) return;
+  require(::mprotect(pages.data(), pages.size(), PROT_READ | PROT_WRITE) == 0,
+          ErrorCode::out_of_memory,
+          "cannot get {:.1f} MiB of memory: use a smaller model, or more processes",
+          static_cast<double>(pages.size()) / (1 << 20));
+}
+
+void clear_memory(std::span<std::byte> pages) {
+  if (pages.empty()) return;
+  check(::madvise(pages.data(), pages.size(), MADV_DONTNEED) == 0, "pages of a private mapping");
+}
+
+void release_memory(std::span<std::byte> pages) {
+  if (pages.empty()) return;
+  // A new mapping of nothing: unlike madvise(), it also counts no longer as data of this process.
+  void* const fixed = ::mmap(pages.data(), pages.size(), PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  check(fixed == pages.data(), "pages of reserved addresses are mapped");
 }
 
 }  // namespace heed

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <span>
+#include <utility>
 
 #include "tensor/view.h"
 
@@ -22,10 +24,25 @@ struct ReleaseMemory {
 using Memory = std::unique_ptr<std::byte, ReleaseMemory>;
 Memory allocate_memory(std::size_t bytes);
 
+// Addresses for `bytes` bytes, without memory: what lies at them must not be touched before
+// commit_memory(). They count against a limit of addresses (ulimit -v), not of data (ulimit -d).
+Memory reserve_memory(std::size_t bytes);
+// Of the system; reserved addresses are committed and released in whole pages of it.
+std::size_t page_bytes();
+// Makes pages of reserved addresses usable, and zero where they were not yet. Throws
+// Error{out_of_memory}.
+void commit_memory(std::span<std::byte> pages);
+// Makes usable pages zero again, without memory until they are written to.
+void clear_memory(std::span<std::byte> pages);
+// Gives the memory of pages back to the system, and their contents up.
+void release_memory(std::span<std::byte> pages);
+
 template <class T>
 class Tensor {
  public:
   Tensor() = default;
+  // Of memory that holds the elements of the shape, or will.
+  Tensor(Memory memory, const Shape& shape) : memory_(std::move(memory)), shape_(shape) {}
   explicit Tensor(const Shape& shape)  // zeroed
       : memory_(allocate_memory(static_cast<std::size_t>(shape.size()) * sizeof(T))),
         shape_(shape) {}

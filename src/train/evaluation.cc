@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "train/shared_evaluation.h"
 #include "train/stop_probe.h"
-#include "train/window_statistics.h"
 #include "train/windows.h"
 
 namespace heed {
@@ -85,11 +85,12 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
 
   StopProbe stop(options_.stop);
   buffers_.loss.set_stop(options_.stop);
-  WindowStatistics statistics;
   Progress progress{.what = "evaluating", .total = wanted == windows ? data.size() - 1 : 0};
   std::vector<Window> batch(static_cast<std::size_t>(options_.batch_size));
-  for (std::int64_t first = 0; first < wanted; first += options_.batch_size) {
+  const std::int64_t batches = (wanted + options_.batch_size - 1) / options_.batch_size;
+  return evaluate_in_turn(options_.group, batches, [&](std::int64_t number) {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "stopped while evaluating");
+    const std::int64_t first = number * options_.batch_size;
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
       const std::int64_t index = (first + row) * windows / wanted;  // evenly spread
       Window& current = batch[static_cast<std::size_t>(row)];
@@ -97,6 +98,7 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
       fill_row(row, current, data);
     }
     gpt.loss(tokens_, targets_, buffers_, &stop);
+    std::vector<WindowLoss> result;
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
       const Window& current = batch[static_cast<std::size_t>(row)];
       const std::int64_t count = current.last - current.first;
@@ -105,13 +107,13 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
           std::span<const float>(buffers_.losses.span())
               .subspan(static_cast<std::size_t>(row * options_.sequence_length + current.first),
                        static_cast<std::size_t>(count));
-      statistics.add(std::accumulate(losses.begin(), losses.end(), 0.0), count);
+      result.push_back({std::accumulate(losses.begin(), losses.end(), 0.0), count});
       if (options_.scored) options_.scored(current.begin + current.first + 1, losses);
       progress.done += count;
     }
     if (options_.progress) options_.progress(progress);
-  }
-  return statistics.result();
+    return result;
+  });
 }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/progress.h"
+#include "comm/group.h"
 #include "model/gpt.h"
 #include "train/settings.h"
 #include "train/token_sequence.h"
@@ -30,6 +31,8 @@ struct EvaluationOptions {
   std::int64_t batches = 0;   // evenly spread over the windows; 0: all of them
   ProgressCallback progress;  // scored tokens
   StopFlag stop = nullptr;
+  // Processes that share the work; null: this one alone. With others, without stop and scored.
+  Group* group = nullptr;
   // Receives the losses, in nats, of the targets from token `first` on, window by window.
   std::function<void(std::int64_t first, std::span<const float> losses)> scored;
 };

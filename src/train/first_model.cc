@@ -4,7 +4,6 @@
 #include "train/writable_shape.h"
 
 namespace heed {
-namespace {
 
 Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
                        const Tokenizer& tokenizer) {
@@ -23,18 +22,6 @@ Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& setting
   require(tokenizer.vocabulary_size() <= settings.model.vocabulary_size, ErrorCode::corrupt_data,
           "'{}': its tokenizer has {} tokens, its model only {}", from, tokenizer.vocabulary_size(),
           settings.model.vocabulary_size);
-  return gpt;
-}
-
-}  // namespace
-
-Gpt first_model(const TrainRequest& request, const TrainSettings& settings,
-                const Tokenizer& tokenizer, bool has_checkpoint) {
-  if (!has_checkpoint && !request.from.empty()) {
-    return model_to_fine_tune(request, settings, tokenizer);
-  }
-  Gpt gpt(settings.model);
-  if (!has_checkpoint) gpt.parameters().initialize(settings.seed);
   return gpt;
 }
 

@@ -8,12 +8,11 @@
 
 namespace heed {
 
-// The model of request.from or, without one, weights drawn from settings.seed; with
-// `has_checkpoint`, only its shape: the checkpoint has the weights. Throws Error{unsupported} for
-// quantised weights, Error{conflict} for a model of another shape than the settings',
-// Error{corrupt_data} for one whose tokenizer has more tokens than it.
-Gpt first_model(const TrainRequest& request, const TrainSettings& settings,
-                const Tokenizer& tokenizer, bool has_checkpoint);
+// The model of request.from. Throws Error{unsupported} for quantised weights, Error{conflict} for a
+// model of another shape than the settings', Error{corrupt_data} for one whose tokenizer has more
+// tokens than it.
+Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
+                       const Tokenizer& tokenizer);
 
 // Task and shape of the model in a directory, without dropout: what fine-tuning keeps.
 void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& settings);

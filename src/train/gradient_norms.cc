@@ -1,5 +1,6 @@
 #include "train/gradient_norms.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/kernels.h"
@@ -7,64 +8,32 @@
 namespace heed {
 namespace {
 
-double squared_norm(View<const float> view) {
-  return view.present() ? kernels::squared_norm(view.span()) : 0.0;
-}
-
-double squared_norm(const NormWeightGradients& norm) {
-  return squared_norm(norm.gain) + squared_norm(norm.bias);
-}
-
-double squared_norm(const LinearWeightGradients& linear) {
-  return squared_norm(linear.weight) + squared_norm(linear.bias);
-}
-
-double squared_norm(const BlockGradients& block) {
-  return squared_norm(block.norm_1) + squared_norm(block.query_key_value) +
-         squared_norm(block.query_norm) + squared_norm(block.key_norm) +
-         squared_norm(block.projection) + squared_norm(block.norm_2) + squared_norm(block.gate) +
-         squared_norm(block.up) + squared_norm(block.down);
-}
-
-// Behind the blocks.
-bool is_final(Role role) {
-  return role == Role::final_norm || role == Role::prediction || role == Role::prediction_norm ||
-         role == Role::unembedding;
+std::string part_name(const PartRange& range, const Architecture& architecture) {
+  const auto& [site, layer] = range.part;
+  const std::string prefix(site_prefix(site));
+  if (layer < 0) return prefix + "embedding";
+  return prefix + (layer < architecture.of(site).layers ? std::to_string(layer) : "final");
 }
 
 }  // namespace
 
-std::vector<PartNorm> gradient_norms(const StackSpecification& config, GptGradients& gradients) {
+std::vector<PartNorm> gradient_norms(const Architecture& architecture,
+                                     const GptGradients& gradients,
+                                     const std::vector<ArenaRange>& own, Group& group) {
   std::vector<PartNorm> norms;
-  const auto add = [&](std::string part, double squared) {
-    norms.push_back({std::move(part), std::sqrt(squared)});
-  };
-  add("embedding", squared_norm(gradients.tensor({Role::token_embedding})) +
-                       squared_norm(gradients.position_embedding()));
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    add(std::to_string(layer), squared_norm(gradients.block(layer)));
-  }
-  double final = squared_norm(gradients.final_norm()) + squared_norm(gradients.unembedding_bias());
-  if (!config.tied_unembedding) final += squared_norm(gradients.unembedding());
-  add("final", final);
-  return norms;
-}
-
-std::vector<PartNorm> gradient_norms(const Architecture& architecture, GptGradients& gradients) {
-  std::vector<PartNorm> norms;
-  for (const Parameter& parameter : parameters_of(architecture)) {
-    const ParameterId& id = parameter.id;
-    std::string part(site_prefix(id.site));
-    if (id.layer >= 0) {
-      part += std::to_string(id.layer);
-    } else {
-      part += is_final(id.role) ? "final" : "embedding";
+  std::vector<double> squares;
+  for (const PartRange& range : part_ranges(architecture)) {
+    double square = 0;
+    for (const ArenaRange& each : own) {
+      const std::size_t begin = std::max(each.begin, range.begin);
+      const std::size_t end = std::min(each.end, range.end);
+      if (begin < end) square += kernels::squared_norm(gradients.all().subspan(begin, end - begin));
     }
-    // A part's parameters are neighbours in the arena.
-    if (norms.empty() || norms.back().part != part) norms.push_back({part, 0.0});
-    norms.back().norm += kernels::squared_norm(gradients.tensor(id).span());
+    norms.push_back({.part = part_name(range, architecture)});
+    squares.push_back(square);
   }
-  for (PartNorm& each : norms) each.norm = std::sqrt(each.norm);
+  squares = sum(group, squares);
+  for (std::size_t i = 0; i < norms.size(); ++i) norms[i].norm = std::sqrt(squares[i]);
   return norms;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/parameters.h"
+#include "train/shards.h"
 
 namespace heed {
 
@@ -14,10 +15,12 @@ struct PartNorm {
   double norm = 0;   // Euclidean, of the gradients of all its parameters
 };
 
-// In the order of a pass. A tied unembedding counts with the embedding.
-std::vector<PartNorm> gradient_norms(const StackSpecification& config, GptGradients& gradients);
-
-// Of an encoder and a decoder: "embedding", "encoder.0", …, "encoder.final", "decoder.0", ….
-std::vector<PartNorm> gradient_norms(const Architecture& architecture, GptGradients& gradients);
+// In the order of the arena: "embedding", "0", …, "final"; of an encoder and a decoder
+// "encoder.embedding", "encoder.0", …, "decoder.final". A tied unembedding counts with the
+// embedding. Each process of a group has the gradients of its own ranges, and gets the norms of
+// all.
+std::vector<PartNorm> gradient_norms(const Architecture& architecture,
+                                     const GptGradients& gradients,
+                                     const std::vector<ArenaRange>& own, Group& group);
 
 }  // namespace heed

@@ -7,7 +7,6 @@
 #include "train/batch_reader.h"
 #include "train/corpus.h"
 #include "train/first_model.h"
-#include "train/gradient_norms.h"
 #include "train/masking.h"
 #include "train/precision_trial.h"
 #include "train/sample_sentence.h"
@@ -28,6 +27,7 @@ class LanguageModelTask final : public TrainingTask {
         observer_(context.observer),
         directory_(context.directory),
         group_(context.group),
+        shards_(context.shards),
         corpus_(context.request) {}
 
   void prepare_text(bool has_checkpoint) override;
@@ -38,9 +38,6 @@ class LanguageModelTask final : public TrainingTask {
   GptGradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
-  std::vector<PartNorm> part_norms() override {
-    return gradient_norms(settings_.model, *gradients_);
-  }
   bool has_validation() const override { return validation_.has_value(); }
   Evaluation evaluate(std::int64_t batches) const override;
   std::optional<OrderedJson> measure() const override;
@@ -48,6 +45,7 @@ class LanguageModelTask final : public TrainingTask {
   void save_model(const std::filesystem::path& directory) const override {
     save_text_model(*gpt_, *tokenizer_, directory);
   }
+  void read_along() const override { read_weights(*gpt_); }
 
  private:
   std::optional<double> entropy_per_token() const;
@@ -57,6 +55,7 @@ class LanguageModelTask final : public TrainingTask {
     View<const std::int32_t> targets;
   };
   Rows rows(std::uint64_t pass);
+  void make_model(bool has_checkpoint);
   BatchShare share() const;
   TrainSettings own_settings() const;
 
@@ -64,7 +63,8 @@ class LanguageModelTask final : public TrainingTask {
   TrainSettings& settings_;
   TrainObserver& observer_;
   const RunDirectory& directory_;
-  const Group& group_;
+  Group& group_;
+  ShardedModel& shards_;
   Corpus corpus_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<TokenData> training_;
@@ -111,22 +111,40 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
     settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
     settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
   }
-  require_training_memory(own_settings(), available_memory());
+  require_training_memory(own_settings(), available_memory(), group_.size());
   // Between stages that take a second each with a large model.
   require_going_on(request_, has_checkpoint);
   choose_precision(settings_, request_.stop, observer_);
-  gpt_ = first_model(request_, settings_, *tokenizer_, has_checkpoint);
+  make_model(has_checkpoint);
   require_going_on(request_, has_checkpoint);
   gpt_->parameters().set_precision(*settings_.precision);
   const std::int64_t length = settings_.sequence();
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
-  gradients_.emplace(settings_.model);
+  gradients_.emplace(gpt_->parameters().architecture(), shards_.gradient_memory());
+  shards_.hold(*gradients_);
   buffers_.emplace(settings_.model, share().size(), length,
                    settings_.recompute ? Keep::residuals : Keep::every_block);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
   require_going_on(request_, has_checkpoint);
   buffers_->loss.set_stop(request_.stop);
+}
+
+// That of request.from or, without one, weights drawn from settings.seed; with a checkpoint, which
+// has the weights, only its shape.
+void LanguageModelTask::make_model(bool has_checkpoint) {
+  std::optional<Gpt> given;
+  if (!has_checkpoint && !request_.from.empty()) {
+    given = model_to_fine_tune(request_, settings_, *tokenizer_);
+  }
+  shards_.plan({.stacks = {settings_.model}});
+  gpt_.emplace(settings_.model, shards_.parameter_memory());
+  shards_.hold(gpt_->parameters());
+  if (given) {
+    shards_.copy(std::as_bytes(given->parameters().all()));
+  } else if (!has_checkpoint) {
+    shards_.initialize(settings_.seed);
+  }
 }
 
 BatchShare LanguageModelTask::share() const {
@@ -163,7 +181,7 @@ RunDescription LanguageModelTask::description() const {
           .training_tokens = training_->size(),
           .validation_tokens = validation_ ? validation_->size() : 0,
           .vocabulary_size = settings_.model.vocabulary_size,
-          .memory = training_memory(own_settings())};
+          .memory = training_memory(own_settings(), group_.size())};
 }
 
 double LanguageModelTask::flops_per_token() const {
@@ -180,7 +198,6 @@ LanguageModelTask::Rows LanguageModelTask::rows(std::uint64_t pass) {
 
 StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& position) {
   StopProbe stop(request_.stop);
-  gradients_->clear();
   StepLoss result{.tokens = settings_.tokens_per_step()};
   // A masked model predicts a share of the tokens.
   const double predicted = static_cast<double>(settings_.tokens_per_step()) *
@@ -190,14 +207,17 @@ StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& p
     batches_->read(position);
     const auto pass = static_cast<std::uint64_t>(step * settings_.accumulation + part);
     const Rows batch = rows(pass);
-    result.loss += gpt_->loss_and_gradients(batch.tokens, batch.targets,
-                                            {.scale = scale,
-                                             .dropout = {.active = true,
-                                                         .seed = settings_.seed,
-                                                         .pass = pass,
-                                                         .first_sequence = share().begin},
-                                             .probe = request_.stop != nullptr ? &stop : nullptr},
-                                            *buffers_, *gradients_);
+    shards_.begin_pass(part + 1 == settings_.accumulation ? ShardedModel::Pass::last
+                                                          : ShardedModel::Pass::not_last);
+    result.loss +=
+        gpt_->loss_and_gradients(batch.tokens, batch.targets,
+                                 {.scale = scale,
+                                  .dropout = {.active = true,
+                                              .seed = settings_.seed,
+                                              .pass = pass,
+                                              .first_sequence = share().begin},
+                                  .probe = request_.stop != nullptr ? &stop : shards_.probe()},
+                                 *buffers_, *gradients_);
   }
   return result;
 }
@@ -207,7 +227,8 @@ Evaluation LanguageModelTask::evaluate(std::int64_t batches) const {
                                   .sequence_length = settings_.sequence(),
                                   .windows = settings_.windows,
                                   .batches = batches,
-                                  .stop = request_.stop};
+                                  .stop = request_.stop,
+                                  .group = &group_};
   if (masked_) return evaluate_masked(*gpt_, *validation_, *tokenizer_, settings_, options);
   return Evaluator(settings_.model, options).evaluate(*gpt_, *validation_);
 }

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "kernels/kernels.h"
+#include "train/shared_evaluation.h"
 #include "train/stop_probe.h"
-#include "train/window_statistics.h"
 
 namespace heed {
 namespace {
@@ -90,8 +90,7 @@ Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Toke
   StopProbe stop(options.stop);
   Tensor<std::int32_t> tokens(Shape{1, length}), following(Shape{1, length});
   std::vector<std::int32_t> window(static_cast<std::size_t>(length) + 1);
-  WindowStatistics statistics;
-  for (std::int64_t i = 0; i < wanted; ++i) {
+  return evaluate_in_turn(options.group, wanted, [&](std::int64_t i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while evaluating");
     const std::int64_t index = i * windows / wanted;  // evenly spread
     const std::int64_t begin = index * length;
@@ -104,9 +103,10 @@ Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Toke
     }
     masked.hide(tokens, following, evaluation_sequences + static_cast<std::uint64_t>(index));
     const LossSum loss = gpt.loss(masked.tokens(), masked.targets(), buffers, &stop);
-    if (loss.count > 0) statistics.add(loss.sum, loss.count);
-  }
-  return statistics.result();
+    std::vector<WindowLoss> losses;
+    if (loss.count > 0) losses.push_back({loss.sum, loss.count});
+    return losses;
+  });
 }
 
 }  // namespace heed

@@ -49,7 +49,8 @@ class MaskedBatch {
 };
 
 // The mean loss of hidden tokens, the same ones in every call, in windows that lie end to end.
-// `options`: batch_size, sequence_length, batches and stop. Throws Error{interrupted} when stopped.
+// `options`: batch_size, sequence_length, batches, group and stop. Throws Error{interrupted} when
+// stopped.
 Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Tokenizer& tokenizer,
                            const TrainSettings& settings, const EvaluationOptions& options);
 

@@ -1,6 +1,8 @@
 #include "train/memory.h"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "base/error.h"
 #include "model/encoder_decoder.h"
@@ -11,14 +13,36 @@ namespace {
 
 constexpr std::int64_t float_size = sizeof(float);
 
+// What parameters, gradients and moments take in each of so many processes: `memory` with those
+// members set. Beside its own slices a process has, for a while, those parts of the model that a
+// pass is at: one, and one that arrives or leaves.
+TrainingMemory with_state(TrainingMemory memory, const TrainSettings& settings,
+                          const Architecture& architecture, int processes) {
+  const std::int64_t model = parameter_layout(architecture).size() * float_size;
+  const std::int64_t slice = (model + processes - 1) / processes;
+  std::vector<std::int64_t> sizes;
+  for (const PartRange& range : part_ranges(architecture)) {
+    sizes.push_back(static_cast<std::int64_t>(range.end - range.begin) * float_size);
+  }
+  std::ranges::sort(sizes, std::greater{});
+  const std::int64_t parts = sizes.front() + (sizes.size() > 1 ? sizes[1] : 0);
+  const auto held = [&](std::int64_t stage) {
+    return processes > 1 && settings.shard >= stage ? std::min(slice + parts, model) : model;
+  };
+  memory.parameters = held(3);
+  memory.gradients = held(2);
+  memory.moments = 2 * slice;
+  return memory;
+}
+
 double gibibytes(std::int64_t bytes) {
   return static_cast<double>(bytes) / static_cast<double>(std::int64_t{1} << 30);
 }
 
 // Settings that train the same model on the same number of tokens a step in less memory: first by
 // recomputing, then by smaller batches that accumulate.
-std::optional<TrainSettings> smaller_settings(const TrainSettings& settings,
-                                              std::int64_t available) {
+std::optional<TrainSettings> smaller_settings(const TrainSettings& settings, std::int64_t available,
+                                              int processes) {
   TrainSettings smaller = settings;
   smaller.recompute = true;
   const std::int64_t sequences = settings.batch_size * settings.accumulation;
@@ -26,7 +50,7 @@ std::optional<TrainSettings> smaller_settings(const TrainSettings& settings,
     if (sequences % batch != 0) continue;
     smaller.batch_size = batch;
     smaller.accumulation = sequences / batch;
-    if (training_memory(smaller).total() <= available) return smaller;
+    if (training_memory(smaller, processes).total() <= available) return smaller;
   }
   return std::nullopt;
 }
@@ -34,7 +58,7 @@ std::optional<TrainSettings> smaller_settings(const TrainSettings& settings,
 // The same for pairs, in batches of fewer tokens.
 std::optional<TrainSettings> smaller_settings(const TrainSettings& settings,
                                               const Architecture& architecture,
-                                              std::int64_t available) {
+                                              std::int64_t available, int processes) {
   constexpr std::int64_t most_parts = 64;
   TrainSettings smaller = settings;
   smaller.recompute = true;
@@ -42,7 +66,7 @@ std::optional<TrainSettings> smaller_settings(const TrainSettings& settings,
     smaller.batch_tokens = settings.batch_tokens / parts;
     smaller.accumulation = settings.accumulation * parts;
     if (smaller.batch_tokens < 1) break;
-    if (training_memory(smaller, architecture).total() <= available) return smaller;
+    if (training_memory(smaller, architecture, processes).total() <= available) return smaller;
   }
   return std::nullopt;
 }
@@ -54,62 +78,60 @@ std::string memory_problem(std::int64_t needed, std::int64_t available) {
 
 }  // namespace
 
-TrainingMemory training_memory(const TrainSettings& settings) {
+TrainingMemory training_memory(const TrainSettings& settings, int processes) {
   const StackSpecification& config = settings.model;
   const std::int64_t batch = settings.batch_size, positions = settings.sequence();
-  const std::int64_t model = gpt_layout(config).size() * float_size;
   const Keep keep = settings.recompute ? Keep::residuals : Keep::every_block;
-  return {.parameters = model,
-          .gradients = model,
-          .moments = 2 * model,
-          .activations = GptActivations::bytes_needed(config, batch, positions, keep),
-          .working = GptActivationGradients::bytes_needed(config, batch * positions) +
-                     2 * VocabularyLoss::bytes_needed(config.vocabulary_size, batch * positions) +
-                     GptActivations::bytes_needed(config, batch, positions, Keep::one_block)};
+  const TrainingMemory memory{
+      .activations = GptActivations::bytes_needed(config, batch, positions, keep),
+      .working = GptActivationGradients::bytes_needed(config, batch * positions) +
+                 2 * VocabularyLoss::bytes_needed(config.vocabulary_size, batch * positions) +
+                 GptActivations::bytes_needed(config, batch, positions, Keep::one_block)};
+  return with_state(memory, settings, {.stacks = {config}}, processes);
 }
 
-void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available) {
-  const std::int64_t needed = training_memory(settings).total();
+void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available,
+                             int processes) {
+  const std::int64_t needed = training_memory(settings, processes).total();
   if (!available || needed <= *available) return;
   const std::string problem = memory_problem(needed, *available);
-  const auto smaller = smaller_settings(settings, *available);
+  const auto smaller = smaller_settings(settings, *available, processes);
   require(smaller.has_value(), ErrorCode::out_of_memory,
           "{}: no batch is small enough, choose a smaller model or context", problem);
   fail(ErrorCode::out_of_memory,
        "{}: it would fit, with the same result, in {:.1f} GiB with --set recompute=true{}", problem,
-       gibibytes(training_memory(*smaller).total()),
+       gibibytes(training_memory(*smaller, processes).total()),
        smaller->batch_size == settings.batch_size
            ? std::string()
            : fmt::format(" --set batch_size={} --set accumulation={}", smaller->batch_size,
                          smaller->accumulation));
 }
 
-TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture) {
-  const std::int64_t model = parameter_layout(architecture).size() * float_size;
+TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture,
+                               int processes) {
   const Keep keep = settings.recompute ? Keep::residuals : Keep::every_block;
   const std::int64_t rows = settings.batch_tokens;  // the most, on either side
   const std::int64_t activations =
       GptActivations::bytes_needed(architecture.encoder(), 1, rows, keep) +
       GptActivations::bytes_needed(architecture.decoder(), 1, rows, keep, rows);
-  return {.parameters = model,
-          .gradients = model,
-          .moments = 2 * model,
-          .activations = activations,
-          .working = PairBuffers::bytes_needed(architecture, keep, rows, rows) - activations +
-                     PairBuffers::bytes_needed(architecture, Keep::one_block, rows, rows)};
+  const TrainingMemory memory{
+      .activations = activations,
+      .working = PairBuffers::bytes_needed(architecture, keep, rows, rows) - activations +
+                 PairBuffers::bytes_needed(architecture, Keep::one_block, rows, rows)};
+  return with_state(memory, settings, architecture, processes);
 }
 
 void require_training_memory(const TrainSettings& settings, const Architecture& architecture,
-                             std::optional<std::int64_t> available) {
-  const std::int64_t needed = training_memory(settings, architecture).total();
+                             std::optional<std::int64_t> available, int processes) {
+  const std::int64_t needed = training_memory(settings, architecture, processes).total();
   if (!available || needed <= *available) return;
   const std::string problem = memory_problem(needed, *available);
-  const auto smaller = smaller_settings(settings, architecture, *available);
+  const auto smaller = smaller_settings(settings, architecture, *available, processes);
   require(smaller.has_value(), ErrorCode::out_of_memory,
           "{}: no batch is small enough, choose a smaller model", problem);
   const bool fewer = smaller->batch_tokens != settings.batch_tokens;
   fail(ErrorCode::out_of_memory, "{}: it would fit in {:.1f} GiB with --set recompute=true{}",
-       problem, gibibytes(training_memory(*smaller, architecture).total()),
+       problem, gibibytes(training_memory(*smaller, architecture, processes).total()),
        fewer ? fmt::format(" --set batch_tokens={} --set accumulation={}", smaller->batch_tokens,
                            smaller->accumulation)
              : std::string());

@@ -18,14 +18,17 @@ struct TrainingMemory {
   std::int64_t total() const { return parameters + gradients + moments + activations + working; }
 };
 
-TrainingMemory training_memory(const TrainSettings& settings);
+// Of each of so many processes, whose sequences of a batch settings.batch_size are.
+TrainingMemory training_memory(const TrainSettings& settings, int processes = 1);
 // Of training on pairs.
-TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture);
+TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture,
+                               int processes = 1);
 
 // Throws Error{out_of_memory} if a run needs more than `available` bytes, naming settings that
 // train the same and would fit, if there are any. No limit if `available` is unknown.
-void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available);
+void require_training_memory(const TrainSettings& settings, std::optional<std::int64_t> available,
+                             int processes = 1);
 void require_training_memory(const TrainSettings& settings, const Architecture& architecture,
-                             std::optional<std::int64_t> available);
+                             std::optional<std::int64_t> available, int processes = 1);
 
 }  // namespace heed

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "train/pair_order.h"
 #include "train/pair_rows.h"
+#include "train/shared_evaluation.h"
 #include "train/stop_probe.h"
-#include "train/window_statistics.h"
 
 namespace heed {
 namespace {
@@ -31,22 +31,22 @@ Evaluation evaluate_pairs(const EncoderDecoder& model, const PairData& data,
   PairBuffers buffers(model.architecture(), Keep::one_block);
   buffers.loss().set_stop(options.stop);
   StopProbe stop(options.stop);
-  WindowStatistics statistics;
   PairRows rows;
-  for (std::int64_t i = 0; i < wanted; ++i) {
+  return evaluate_in_turn(options.group, wanted, [&](std::int64_t i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while evaluating");
     rows.read(data, batches.batch(i * batches.count() / wanted),
               static_cast<std::int32_t>(model.architecture().decoder_start));
     const PairBatch batch = rows.batch();
     model.loss(batch, buffers, options.stop != nullptr ? &stop : nullptr);
     const std::span<const float> losses = buffers.losses();
+    std::vector<WindowLoss> result;
     for (std::size_t b = 0; b + 1 < batch.target.row_starts.size(); ++b) {
       const std::int64_t begin = batch.target.row_starts[b], end = batch.target.row_starts[b + 1];
-      statistics.add(std::accumulate(losses.begin() + begin, losses.begin() + end, 0.0),
-                     end - begin);
+      result.push_back(
+          {std::accumulate(losses.begin() + begin, losses.begin() + end, 0.0), end - begin});
     }
-  }
-  return statistics.result();
+    return result;
+  });
 }
 
 }  // namespace heed

@@ -12,6 +12,7 @@ struct PairEvaluationOptions {
   std::int64_t batch_tokens = 4096;
   std::int64_t batches = 0;  // evenly spread over those of similar lengths; 0: all of them
   StopFlag stop = nullptr;
+  Group* group = nullptr;  // as in EvaluationOptions
 };
 
 // The mean loss of target tokens, their ends included, without label smoothing; its error is from

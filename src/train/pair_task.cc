@@ -3,15 +3,15 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "formats/model_files.h"
 #include "kernels/kernels.h"
 #include "model/parameter_count.h"
 #include "scoring/bleu.h"
 #include "tokenizer/joint_vocabulary.h"
 #include "train/absolute_path.h"
-#include "train/gradient_norms.h"
 #include "train/pair_evaluation.h"
 #include "train/pair_order.h"
-#include "train/pair_rows.h"
+#include "train/pair_share.h"
 #include "train/precision_trial.h"
 #include "train/stop_probe.h"
 #include "train/training_task.h"
@@ -51,9 +51,6 @@ class PairTask final : public TrainingTask {
   GptGradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
-  std::vector<PartNorm> part_norms() override {
-    return gradient_norms(model_->architecture(), *gradients_);
-  }
   bool has_validation() const override { return validation_.has_value(); }
   Evaluation evaluate(std::int64_t batches) const override;
   std::optional<OrderedJson> measure() const override;
@@ -61,16 +58,20 @@ class PairTask final : public TrainingTask {
   void save_model(const std::filesystem::path& directory) const override {
     save_translator(*model_, tokenizers_, directory);
   }
+  void read_along() const override { read_weights(*model_); }
 
  private:
   void split_validation();
   TranslationTokenizers learn_vocabulary() const;
   void require_lengths(const PairData& data) const;
+  void make_model(bool has_checkpoint);
 
   const TrainRequest& request_;
   TrainSettings& settings_;
   TrainObserver& observer_;
   const RunDirectory& directory_;
+  Group& group_;
+  ShardedModel& shards_;
   PairText text_;
   std::optional<PairText> validation_text_;  // absent: of text_, or none
   PairRange training_range_;
@@ -82,7 +83,7 @@ class PairTask final : public TrainingTask {
   std::optional<GptGradients> gradients_;
   std::optional<PairBuffers> buffers_;
   std::optional<PairOrder> order_;
-  std::vector<PairRows> parts_;  // of a step
+  std::vector<PairShare> parts_;  // of a step
 };
 
 PairTask::PairTask(const TaskContext& context)
@@ -90,11 +91,9 @@ PairTask::PairTask(const TaskContext& context)
       settings_(context.settings),
       observer_(context.observer),
       directory_(context.directory),
+      group_(context.group),
+      shards_(context.shards),
       text_(training_files(context.request)) {
-  require(
-      context.group.is_alone(), ErrorCode::unsupported,
-      "{} processes were started, but translators are trained by one: start heed without mpirun",
-      context.group.size());
   training_range_ = {0, text_.size()};
   if (const auto files = validation_files(request_); !files.empty()) {
     validation_text_.emplace(files);
@@ -165,25 +164,38 @@ void PairTask::require_lengths(const PairData& data) const {
   }
 }
 
-void PairTask::prepare_model(bool has_checkpoint) {
+void PairTask::make_model(bool has_checkpoint) {
+  std::optional<EncoderDecoder> given;
   if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizers_.target->vocabulary_size();
     settings_.model.end_of_text = tokenizers_.target->end_of_text().value_or(-1);
-    require_training_memory(settings_, translator_architecture(settings_, tokenizers_),
-                            available_memory());
-    require_going_on(request_, has_checkpoint);
-    model_.emplace(new_translator(settings_, tokenizers_));
   } else {
-    const auto from = has_checkpoint ? directory_.last() : request_.from;
-    model_.emplace(translator_to_fine_tune(from, settings_, tokenizers_));
-    require_training_memory(settings_, model_->architecture(), available_memory());
+    given = translator_to_fine_tune(has_checkpoint ? directory_.last() : request_.from, settings_,
+                                    tokenizers_);
   }
+  const Architecture architecture =
+      given ? given->architecture() : translator_architecture(settings_, tokenizers_);
+  require_training_memory(settings_, architecture, available_memory(), group_.size());
+  require_going_on(request_, has_checkpoint);
+  shards_.plan(architecture);
+  model_.emplace(architecture, shards_.parameter_memory());
+  shards_.hold(model_->parameters());
+  if (given) {
+    shards_.copy(std::as_bytes(given->parameters().all()));
+  } else if (!has_checkpoint) {
+    shards_.initialize(settings_.seed);
+  }
+}
+
+void PairTask::prepare_model(bool has_checkpoint) {
+  make_model(has_checkpoint);
   require_going_on(request_, has_checkpoint);
   require_lengths(*training_);
   if (validation_) require_lengths(*validation_);
   choose_precision(settings_, request_.stop, observer_);
   model_->parameters().set_precision(*settings_.precision);
-  gradients_.emplace(model_->architecture());
+  gradients_.emplace(model_->architecture(), shards_.gradient_memory());
+  shards_.hold(*gradients_);
   buffers_.emplace(model_->architecture(),
                    settings_.recompute ? Keep::residuals : Keep::every_block);
   buffers_->loss() = VocabularyLoss(model_->architecture().decoder().vocabulary_size,
@@ -214,7 +226,7 @@ RunDescription PairTask::description() const {
           .training_pairs = training_->size(),
           .validation_pairs = validation_ ? validation_->size() : 0,
           .vocabulary_size = model_->architecture().decoder().vocabulary_size,
-          .memory = training_memory(settings_, model_->architecture())};
+          .memory = training_memory(settings_, model_->architecture(), group_.size())};
 }
 
 // Forward and backward take six operations for each parameter that a token meets: a target token
@@ -237,32 +249,43 @@ double PairTask::flops_per_token() const {
 
 StepLoss PairTask::compute_gradients(std::int64_t step, DataPosition& position) {
   StopProbe stop(request_.stop);
-  gradients_->clear();
   StepLoss result;
-  for (PairRows& part : parts_) {
+  for (PairShare& part : parts_) {
     part.read(*training_, order_->next(position),
-              static_cast<std::int32_t>(model_->architecture().decoder_start));
-    result.tokens += part.targets();
+              {.decoder_start = static_cast<std::int32_t>(model_->architecture().decoder_start),
+               .rank = group_.rank(),
+               .processes = group_.size()});
+    result.tokens += part.all_targets();
   }
   // The mean over all targets of the step, whichever batch they are in.
   const float scale = 1.0F / static_cast<float>(result.tokens);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     const auto pass = static_cast<std::uint64_t>(step * settings_.accumulation) +
                       static_cast<std::uint64_t>(part);
-    result.loss += model_->loss_and_gradients(
-        parts_[part].batch(),
-        {.scale = scale,
-         .dropout = {.active = true, .seed = settings_.seed, .pass = pass},
-         .probe = request_.stop != nullptr ? &stop : nullptr},
-        *buffers_, *gradients_);
+    const PairShare& share = parts_[part];
+    shards_.begin_pass(part + 1 == parts_.size() ? ShardedModel::Pass::last
+                                                 : ShardedModel::Pass::not_last);
+    result.loss +=
+        model_->loss_and_gradients(share.batch(),
+                                   {.scale = scale,
+                                    .dropout = {.active = true,
+                                                .seed = settings_.seed,
+                                                .pass = pass,
+                                                .first_sequence = share.place().sequence},
+                                    .probe = request_.stop != nullptr ? &stop : shards_.probe(),
+                                    .first_source_row = share.place().source_row,
+                                    .first_target_row = share.place().target_row},
+                                   *buffers_, *gradients_);
   }
   return result;
 }
 
 Evaluation PairTask::evaluate(std::int64_t batches) const {
-  return evaluate_pairs(
-      *model_, *validation_,
-      {.batch_tokens = settings_.batch_tokens, .batches = batches, .stop = request_.stop});
+  return evaluate_pairs(*model_, *validation_,
+                        {.batch_tokens = settings_.batch_tokens,
+                         .batches = batches,
+                         .stop = request_.stop,
+                         .group = &group_});
 }
 
 std::optional<OrderedJson> PairTask::measure() const {

@@ -47,12 +47,16 @@ void RecentParameters::forget_after(std::int64_t step) {
   }
 }
 
-void RecentParameters::add(std::int64_t step, const GptParameters& parameters) {
+void RecentParameters::add(std::int64_t step, const Parameters& parameters) {
   if (most_ == 0) return;
   make_directory(directory_);
-  const std::span<const float> all = parameters.all();
-  const OutgoingTensor tensor =
-      outgoing(recent_name, View<const float>(all.data(), {std::ssize(all)}));
+  const OutgoingTensor tensor{
+      .name = recent_name,
+      .dtype = DType::f32,
+      .shape = Shape{parameters.size},
+      .produce = [&](const ByteSink& sink) {
+        parameters.numbers([&](std::span<const float> piece) { sink(std::as_bytes(piece)); });
+      }};
   write_safetensors(file(step), std::span(&tensor, 1));
   const std::vector<std::int64_t> kept = steps();
   for (std::int64_t i = 0; i < std::ssize(kept) - most_; ++i) {
@@ -62,25 +66,32 @@ void RecentParameters::add(std::int64_t step, const GptParameters& parameters) {
 
 std::int64_t RecentParameters::count() const { return most_ == 0 ? 0 : std::ssize(steps()); }
 
-std::int64_t RecentParameters::average(std::span<float> parameters) const {
-  std::vector<double> sums(parameters.size());
-  std::vector<float> values(parameters.size());
-  const std::vector<std::int64_t> all = steps();
-  for (const std::int64_t step : all) {
-    const SafetensorsFile opened = SafetensorsFile::open(file(step));
+std::int64_t RecentParameters::average(std::span<float> parameters,
+                                       const std::vector<ArenaRange>& ranges) const {
+  std::vector<SafetensorsFile> files;
+  std::vector<const std::byte*> values;
+  for (const std::int64_t step : steps()) {
+    const SafetensorsFile& opened = files.emplace_back(SafetensorsFile::open(file(step)));
     const TensorEntry* entry = opened.find(recent_name);
     require(entry != nullptr && entry->dtype == DType::f32 &&
                 entry->shape == Shape{std::ssize(parameters)},
             ErrorCode::corrupt_data, "{}: expected the {} parameters of this run's model",
             opened.source(), parameters.size());
-    std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
-    for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
+    values.push_back(entry->bytes.data());
   }
-  check(!all.empty(), "parameters to average");
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    parameters[i] = static_cast<float>(sums[i] / static_cast<double>(all.size()));
+  check(!values.empty(), "parameters to average");
+  for (const ArenaRange& range : ranges) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      double sum = 0;
+      for (const std::byte* const each : values) {
+        float value = 0;
+        std::memcpy(&value, each + i * sizeof(float), sizeof(float));
+        sum += value;
+      }
+      parameters[i] = static_cast<float>(sum / static_cast<double>(values.size()));
+    }
   }
-  return std::ssize(all);
+  return std::ssize(values);
 }
 
 }  // namespace heed

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/parameters.h"
+#include "train/shards.h"
 
 namespace heed {
 
@@ -17,14 +17,18 @@ class RecentParameters {
   // Removes what a run that is resumed after `step` will write again.
   void forget_after(std::int64_t step);
 
-  // Writes those of `step` atomically, then removes what is too old.
-  void add(std::int64_t step, const GptParameters& parameters);
+  // Writes those of `step`, `size` numbers, atomically, then removes what is too old.
+  struct Parameters {
+    NumberStream numbers;
+    std::int64_t size = 0;
+  };
+  void add(std::int64_t step, const Parameters& parameters);
 
   std::int64_t count() const;  // that are there
 
-  // Fills `parameters` with the mean of all that are there, and returns their number. Throws
-  // Error{corrupt_data} for a file of another model.
-  std::int64_t average(std::span<float> parameters) const;
+  // Fills ranges of `parameters` with the mean of all that are there, and returns their number.
+  // Throws Error{corrupt_data} for a file of another model.
+  std::int64_t average(std::span<float> parameters, const std::vector<ArenaRange>& ranges) const;
 
  private:
   std::vector<std::int64_t> steps() const;  // ascending

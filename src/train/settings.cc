@@ -156,6 +156,7 @@ void TrainSettings::validate() const {
   require_between(batch_tokens, 1, most_batch_tokens, "batch_tokens");
   require_between(encoder_layers, 0, most_layers, "encoder_layers");
   require_between(accumulation, 1, most_sequences, "accumulation");
+  require_between(shard, 1, 3, "shard");
   require(sequence_length >= 0 && sequence_length <= model.context, ErrorCode::invalid_argument,
           "the setting 'sequence_length' must be between 0 and the context of {}, not {}",
           model.context, sequence_length);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "comm/group.h"
 #include "model/architecture.h"
 
 namespace heed {
@@ -72,6 +73,11 @@ struct TrainSettings {
   // Whether backward recomputes each block from the residual stream instead of keeping its
   // activations: less memory, a quarter more work, the same numbers.
   bool recompute = false;
+
+  // Of several processes: what each keeps a part of, moments (1), gradients too (2), or parameters
+  // too (3); and how gradients travel between them.
+  std::int64_t shard = 1;
+  Wire wire = Wire::f32;
 
   // The share of each target that is spread over the whole vocabulary. Losses are reported without.
   float label_smoothing = 0.0F;

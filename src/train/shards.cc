@@ -5,54 +5,83 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t bucket_size = std::size_t{1} << 20;  // numbers: 4 MiB
-constexpr std::size_t line_size = 16;                      // of a cache line
+// Slices begin at whole pages, so that memory for the others' can be given back.
+constexpr std::size_t page_numbers = 4096 / sizeof(float);
+constexpr std::size_t most_numbers = std::size_t{1} << 27;      // of a segment: half a GiB
+constexpr std::size_t streamed_numbers = std::size_t{1} << 20;  // at once
+
+std::vector<std::size_t> slice_starts(std::size_t begin, std::size_t end, std::size_t processes) {
+  std::vector<std::size_t> starts{0};
+  for (std::size_t r = 1; r <= processes; ++r) {
+    const std::size_t exact = begin + (end - begin) * r / processes;
+    const std::size_t page = (exact + page_numbers - 1) / page_numbers * page_numbers;
+    starts.push_back((r == processes ? end : std::min(page, end)) - begin);
+  }
+  return starts;
+}
 
 }  // namespace
 
-Shards::Shards(std::size_t size, Group& group) : group_(group) {
+Shards::Shards(const std::vector<PartRange>& parts, Group& group) : group_(group) {
   const auto processes = static_cast<std::size_t>(group.size());
-  const std::size_t step = group.is_alone() ? std::max<std::size_t>(size, 1) : bucket_size;
-  for (std::size_t begin = 0; begin < size; begin += step) {
-    Bucket bucket{.begin = begin, .starts = {0}};
-    const std::size_t count = std::min(step, size - begin);
-    const std::size_t part = (count + processes - 1) / processes;
-    const std::size_t whole_lines = (part + line_size - 1) / line_size * line_size;
-    for (std::size_t r = 1; r <= processes; ++r) {
-      bucket.starts.push_back(std::min(r * whole_lines, count));
+  for (const PartRange& part : parts) {
+    for (std::size_t begin = part.begin; begin < part.end; begin += most_numbers) {
+      const std::size_t end = std::min(begin + most_numbers, part.end);
+      segments_.push_back({begin, slice_starts(begin, end, processes)});
+      const ArenaRange own = segments_.back().slice(group.rank());
+      if (own.size() == 0) continue;
+      if (!own_.empty() && own_.back().end == own.begin) {
+        own_.back().end = own.end;
+      } else {
+        own_.push_back(own);
+      }
     }
-    const auto rank = static_cast<std::size_t>(group.rank());
-    const ArenaRange own{begin + bucket.starts[rank], begin + bucket.starts[rank + 1]};
-    if (own.size() > 0) own_.push_back(own);
-    buckets_.push_back(std::move(bucket));
   }
 }
 
 void Shards::add_up(std::span<float> values) const {
-  for (const Bucket& bucket : buckets_) {
-    group_.reduce_scatter(values.subspan(bucket.begin, bucket.size()), bucket.starts);
+  for (const ArenaSegment& segment : segments_) {
+    group_.reduce_scatter(values.subspan(segment.begin, segment.size()), segment.starts);
   }
 }
 
 void Shards::share(std::span<float> values) const {
-  for (const Bucket& bucket : buckets_) {
-    all_gather(group_, values.subspan(bucket.begin, bucket.size()), bucket.starts);
+  for (const ArenaSegment& segment : segments_) {
+    all_gather(group_, values.subspan(segment.begin, segment.size()), segment.starts);
   }
 }
 
-void Shards::collect(std::span<const float> owned, std::span<float> whole) const {
-  const auto rank = static_cast<std::size_t>(group_.rank());
-  std::vector<float> values;
-  std::size_t at = 0;  // in `owned`
-  for (const Bucket& bucket : buckets_) {
-    values.resize(bucket.size());
-    const std::size_t begin = bucket.starts[rank], count = bucket.starts[rank + 1] - begin;
-    std::ranges::copy(owned.subspan(at, count),
-                      values.begin() + static_cast<std::ptrdiff_t>(begin));
-    at += count;
-    all_gather(group_, values, bucket.starts);
-    if (!whole.empty()) {
-      std::ranges::copy(values, whole.begin() + static_cast<std::ptrdiff_t>(bucket.begin));
+void Shards::stream(std::span<const float> owned, const NumberSink& sink) const {
+  std::size_t range = 0, before = 0;  // numbers in earlier ranges
+  stream_from(
+      [&](std::size_t at) {
+        while (at >= own_[range].end) before += own_[range++].size();
+        return owned.data() + before + (at - own_[range].begin);
+      },
+      sink);
+}
+
+void Shards::stream_arena(std::span<const float> arena, const NumberSink& sink) const {
+  stream_from([&](std::size_t at) { return arena.data() + at; }, sink);
+}
+
+void Shards::stream_from(const std::function<const float*(std::size_t)>& own_number,
+                         const NumberSink& sink) const {
+  std::vector<float> piece;
+  for (const ArenaSegment& segment : segments_) {
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const ArenaRange slice = segment.slice(rank);
+      for (std::size_t at = slice.begin; at < slice.end; at += streamed_numbers) {
+        const std::size_t count = std::min(streamed_numbers, slice.end - at);
+        if (group_.is_alone()) {
+          sink({own_number(at), count});
+          continue;
+        }
+        piece.resize(count);
+        if (rank == group_.rank()) std::copy_n(own_number(at), count, piece.begin());
+        group_.broadcast(std::as_writable_bytes(std::span(piece)), rank);
+        sink(piece);
+      }
     }
   }
 }

@@ -19,8 +19,13 @@ constexpr const char* counters_name = "counters";  // (4) i64: step, epoch, inde
 constexpr const char* measures_name = "measures";  // (2) f64: best_cost, seconds
 constexpr const char* unevaluated_name = "unevaluated_step";  // (1) i64; absent: it is evaluated
 
-View<const float> as_view(std::span<const float> values) {
-  return {values.data(), {std::ssize(values)}};
+OutgoingTensor outgoing_numbers(const char* name, std::int64_t size, const NumberStream& numbers) {
+  return {.name = name,
+          .dtype = DType::f32,
+          .shape = Shape{size},
+          .produce = [&numbers](const ByteSink& sink) {
+            numbers([&](std::span<const float> piece) { sink(std::as_bytes(piece)); });
+          }};
 }
 
 const TensorEntry& entry_of(const SafetensorsFile& file, const char* name, DType dtype,
@@ -83,21 +88,20 @@ void save_training_state(const std::filesystem::path& file, const RunPosition& p
   std::vector<OutgoingTensor> tensors{
       outgoing(counters_name, View<const std::int64_t>(counters.data(), {4})),
       outgoing(measures_name, View<const double>(measures, {2})),
-      outgoing(parameters_name, as_view(arrays.parameters)),
-      outgoing(first_moment_name, as_view(arrays.first_moment)),
-      outgoing(second_moment_name, as_view(arrays.second_moment))};
+      outgoing_numbers(parameters_name, arrays.size, arrays.parameters),
+      outgoing_numbers(first_moment_name, arrays.size, arrays.first_moment),
+      outgoing_numbers(second_moment_name, arrays.size, arrays.second_moment)};
   if (!position.evaluated) {
     tensors.push_back(outgoing(unevaluated_name, View<const std::int64_t>(&position.step, {1})));
   }
   write_safetensors(file, tensors);
 }
 
-RunPosition load_training_state(const std::filesystem::path& path, GptParameters& parameters,
+RunPosition load_training_state(const std::filesystem::path& path, ShardedModel& model,
                                 Optimizer& optimizer) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  const std::size_t size = parameters.all().size();
-  const auto values = float_bytes(file, parameters_name, size);
-  std::memcpy(parameters.all().data(), values.data(), values.size());
+  const std::size_t size = model.size();
+  model.copy(float_bytes(file, parameters_name, size));
   optimizer.set_moments(float_bytes(file, first_moment_name, size),
                         float_bytes(file, second_moment_name, size));
   return read_position(file);

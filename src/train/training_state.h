@@ -8,6 +8,7 @@
 #include "train/batch_order.h"
 #include "train/optimizer.h"
 #include "train/settings.h"
+#include "train/sharded_model.h"
 
 namespace heed {
 
@@ -26,19 +27,20 @@ struct RunPosition {
 // (TrainSettings::early_stop).
 bool is_trained(const TrainSettings& settings, const RunPosition& position);
 
-// Of the whole arena.
+// Of the whole arena, `size` numbers each.
 struct TrainingArrays {
-  std::span<const float> parameters;
-  std::span<const float> first_moment;
-  std::span<const float> second_moment;
+  std::int64_t size = 0;
+  NumberStream parameters;
+  NumberStream first_moment;
+  NumberStream second_moment;
 };
 
 void save_training_state(const std::filesystem::path& file, const RunPosition& position,
                          const TrainingArrays& arrays);
 
-// Moments that the optimizer does not keep are passed over. Throws Error{corrupt_data} when the
-// file does not fit the parameters.
-RunPosition load_training_state(const std::filesystem::path& file, GptParameters& parameters,
+// Parameters and moments that this process does not keep are passed over. Throws
+// Error{corrupt_data} when the file does not fit the model.
+RunPosition load_training_state(const std::filesystem::path& file, ShardedModel& model,
                                 Optimizer& optimizer);
 
 // Its position alone. Throws Error{corrupt_data} when it has none.

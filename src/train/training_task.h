@@ -11,6 +11,7 @@
 #include "model/parameters.h"
 #include "train/gradient_norms.h"
 #include "train/run_directory.h"
+#include "train/sharded_model.h"
 #include "train/trainer.h"
 
 namespace heed {
@@ -21,7 +22,8 @@ struct TaskContext {
   TrainSettings& settings;
   TrainObserver& observer;
   const RunDirectory& directory;
-  const Group& group;
+  Group& group;
+  ShardedModel& shards;  // which the task plans, and which holds its parameters and gradients
 };
 
 // The loss of a step, and what it was computed from. In a group the loss is that of this process'
@@ -53,16 +55,19 @@ class TrainingTask {
   // on: in a group of this process' share of them, which add up to those of the step. Throws
   // Error{interrupted} when stopped.
   virtual StepLoss compute_gradients(std::int64_t step, DataPosition& position) = 0;
-  virtual std::vector<PartNorm> part_norms() = 0;  // of gradients()
 
   virtual bool has_validation() const = 0;
-  // `batches`: as in EvaluationOptions. Throws Error{interrupted} when stopped.
+  // By all processes together. `batches`: as in EvaluationOptions. Throws Error{interrupted} when
+  // stopped.
   virtual Evaluation evaluate(std::int64_t batches) const = 0;
   // What settings.measure and the request ask for; nothing where they ask for nothing.
   virtual std::optional<OrderedJson> measure() const = 0;
   virtual std::optional<std::string> sample() const = 0;
 
   virtual void save_model(const std::filesystem::path& directory) const = 0;
+  // What save_model() does of reading parameters: where no process has all of them, the others do
+  // this while one saves.
+  virtual void read_along() const = 0;
 };
 
 // Opens the files of the request: missing and empty ones are refused here.

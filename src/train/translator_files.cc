@@ -25,13 +25,6 @@ Architecture translator_architecture(const TrainSettings& settings,
   return architecture;
 }
 
-EncoderDecoder new_translator(const TrainSettings& settings,
-                              const TranslationTokenizers& tokenizers) {
-  EncoderDecoder model(translator_architecture(settings, tokenizers));
-  model.parameters().initialize(settings.seed);
-  return model;
-}
-
 EncoderDecoder translator_to_fine_tune(const std::filesystem::path& from,
                                        const TrainSettings& settings,
                                        const TranslationTokenizers& tokenizers) {

@@ -13,9 +13,6 @@ namespace heed {
 // Error{invalid_argument} for a tokenizer that has no token with which a decoder's text can begin.
 Architecture translator_architecture(const TrainSettings& settings,
                                      const TranslationTokenizers& tokenizers);
-// The same with weights drawn from settings.seed.
-EncoderDecoder new_translator(const TrainSettings& settings,
-                              const TranslationTokenizers& tokenizers);
 
 // That of a directory, with the dropout of `settings`. Throws Error{unsupported} for quantised
 // weights and Error{corrupt_data} for a tokenizer with more tokens than the model.

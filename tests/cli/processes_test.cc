@@ -128,12 +128,53 @@ TEST_F(Processes, TrainWhatOneProcessTrains) {
   }
 }
 
+// Gradients and parameters in parts, where exchanges go on while processes compute.
+TEST_F(Processes, TrainTheSameInEveryStage) {
+  const std::string sampled = "--set channels=64 --set sample_every=6 --set sample_tokens=4 ";
+  ASSERT_EQ(train(1, "one", sampled).status, 0);
+  for (const int stage : {2, 3}) {
+    const std::string run = "stage" + std::to_string(stage);
+    const Outcome outcome = train(3, run, sampled + "--set shard=" + std::to_string(stage));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    expect_same_losses("one", run, 12);
+    EXPECT_EQ(metrics("one", "sample").size(), metrics(run, "sample").size());
+  }
+}
+
 TEST_F(Processes, RepeatToTheBit) {
-  ASSERT_EQ(train(3, "first", "").status, 0);
-  ASSERT_EQ(train(3, "second", "").status, 0);
-  EXPECT_EQ(state("first"), state("second"));
+  for (const char* shard : {"", "--set shard=3 --set wire=bf16"}) {
+    const std::string first = std::string("first") + (*shard == 0 ? "" : "-sharded");
+    const std::string second = std::string("second") + (*shard == 0 ? "" : "-sharded");
+    ASSERT_EQ(train(3, first, shard).status, 0);
+    ASSERT_EQ(train(3, second, shard).status, 0);
+    EXPECT_EQ(state(first), state(second));
+  }
   ASSERT_EQ(train(3, "other", "--seed 4").status, 0);
   EXPECT_NE(state("first"), state("other"));
+}
+
+TEST_F(Processes, TrainTranslatorsToo) {
+  std::string source, target;
+  for (unsigned i = 0; i < 200; ++i) {
+    const std::string words[] = {"one", "two", "three", "four"};
+    for (unsigned word = 0; word <= i % 5; ++word) {
+      const unsigned which = (i * 2654435761U >> (7 + 3 * word)) % 4;
+      source += words[which] + " ";
+      target += words[3 - which] + " ";
+    }
+    source.back() = target.back() = '\n';
+  }
+  write_text_file(directory_ / "source", source);
+  write_text_file(directory_ / "target", target);
+  const std::string settings =
+      "--pairs " + path("source") + " " + path("target") +
+      " --config translator-tiny --set channels=16 --set steps=12 --set batch_tokens=40 "
+      "--set vocabulary_size=300 --set evaluate_every=6 --set precision=f32 --set measure=none";
+  const Outcome one = train(1, settings + " --out " + path("one"));
+  ASSERT_EQ(one.status, 0) << one.err;
+  const Outcome two = train(2, settings + " --set shard=3 --out " + path("two"));
+  ASSERT_EQ(two.status, 0) << two.err;
+  expect_same_losses("one", "two", 12);
 }
 
 // One of the processes, by what it was started with.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/group.h"
+#include "comm/terms.h"
 
 namespace heed::testing {
 
@@ -39,19 +40,25 @@ class LocalGroup final : public Group {
   }
 
   void reduce_scatter(std::span<float> values, PartStarts starts) override {
-    const auto own = static_cast<std::size_t>(rank_);
-    std::vector<float> sums(starts[own + 1] - starts[own]);
-    exchange(std::as_writable_bytes(values).data(), [&] {
-      for (std::size_t r = 0; r < meeting_.places.size(); ++r) {
-        const float* const other = reinterpret_cast<const float*>(meeting_.places[r]);
-        for (std::size_t i = 0; i < sums.size(); ++i) {
-          sums[i] = r == 0 ? other[starts[own] + i] : sums[i] + other[starts[own] + i];
-        }
-      }
-    });
-    std::copy(sums.begin(), sums.end(), values.begin() + static_cast<std::ptrdiff_t>(starts[own]));
-    meeting_.arrivals.arrive_and_wait();
+    add_up(values, starts, [](float term) { return term; });
   }
+
+  // These are done as they begin.
+  std::shared_ptr<const Exchange> begin_all_gather(std::span<std::byte> bytes,
+                                                   PartStarts starts) override {
+    all_gather(bytes, starts);
+    return finished_exchange();
+  }
+  std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float> values, PartStarts starts,
+                                                       Wire wire) override {
+    add_up(values, starts, [wire](float term) {
+      return wire == Wire::bf16 ? widened(rounded_to_bf16(term)) : term;
+    });
+    return finished_exchange();
+  }
+  void progress() override {}
+  void wait(const Exchange&) override {}
+  double seconds() const override { return 0; }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
     exchange(bytes.data(), [&] {
@@ -63,6 +70,24 @@ class LocalGroup final : public Group {
   [[noreturn]] void abort(int) override { throw std::logic_error("the group was ended"); }
 
  private:
+  template <class Sent>
+  void add_up(std::span<float> values, PartStarts starts, Sent&& sent) {
+    const auto own = static_cast<std::size_t>(rank_);
+    std::vector<float> sums(starts[own + 1] - starts[own]);
+    exchange(std::as_writable_bytes(values).data(), [&] {
+      for (std::size_t r = 0; r < meeting_.places.size(); ++r) {
+        const float* const other = reinterpret_cast<const float*>(meeting_.places[r]);
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          const float value = other[starts[own] + i];
+          const float term = r == own ? value : sent(value);
+          sums[i] = r == 0 ? term : sums[i] + term;
+        }
+      }
+    });
+    std::copy(sums.begin(), sums.end(), values.begin() + static_cast<std::ptrdiff_t>(starts[own]));
+    meeting_.arrivals.arrive_and_wait();
+  }
+
   // `read` may look at what the others brought.
   template <class Read>
   void exchange(std::byte* brought, Read&& read) {

@@ -14,7 +14,7 @@ namespace {
 
 using testing::as_members;
 
-constexpr std::size_t arena_size = (std::size_t{1} << 21) + 1234;  // two buckets and a part
+constexpr std::size_t arena_size = (std::size_t{1} << 21) + 1234;
 
 std::vector<float> numbers(std::size_t size, int rank) {
   std::vector<float> values(size);
@@ -37,9 +37,8 @@ TEST(Shards, AreTheArenaInAll) {
         count += range.size();
         for (std::size_t i = range.begin; i < range.end; ++i) ++owners[i];
       }
-      // of each bucket as many, up to a cache line
-      EXPECT_NEAR(static_cast<double>(count), static_cast<double>(arena_size) / size,
-                  3 * 16 * size);
+      // as many, up to a page
+      EXPECT_NEAR(static_cast<double>(count), static_cast<double>(arena_size) / size, 1024);
     }
     EXPECT_EQ(std::ranges::count(owners, 1), static_cast<std::ptrdiff_t>(arena_size)) << size;
   }
@@ -62,14 +61,41 @@ TEST(Shards, AddUpAndShareWhatAllHave) {
     }
     shards.share(values);
     EXPECT_EQ(values, expected);
-    // What each keeps of them, together again.
-    std::vector<float> owned, whole(group.is_first() ? arena_size : 0);
+    // What each keeps of them, in pieces for all.
+    std::vector<float> owned, whole, again;
     for (const ArenaRange& range : shards.own()) {
       owned.insert(owned.end(), expected.begin() + static_cast<std::ptrdiff_t>(range.begin),
                    expected.begin() + static_cast<std::ptrdiff_t>(range.end));
     }
-    shards.collect(owned, whole);
-    if (group.is_first()) EXPECT_EQ(whole, expected);
+    const auto to = [](std::vector<float>& all) {
+      return [&all](std::span<const float> piece) {
+        all.insert(all.end(), piece.begin(), piece.end());
+      };
+    };
+    shards.stream(owned, to(whole));
+    EXPECT_EQ(whole, expected);
+    shards.stream_arena(values, to(again));
+    EXPECT_EQ(again, expected);
+  });
+}
+
+// Every part of a model is cut for itself, large ones into several segments; slices begin at pages.
+TEST(Shards, CutEveryPart) {
+  as_members(3, [](Group& group) {
+    const std::vector<PartRange> parts{
+        {{}, 0, 160}, {{}, 160, 100'000}, {{}, 100'000, 230'000'000}};
+    const Shards shards(parts, group);
+    ASSERT_EQ(shards.segments().size(), 4U);
+    std::size_t end = 0;
+    for (const ArenaSegment& segment : shards.segments()) {
+      EXPECT_EQ(segment.begin, end);
+      for (int rank = 1; rank < 3; ++rank) {
+        const std::size_t begin = segment.slice(rank).begin;
+        EXPECT_TRUE(begin % 1024 == 0 || begin == segment.begin + segment.size()) << begin;
+      }
+      end += segment.size();
+    }
+    EXPECT_EQ(end, 230'000'000U);
   });
 }
 

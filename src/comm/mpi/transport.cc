@@ -8,7 +8,7 @@
 
 namespace {
 
-MPI_Comm group = MPI_COMM_NULL;
+MPI_Comm group[HEED_TRANSPORT_LANES];  // the same processes, each of its own order
 std::string last_error;
 
 bool succeeded(int code) {
@@ -27,13 +27,16 @@ int start(int* rank, int* size, int* neighbours) {
     last_error = "this MPI does not support programs with threads";
     return 1;
   }
-  if (!succeeded(MPI_Comm_dup(MPI_COMM_WORLD, &group))) return 1;
-  MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN);
+  for (MPI_Comm& lane : group) {
+    if (!succeeded(MPI_Comm_dup(MPI_COMM_WORLD, &lane))) return 1;
+    MPI_Comm_set_errhandler(lane, MPI_ERRORS_RETURN);
+  }
   MPI_Comm machine = MPI_COMM_NULL;
-  const bool counted =
-      succeeded(MPI_Comm_rank(group, rank)) && succeeded(MPI_Comm_size(group, size)) &&
-      succeeded(MPI_Comm_split_type(group, MPI_COMM_TYPE_SHARED, *rank, MPI_INFO_NULL, &machine)) &&
-      succeeded(MPI_Comm_size(machine, neighbours));
+  const bool counted = succeeded(MPI_Comm_rank(group[0], rank)) &&
+                       succeeded(MPI_Comm_size(group[0], size)) &&
+                       succeeded(MPI_Comm_split_type(group[0], MPI_COMM_TYPE_SHARED, *rank,
+                                                     MPI_INFO_NULL, &machine)) &&
+                       succeeded(MPI_Comm_size(machine, neighbours));
   if (machine != MPI_COMM_NULL) MPI_Comm_free(&machine);
   return counted ? 0 : 1;
 }
@@ -47,24 +50,24 @@ void* begun(Begin&& begin) {
   return nullptr;
 }
 
-void* begin_exchange(const void* sent, const int* sent_sizes, const int* sent_offsets,
+void* begin_exchange(int lane, const void* sent, const int* sent_sizes, const int* sent_offsets,
                      void* received, const int* received_sizes, const int* received_offsets) {
   return begun([&](MPI_Request* request) {
     return MPI_Ialltoallv(sent, sent_sizes, sent_offsets, MPI_BYTE, received, received_sizes,
-                          received_offsets, MPI_BYTE, group, request);
+                          received_offsets, MPI_BYTE, group[lane], request);
   });
 }
 
-void* begin_gather(void* whole, const int* sizes, const int* offsets) {
+void* begin_gather(int lane, void* whole, const int* sizes, const int* offsets) {
   return begun([&](MPI_Request* request) {
     return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole, sizes, offsets, MPI_BYTE,
-                           group, request);
+                           group[lane], request);
   });
 }
 
-void* begin_broadcast(void* bytes, int size, int root) {
+void* begin_broadcast(int lane, void* bytes, int size, int root) {
   return begun([&](MPI_Request* request) {
-    return MPI_Ibcast(bytes, size, MPI_BYTE, root, group, request);
+    return MPI_Ibcast(bytes, size, MPI_BYTE, root, group[lane], request);
   });
 }
 
@@ -82,7 +85,7 @@ const char* error() { return last_error.c_str(); }
 void abort_all(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
 void finish() {
-  MPI_Comm_free(&group);
+  for (MPI_Comm& lane : group) MPI_Comm_free(&lane);
   MPI_Finalize();
 }
 

@@ -1,0 +1,107 @@
+// A run of any task, as the processes of its group drive it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "base/directory_lock.h"
+#include "base/error.h"
+#include "train/average.h"
+#include "train/optimizer.h"
+#include "train/recent_parameters.h"
+#include "train/run_directory.h"
+#include "train/sharded_model.h"
+#include "train/training_state.h"
+#include "train/training_task.h"
+
+namespace heed {
+
+using RunClock = std::chrono::steady_clock;
+
+inline double seconds_since(RunClock::time_point start) {
+  return std::chrono::duration<double>(RunClock::now() - start).count();
+}
+
+// False when `work` was stopped.
+template <class Work>
+bool completes(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::interrupted) throw;
+    return false;
+  }
+}
+
+// How it begins and goes on is in trainer.cc, a step in run_step.cc, and what becomes of it
+// (evaluations, samples, checkpoints) in run_results.cc.
+class Run {
+ public:
+  explicit Run(const TrainRequest& request);
+
+  TrainSummary train();
+
+ private:
+  struct StepResult {
+    double loss = 0;
+    std::int64_t tokens = 0;
+    double gradient_norm = 0;
+    double rate_factor = 1;              // of the learning rate
+    double communication = 0;            // seconds
+    std::vector<PartNorm> part_norms{};  // of a step that is evaluated
+    int slowest_process = 0;
+  };
+
+  void prepare(bool has_checkpoint);
+  void open_directory();
+  bool asked_to_stop() const;
+  void check_directory();
+  RunRecord record() const;
+  std::optional<StepResult> step();
+  double learning_rate_factor() const;
+  void add_up(StepResult& result, const StepLoss& computed);
+  void require_finite(double value, double own, const char* what) const;
+  void report(const StepResult& result, double step_seconds);
+  bool due(std::int64_t every) const;
+  bool is_done() const { return is_trained(settings_, position_); }
+  bool finish_step();
+  bool is_judged_by_bleu() const { return settings_.measure == Measure::bleu; }
+  bool keep_best(double cost);
+  void evaluate();
+  void measure();
+  void sample();
+  void agree_on_position();
+  void save();
+  void write_checkpoint();
+  void write_files(const TrainingArrays& arrays);
+  void save_model(const std::filesystem::path& to);
+  void remember();
+  bool runs_model() const;
+  void keep();
+  void finish(TrainSummary& summary);
+
+  const StopFlag stop_;  // of the request; request_ has it where this process is alone
+  Group& group_;
+  const TrainRequest request_;
+  TrainObserver& observer_;
+  RunDirectory directory_;
+  std::optional<DirectoryLock> lock_;  // on directory_, once it is known to be this run's
+  TrainSettings settings_;
+  ShardedModel shards_;
+  std::unique_ptr<TrainingTask> task_;
+  std::optional<Optimizer> optimizer_;
+  RecentParameters recent_;
+  RunPosition position_;
+  std::int64_t saved_step_ = -1;
+  std::optional<OrderedJson> measured_;  // last
+  std::optional<double> save_seconds_;   // what the last checkpoint took
+  std::int64_t tokens_ = 0;              // of this session's steps
+  double flops_per_token_ = 0;
+  Average loss_{0.05};
+  Average step_tokens_{0.05};
+  Average step_seconds_{0.05};
+};
+
+}  // namespace heed
