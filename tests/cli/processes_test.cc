@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
+#include "support/process.h"
 
 namespace heed {
 namespace {
@@ -151,6 +152,25 @@ TEST_F(Processes, RepeatToTheBit) {
   }
   ASSERT_EQ(train(3, "other", "--seed 4").status, 0);
   EXPECT_NE(state("first"), state("other"));
+}
+
+// 14 million parameters, 227 MB with gradients and moments, in processes that may have 190 MB each.
+TEST_F(Processes, TrainWhatDoesNotFitInOne) {
+  if (testing::is_sanitized) GTEST_SKIP() << "the sanitizer takes more memory than the limit";
+  const auto limited = [&](const std::string& launcher, const std::string& out,
+                           const std::string& more) {
+    return run_heed("train --data " + path("text.txt") + " --out " + path(out) + " " + settings_ +
+                        "--set layers=8 --set channels=384 --set heads=4 --set steps=2 "
+                        "--set batch_size=4 --set accumulation=1 --set evaluate_every=0 " +
+                        more,
+                    launcher + " sh -c 'ulimit -d 190000; exec \"$0\" \"$@\"'");
+  };
+  const Outcome one = limited("HEED_THREADS=1", "one", "");
+  EXPECT_NE(one.status, 0);
+  EXPECT_THAT(one.err, HasSubstr("of memory"));
+  const Outcome four = limited(mpirun(4), "four", "--set shard=3");
+  ASSERT_EQ(four.status, 0) << four.err;
+  EXPECT_EQ(metrics("four", "loss").size(), 2U);
 }
 
 TEST_F(Processes, TrainTranslatorsToo) {

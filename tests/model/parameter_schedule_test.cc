@@ -108,12 +108,12 @@ void expect_near(std::span<const float> values, std::span<const float> expected)
   }
 }
 
-constexpr std::int32_t tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
-constexpr std::int32_t next[] = {1, 4, 1, 5, 9, 2, 6, 5};
+constexpr std::int32_t pass_tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
+constexpr std::int32_t next_tokens[] = {1, 4, 1, 5, 9, 2, 6, 5};
 
 void check_gpt(const StackSpecification& config, Keep keep) {
   const Shape shape{2, 4};
-  const View<const std::int32_t> read(tokens, shape), predicted(next, shape);
+  const View<const std::int32_t> read(pass_tokens, shape), predicted(next_tokens, shape);
   Gpt gpt(config);
   gpt.parameters().initialize(7);
   GptGradients gradients(config);
@@ -165,7 +165,8 @@ TEST(ParameterSchedule, OfEncoderAndDecoder) {
                                                       .vocabulary_size = 20});
     architecture.shared_embedding = shares;
     const std::int64_t starts[] = {0, 3, 8};
-    const PairBatch batch{.source = {tokens, starts}, .target = {tokens, starts}, .next = next};
+    const PairBatch batch{
+        .source = {pass_tokens, starts}, .target = {pass_tokens, starts}, .next = next_tokens};
     EncoderDecoder model(architecture);
     model.parameters().initialize(3);
     GptGradients gradients(architecture), away(architecture);

@@ -1,0 +1,71 @@
+// Memory that comes and goes within one range of addresses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <span>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace heed {
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+// A number of /proc/self/status, in bytes.
+std::size_t status(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    std::size_t kibibytes = 0;
+    if (word == name + ":" && file >> kibibytes) return kibibytes << 10;
+  }
+  return 0;
+}
+
+// Whether it is `expected` more than before, up to what a test program does beside.
+void expect_grown(const std::string& name, std::size_t before, std::size_t expected) {
+  EXPECT_NEAR(static_cast<double>(status(name)) - static_cast<double>(before),
+              static_cast<double>(expected), static_cast<double>(16 * mebibyte))
+      << name;
+}
+
+TEST(ReservedMemory, TakesMemoryOnlyWhereItIsCommitted) {
+  const std::size_t data = status("VmData"), resident = status("RssAnon");
+  if (data == 0 || resident == 0) GTEST_SKIP() << "the system does not count";
+  const Memory memory = reserve_memory(512 * mebibyte);
+  const std::span<std::byte> all(memory.get(), 512 * mebibyte);
+  expect_grown("VmData", data, 0);
+  const auto middle = all.subspan(64 * mebibyte, 128 * mebibyte);
+  commit_memory(middle);
+  EXPECT_EQ(std::ranges::count(middle, std::byte{}), std::ssize(middle));
+  std::ranges::fill(middle, std::byte{7});
+  expect_grown("VmData", data, 128 * mebibyte);
+  expect_grown("RssAnon", resident, 128 * mebibyte);
+
+  // A part of it goes, and what is beside stays.
+  const auto gone = middle.subspan(page_bytes(), 64 * mebibyte);
+  release_memory(gone);
+  expect_grown("VmData", data, 64 * mebibyte);
+  expect_grown("RssAnon", resident, 64 * mebibyte);
+  EXPECT_EQ(middle[page_bytes() - 1], std::byte{7});
+  EXPECT_EQ(middle[page_bytes() + gone.size()], std::byte{7});
+
+  // What comes back is zero, and so is what was cleared.
+  commit_memory(gone);
+  EXPECT_EQ(gone.front(), std::byte{});
+  EXPECT_EQ(gone.back(), std::byte{});
+  const auto cleared = middle.last(32 * mebibyte);
+  clear_memory(cleared);
+  EXPECT_EQ(cleared.front(), std::byte{});
+}
+
+TEST(ReservedMemory, OfNothingIsNothing) {
+  const Memory memory = reserve_memory(0);
+  EXPECT_NE(memory.get(), nullptr);
+  commit_memory({});
+  release_memory({});
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,119 @@
+// What processes hold of a model in each stage, and what they make of it together.
+#include "train/sharded_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "comm/local_group.h"
+#include "model/gpt.h"
+
+namespace heed {
+namespace {
+
+using testing::as_members;
+
+constexpr std::int64_t row_length = 8;
+
+// A step of one sequence; every process has another one.
+void compute(const Gpt& gpt, GptGradients& gradients, int rank) {
+  std::int32_t tokens[row_length + 1];
+  for (int t = 0; t <= row_length; ++t) tokens[t] = (7 * t + 3 * rank) % 50;
+  TrainingBuffers buffers(gpt.config(), 1, row_length);
+  gpt.loss_and_gradients({tokens, {1, row_length}}, {tokens + 1, {1, row_length}}, {}, buffers,
+                         gradients);
+}
+
+struct Process {
+  Process(const StackSpecification& config, const TrainSettings& settings, Group& group)
+      : shards(settings, group) {
+    shards.plan({.stacks = {config}});
+    gpt.emplace(config, shards.parameter_memory());
+    shards.hold(gpt->parameters());
+    shards.initialize(5);
+    gradients.emplace(gpt->parameters().architecture(), shards.gradient_memory());
+    shards.hold(*gradients);
+  }
+
+  ShardedModel shards;
+  std::optional<Gpt> gpt;
+  std::optional<GptGradients> gradients;
+};
+
+// Two passes a step, as those of accumulation, and an update between two steps.
+TEST(ShardedModel, EveryStageAddsUpTheSameGradients) {
+  const StackSpecification config = make_gpt_config(3, 2, 64, row_length, 50);
+  for (const std::int64_t stage : {1, 2, 3}) {
+    as_members(3, [&](Group& group) {
+      Gpt whole(config);
+      whole.parameters().initialize(5);
+      TrainSettings settings;
+      settings.shard = stage;
+      Process process(config, settings, group);
+      for (int step = 0; step < 2; ++step) {
+        GptGradients expected(config);
+        for (int rank = 0; rank < 3; ++rank) {
+          for (const int pass : {0, 1}) compute(whole, expected, rank + pass);
+        }
+        process.shards.begin_step();
+        process.shards.begin_pass(ShardedModel::Pass::not_last);
+        compute(*process.gpt, *process.gradients, group.rank());
+        process.shards.begin_pass(ShardedModel::Pass::last);
+        compute(*process.gpt, *process.gradients, group.rank() + 1);
+        process.shards.finish_gradients();
+        float largest = 0;
+        for (const float each : expected.all()) largest = std::max(largest, std::abs(each));
+        for (const ArenaRange& range : process.shards.shards().own()) {
+          for (std::size_t i = range.begin; i < range.end; ++i) {
+            // Sums of six terms in another order.
+            ASSERT_NEAR(process.gradients->all()[i], expected.all()[i], 2e-6F * largest)
+                << "stage " << stage << ", step " << step << ", number " << i;
+          }
+        }
+        process.shards.finish();
+        for (float& each : whole.parameters().all()) each *= 0.5F;
+        for (const ArenaRange& range : process.shards.shards().own()) {
+          for (float& each : process.gpt->parameters().all().subspan(range.begin, range.size())) {
+            each *= 0.5F;
+          }
+        }
+        process.shards.share_parameters();
+      }
+      // All parameters, wherever they are.
+      std::vector<float> parameters;
+      process.shards.parameter_stream()([&](std::span<const float> piece) {
+        parameters.insert(parameters.end(), piece.begin(), piece.end());
+      });
+      EXPECT_TRUE(std::ranges::equal(parameters, whole.parameters().all()));
+    });
+  }
+}
+
+// Parameters, gradients and moments of one of four processes, at the worst moment of a step, beside
+// those of one process.
+TEST(ShardedModel, HoldsAThirdOfTheStateInFourProcesses) {
+  const StackSpecification config = make_gpt_config(10, 4, 128, row_length, 50);
+  const auto whole = static_cast<double>(gpt_layout(config).size()) * 4 * sizeof(float);
+  as_members(4, [&](Group& group) {
+    TrainSettings settings;
+    settings.shard = 3;
+    Process process(config, settings, group);
+    for (int step = 0; step < 2; ++step) {
+      process.shards.begin_step();
+      process.shards.begin_pass(ShardedModel::Pass::last);
+      compute(*process.gpt, *process.gradients, group.rank());
+      process.shards.finish_gradients();
+      process.shards.finish();
+      process.shards.share_parameters();
+    }
+    std::size_t own = 0;
+    for (const ArenaRange& range : process.shards.shards().own()) own += range.size();
+    const double moments = 2.0 * static_cast<double>(own) * sizeof(float);
+    const double held = static_cast<double>(process.shards.peak_bytes()) + moments;
+    EXPECT_LE(held, 0.35 * whole);
+    EXPECT_GE(held, 0.25 * whole);
+  });
+}
+
+}  // namespace
+}  // namespace heed
