@@ -11,7 +11,7 @@ sanitized_tests ?= ^(base|tensor|kernels|tokenizer|chat|checkpoint|microworld|sc
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test test-aarch64 page page-test build bench build-sanitized fuzz sanitize sanitize-threads \
+.PHONY: run test python-test test-aarch64 page page-test build bench build-sanitized fuzz sanitize sanitize-threads \
   format format-check lint layers package install-deps install-test-deps install-check-deps \
   install-page-deps install-aarch64-deps
 
@@ -22,11 +22,18 @@ run: install-deps
 	@if [ -t 1 ] || [ "$$HEED_SERVE" = 1 ]; then exec build/release/bin/heed explore; fi
 
 build:
-	cmake --preset release -DHEED_BUILD_TESTS=ON $(cmake_flags)
+	cmake --preset release -DHEED_BUILD_TESTS=ON $(python_flags) $(cmake_flags)
 	cmake --build --preset release -j $(jobs)
 
+test: python_flags = -DHEED_PYTHON=ON
 test: install-test-deps build
 	ctest --test-dir build/release --output-on-failure
+
+# The Python module alone; `make test` runs these tests too.
+python-test: install-test-deps
+	cmake --preset release -DHEED_BUILD_TESTS=ON -DHEED_PYTHON=ON $(cmake_flags)
+	cmake --build --preset release --target heed --target heed_python -j $(jobs)
+	ctest --test-dir build/release --output-on-failure -R '^python'
 
 # For 64-bit ARM: cross-built, tested under emulation, and compared with this machine's own build.
 # Threads sleep while they wait, since emulated ones that spin stop the others.

@@ -3,7 +3,8 @@
 
 A file includes its own folder, lower floors and heed/ (the installed headers). Folders on one floor
 never include each other. Highway stays inside src/kernels/cpu, Boost inside src/server, libcurl and
-OpenSSL inside src/download; cpp-httplib is for tests. Installed headers include installed headers only. Prints file:line for every breach and
+OpenSSL inside src/download; cpp-httplib is for tests. Installed headers include installed headers only, and so does
+the Python module, but for its own. Prints file:line for every breach and
 exits with 1 if there is one.
 """
 
@@ -31,6 +32,7 @@ CONFINED = {
     "openssl": "src/download",
     "httplib.h": "tests",
     "mpi.h": "src/comm/mpi",
+    "pybind11": "python/src",
 }
 
 # The one header by which a face starts another: `heed serve` is the command line's, serving is not.
@@ -53,6 +55,10 @@ def breach(file, quote, included):
         if quote == '"' or first in FLOOR_OF and "/" in included:
             return "an installed header includes only installed headers (heed/...)"
         return None
+    if file.parts[0] == "python":
+        if first in FLOOR_OF and "/" in included:
+            return "the Python module includes only installed headers (heed/...)"
+        return None
     folder = file.parts[1]
     if folder not in FLOOR_OF:
         return f"src/{folder} is on no floor (see scripts/check_layers.py)"
@@ -74,10 +80,10 @@ def breach(file, quote, included):
 def breaches(root):
     """All breaches below `root`, as (path, line, what was included, why not)."""
     found = []
-    for top in ("include", "src"):
+    for top in ("include", "src", "python"):
         for path in sorted((root / top).rglob("*")):
             file = path.relative_to(root)
-            in_folder = top == "include" or len(file.parts) > 2
+            in_folder = top != "src" or len(file.parts) > 2
             if path.suffix not in SUFFIXES or not in_folder:
                 continue
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

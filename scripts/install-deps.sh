@@ -3,6 +3,7 @@
 #
 #   scripts/install-deps.sh           what the program needs
 #   scripts/install-deps.sh --test    also what the tests need
+#   scripts/install-deps.sh --python  what `pip install .` needs
 #   scripts/install-deps.sh --check   also the linters, the sanitizers and the fuzzers
 #   scripts/install-deps.sh --page    also what building and testing the page, web/, needs
 #   scripts/install-deps.sh --aarch64 what a build for 64-bit ARM needs, to be tested under emulation: a
@@ -14,6 +15,7 @@ build=(build-essential g++ cmake ninja-build pkg-config git make
        libutf8proc-dev libsentencepiece-dev libboost-dev zlib1g-dev libeigen3-dev
        libcairo2-dev fonts-dejavu-core
        libcurl4-openssl-dev libssl-dev ca-certificates)
+python=(python3 python3-dev python3-numpy python3-pip python3-setuptools python3-wheel pybind11-dev)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-jinja2 python3-numpy
        python3-torch python3-sentencepiece libopenmpi-dev openmpi-bin)
 # To cross-build for 64-bit ARM. The libraries of that architecture are only unpacked.
@@ -28,10 +30,13 @@ wanted=("${build[@]}")
 case "${1:-}" in
   "") ;;
   --test)
-    wanted+=("${tests[@]}")
+    wanted+=("${tests[@]}" "${python[@]}")
+    ;;
+  --python)
+    wanted+=("${python[@]}")
     ;;
   --check)
-    wanted+=("${tests[@]}" "${analysis[@]}")
+    wanted+=("${tests[@]}" "${python[@]}" "${analysis[@]}")
     ;;
   --page)
     # Those that are there will do, packaged or not.
@@ -44,7 +49,7 @@ case "${1:-}" in
     wanted=("${cross[@]}")
     ;;
   *)
-    echo "usage: $0 [--test | --check | --page | --aarch64]" >&2
+    echo "usage: $0 [--test | --python | --check | --page | --aarch64]" >&2
     exit 2
     ;;
 esac

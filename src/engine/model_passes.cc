@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "engine/arrays.h"
-#include "generate/generator.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
 #include "model/input_checks.h"
@@ -81,18 +80,24 @@ std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const f
   return next;
 }
 
-Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
-                                  const Model::GenerateOptions& options,
-                                  const Model::TextCallback& callback, Editor* editor) {
-  std::atomic<bool> enough{false};
+GenerateOptions generation_options(const LoadedModel& model,
+                                   const Model::GenerateOptions& options) {
   GenerateOptions inner{.max_new_tokens = options.max_new_tokens,
                         .sampling = sampling_options(options.sampling),
                         .cache_type = model.cache_type,
                         .stop_strings = options.stop,
-                        .end_tokens = model.end_tokens(),
-                        .stop = &enough,
-                        .editor = editor};
+                        .end_tokens = model.end_tokens()};
   if (options.shift_context) inner.overflow = ContextOverflow::shift_window;
+  return inner;
+}
+
+Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
+                                  const Model::GenerateOptions& options,
+                                  const Model::TextCallback& callback, Editor* editor) {
+  std::atomic<bool> enough{false};
+  GenerateOptions inner = generation_options(model, options);
+  inner.stop = &enough;
+  inner.editor = editor;
   const GenerationResult result =
       generate(model.gpt, model.tokenizer.get(), prompt, inner, [&](const GenerationEvent& event) {
         if (callback && !event.text.empty() && !callback(event.text)) enough = true;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
+#include "generate/generator.h"
 #include "heed/heed.h"
 #include "model/editor.h"
 
@@ -26,6 +27,9 @@ struct NextRequest {
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
                                      const NextRequest& request);
+
+// The options of a generation, but for its stop flag, editor and probe.
+GenerateOptions generation_options(const LoadedModel& model, const Model::GenerateOptions& options);
 
 // As Model::generate().
 Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,

@@ -45,7 +45,9 @@ struct ActivationPlan {
                  Keep keep, std::int64_t memory_rows) {
     const std::int64_t n = batch * positions, c = config.channels, a = config.attention_width();
     const auto layers = static_cast<std::size_t>(config.layers);
-    blocks.resize(keep == Keep::every_block ? layers : 1);
+    const bool keeps_blocks = keep == Keep::every_block || keep == Keep::points;
+    const bool shares = keep == Keep::points;  // what norms and activations compute again
+    blocks.resize(keeps_blocks ? layers : 1);
     streams.resize(keep == Keep::one_block ? 0 : layers);
     planner.want(embedding, {n, c});
     if (config.embedding_norm) {
@@ -54,20 +56,25 @@ struct ActivationPlan {
     }
     planner.want(branch_out, {n, c});
     for (BlockActivations& block : blocks) {
+      const bool is_first = &block == &blocks.front();
       want_norm(config, block.norm_1_saved, n);
-      planner.want(block.norm_1, {n, c});
+      if (is_first || !shares || config.is_post_norm()) planner.want(block.norm_1, {n, c});
       plan_heads(config.block.attention, block.attention, n);
       planner.want(block.attention.mixed_values, {n, a});
       planner.want(block.attention.log_sum_exp, {batch, config.heads(), positions});
       planner.want(block.residual_mid, {n, c});
       if (config.block.cross_attention) plan_cross(config, block, batch, positions, memory_rows);
       want_norm(config, block.norm_2_saved, n);
-      planner.want(config.is_post_norm() ? block.residual_post : block.norm_2, {n, c});
+      if (config.is_post_norm()) {
+        planner.want(block.residual_post, {n, c});
+      } else if (is_first || !shares) {
+        planner.want(block.norm_2, {n, c});
+      }
       planner.want(block.feed_forward.pre, {n, config.feed_forward()});
       if (config.block.feed_forward.gated) {
         planner.want(block.feed_forward.linear, {n, config.feed_forward()});
       }
-      planner.want(block.feed_forward.post, {n, config.feed_forward()});
+      if (is_first || !shares) planner.want(block.feed_forward.post, {n, config.feed_forward()});
     }
     for (View<float>& stream : streams) planner.want(stream, {n, c});
     if (config.final_norm) {
@@ -159,6 +166,15 @@ void GptActivations::resize(std::int64_t batch, std::int64_t positions, std::int
   ends_ = plan.ends;
   blocks_ = std::move(plan.blocks);
   blocks_.resize(static_cast<std::size_t>(config_.layers), blocks_.front());
+  for (BlockActivations& block : blocks_) {
+    for (View<float> BlockActivations::*const shared :
+         {&BlockActivations::norm_1, &BlockActivations::norm_2}) {
+      if (!(block.*shared).present()) block.*shared = blocks_.front().*shared;
+    }
+    if (!block.feed_forward.post.present()) {
+      block.feed_forward.post = blocks_.front().feed_forward.post;
+    }
+  }
   // The stream: each block reads the previous one's output. A single stream can be written in
   // place, because residual_mid lies between a block's input and its output.
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {

@@ -55,6 +55,66 @@ View<T> of_head(View<T> heads, std::int64_t b, std::int64_t head) {
           {heads.stride(1), heads.stride(3)}};
 }
 
+// The scores or patterns (B, H, T, S) of all heads, by `compute` of one, (T, S).
+template <class Compute>
+Tensor<float> all_planes(const kernels::AttentionInput<float>& input, Compute&& compute) {
+  Tensor<float> planes(Shape{input.query.extent(0), input.query.extent(2), input.query.extent(1),
+                             input.key.extent(1)});
+  for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
+    for (std::int64_t head = 0; head < input.query.extent(2); ++head) {
+      compute(whole_plane(input, b, head), planes.view()[b][head]);
+    }
+  }
+  return planes;
+}
+
+Tensor<float> copy_of(const Tensor<float>& from) {
+  Tensor<float> copy(from.shape());
+  std::ranges::copy(from.span(), copy.data());
+  return copy;
+}
+
+// Calls visit(b, head, t, row of before, row of after) for the rows that differ.
+template <class Visit>
+void visit_changed_rows(const Tensor<float>& before, const Tensor<float>& after, Visit&& visit) {
+  const Shape& shape = before.shape();
+  for (std::int64_t b = 0; b < shape[0]; ++b) {
+    for (std::int64_t head = 0; head < shape[1]; ++head) {
+      for (std::int64_t t = 0; t < shape[2]; ++t) {
+        const std::span<const float> row = after.view()[b][head][t].span();
+        if (!is_unchanged(before.view()[b][head][t].span(), row)) visit(b, head, t, row);
+      }
+    }
+  }
+}
+
+// edit_attention() for an editor of all heads together.
+void edit_attention_together(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
+                             const kernels::AttentionInput<float>& input,
+                             View<const float> log_sum_exp, View<float> mixed) {
+  const Tensor<float> before =
+      all_planes(input, [&](const kernels::AttentionTile& tile, View<float> out) {
+        kernels::attention_pattern_tile(input, log_sum_exp, tile, out);
+      });
+  Tensor<float> pattern = copy_of(before);
+  if (pass.edits(pass.point(points.scores, layer))) {
+    const Tensor<float> scores =
+        all_planes(input, [&](const kernels::AttentionTile& tile, View<float> out) {
+          kernels::attention_scores_tile(input, tile, out);
+        });
+    Tensor<float> edited = copy_of(scores);
+    pass.edit(pass.point(points.scores, layer), edited);
+    visit_changed_rows(scores, edited, [&](auto b, auto head, auto t, auto row) {
+      softmax_row(row, pattern.view()[b][head][t].span());
+    });
+  }
+  pass.edit(pass.point(points.pattern, layer), pattern);
+  const std::int64_t group = input.query.extent(2) / input.key.extent(2);
+  visit_changed_rows(before, pattern, [&](auto b, auto head, auto t, auto row) {
+    mix_row(row, of_head(input.value, b, head / group), of_head(mixed, b, head)[t].span());
+  });
+}
+
 void copy_position_rows(const Pass& pass, const kernels::EmbeddingInput<float>& input,
                         View<float> out) {
   for (std::int64_t b = 0; b < pass.view_batch(); ++b) {
@@ -110,6 +170,9 @@ void edit_attention(const Pass& pass, std::int64_t layer, const AttentionPoints&
       !pass.edits(pass.point(points.pattern, layer)))
     return;
   check(input.dropout.rate == 0, "edits of patterns run without dropout");
+  if (pass.editor->edits_heads_together()) {
+    return edit_attention_together(pass, layer, points, input, log_sum_exp, mixed);
+  }
   const std::int64_t queries = input.query.extent(1), heads = input.query.extent(2);
   const std::int64_t group = heads / input.key.extent(2);
   Tensor<float> before(Shape{queries, input.key.extent(1)}), plane(before.shape());

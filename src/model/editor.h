@@ -43,6 +43,10 @@ class Editor {
     return edits(point);
   }
 
+  // Whether it is given the scores and patterns of all heads at once, (B, H, T, S), instead of those
+  // of one head of one sequence at a time.
+  virtual bool edits_heads_together() const { return false; }
+
   // Whether the edit only adds numbers that do not depend on the pass, so that the gradient before
   // the edit equals the gradient after it.
   virtual bool only_adds(const Point& point) const {

@@ -148,6 +148,7 @@ class GptParameters {
   // than a few tokens, in packed_bytes() of additional memory. Does nothing where the matrices are
   // prepared in another format. Parameters must not change afterwards.
   void pack();
+  bool is_packed() const { return !packed_.empty(); }
   static std::int64_t packed_bytes(const StackSpecification& config);
 
  private:

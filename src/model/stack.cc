@@ -345,7 +345,8 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
                     const GptActivations& activations, const GptActivationGradients& buffers,
                     const StackGradients* gradients, View<float> d_memory) {
   const StackSpecification& specification = stack.specification;
-  require(activations.keep() != Keep::one_block, ErrorCode::invalid_argument,
+  require(activations.keep() == Keep::every_block || activations.keep() == Keep::residuals,
+          ErrorCode::invalid_argument,
           "backward needs activations that keep every block or the residual stream");
   const Shape expected = pass.is_ragged() ? Shape{pass.rows()} : Shape{pass.batch, pass.positions};
   require_shape(tokens, expected, "tokens");

@@ -19,11 +19,12 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
   return wanted < 0 ? wanted + positions : wanted;
 }
 
-// d_final_norm (T, C), of what the unembedding reads, of the target; the probe of `pass` may see
-// the gradient of the logits.
+}  // namespace
+
 void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const Pass& pass,
-                    const GradientTarget& target, View<const float> final_norm,
-                    View<float> d_final_norm) {
+                    const GradientTarget& target, const TargetGradient& rows) {
+  const View<const float> final_norm = rows.unembedding_in;
+  const View<float> d_final_norm = rows.d_unembedding_in;
   const auto positions = std::ssize(tokens);
   if (target.logits.empty()) {
     require_predicts_next(gpt.config(), "the gradient of the loss of a text");
@@ -61,8 +62,6 @@ void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const 
   if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
 }
 
-}  // namespace
-
 Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target, Editor* editor) {
   const StackSpecification& config = gpt.config();
@@ -83,7 +82,7 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
   gpt.forward(read, pass, activations);
   if (gradients) {
     const GptActivationGradients buffers(config, positions);
-    start_gradient(gpt, tokens, pass, target, activations.unembedding_in(), buffers.norm);
+    start_gradient(gpt, tokens, pass, target, {activations.unembedding_in(), buffers.norm});
     gpt.backward(read, pass, activations, buffers, nullptr);
   }
   Trace taken = trace.take();

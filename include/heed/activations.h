@@ -1,0 +1,147 @@
+// Hooks at the points of a pass, and passes whose every activation can be read afterwards, without
+// copies.
+//
+//   heed::Activations found = heed::record(model, {tokens});
+//   found.at("blocks.3.hook_resid_pre");          // (B, T, C), where the pass wrote it
+//   found.attention("blocks.3.attn.hook_pattern",
+//                   {.heads = {2}, .query_end = 100, .key_end = 100});
+//
+//   heed::run(model, {tokens}, {.hooks = {{"blocks.3.attn.hook_z", [](const heed::HookedPoint&,
+//     heed::Array& z) { std::ranges::fill(z, 0.0F); }}}});
+//
+// Names of points as in heed/trace.h, shapes as in docs/notation.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/heed.h"
+
+namespace heed {
+
+// Sequences of one length, (B, T), row by row.
+struct TokenBatch {
+  std::span<const std::int32_t> tokens;
+  std::int64_t sequences = 1;  // B
+};
+
+// Numbers in heed's memory, with a shape and strides (in elements), kept alive by their owner.
+struct SharedView {
+  float* data = nullptr;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  std::shared_ptr<const void> owner;
+};
+
+// Where a hook is called.
+struct HookedPoint {
+  std::string name;                 // "blocks.3.attn.hook_z"
+  std::int64_t first_position = 0;  // of the values: in a generation, steps follow the prompt
+};
+
+// A function at the points that a name selects (as in TraceRequest::points). It may change the
+// values in place, or assign an array of their shape: what it leaves is what the pass goes on with.
+// The array is its own: kept, it stays as it was left. Values that are left as they were change no
+// bit. Scores and patterns come whole, (B, H, T, S). On the thread that called; an exception ends
+// the pass and is rethrown.
+struct Hook {
+  std::string where;
+  std::function<void(const HookedPoint& point, Array& values)> call;
+};
+
+struct RunOptions {
+  std::vector<Hook> hooks{};  // at one point, in their order
+  // Called with the gradient at their points, which they cannot change: of `target`, or of the mean
+  // next-token loss. For one sequence.
+  std::vector<Hook> gradient_hooks{};
+  GradientTarget target{};
+  // Called at points of the pass, some each layer, on the thread that called; an exception ends the
+  // pass and is rethrown.
+  std::function<void()> poll{};
+};
+
+// All of these throw Error{invalid_argument} for tokens that are not B sequences of one length,
+// hooks at unknown points (with the nearest names) and hooks that leave another shape;
+// Error{unsupported} for hooks at points that cannot be edited.
+
+// Logits (B, T, V) of the token after every position.
+Array run(const Model& model, const TokenBatch& batch, const RunOptions& options = {});
+// (B, T − 1): of every token but the first, in nats.
+Array next_token_losses(const Model& model, const TokenBatch& batch,
+                        const RunOptions& options = {});
+// The same from logits (B, T, V) of the tokens.
+Array losses_from_logits(const Array& logits, const TokenBatch& batch);
+
+struct RecordRequest {
+  // Names as in TraceRequest::points; empty: all points. Those of "_grad" are gradients of the
+  // target, for one sequence.
+  std::vector<std::string> points{};
+  bool logits = true;
+};
+
+// A rectangle of the scores or pattern of some heads, ends excluded.
+struct AttentionTiles {
+  std::vector<std::int64_t> sequences{};  // empty: all
+  std::vector<std::int64_t> heads{};      // empty: all
+  std::int64_t query_begin = 0;
+  std::int64_t query_end = 0;
+  std::int64_t key_begin = 0;
+  std::int64_t key_end = 0;
+};
+
+// What a pass computed. Values that the pass had in memory are views of that memory; the others
+// (scores and patterns, norms, neurons after the activation, the stream head by head) are computed
+// from them when they are asked for, in the arithmetic of the pass. Borrows the model for that.
+// Several threads may call const functions at once.
+class Activations {
+ public:
+  Activations(Activations&&) noexcept;
+  Activations& operator=(Activations&&) noexcept;
+  ~Activations();
+
+  std::int64_t sequences() const;                   // B
+  std::int64_t positions() const;                   // T
+  const std::vector<std::int32_t>& tokens() const;  // (B, T)
+  const std::vector<std::string>& names() const;    // in the order of a forward pass
+  // Of a point by any of its names ("pattern3"). Throws Error{invalid_argument} for an unknown one,
+  // with the nearest, and for one of several points.
+  std::string full_name(std::string_view name) const;
+  bool has(std::string_view name) const;
+
+  // By full names. Throw Error{not_found} for a point that was not recorded.
+  std::vector<std::int64_t> shape(std::string_view name) const;
+  SharedView at(std::string_view name) const;
+  // Whether a point is scores or a pattern that tiles are computed of.
+  bool is_lazy_attention(std::string_view name) const;
+  // (sequences, heads, queries, keys)
+  Array attention(std::string_view name, const AttentionTiles& tiles) const;
+
+  const Array& logits() const;  // (B, T, V); empty where they were not asked for
+  std::int64_t bytes() const;   // of memory, without logits
+
+ private:
+  friend Activations record(const Model&, const TokenBatch&, const RecordRequest&,
+                            const RunOptions&);
+  friend struct ActivationsAccess;
+  struct Parts;
+  explicit Activations(std::shared_ptr<const Parts> parts);
+  std::shared_ptr<const Parts> parts_;
+};
+
+// Runs the model and keeps its activations: all of them where it was, or copies of the points that
+// are asked for. With hooks, what they left.
+Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request = {},
+                   const RunOptions& options = {});
+
+// The points of a model in the order of a forward pass, and those that a name selects. The second
+// throws Error{invalid_argument} for an unknown name (with the nearest) and Error{unsupported} for
+// points that only other models have.
+std::vector<std::string> point_names(const Model& model);
+std::vector<std::string> points_named(const Model& model, std::string_view name);
+
+}  // namespace heed

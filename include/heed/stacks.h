@@ -1,0 +1,63 @@
+// The residual stream of a recorded pass as stacks of parts (Nanda and Bloom, TransformerLens,
+// 2022): what it was before every layer, what each component or head wrote to it, and what these
+// contribute to logits.
+//
+//   heed::ResidualStack parts = heed::decomposed_residual(found, {});
+//   heed::logit_contributions(found, parts, {.tokens = {mary}, .against = {john}});  // (parts, B,
+//   P)
+//
+// Notation: B sequences, P chosen positions, C channels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heed/activations.h"
+
+namespace heed {
+
+struct ResidualStack {
+  std::vector<std::string> labels;  // as TransformerLens names them
+  Array values;                     // (parts, B, P, C)
+};
+
+struct StackRequest {
+  std::int64_t layer = -1;                // the stream before this layer; −1: after the last
+  bool before_feed_forward = false;       // of that layer, instead of before its attention
+  std::vector<std::int64_t> positions{};  // empty: all; −1 is the last
+};
+
+// All throw Error{not_found} for points that were not recorded, and Error{invalid_argument} for a
+// layer or position that does not exist.
+
+// "0_pre", "1_pre", …, "final_post"; with `middles`, also "0_mid", …
+enum class StreamPoints { before_layers, middles };
+ResidualStack accumulated_residual(const Activations& found, const StackRequest& request,
+                                   StreamPoints points = StreamPoints::before_layers);
+
+// "embed", "pos_embed", "0_attn_out", "0_mlp_out", …
+enum class StackParts { all, attention, feed_forward };
+ResidualStack decomposed_residual(const Activations& found, const StackRequest& request,
+                                  StackParts parts = StackParts::all);
+
+// "L0H0", "L0H1", …; with the remainder, what else the stream holds, as "remainder".
+enum class StackRemainder { left_out, included };
+ResidualStack head_results(const Activations& found, const StackRequest& request,
+                           StackRemainder remainder = StackRemainder::left_out);
+
+// The stack (parts, B, P, C) as the norm before request.layer scales the stream, the final norm for
+// −1: centred, where the norm centres, and divided by the scale of the pass.
+Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request);
+
+// What each part contributes to a logit, or to the difference of two, with the final norm's scale
+// held: (parts, B, P). One token for all sequences, or one for each.
+struct ContributionsTo {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> against{};    // empty: none
+  std::vector<std::int64_t> positions{};  // of the stack; empty: all
+};
+Array logit_contributions(const Activations& found, const Array& stack,
+                          const ContributionsTo& logits);
+
+}  // namespace heed

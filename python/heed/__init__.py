@@ -1,0 +1,29 @@
+"""heed: transformers opened up, at native speed.
+
+    import heed
+    model = heed.load("starter")
+    logits, cache = model.run_with_cache("Once upon a time")
+    cache["pattern", 3][0, 2]
+
+Errors are those of :mod:`heed.errors`. Docs: docs/python.md.
+"""
+
+from . import errors, explain, interventions, microworld, patching
+from ._heed import __version__, allow_integer_prompts, set_threads
+from .cache import ActivationCache, LazyAttention
+from .errors import Error
+from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, next_words,
+                      show_attention, show_tokens)
+from .hooks import HookPoint
+from .model import Config, Generation, Model, Step, load
+from .names import get_act_name
+from .tokenizer import Tokenizer
+from .training import Evaluation, Training, TrainingStep, evaluate, train
+from .translator import Hypothesis, Translation, Translator
+
+__all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
+           "LazyAttention", "Model", "Step", "Tokenizer", "Training", "TrainingStep",
+           "Translation", "Translator", "__version__", "allow_integer_prompts", "attribute_logit",
+           "attribute_tokens", "detect_head", "errors", "evaluate", "explain", "get_act_name",
+           "heads", "interventions", "lens", "load", "microworld", "next_words", "patching",
+           "set_threads", "show_attention", "show_tokens", "train"]

@@ -1,0 +1,310 @@
+"""What a pass computed, by TransformerLens's names."""
+
+from collections.abc import Mapping
+from typing import Iterator, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _heed, _inputs
+from .errors import InvalidArgument, NotFound
+from .names import get_act_name
+
+
+class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
+    """Scores or a pattern (B, H, T, S) of which only what is sliced is computed, from queries, keys
+    and the log-sum-exp of each row, exactly as in the pass.
+
+    ``pattern[0, 3]`` is one head's plane, ``pattern[0, 3, -1]`` one query's row. Anything that
+    takes an array takes it too, and then computes all of it.
+    """
+
+    def __init__(self, recorded, name: str, without_batch: bool = False):
+        self._recorded = recorded
+        self._name = name
+        self._without_batch = without_batch
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        shape = tuple(self._recorded.shape(self._name))
+        return shape[1:] if self._without_batch else shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(part is Ellipsis for part in parts):
+            at = next(i for i, part in enumerate(parts) if part is Ellipsis)
+            fill = (slice(None),) * (self.ndim - len(parts) + 1)
+            parts = parts[:at] + fill + parts[at + 1:]
+        if self._without_batch:
+            parts = (0,) + parts
+        if len(parts) > 4:
+            raise InvalidArgument(f"'{self._name}' has {self.ndim} dimensions, not {len(key)}")
+        if not all(isinstance(part, (int, np.integer, slice)) for part in parts):
+            return np.asarray(self)[key]
+        parts += (slice(None),) * (4 - len(parts))
+        chosen = [self._chosen(part, size, dimension) for dimension, (part, size) in
+                  enumerate(zip(parts, self._recorded.shape(self._name)))]
+        ranges = [(min(indices), max(indices) + 1) if indices else (0, 0)
+                  for indices in chosen[2:]]
+        if not chosen[0] or not chosen[1]:
+            return np.empty([len(indices) for indices, part in zip(chosen, parts)
+                             if isinstance(part, slice)], np.float32)
+        tile = self._recorded.attention(self._name, chosen[0], chosen[1], *ranges)
+        steps = [self._within(indices, begin) for indices, (begin, _) in zip(chosen[2:], ranges)]
+        return tile[tuple(0 if not isinstance(part, slice) else slice(None)
+                          for part in parts[:2]) +
+                    tuple(0 if not isinstance(part, slice) else step
+                          for part, step in zip(parts[2:], steps))]
+
+    def _chosen(self, part, size, dimension):
+        if isinstance(part, slice):
+            return list(range(*part.indices(size)))
+        index = int(part)
+        if not -size <= index < size:
+            what = ("sequence", "head", "query", "key")[dimension]
+            raise IndexError(f"{what} {index} does not exist in '{self._name}': there are {size}")
+        return [index % size]
+
+    @staticmethod
+    def _within(indices, begin):
+        step = indices[1] - indices[0] if len(indices) > 1 else 1
+        if step > 0:
+            return slice(None, None, step)
+        return slice(None, None, step)
+
+    def __array__(self, dtype=None, copy=None):
+        array = self._recorded.at(self._name)
+        array = array[0] if self._without_batch else array
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        arrays = [np.asarray(value) if isinstance(value, LazyAttention) else value
+                  for value in inputs]
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __dlpack__(self, stream=None):
+        return np.asarray(self).__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __repr__(self):
+        return f"LazyAttention({self._name!r}, shape={self.shape})"
+
+
+class ActivationCache(Mapping):
+    """The activations of one pass.
+
+    Keys are TransformerLens's: ``cache["blocks.3.attn.hook_pattern"]``, ``cache["pattern", 3]``,
+    ``cache["normalized", 3, "ln2"]``, ``cache["resid_post", -1]``. Values are NumPy views of
+    heed's memory, (B, T, …); scores and patterns are :class:`LazyAttention`. They outlive the
+    model and the cache.
+    """
+
+    def __init__(self, recorded, model, without_batch: bool = False):
+        self._recorded = recorded
+        self.model = model
+        self.has_batch_dim = not without_batch
+
+    def _name(self, key) -> str:
+        if isinstance(key, tuple):
+            if not key or not isinstance(key[0], str):
+                raise InvalidArgument(f"a key is a name, or (name, layer), not {key!r}")
+            name, layer, *rest = key + (None,) * (2 - len(key))
+            if isinstance(layer, (int, np.integer)):
+                layers = self.model.cfg.n_layers
+                if not -layers <= layer < layers:
+                    raise NotFound(f"layer {layer} does not exist: the model has layers 0 to "
+                                   f"{layers - 1}")
+                layer = int(layer) % layers
+            gradient = name.endswith("_grad")
+            plain = get_act_name(name[:-5] if gradient else name, layer, *rest)
+            name = plain + ("_grad" if gradient else "")
+        elif isinstance(key, str):
+            name = key
+        else:
+            raise InvalidArgument(f"a key is a name, or (name, layer), not {key!r}")
+        if self._recorded.has(name):
+            return name
+        full = get_act_name(name)
+        return full if self._recorded.has(full) else self._recorded.full_name(name)
+
+    def __getitem__(self, key) -> Union[np.ndarray, LazyAttention]:
+        name = self._name(key)
+        if self._recorded.is_lazy(name):
+            return LazyAttention(self._recorded, name, not self.has_batch_dim)
+        values = self._recorded.at(name)
+        return values if self.has_batch_dim else values[0]
+
+    def __contains__(self, key) -> bool:
+        try:
+            return self._recorded.has(self._name(key))
+        except Exception:
+            return False
+
+    def keys(self):
+        return self._recorded.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._recorded.names)
+
+    def __len__(self) -> int:
+        return len(self._recorded.names)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the cache holds, without logits."""
+        return self._recorded.bytes
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The token ids of the pass, (B, T)."""
+        return np.array(self._recorded.tokens, np.int32).reshape(self._recorded.sequences, -1)
+
+    def remove_batch_dim(self) -> "ActivationCache":
+        """The same cache of one sequence, whose values lack the first dimension."""
+        if self._recorded.sequences != 1:
+            raise InvalidArgument(f"the batch has {self._recorded.sequences} sequences: only that "
+                                  "of one can be removed")
+        return ActivationCache(self._recorded, self.model, without_batch=True)
+
+    # Stacks of the residual stream
+
+    def _stack(self, stack, pos_slice, return_labels):
+        values, labels = stack
+        values = self._sliced(values, pos_slice)
+        return (values, labels) if return_labels else values
+
+    def _sliced(self, values, pos_slice):
+        """(parts, B, P, C) without the dimensions that were not asked for."""
+        if isinstance(pos_slice, (int, np.integer)):
+            values = values[:, :, 0]
+        return values if self.has_batch_dim else values[:, 0]
+
+    def _positions(self, pos_slice):
+        if pos_slice is None:
+            return []
+        if isinstance(pos_slice, (int, np.integer)):
+            return [int(pos_slice)]
+        count = self._recorded.positions
+        if isinstance(pos_slice, (tuple, slice)):
+            part = pos_slice if isinstance(pos_slice, slice) else slice(*pos_slice)
+            found = list(range(*part.indices(count)))
+            if not found:
+                raise InvalidArgument(f"the slice {pos_slice!r} of {count} positions is empty")
+            return found
+        return [int(position) for position in pos_slice]
+
+    def _whole(self, stack, pos_slice):
+        """A stack as heed takes it, (parts, B, P, C)."""
+        stack = _inputs.float_array(stack, "the stack")
+        if not self.has_batch_dim:
+            stack = stack[:, None]
+        if isinstance(pos_slice, (int, np.integer)):
+            stack = stack[:, :, None]
+        return stack
+
+    def _layer(self, layer):
+        return -1 if layer is None else int(layer)
+
+    def accumulated_resid(self, layer: Optional[int] = None, incl_mid: bool = False,
+                          apply_ln: bool = False, pos_slice=None, mlp_input: bool = False,
+                          return_labels: bool = False):
+        """The stream before every layer up to ``layer``, and after the last: (parts, B, P, C).
+
+        With ``apply_ln`` as the norm before ``layer`` (None: the final norm) scales it.
+        ``pos_slice``: a position, (begin, end), a slice or positions [all]. ``return_labels``:
+        also ["0_pre", …, "final_post"].
+        """
+        positions = self._positions(pos_slice)
+        values, labels = _heed.accumulated_residual(self._recorded, self._layer(layer), mlp_input,
+                                                    positions, incl_mid)
+        if apply_ln:
+            values = _heed.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
+                                            positions)
+        return self._stack((values, labels), pos_slice, return_labels)
+
+    def decompose_resid(self, layer: Optional[int] = None, mlp_input: bool = False,
+                        mode: str = "all", apply_ln: bool = False, pos_slice=None,
+                        return_labels: bool = False):
+        """What wrote to the stream before ``layer``: embeddings, and the outputs of attention
+        and feed-forward layers ("attn", "mlp" or "all" of them), (parts, B, P, C)."""
+        positions = self._positions(pos_slice)
+        values, labels = _heed.decomposed_residual(self._recorded, self._layer(layer), mlp_input,
+                                                   positions, mode)
+        if apply_ln:
+            values = _heed.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
+                                            positions)
+        return self._stack((values, labels), pos_slice, return_labels)
+
+    def stack_head_results(self, layer: int = -1, return_labels: bool = False,
+                           incl_remainder: bool = False, pos_slice=None, apply_ln: bool = False):
+        """What each head wrote to the stream before ``layer`` (-1: after the last), "L0H0" first;
+        with ``incl_remainder``, what else the stream holds: (parts, B, P, C)."""
+        positions = self._positions(pos_slice)
+        values, labels = _heed.head_results(self._recorded, self._layer(layer), positions,
+                                            incl_remainder)
+        if apply_ln:
+            values = _heed.normalised_stack(self._recorded, values, self._layer(layer), False,
+                                            positions)
+        return self._stack((values, labels), pos_slice, return_labels)
+
+    def apply_ln_to_stack(self, residual_stack, layer: Optional[int] = None,
+                          mlp_input: bool = False, pos_slice=None) -> np.ndarray:
+        """A stack as the norm before ``layer`` (None: the final norm) scales the stream, with the
+        scale of the pass: centred, where the norm centres, and divided."""
+        values = _heed.normalised_stack(self._recorded, self._whole(residual_stack, pos_slice),
+                                        self._layer(layer), mlp_input, self._positions(pos_slice))
+        return self._sliced(values, pos_slice)
+
+    def logit_attrs(self, residual_stack, tokens, incorrect_tokens=None,
+                    pos_slice=None) -> np.ndarray:
+        """What each part of a stack (parts, B, P, C) contributes to the logit of a token, or to
+        its difference to another one's, with the final norm's scale held: (parts, B, P).
+
+        ``tokens``: a text that is one token, an id, or one for each sequence.
+        """
+        values = _heed.logit_contributions(
+            self._recorded, self._whole(residual_stack, pos_slice), self._token_ids(tokens),
+            [] if incorrect_tokens is None else self._token_ids(incorrect_tokens),
+            self._positions(pos_slice))
+        return self._sliced(values, pos_slice)
+
+    def _token_ids(self, tokens):
+        if isinstance(tokens, str):
+            return [self.model.to_single_token(tokens)]
+        if np.ndim(tokens) == 0:
+            tokens = [tokens]
+        if any(isinstance(token, str) for token in tokens):
+            return [self.model.to_single_token(token) for token in tokens]
+        return [int(token) for token in _inputs.token_array(tokens).reshape(-1)]
+
+    def __repr__(self):
+        return (f"ActivationCache of {self._recorded.sequences} x {self._recorded.positions} "
+                f"tokens with {len(self)} activations")

@@ -1,0 +1,134 @@
+"""Why a model predicts what it does: lenses, attributions, heads.
+
+Sources: nostalgebraist 2020 (logit lens); Elhage et al. 2021 and Nanda and Bloom 2022 (direct logit
+attribution); Sundararajan, Taly and Yan 2017 (integrated gradients); Olsson et al. 2022
+(induction heads).
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Union
+
+import numpy as np
+
+from . import _heed, _inputs
+from .errors import InvalidArgument
+from .pictures import AttentionPicture, LensTable, NextWords, Picture, Tokens, grid_picture
+
+Token = Union[str, int]
+
+
+def _id(model, token: Optional[Token]) -> Optional[int]:
+    if token is None:
+        return None
+    return model.to_single_token(token) if isinstance(token, str) else int(token)
+
+
+def _tokens(model, text):
+    return model._one(model._tokens(text))
+
+
+def lens(model, text, top: int = 5) -> LensTable:
+    """The logit lens: what the stream before every layer would predict, (L + 1, T, top)."""
+    tokens = _tokens(model, text)
+    found = _heed.logit_lens(model._handle, tokens, top)
+    ids = sorted({int(token) for token in found[0].reshape(-1)})
+    texts = dict(zip(ids, model.to_str_tokens(ids))) if model._handle.has_tokenizer else \
+        {token: f"#{token}" for token in ids}
+    return LensTable(*found, texts, _pieces(model, tokens))
+
+
+def _pieces(model, tokens) -> List[str]:
+    return [piece.decode("utf-8", "replace") for piece in model._handle.token_texts(tokens)]
+
+
+def next_words(model, text, top: int = 10) -> NextWords:
+    """The likeliest next tokens, as (id, text, logit, probability)."""
+    rows = _heed.Model.predict(model._handle, _tokens(model, text), top)
+    return NextWords([(token, piece.decode("utf-8", "replace"), logit, probability)
+                      for token, piece, logit, probability in rows])
+
+
+class Attribution(NamedTuple):
+    """Parts of a logit, or of a difference: ``values`` (parts) sum to it."""
+
+    names: List[str]
+    values: np.ndarray
+
+    def largest(self, count: int = 10):
+        order = np.argsort(-np.abs(self.values))[:count]
+        return [(self.names[i], float(self.values[i])) for i in order]
+
+    def _repr_html_(self):
+        order = np.argsort(-np.abs(self.values))[:30]
+        picture = Picture()
+        picture.picture = lambda: grid_picture(  # type: ignore[method-assign]
+            self.values[order][:, None], [self.names[i] for i in order], ["logit"],
+            "The largest contributions", digits=3)
+        return picture._repr_html_()
+
+
+def attribute_logit(model, text, answer: Token, wrong: Optional[Token] = None,
+                    position: int = -1, unit: str = "component") -> Attribution:
+    """Direct logit attribution, with the final norm's scale held: by "component", "head",
+    "neuron", or "source" (heads split by key)."""
+    return Attribution(*_heed.attribute_logit(model._handle, _tokens(model, text),
+                                              _id(model, answer), _id(model, wrong), position,
+                                              unit))
+
+
+def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
+                     position: int = -1, steps: int = 64) -> Tokens:
+    """Integrated gradients from zero embeddings: ``values`` (T), which sum to the change of the
+    logit."""
+    tokens = _tokens(model, text)
+    values, logit, baseline, error = _heed.attribute_tokens(
+        model._handle, tokens, _id(model, answer), _id(model, wrong), position, steps)
+    shown = Tokens(_pieces(model, tokens), tokens, values,
+                   f"Integrated gradients: logit {logit:.4g}, baseline {baseline:.4g}, "
+                   f"completeness error {error:.2g}")
+    shown.logit, shown.baseline, shown.completeness_error = logit, baseline, error
+    return shown
+
+
+def heads(model, text) -> Dict[str, np.ndarray]:
+    """Statistics of every head on a text, each (L, H): entropy in nats, evenness, distance, and
+    mean weights on the first token, the own one, the previous, earlier copies of the token
+    ("duplicate") and what followed them ("induction"). As `heed heads`."""
+    return _heed.head_statistics(model._handle, _tokens(model, text))
+
+
+def detect_head(model, text, detection_pattern, exclude_bos: bool = False,
+                exclude_current_token: bool = False, error_measure: str = "mul") -> np.ndarray:
+    """How much every head's pattern looks like another, (L, H) (TransformerLens: detect_head).
+
+    ``detection_pattern``: "previous_token_head", "duplicate_token_head", "induction_head", or an
+    array (T, T). "mul": the share of attention on it; "abs": one less the mean difference.
+    """
+    tokens = _tokens(model, text)
+    if isinstance(detection_pattern, str):
+        wanted = _heed.detection_pattern(detection_pattern, tokens)
+    else:
+        wanted = _inputs.float_array(detection_pattern, "the detection pattern")
+    _, cache = model.run_with_cache(tokens, "pattern", return_type=None)
+    return _heed.detect_heads(cache._recorded, wanted, error_measure, exclude_bos,
+                              exclude_current_token)
+
+
+def show_tokens(model, text, values=None, caption: str = "") -> Tokens:
+    """A picture of a text's tokens, coloured by numbers (T) if there are some."""
+    tokens = _tokens(model, text)
+    if values is not None and np.size(values) != len(tokens):
+        raise InvalidArgument(f"there are {np.size(values)} numbers for {len(tokens)} tokens")
+    return Tokens(_pieces(model, tokens), tokens, values, caption)
+
+
+def show_attention(model, text, layer: int) -> AttentionPicture:
+    """A picture of what the heads of a layer attend to."""
+    tokens = _tokens(model, text)
+    _, cache = model.run_with_cache(tokens, f"pattern{layer}", return_type=None)
+    return AttentionPicture(cache["pattern", layer], _pieces(model, tokens), f"Layer {layer}")
+
+
+def save_processed(model, directory: str) -> None:
+    """Writes the same model with norms folded into weights, weights centred and value biases
+    folded, which are easier to interpret (TransformerLens: process_weights)."""
+    _heed.save_processed(model._handle, str(directory))

@@ -1,0 +1,445 @@
+"""Models: tokens, logits, losses, generation, hooks, caches, weights."""
+
+import contextlib
+from dataclasses import dataclass
+from typing import (Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple,
+                    Union)
+
+import numpy as np
+
+from . import _heed, _inputs
+from .cache import ActivationCache
+from .errors import InvalidArgument
+from .hooks import call_with_gradient, call_with_point, resolved
+
+Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
+Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
+
+
+@dataclass(frozen=True)
+class Config:
+    """The architecture of a model, under TransformerLens's names where it has them."""
+
+    model_name: str
+    n_layers: int  # L
+    d_model: int  # C
+    n_heads: int  # H, of queries
+    n_key_value_heads: int  # G
+    d_head: int  # D
+    d_mlp: int  # F
+    d_vocab: int  # V
+    n_ctx: int
+    n_params: int
+    act_fn: str
+    gated_mlp: bool
+    normalization_type: str  # "LN" or "RMS"
+    norm_placement: str  # "pre" or "post"
+    eps: float
+    positions: str  # "learned", "rotary", "sinusoidal" or "none"
+    rotary_base: float
+    windows: Tuple[int, ...]  # of each layer: positions a query attends to; 0: all before
+    parallel_attn_mlp: bool
+    tied_unembedding: bool
+    dtype: str
+
+
+class Step(NamedTuple):
+    """A step of a generation: ``str(step)`` is its text."""
+
+    token: Optional[int]  # None: text that was held back, at the end
+    text: str  # whole characters that are final now; may be empty
+    logits: np.ndarray  # (V), that the token was drawn from
+
+    def __str__(self):
+        return self.text
+
+
+class Generation:
+    """A generation, computed as it is iterated: ``for step in model.generate(…)``.
+
+    ``tokens``, ``text`` and ``finish_reason`` ("length", "stop_token", "stop_string",
+    "context_full") are those so far; :meth:`finish` computes the rest.
+    """
+
+    def __init__(self, steps):
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        step = self._steps.next()
+        if step is None:
+            raise StopIteration
+        return Step(*step)
+
+    def finish(self) -> "Generation":
+        for _ in self:
+            pass
+        return self
+
+    @property
+    def tokens(self) -> List[int]:
+        return self._steps.finished()[0]
+
+    @property
+    def text(self) -> str:
+        return self._steps.finished()[1]
+
+    @property
+    def finish_reason(self) -> Optional[str]:
+        return self._steps.finished()[2] or None
+
+    def __str__(self):
+        return self.text
+
+
+def _dimension(name: str, doc: str):
+    return property(lambda self: self._weight(name), doc=doc)
+
+
+class Model:
+    """A GPT-style model: ``heed.load("starter")``.
+
+    Text, token ids ``(T,)`` or ``(B, T)``, and lists of texts or of ids are taken alike. Texts of
+    different lengths are computed one after the other, and give lists.
+    """
+
+    def __init__(self, handle: "_heed.Model"):
+        self._handle = handle
+        self._fwd_hooks: List[Tuple[Any, Callable]] = []
+        known = handle.dimensions
+        self.cfg = Config(
+            model_name=handle.name, n_layers=known["layers"], d_model=known["channels"],
+            n_heads=known["heads"], n_key_value_heads=known["key_value_heads"],
+            d_head=known["head_size"], d_mlp=known["feed_forward"], d_vocab=known["vocabulary"],
+            n_ctx=known["context"], n_params=known["parameters"], act_fn=known["activation"],
+            gated_mlp=known["gated"], normalization_type="LN" if known["norm"] == "layer" else "RMS",
+            norm_placement=known["norm_placement"], eps=known["norm_epsilon"],
+            positions=known["positions"], rotary_base=known["rotary_base"],
+            windows=tuple(known["windows"]), parallel_attn_mlp=known["parallel"],
+            tied_unembedding=known["tied_unembedding"], dtype=known["dtype"])
+        self._hook_names = handle.point_names()
+
+    @classmethod
+    def load(cls, name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
+             pack: bool = False) -> "Model":
+        """Loads a model by the name with which `heed pull` downloaded it, the built-in
+        ``"starter"``, a training run or a directory of Hugging Face's layout.
+
+        ``dtype``: "f32", "bf16", "int8" or "int4" for the matrices of linear layers [as stored].
+        ``cache_dtype``: "f32", "bf16" or "int8" for keys and values of generations.
+        ``pack``: also keep f32 weights in the order in which long prompts read them.
+        """
+        return cls(_heed.Model.load(str(name_or_directory), dtype or "", cache_dtype, pack))
+
+    from_pretrained = load
+
+    def close(self) -> None:
+        """Releases the weights, once nothing views them; the model then refuses all calls."""
+        self._handle.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __repr__(self):
+        cfg = self.cfg
+        return (f"heed.Model({cfg.model_name!r}, {cfg.n_layers} layers of {cfg.n_heads} heads, "
+                f"width {cfg.d_model}, {cfg.n_params:,} parameters, {cfg.dtype})")
+
+    # Tokens
+
+    def to_tokens(self, text: Union[str, Sequence[str]],
+                  prepend_bos: Optional[bool] = None) -> Union[np.ndarray, List[np.ndarray]]:
+        """Token ids, int32: (1, T) of a text; of several texts (B, T), or a list of (T,) where
+        their lengths differ.
+
+        ``prepend_bos``: put the token in front that begins or separates texts. [what the
+        tokenizer itself puts before a prompt, as the command line does]
+        """
+        if isinstance(text, str):
+            return self._tokens_of(text, prepend_bos)[None]
+        rows = [self._tokens_of(one, prepend_bos) for one in text]
+        if not rows:
+            raise InvalidArgument("there are no texts, expected at least one")
+        return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
+
+    def _tokens_of(self, text: str, prepend_bos: Optional[bool]) -> np.ndarray:
+        if not isinstance(text, str):
+            raise InvalidArgument(f"a text is {type(text).__name__}, expected str")
+        if prepend_bos is None:
+            return np.array(self._handle.prompt_tokens(text), np.int32)
+        ids = self._handle.encode(text)
+        if prepend_bos:
+            first = self._handle.beginning_token()
+            if first is None:
+                raise InvalidArgument(f"the tokenizer of '{self.cfg.model_name}' has no token that "
+                                      "begins a text")
+            ids = [first] + ids
+        return np.array(ids, np.int32)
+
+    def to_string(self, tokens) -> Union[str, List[str]]:
+        """The text of ids (T,), or of each row of (B, T)."""
+        array = _inputs.token_array(tokens)
+        if array.ndim == 2:
+            return [self.to_string(row) for row in array]
+        return self._handle.decode(array).decode("utf-8", "replace")
+
+    def to_str_tokens(self, text: Input, prepend_bos: Optional[bool] = None) -> List[str]:
+        """The text of each token of a text or of ids (T,) or (1, T)."""
+        tokens = self._one(self._tokens(text, prepend_bos))
+        return [piece.decode("utf-8", "replace") for piece in self._handle.token_texts(tokens)]
+
+    def to_single_token(self, text: str) -> int:
+        """The id of a text that is one token, such as ``" Mary"``."""
+        ids = self._handle.part_tokens(text)
+        if len(ids) != 1:
+            raise InvalidArgument(f"{text!r} is {len(ids)} tokens, expected one")
+        return ids[0]
+
+    def to_single_str_token(self, token: int) -> str:
+        return self.to_str_tokens([int(token)])[0]
+
+    def get_token_position(self, token: Union[str, int], text: Input,
+                           mode: str = "first") -> int:
+        """The position of a token in a text: the ``"first"``, or the ``"last"``."""
+        wanted = self.to_single_token(token) if isinstance(token, str) else int(token)
+        found = np.flatnonzero(self._one(self._tokens(text)) == wanted)
+        if len(found) == 0:
+            raise InvalidArgument(f"the token {token!r} does not occur in the text")
+        return int(found[0 if mode == "first" else -1])
+
+    def _tokens(self, value: Input, prepend_bos: Optional[bool] = None):
+        """(B, T), or a list of (T,) of different lengths."""
+        if isinstance(value, str):
+            return self.to_tokens(value, prepend_bos)
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], str):
+            return self.to_tokens(value, prepend_bos)
+        if isinstance(value, (list, tuple)) and value and all(
+                np.ndim(row) == 1 or (np.ndim(row) == 2 and len(row) == 1) for row in value):
+            rows = [_inputs.token_array(row).reshape(-1) for row in value]
+            return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
+        array = _inputs.token_array(value)
+        return array[None] if array.ndim == 1 else array
+
+    @staticmethod
+    def _one(tokens) -> np.ndarray:
+        """(T,) of a batch of one."""
+        if isinstance(tokens, list) or tokens.shape[0] != 1:
+            raise InvalidArgument(f"there are {len(tokens)} texts, expected one")
+        return tokens[0]
+
+    @staticmethod
+    def _batch(tokens) -> np.ndarray:
+        if isinstance(tokens, list):
+            lengths = sorted({len(row) for row in tokens})
+            raise InvalidArgument(f"the texts have {lengths[0]} to {lengths[-1]} tokens, expected "
+                                  "one length: run them one by one")
+        return tokens
+
+    # Passes
+
+    def __call__(self, input: Input, return_type: Optional[str] = "logits",
+                 loss_per_token: bool = False, prepend_bos: Optional[bool] = None):
+        """Logits (B, T, V); with ``return_type`` "loss" the mean next-token loss in nats, with
+        "both" the two, with None nothing.
+
+        Texts of different lengths give a list of (1, T, V).
+        """
+        return self.run_with_hooks(input, (), return_type=return_type,
+                                   loss_per_token=loss_per_token, prepend_bos=prepend_bos)
+
+    forward = __call__
+
+    def run_with_hooks(self, input: Input, fwd_hooks: Hooks = (), bwd_hooks: Hooks = (),
+                       return_type: Optional[str] = "logits", loss_per_token: bool = False,
+                       prepend_bos: Optional[bool] = None, target=None):
+        """Runs the model with functions at its points.
+
+        ``fwd_hooks``: pairs of a name (or a function of names that says whether) and a function
+        of ``(values, hook)``. It may change the values in place or return others; what it keeps
+        stays as it was left. Points are listed in ``hook_names``; shapes are (B, T, …), of scores
+        and patterns (B, H, T, S).
+        ``bwd_hooks``: functions of the gradient at their points, which they can only read: of the
+        mean next-token loss, or of ``target``, a list of (position, token id, weight) of logits.
+        """
+        forward = resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+        backward = resolved(self, bwd_hooks, call_with_gradient)
+        tokens = self._tokens(input, prepend_bos)
+        if isinstance(tokens, list):
+            return [self._run(row[None], forward, backward, return_type, loss_per_token, target)
+                    for row in tokens]
+        return self._run(tokens, forward, backward, return_type, loss_per_token, target)
+
+    def _run(self, tokens, forward, backward, return_type, loss_per_token, target):
+        if return_type not in ("logits", "loss", "both", None):
+            raise InvalidArgument(f"return_type is {return_type!r}, expected 'logits', 'loss', "
+                                  "'both' or None")
+        if return_type == "loss" and not backward:
+            return self._loss(self._handle.losses(tokens, forward, []), loss_per_token)
+        logits = self._handle.run(tokens, forward, backward, target or [])
+        if return_type is None:
+            return None
+        if return_type == "logits":
+            return logits
+        losses = self._loss(_heed.losses_of(logits, tokens), loss_per_token)
+        return losses if return_type == "loss" else (logits, losses)
+
+    @staticmethod
+    def _loss(losses, per_token):
+        return losses if per_token else float(np.mean(losses, dtype=np.float64))
+
+    def loss(self, input: Input, per_token: bool = False, prepend_bos: Optional[bool] = None):
+        """The mean next-token loss in nats; with ``per_token``, (B, T − 1) of every token but the
+        first. Logits of a whole text are never in memory."""
+        return self(input, "loss", per_token, prepend_bos)
+
+    def run_with_cache(self, input: Input,
+                       names_filter: Union[None, str, Sequence[str], Callable[[str], bool]] = None,
+                       return_type: Optional[str] = "logits", remove_batch_dim: bool = False,
+                       incl_bwd: bool = False, fwd_hooks: Hooks = (),
+                       prepend_bos: Optional[bool] = None, target=None):
+        """(logits, :class:`ActivationCache`) of a pass.
+
+        Without ``names_filter`` everything is kept where the pass wrote it, and what follows from
+        it (scores, patterns, norms, neurons after the activation) is computed when it is read.
+        With names, globs ("blocks.*.attn.hook_q"), short names ("pattern", "resid_post3") or a
+        function of names, only copies of those points are.
+        ``incl_bwd``: also their gradients, as ``name + "_grad"``, of the mean next-token loss or
+        of ``target``: a list of (position, token id, weight) of logits. For one text.
+        """
+        hooks = resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+        points = self._points(names_filter, incl_bwd)
+        tokens = self._batch(self._tokens(input, prepend_bos))
+        wants_logits = return_type in ("logits", "loss", "both")
+        recorded = _heed.record(self._handle, tokens, points, wants_logits, hooks, target or [])
+        cache = ActivationCache(recorded, self)
+        if remove_batch_dim:
+            cache = cache.remove_batch_dim()
+        if not wants_logits:
+            return None, cache
+        logits = recorded.logits
+        if return_type == "logits":
+            return logits, cache
+        loss = float(np.mean(_heed.losses_of(logits, tokens), dtype=np.float64))
+        return (loss if return_type == "loss" else (logits, loss)), cache
+
+    def _points(self, names_filter, incl_bwd) -> List[str]:
+        if names_filter is None:
+            # A list of names: gradients are not kept where the pass wrote its activations.
+            names = [name for name in self._hook_names if not self._is_optional(name)]
+            return names + [name + "_grad" for name in names] if incl_bwd else []
+        if isinstance(names_filter, str):
+            names = [names_filter]
+        elif callable(names_filter):
+            names = [name for name in self._hook_names if names_filter(name)]
+        else:
+            names = list(names_filter)
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidArgument(f"names_filter is {names_filter!r}, expected names, or a "
+                                  "function of a name")
+        if not names:
+            raise InvalidArgument("names_filter selects no activation")
+        return names + [name + "_grad" for name in names] if incl_bwd else names
+
+    @staticmethod
+    def _is_optional(name: str) -> bool:
+        return name.endswith(("hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input",
+                              "hook_mlp_in", "hook_result"))
+
+    @property
+    def hook_names(self) -> List[str]:
+        """The points of the model, in the order of a pass."""
+        return list(self._hook_names)
+
+    def points_named(self, name: str) -> List[str]:
+        """Those that a name, a glob or a short name selects."""
+        return self._handle.points_named(name)
+
+    def add_hook(self, name, hook: Callable) -> None:
+        """Adds a hook to all passes, until :meth:`reset_hooks`."""
+        resolved(self, [(name, hook)], call_with_point)
+        if isinstance(name, str):
+            self._handle.points_named(name)
+        self._fwd_hooks.append((name, hook))
+
+    def reset_hooks(self) -> None:
+        self._fwd_hooks.clear()
+
+    @contextlib.contextmanager
+    def hooks(self, fwd_hooks: Hooks = ()):
+        """Adds hooks to the passes of a ``with`` block."""
+        before = list(self._fwd_hooks)
+        try:
+            for name, hook in fwd_hooks:
+                self.add_hook(name, hook)
+            yield self
+        finally:
+            self._fwd_hooks[:] = before
+
+    def generate(self, prompt: Input, max_new_tokens: int = 128, temperature: float = 0.8,
+                 top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05,
+                 repeat_penalty: float = 1.0, repeat_last_n: int = 64, seed: int = 0,
+                 stop: Sequence[str] = (), shift_context: bool = False, fwd_hooks: Hooks = (),
+                 prepend_bos: Optional[bool] = None) -> Generation:
+        """Continues a prompt token by token with a key-value cache, as it is iterated.
+
+            for step in model.generate("Once upon a time", max_new_tokens=20):
+                print(step.text, end="", flush=True)
+
+        The options are those of `heed generate`: ``temperature`` 0 is greedy, ``stop`` are texts
+        that end it, the same ``seed`` gives the same text. Hooks see the prompt's pass, then one
+        position in each step (``hook.first_position`` tells which).
+        """
+        hooks = resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+        sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
+                    "repeat_penalty": repeat_penalty, "repeat_last_n": repeat_last_n, "seed": seed}
+        tokens = self._one(self._tokens(prompt, prepend_bos))
+        stop = [stop] if isinstance(stop, str) else list(stop)
+        return Generation(self._handle.generate(tokens, max_new_tokens, sampling, stop,
+                                                shift_context, hooks))
+
+    # Weights
+
+    @property
+    def weight_names(self) -> List[str]:
+        return self._handle.weight_names()
+
+    def weight(self, name: str) -> np.ndarray:
+        """A view of a weight by TransformerLens's name, such as ``"blocks.3.attn.W_Q"`` (H, C, D).
+
+        Writable where passes read it (f32, not packed): a change then takes effect at once.
+        """
+        return self._handle.weight(name)
+
+    _weight = weight
+
+    W_E = _dimension("embed.W_E", "Token embedding (V, C).")
+    W_pos = _dimension("pos_embed.W_pos", "Position embedding (P, C).")
+    W_U = _dimension("unembed.W_U", "Unembedding (C, V).")
+    b_U = _dimension("unembed.b_U", "Bias of the unembedding (V).")
+    W_Q = _dimension("attn.W_Q", "Queries of all layers (L, H, C, D).")
+    W_K = _dimension("attn.W_K", "Keys of all layers (L, G, C, D).")
+    W_V = _dimension("attn.W_V", "Values of all layers (L, G, C, D).")
+    W_O = _dimension("attn.W_O", "Outputs of the heads of all layers (L, H, D, C).")
+    W_in = _dimension("mlp.W_in", "Inputs of the neurons of all layers (L, C, F).")
+    W_gate = _dimension("mlp.W_gate", "Gates of the neurons of all layers (L, C, F).")
+    W_out = _dimension("mlp.W_out", "Outputs of the neurons of all layers (L, F, C).")
+
+    @property
+    def all_head_labels(self) -> List[str]:
+        return [f"L{layer}H{head}" for layer in range(self.cfg.n_layers)
+                for head in range(self.cfg.n_heads)]
+
+
+def load(name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
+         pack: bool = False) -> Model:
+    """See :meth:`Model.load`."""
+    return Model.load(name_or_directory, dtype, cache_dtype, pack)

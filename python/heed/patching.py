@@ -1,0 +1,204 @@
+"""Activation patching, on heed's sweeps: unchanged layers and positions are computed once, and many
+cells in one pass.
+
+    sweep = heed.patching.head_out(model, clean, corrupted, answer=" Mary", wrong=" John")
+    sweep.recovered  # (L, H): 0 as corrupted, 1 as clean
+
+Sources: Meng et al. 2022 (causal tracing), Wang et al. 2022 (interchange), Nanda 2023 (attribution
+patching), Goldowsky-Dill et al. 2023 (path patching).
+"""
+
+from typing import Callable, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _heed, _inputs
+from .errors import InvalidArgument
+from .names import get_act_name
+from .pictures import Picture, grid_picture
+
+
+class Sweep(Picture):
+    """A grid of patched cells: ``values`` of the metric (rows, columns), float64."""
+
+    def __init__(self, grid, values, clean, corrupted, row_labels, column_labels):
+        self.grid: str = grid
+        self.values: np.ndarray = values
+        self.clean: float = clean
+        self.corrupted: float = corrupted
+        self.row_labels: List[str] = row_labels
+        self.column_labels: List[str] = column_labels
+
+    @property
+    def recovered(self) -> np.ndarray:
+        """(rows, columns): 0 where the metric is that of the corrupted prompt, 1 of the clean."""
+        if self.clean == self.corrupted:
+            return np.full_like(self.values, np.nan)
+        return (self.values - self.corrupted) / (self.clean - self.corrupted)
+
+    def picture(self) -> str:
+        return grid_picture(self.recovered, self.row_labels, self.column_labels,
+                            f"{self.grid}: share of the metric that patching restores "
+                            f"(clean {self.clean:.4g}, corrupted {self.corrupted:.4g})")
+
+    def __repr__(self):
+        return (f"Sweep({self.grid!r}, {self.values.shape[0]} x {self.values.shape[1]}, clean "
+                f"{self.clean:.6g}, corrupted {self.corrupted:.6g})")
+
+
+def grid_names() -> List[str]:
+    """The grids of :func:`sweep`."""
+    return _heed.patch_grid_names()
+
+
+def _token(model, token, what):
+    if token is None:
+        return -1
+    return model.to_single_token(token) if isinstance(token, str) else int(token)
+
+
+def sweep(model, clean, corrupted, grid: str = "resid_pre",
+          answer: Union[None, str, int] = None, wrong: Union[None, str, int] = None,
+          metric: str = "logit_difference", method: str = "exact", layer: int = -1, head: int = -1,
+          results: str = "", progress: Optional[Callable[[int, int], Optional[bool]]] = None
+          ) -> Sweep:
+    """Patches activations of the clean prompt into the corrupted one, cell by cell.
+
+    ``grid``: what a cell replaces; see :func:`grid_names`. ``answer``, ``wrong``: texts of one
+    token each, or ids. ``metric``: "logit_difference", "probability" of the answer, or "kl" to the
+    clean prediction, after the last token. ``method``: "exact", or "attribution" for the
+    first-order estimate of all cells from one backward pass. ``layer``, ``head``: of edge grids.
+    ``results``: a file that finished cells are kept in and resumed from. ``progress``: called with
+    (cells done, cells); returning False stops.
+    """
+    prompts = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
+    options = {"grid": grid, "metric": metric, "method": method, "layer": layer, "head": head,
+               "answer": _token(model, answer, "answer"), "wrong": _token(model, wrong, "wrong"),
+               "results": str(results)}
+    values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._handle, *prompts, options,
+                                                          progress)
+    rows, columns = _labels(model, values.shape, prompts[1], grid)
+    return Sweep(grid, values, of_clean, of_corrupted, rows, columns)
+
+
+def _labels(model, shape, tokens, grid):
+    pieces = [f"{t} {piece}" for t, piece in enumerate(_pieces(model, tokens))]
+    layers = [f"L{layer}" for layer in range(shape[0])]
+    heads = [f"H{head}" for head in range(model.cfg.n_heads)]
+    if grid.startswith("edge"):
+        return pieces, pieces
+    if shape[1] == len(pieces) and not grid.startswith("attn_head"):
+        return layers, pieces
+    if shape[1] == len(heads):
+        return layers, heads
+    return layers, [f"{head} {piece}" for head in heads for piece in pieces]
+
+
+def _pieces(model, tokens):
+    return [piece.decode("utf-8", "replace") for piece in model._handle.token_texts(tokens)]
+
+
+def _named(grid, doc):
+    def patch(model, clean, corrupted, answer=None, wrong=None, **options) -> Sweep:
+        return sweep(model, clean, corrupted, grid, answer, wrong, **options)
+
+    patch.__doc__ = f"{doc} See :func:`sweep`."
+    return patch
+
+
+resid_pre = get_act_patch_resid_pre = _named("resid_pre", "The stream before each layer (L, T).")
+resid_mid = get_act_patch_resid_mid = _named("resid_mid", "The stream between the halves (L, T).")
+attn_out = get_act_patch_attn_out = _named("attn_out", "The output of attention (L, T).")
+mlp_out = get_act_patch_mlp_out = _named("mlp_out", "The output of feed-forward (L, T).")
+head_out = get_act_patch_attn_head_out_all_pos = _named(
+    "attn_head_out", "The mixed values of each head, at all positions (L, H).")
+head_q = get_act_patch_attn_head_q_all_pos = _named("attn_head_q", "Queries (L, H).")
+head_k = get_act_patch_attn_head_k_all_pos = _named("attn_head_k", "Keys (L, H).")
+head_v = get_act_patch_attn_head_v_all_pos = _named("attn_head_v", "Values (L, H).")
+head_pattern = get_act_patch_attn_head_pattern_all_pos = _named("attn_head_pattern",
+                                                                "Patterns (L, H).")
+head_out_by_pos = get_act_patch_attn_head_out_by_pos = _named(
+    "attn_head_out_by_pos", "The mixed values of each head at each position (L, H·T).")
+head_pattern_by_pos = get_act_patch_attn_head_pattern_by_pos = _named(
+    "attn_head_pattern_by_pos", "Rows of patterns (L, H·T).")
+
+
+def neurons(model, clean, corrupted, metric: Callable, layer: int, wanted: Sequence[int]
+            ) -> np.ndarray:
+    """The metric of logits (1, T, V) with each neuron of a layer patched alone, at all positions:
+    (neurons)."""
+    name = get_act_name("post", layer)
+    _, cache = model.run_with_cache(clean, name, return_type=None)
+
+    def patch(values, at, clean_values):
+        values[..., at[1]] = clean_values[..., at[1]]
+
+    return generic_activation_patch(model, corrupted, cache, metric, patch, "post",
+                                    [(layer, int(neuron)) for neuron in wanted])
+
+
+def generic_activation_patch(model, corrupted_tokens, clean_cache, metric: Callable, setter: Callable,
+                             activation_name: str, index: Sequence[Tuple[int, ...]]) -> np.ndarray:
+    """Runs the model once for each index with any patch and any metric of logits (1, T, V).
+
+    ``setter(corrupted, index, clean)`` returns the patched activation, of the layer ``index[0]``.
+    (TransformerLens: ``generic_activation_patch``.) For the usual grids :func:`sweep` is many
+    times as fast.
+    """
+    found = []
+    for at in index:
+        name = get_act_name(activation_name, at[0])
+        clean = clean_cache[name]
+
+        def patch(values, hook, at=at, clean=clean):
+            return setter(values, at, clean)
+
+        found.append(metric(model.run_with_hooks(corrupted_tokens, [(name, patch)])))
+    return np.array(found)
+
+
+_RECEIVERS = {"q": "q_input", "k": "k_input", "v": "v_input"}
+
+
+def path_patch(model, clean, corrupted, senders: Sequence[Tuple[int, int]],
+               receivers: Sequence[Tuple], metric: Callable):
+    """Patches the direct paths from heads to later heads, with all other heads held as they are
+    in the corrupted prompt (Goldowsky-Dill et al. 2023; Wang et al. 2022).
+
+    ``senders``: heads (layer, head), whose clean outputs are sent. ``receivers``: (layer, head,
+    "q", "k" or "v"), or "logits". ``metric``: of logits (1, T, V). Returns the metric of the
+    corrupted prompt with what reaches the receivers replaced.
+    """
+    clean_tokens = model._tokens(clean)
+    corrupted_tokens = model._tokens(corrupted)
+    layers = range(model.cfg.n_layers)
+    z_names = [get_act_name("z", layer) for layer in layers]
+    _, clean_z = model.run_with_cache(clean_tokens, z_names, return_type=None)
+    _, frozen = model.run_with_cache(corrupted_tokens, z_names, return_type=None)
+    if clean_z["z", 0].shape != frozen["z", 0].shape:
+        raise InvalidArgument(f"the prompts have {clean_z['z', 0].shape[1]} and "
+                              f"{frozen['z', 0].shape[1]} tokens, expected the same number")
+
+    def send(values, hook):
+        values[...] = frozen[hook.name]
+        for layer, head in senders:
+            if layer == hook.layer():
+                values[:, :, head] = clean_z[hook.name][:, :, head]
+
+    hooks = [(name, send) for name in z_names]
+    if receivers == "logits":
+        return metric(model.run_with_hooks(corrupted_tokens, hooks))
+    wanted = {}
+    for layer, head, part in receivers:
+        if part not in _RECEIVERS:
+            raise InvalidArgument(f"a receiver reads {part!r}, expected 'q', 'k' or 'v'")
+        group = head if part == "q" else head * model.cfg.n_key_value_heads // model.cfg.n_heads
+        wanted.setdefault(get_act_name(part, layer), []).append(group)
+    _, sent = model.run_with_cache(corrupted_tokens, list(wanted), return_type=None,
+                                   fwd_hooks=hooks)
+
+    def receive(values, hook):
+        for head in wanted[hook.name]:
+            values[:, :, head] = sent[hook.name][:, :, head]
+
+    return metric(model.run_with_hooks(corrupted_tokens, [(name, receive) for name in wanted]))

@@ -1,0 +1,119 @@
+"""Training as steps that Python takes.
+
+    run = heed.train(text=text, out="runs/mine", settings={"steps": 200, "layers": 2})
+    for step in run:
+        print(step.step, step.loss)
+        if step.loss < 1.5:
+            run.stop()
+    model = run.model()
+"""
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _heed, _inputs
+from .errors import InvalidArgument
+from .model import Model, load
+
+
+class TrainingStep(NamedTuple):
+    step: int  # finished
+    steps: int  # of the whole run
+    loss: float  # nats
+    learning_rate: float
+    tokens_per_second: float
+    seconds_left: float
+    validation_loss: Optional[float]  # where this step was evaluated
+
+
+class Training:
+    """A training run that computes a step when it is asked for one.
+
+    ``for step in run`` trains; :meth:`stop` ends it after the step, with all of it saved, so that
+    ``heed.train(out=…, resume=True)`` goes on. Dropped, it stops too.
+    """
+
+    def __init__(self, run, out: str):
+        self._run = run
+        self.out = out
+
+    def __iter__(self) -> Iterator[TrainingStep]:
+        return self
+
+    def __next__(self) -> TrainingStep:
+        step = self._run.next()
+        if step is None:
+            raise StopIteration
+        return TrainingStep(*step)
+
+    def stop(self) -> None:
+        self._run.stop()
+
+    def finish(self) -> "Training":
+        """Takes all steps that are left."""
+        for _ in self:
+            pass
+        return self
+
+    @property
+    def samples(self) -> List[Tuple[int, str]]:
+        """(step, text) of the model, where the settings ask for samples."""
+        return self._run.samples
+
+    @property
+    def result(self) -> Optional[Dict[str, Any]]:
+        """After the end: steps, losses, validation losses, seconds, checkpoint."""
+        return self._run.result
+
+    def model(self, **options) -> Model:
+        """The model of the last checkpoint."""
+        return load(self.out, **options)
+
+
+def train(files: Sequence[str] = (), text: str = "", out: str = "", validation: str = "",
+          pairs: Sequence[str] = (), validation_pairs: Sequence[str] = (), preset: str = "",
+          settings: Optional[Dict[str, Any]] = None, from_: str = "",
+          resume: bool = False) -> Training:
+    """Prepares a training run on text files, a text, or pairs of a translator's sentences.
+
+    ``settings``: those of `heed train --set` by name, on top of ``preset``. ``out``: the run's
+    directory. ``from_``: a model directory to fine-tune.
+    """
+    if not out:
+        raise InvalidArgument("a run needs a directory: out is empty")
+    listed = lambda paths: [str(paths)] if isinstance(paths, str) else [str(path) for path in paths]
+    options = {"files": listed(files), "text": text, "validation": str(validation),
+               "pairs": listed(pairs), "validation_pairs": listed(validation_pairs),
+               "out": str(out), "resume": bool(resume), "preset": preset, "from": str(from_),
+               "settings": [(name, _setting(value)) for name, value in (settings or {}).items()]}
+    return Training(_heed.train(options), str(out))
+
+
+def _setting(value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Evaluation(NamedTuple):
+    tokens: int  # scored
+    loss: float  # mean over them, nats
+    standard_error: Optional[float]
+    perplexity: float
+    bits_per_byte: Optional[float]  # of a text
+    losses: np.ndarray  # of each token but the first
+
+
+def evaluate(model: Model, text: Union[str, np.ndarray, Sequence[int]] = "", file: str = "",
+             window: int = 0, stride: int = 0, batch: int = 8) -> Evaluation:
+    """How well a model predicts a text, token ids, or a file, as `heed eval`.
+
+    ``window``: tokens of a pass [the context]; ``stride``: between windows [window].
+    """
+    if file:
+        found = _heed.evaluate_file(model._handle, str(file), window, stride, batch)
+    elif isinstance(text, str):
+        found = _heed.evaluate_text(model._handle, text, window, stride, batch)
+    else:
+        found = _heed.evaluate_tokens(model._handle, _inputs.token_array(text).reshape(-1), window,
+                                      stride, batch)
+    return Evaluation(**found)

@@ -1,0 +1,80 @@
+#include "bindings.h"
+
+namespace heed::python {
+
+py::array array_of(const SharedView& view, std::shared_ptr<const void> owner) {
+  std::vector<py::ssize_t> shape(view.shape.begin(), view.shape.end()), strides;
+  for (const std::int64_t stride : view.strides) {
+    strides.push_back(stride * static_cast<py::ssize_t>(sizeof(float)));
+  }
+  using Owner = std::shared_ptr<const void>;
+  auto held = std::make_unique<Owner>(std::move(owner));
+  const py::capsule base(held.get(), [](void* memory) { delete static_cast<Owner*>(memory); });
+  static_cast<void>(held.release());
+  return py::array(py::dtype::of<float>(), std::move(shape), std::move(strides), view.data, base);
+}
+
+py::array array_of(const Array& array) {
+  SharedView view{.data = array.owner().get(), .shape = array.shape(), .owner = array.owner()};
+  view.strides.assign(view.shape.size(), 1);
+  for (std::size_t i = view.shape.size(); i-- > 1;) {
+    view.strides[i - 1] = view.strides[i] * view.shape[i];
+  }
+  return array_of(view, view.owner);
+}
+
+TokenBatch batch_of(const TokenArray& tokens) {
+  return {.tokens = {tokens.data(), static_cast<std::size_t>(tokens.size())},
+          .sequences = tokens.ndim() == 2 ? tokens.shape(0) : 1};
+}
+
+std::vector<std::int32_t> vector_of(const TokenArray& tokens) {
+  return {tokens.data(), tokens.data() + tokens.size()};
+}
+
+std::shared_ptr<const Model> ModelHandle::get() const {
+  if (model_ == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "the model is closed: load it again");
+  }
+  return model_;
+}
+
+void SignalPoll::operator()() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(50);
+  const py::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+std::vector<Hook> hooks_of(const PythonHooks& hooks) {
+  std::vector<Hook> all;
+  for (const auto& [where, function] : hooks) {
+    // Copied and destroyed without the lock: the function is held by a pointer.
+    const std::shared_ptr<py::function> held(new py::function(function), [](py::function* owned) {
+      const py::gil_scoped_acquire acquire;
+      delete owned;
+    });
+    all.push_back({.where = where, .call = [held](const HookedPoint& point, Array& values) {
+                     const py::gil_scoped_acquire acquire;
+                     (*held)(point.name, point.first_position, array_of(values));
+                   }});
+  }
+  return all;
+}
+
+RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks) {
+  return {
+      .hooks = hooks_of(hooks), .gradient_hooks = hooks_of(gradient_hooks), .poll = SignalPoll{}};
+}
+
+GradientTarget target_of(
+    const std::vector<std::tuple<std::int64_t, std::int32_t, double>>& logits) {
+  GradientTarget target;
+  for (const auto& [position, token, weight] : logits) {
+    target.logits.push_back({.position = position, .token = token, .weight = weight});
+  }
+  return target;
+}
+
+}  // namespace heed::python

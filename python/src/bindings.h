@@ -1,0 +1,83 @@
+// What the files of the Python module share: arrays as views, hooks, waiting without the
+// interpreter's lock, and models that may be closed.
+#pragma once
+
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heed/activations.h"
+#include "heed/error.h"
+#include "heed/heed.h"
+
+namespace heed::python {
+
+namespace py = pybind11;
+
+// Token ids (B, T), dense.
+using TokenArray = py::array_t<std::int32_t, py::array::c_style>;
+
+void bind_errors(py::module_& module);
+void bind_model(py::module_& module);
+void bind_activations(py::module_& module);
+void bind_explanations(py::module_& module);
+void bind_training(py::module_& module);
+void bind_translation(py::module_& module);
+
+// NumPy arrays of heed's memory, which they keep alive.
+py::array array_of(const Array& array);
+py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
+
+// The tokens of an array (B, T) or (T).
+TokenBatch batch_of(const TokenArray& tokens);
+std::vector<std::int32_t> vector_of(const TokenArray& tokens);
+
+// A model that Python may close; what runs or is viewed keeps it alive.
+class ModelHandle {
+ public:
+  explicit ModelHandle(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
+
+  // Throws Error{invalid_argument} once it is closed.
+  std::shared_ptr<const Model> get() const;
+  void close() { model_.reset(); }
+  bool closed() const { return model_ == nullptr; }
+
+ private:
+  std::shared_ptr<const Model> model_;
+};
+
+// Handles signals, some twenty times a second: throws the exception that a handler raised, such as
+// KeyboardInterrupt. Call it without the interpreter's lock.
+class SignalPoll {
+ public:
+  void operator()();
+
+ private:
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
+};
+
+// Runs `compute` without the interpreter's lock.
+template <class Compute>
+auto unlocked(Compute&& compute) {
+  const py::gil_scoped_release release;
+  return compute();
+}
+
+// (name, function) pairs as hooks that take the lock for their call: function(name, first position,
+// values).
+using PythonHooks = std::vector<std::pair<std::string, py::function>>;
+std::vector<Hook> hooks_of(const PythonHooks& hooks);
+RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks = {});
+
+// Pairs of a target, (position, token, weight).
+GradientTarget target_of(const std::vector<std::tuple<std::int64_t, std::int32_t, double>>& logits);
+
+}  // namespace heed::python

@@ -1,0 +1,288 @@
+// What explains a prediction: stacks of the stream, lenses, attributions, heads, patches.
+#include <memory>
+
+#include "heed/detection.h"
+#include "heed/explain.h"
+#include "heed/patch.h"
+#include "heed/stacks.h"
+#include "recorded.h"
+
+namespace heed::python {
+namespace {
+
+// A vector of doubles as a NumPy array that owns it.
+py::array doubles(std::vector<double> values, std::vector<py::ssize_t> shape) {
+  auto held = std::make_unique<std::vector<double>>(std::move(values));
+  double* const data = held->data();
+  const py::capsule base(held.get(),
+                         [](void* memory) { delete static_cast<std::vector<double>*>(memory); });
+  static_cast<void>(held.release());
+  return py::array_t<double>(std::move(shape), data, base);
+}
+
+StackRequest stack_request(std::int64_t layer, bool before_feed_forward,
+                           const std::vector<std::int64_t>& positions) {
+  return {.layer = layer, .before_feed_forward = before_feed_forward, .positions = positions};
+}
+
+py::tuple labelled(ResidualStack stack) {
+  return py::make_tuple(array_of(stack.values), stack.labels);
+}
+
+void bind_stacks(py::module_& module) {
+  module.def("accumulated_residual", [](const Recorded& recorded, std::int64_t layer,
+                                        bool before_feed_forward,
+                                        const std::vector<std::int64_t>& positions, bool middles) {
+    return labelled(unlocked([&] {
+      return accumulated_residual(recorded.activations(),
+                                  stack_request(layer, before_feed_forward, positions),
+                                  middles ? StreamPoints::middles : StreamPoints::before_layers);
+    }));
+  });
+  module.def("decomposed_residual", [](const Recorded& recorded, std::int64_t layer,
+                                       bool before_feed_forward,
+                                       const std::vector<std::int64_t>& positions,
+                                       const std::string& mode) {
+    if (mode != "all" && mode != "attn" && mode != "mlp") {
+      throw Error(ErrorCode::invalid_argument, "mode is '" + mode + "', expected all, attn or mlp");
+    }
+    const StackParts parts = mode == "attn"  ? StackParts::attention
+                             : mode == "mlp" ? StackParts::feed_forward
+                                             : StackParts::all;
+    return labelled(unlocked([&] {
+      return decomposed_residual(recorded.activations(),
+                                 stack_request(layer, before_feed_forward, positions), parts);
+    }));
+  });
+  module.def("head_results", [](const Recorded& recorded, std::int64_t layer,
+                                const std::vector<std::int64_t>& positions, bool remainder) {
+    return labelled(unlocked([&] {
+      return head_results(recorded.activations(), stack_request(layer, false, positions),
+                          remainder ? StackRemainder::included : StackRemainder::left_out);
+    }));
+  });
+  module.def("normalised_stack",
+             [](const Recorded& recorded, const FloatArray& stack, std::int64_t layer,
+                bool before_feed_forward, const std::vector<std::int64_t>& positions) {
+               return array_of(unlocked([&] {
+                 return normalised_stack(recorded.activations(), borrowed(stack),
+                                         stack_request(layer, before_feed_forward, positions));
+               }));
+             });
+  module.def("logit_contributions", [](const Recorded& recorded, const FloatArray& stack,
+                                       const std::vector<std::int32_t>& tokens,
+                                       const std::vector<std::int32_t>& against,
+                                       const std::vector<std::int64_t>& positions) {
+    return array_of(unlocked([&] {
+      return logit_contributions(recorded.activations(), borrowed(stack),
+                                 {.tokens = tokens, .against = against, .positions = positions});
+    }));
+  });
+}
+
+// {statistic: (L, H)}
+py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
+  const auto model = handle.get();
+  const std::vector<std::int32_t> all = vector_of(tokens);
+  const std::vector<HeadSummary> heads = unlocked([&] { return model->heads(all); });
+  const ModelArchitecture known = model->architecture();
+  const auto column = [&](double HeadSummary::*statistic) {
+    std::vector<double> values;
+    for (const HeadSummary& head : heads) values.push_back(head.*statistic);
+    return doubles(std::move(values), {known.layers, known.query_heads});
+  };
+  py::dict found;
+  found["entropy"] = column(&HeadSummary::entropy);
+  found["evenness"] = column(&HeadSummary::evenness);
+  found["distance"] = column(&HeadSummary::distance);
+  found["first"] = column(&HeadSummary::first);
+  found["self"] = column(&HeadSummary::self);
+  found["previous"] = column(&HeadSummary::previous);
+  found["duplicate"] = column(&HeadSummary::duplicate);
+  found["induction"] = column(&HeadSummary::induction);
+  found["telling"] = column(&HeadSummary::telling);
+  return found;
+}
+
+Excluded excluded_of(bool first, bool own) {
+  if (first && own) return Excluded::first_and_own_key;
+  if (first) return Excluded::first_key;
+  return own ? Excluded::own_key : Excluded::nothing;
+}
+
+void bind_heads(py::module_& module) {
+  module.def("head_statistics", &head_statistics);
+  module.def("detection_pattern", [](const std::string& name, const TokenArray& tokens) {
+    return array_of(detection_pattern(name, vector_of(tokens)));
+  });
+  module.def("detect_heads", [](const Recorded& recorded, const FloatArray& wanted,
+                                const std::string& measure, bool without_first, bool without_own) {
+    if (measure != "mul" && measure != "abs") {
+      throw Error(ErrorCode::invalid_argument,
+                  "error_measure is '" + measure + "', expected mul or abs");
+    }
+    return array_of(unlocked([&] {
+      return detect_heads(recorded.activations(), borrowed(wanted),
+                          measure == "mul" ? Similarity::share : Similarity::distance,
+                          excluded_of(without_first, without_own));
+    }));
+  });
+}
+
+LogitOf logit_of(std::int32_t token, std::optional<std::int32_t> against, std::int64_t position) {
+  return {.token = token, .against = against, .position = position};
+}
+
+void bind_lenses(py::module_& module) {
+  // (tokens (L + 1, T, top), probabilities, entropies (L + 1, T), divergences)
+  module.def(
+      "logit_lens", [](const ModelHandle& handle, const TokenArray& tokens, std::int64_t top) {
+        const auto model = handle.get();
+        const std::vector<std::int32_t> all = vector_of(tokens);
+        const auto lens = unlocked([&] { return logit_lens(*model, all, top); });
+        const auto rows = static_cast<py::ssize_t>(lens.size());
+        const auto columns = static_cast<py::ssize_t>(lens.front().size());
+        const auto kept = static_cast<py::ssize_t>(lens.front().front().tokens.size());
+        py::array_t<std::int32_t> found({rows, columns, kept});
+        std::vector<double> probabilities, entropies, divergences;
+        std::int32_t* to = found.mutable_data();
+        for (const auto& row : lens) {
+          for (const LayerPrediction& cell : row) {
+            to = std::copy(cell.tokens.begin(), cell.tokens.end(), to);
+            probabilities.insert(probabilities.end(), cell.probabilities.begin(),
+                                 cell.probabilities.end());
+            entropies.push_back(cell.entropy);
+            divergences.push_back(cell.divergence);
+          }
+        }
+        return py::make_tuple(found, doubles(std::move(probabilities), {rows, columns, kept}),
+                              doubles(std::move(entropies), {rows, columns}),
+                              doubles(std::move(divergences), {rows, columns}));
+      });
+  module.def("attribute_logit", [](const ModelHandle& handle, const TokenArray& tokens,
+                                   std::int32_t token, std::optional<std::int32_t> against,
+                                   std::int64_t position, const std::string& unit) {
+    const auto by = [&] {
+      if (unit == "component") return AttributeBy::component;
+      if (unit == "head") return AttributeBy::head;
+      if (unit == "neuron") return AttributeBy::neuron;
+      if (unit == "source") return AttributeBy::source;
+      throw Error(ErrorCode::invalid_argument,
+                  "unit is '" + unit + "', expected component, head, neuron or source");
+    }();
+    const auto model = handle.get();
+    const std::vector<std::int32_t> all = vector_of(tokens);
+    const auto parts = unlocked(
+        [&] { return attribute_logit(*model, all, logit_of(token, against, position), by); });
+    std::vector<std::string> names;
+    std::vector<double> values;
+    for (const LogitPart& part : parts) {
+      names.push_back(part.name);
+      values.push_back(part.value);
+    }
+    const auto count = static_cast<py::ssize_t>(values.size());
+    return py::make_tuple(names, doubles(std::move(values), {count}));
+  });
+  module.def("attribute_tokens",
+             [](const ModelHandle& handle, const TokenArray& tokens, std::int32_t token,
+                std::optional<std::int32_t> against, std::int64_t position, std::int64_t steps) {
+               const auto model = handle.get();
+               const std::vector<std::int32_t> all = vector_of(tokens);
+               TokenAttribution found = unlocked([&] {
+                 return attribute_tokens(*model, all, logit_of(token, against, position), steps);
+               });
+               const auto count = static_cast<py::ssize_t>(found.tokens.size());
+               return py::make_tuple(doubles(std::move(found.tokens), {count}), found.logit,
+                                     found.baseline, found.completeness_error);
+             });
+  module.def("save_processed", [](const ModelHandle& handle, const std::string& directory) {
+    const auto model = handle.get();
+    unlocked([&] { save_processed(*model, directory); });
+  });
+}
+
+PatchMetric metric_of(const std::string& kind, std::int32_t answer, std::int32_t wrong) {
+  PatchMetric metric{.answer = answer, .wrong = wrong};
+  if (kind == "logit_difference") {
+    metric.kind = PatchMetric::Kind::logit_difference;
+  } else if (kind == "probability") {
+    metric.kind = PatchMetric::Kind::probability;
+  } else if (kind == "kl") {
+    metric.kind = PatchMetric::Kind::kl;
+  } else {
+    throw Error(ErrorCode::invalid_argument,
+                "metric is '" + kind + "', expected logit_difference, probability or kl");
+  }
+  return metric;
+}
+
+struct SweepOptions {
+  std::string grid;
+  std::string metric;
+  std::int32_t answer;
+  std::int32_t wrong;
+  std::string method;
+  std::int64_t layer;
+  std::int64_t head;
+  std::string results;
+};
+
+// (values (rows, columns), clean, corrupted, resumed cells)
+py::tuple sweep(const ModelHandle& handle, const TokenArray& clean, const TokenArray& corrupted,
+                const SweepOptions& options, const py::object& progress) {
+  if (options.method != "exact" && options.method != "attribution") {
+    throw Error(ErrorCode::invalid_argument,
+                "method is '" + options.method + "', expected exact or attribution");
+  }
+  PatchRequest request{
+      .clean = vector_of(clean),
+      .corrupted = vector_of(corrupted),
+      .grid = patch_grid_from_name(options.grid),
+      .metric = metric_of(options.metric, options.answer, options.wrong),
+      .method = options.method == "exact" ? PatchMethod::exact : PatchMethod::attribution,
+      .layer = options.layer,
+      .head = options.head,
+      .results = options.results};
+  request.progress = [poll = SignalPoll{}, &progress](std::int64_t done,
+                                                      std::int64_t cells) mutable {
+    poll();
+    if (progress.is_none()) return true;
+    const py::gil_scoped_acquire acquire;
+    const py::object going_on = progress(done, cells);
+    return going_on.is_none() || going_on.cast<bool>();
+  };
+  const auto model = handle.get();
+  PatchResult found = unlocked([&] { return patch_sweep(*model, request); });
+  return py::make_tuple(doubles(std::move(found.values), {found.rows, found.columns}), found.clean,
+                        found.corrupted, found.resumed_cells);
+}
+
+void bind_patches(py::module_& module) {
+  module.def("patch_grid_names", &patch_grid_names);
+  module.def("patch_sweep", [](const ModelHandle& handle, const TokenArray& clean,
+                               const TokenArray& corrupted, const py::dict& options,
+                               const py::object& progress) {
+    const auto text = [&](const char* name) { return options[name].cast<std::string>(); };
+    return sweep(handle, clean, corrupted,
+                 {.grid = text("grid"),
+                  .metric = text("metric"),
+                  .answer = options["answer"].cast<std::int32_t>(),
+                  .wrong = options["wrong"].cast<std::int32_t>(),
+                  .method = text("method"),
+                  .layer = options["layer"].cast<std::int64_t>(),
+                  .head = options["head"].cast<std::int64_t>(),
+                  .results = text("results")},
+                 progress);
+  });
+}
+
+}  // namespace
+
+void bind_explanations(py::module_& module) {
+  bind_stacks(module);
+  bind_heads(module);
+  bind_lenses(module);
+  bind_patches(module);
+}
+
+}  // namespace heed::python

@@ -1,0 +1,15 @@
+// The extension heed._heed: heed's public interface for the classes of python/heed.
+#include "bindings.h"
+#include "heed/version.h"
+
+PYBIND11_MODULE(_heed, module) {
+  using namespace heed::python;
+  module.doc() = "heed's public interface; use the package heed.";
+  module.attr("__version__") = heed::version;
+  bind_errors(module);
+  bind_model(module);
+  bind_activations(module);
+  bind_explanations(module);
+  bind_training(module);
+  bind_translation(module);
+}

@@ -1,0 +1,212 @@
+#include "heed/activations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "heed/detection.h"
+#include "heed/generation.h"
+#include "heed/microworld.h"
+#include "heed/stacks.h"
+#include "heed/tokenizer.h"
+#include "heed/tokens.h"
+#include "heed/weights.h"
+
+namespace heed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const Model& starter_model() {
+  static const Model model = Model::load("starter");
+  return model;
+}
+
+std::vector<std::int32_t> some_tokens() {
+  return prompt_tokens(starter_model(), "A fluffy blue creature roamed the verdant forest.");
+}
+
+// The elements of a view, row by row.
+std::vector<float> elements(const SharedView& view) {
+  std::vector<float> all;
+  std::vector<std::int64_t> index(view.shape.size(), 0);
+  const auto count =
+      std::accumulate(view.shape.begin(), view.shape.end(), std::int64_t{1}, std::multiplies{});
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i, offset = 0;
+    for (std::size_t d = view.shape.size(); d-- > 0; rest /= view.shape[d]) {
+      offset += rest % view.shape[d] * view.strides[d];
+    }
+    all.push_back(view.data[offset]);
+  }
+  return all;
+}
+
+TEST(Activations, EqualATraceOfAllPoints) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Trace trace = starter_model().trace(tokens, {.points = {"*"}});
+  const Activations found = record(starter_model(), {tokens});
+  for (const TracedArray& array : trace.arrays) {
+    ASSERT_TRUE(found.has(array.name)) << array.name;
+    EXPECT_EQ(found.shape(array.name), array.shape) << array.name;
+    EXPECT_EQ(elements(found.at(array.name)), array.values.vector()) << array.name;
+  }
+  EXPECT_EQ(found.logits().reshaped({std::ssize(tokens), found.logits().shape()[2]}),
+            starter_model().all_logits(tokens));
+  EXPECT_FALSE(found.has("blocks.6.hook_resid_pre"));
+}
+
+TEST(Activations, ShareTheMemoryOfThePass) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  SharedView kept;
+  std::vector<float> values;
+  {
+    const Activations found = record(starter_model(), {tokens});
+    EXPECT_EQ(found.at("blocks.0.hook_resid_post").data, found.at("blocks.1.hook_resid_pre").data);
+    EXPECT_EQ(found.at("blocks.1.attn.hook_q").data, found.at("blocks.1.attn.hook_q").data);
+    const SharedView post = found.at("blocks.1.mlp.hook_post");
+    EXPECT_EQ(found.at("blocks.1.mlp.hook_post").data, post.data);
+    kept = found.at("blocks.2.attn.hook_z");
+    values = elements(kept);
+  }
+  EXPECT_EQ(elements(kept), values);
+}
+
+TEST(Activations, OfHeadsAndPositionsAreTiles) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Activations whole = record(starter_model(), {tokens});
+  const Activations part = record(starter_model(), {tokens}, {.points = {"pattern1"}});
+  ASSERT_TRUE(part.is_lazy_attention("blocks.1.attn.hook_pattern"));
+  const AttentionTiles tiles{
+      .heads = {3, 1}, .query_begin = 2, .query_end = 6, .key_begin = 1, .key_end = 4};
+  const Array tile = whole.attention("blocks.1.attn.hook_pattern", tiles);
+  EXPECT_THAT(tile.shape(), ElementsAre(1, 2, 4, 3));
+  EXPECT_EQ(tile, part.attention("blocks.1.attn.hook_pattern", tiles));
+  const std::vector<float> all = elements(whole.at("blocks.1.attn.hook_pattern"));
+  const auto count = tokens.size();
+  EXPECT_EQ(tile[3], all[(3 * count + 3) * count + 1]);  // of head 3: query 3, key 1
+  EXPECT_THROW(part.at("blocks.1.attn.hook_z"), Error);
+  EXPECT_THROW(whole.attention("blocks.1.attn.hook_z", tiles), Error);
+}
+
+TEST(Hooks, ThatChangeNothingChangeNoBit) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Array logits = run(starter_model(), {tokens});
+  for (const std::string& name : point_names(starter_model())) {
+    if (name == "unembed.hook_out") continue;
+    int calls = 0;
+    const Array hooked =
+        run(starter_model(), {tokens}, {.hooks = {{name, [&](const HookedPoint& point, Array&) {
+                                                     EXPECT_EQ(point.name, name);
+                                                     ++calls;
+                                                   }}}});
+    EXPECT_EQ(calls, 1) << name;
+    EXPECT_EQ(hooked, logits) << name;
+  }
+}
+
+TEST(Hooks, MayAssignAnArrayOfTheShapeAlone) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const auto with = [&](const std::function<void(const HookedPoint&, Array&)>& call) {
+    return run(starter_model(), {tokens}, {.hooks = {{"mlp_out1", call}}});
+  };
+  const Array assigned = with([](const HookedPoint&, Array& values) {
+    Array zeros;
+    zeros.assign(values.size(), 0.0F);
+    values = zeros.reshaped(values.shape());
+  });
+  EXPECT_EQ(assigned,
+            with([](const HookedPoint&, Array& values) { std::ranges::fill(values, 0.0F); }));
+  EXPECT_NE(assigned, run(starter_model(), {tokens}));
+  try {
+    with([](const HookedPoint&, Array& values) { values.assign(3, 0.0F); });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("left values of shape (3), expected (1, "));
+  }
+}
+
+TEST(Hooks, EndAPassByThrowing) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Array logits = run(starter_model(), {tokens});
+  EXPECT_THROW(run(starter_model(), {tokens},
+                   {.hooks = {{"z2", [](const HookedPoint&, Array&) { throw 7; }}}}),
+               int);
+  EXPECT_THROW(run(starter_model(), {tokens}, {.poll = [] { throw 7; }}), int);
+  EXPECT_EQ(run(starter_model(), {tokens}), logits);
+}
+
+TEST(GenerationSteps, EqualAGeneration) {
+  const std::vector<std::int32_t> prompt = some_tokens();
+  const Model::GenerateOptions options{.max_new_tokens = 12, .sampling = {.seed = 3}};
+  const Model::Generation whole = starter_model().generate(prompt, options);
+  GenerationSteps steps(starter_model(), prompt, options);
+  std::string text;
+  EXPECT_EQ(steps.generation().finish_reason, "");
+  while (const auto step = steps.next()) text += step->text;
+  EXPECT_EQ(text, whole.text);
+  EXPECT_EQ(steps.generation().tokens, whole.tokens);
+  EXPECT_EQ(steps.generation().finish_reason, whole.finish_reason);
+  EXPECT_FALSE(steps.next());
+}
+
+TEST(Weights, AreViewsOfOneArena) {
+  const Model& model = starter_model();
+  const SharedView all = weight(model, "attn.W_Q"), second = weight(model, "blocks.1.attn.W_Q");
+  EXPECT_THAT(all.shape, ElementsAre(6, 6, 192, 32));
+  EXPECT_EQ(all.data + all.strides[0], second.data);
+  EXPECT_TRUE(computes_with_views(model));
+  EXPECT_FALSE(computes_with_views(Model::load("starter", {.weights = WeightType::int8})));
+  try {
+    weight(model, "W_Z");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+    EXPECT_THAT(error.what(), HasSubstr("did you mean"));
+  }
+}
+
+TEST(Stacks, SumToTheStreamAndTheLogits) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Activations found = record(starter_model(), {tokens});
+  const ResidualStack parts = decomposed_residual(found, {.positions = {-1}});
+  EXPECT_EQ(parts.labels.size(), 2U + 12U);
+  const ResidualStack stream = accumulated_residual(found, {.positions = {-1}});
+  EXPECT_EQ(stream.labels.back(), "final_post");
+  const std::int64_t channels = 192;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double sum = 0;
+    for (std::size_t part = 0; part < parts.labels.size(); ++part) {
+      sum += parts.values[part * channels + static_cast<std::size_t>(c)];
+    }
+    // 14 sums, each within 2^-24 of the stream's numbers, which are below 100
+    EXPECT_NEAR(sum, stream.values[6 * channels + static_cast<std::size_t>(c)], 1e-4);
+  }
+  EXPECT_THROW(accumulated_residual(found, {.layer = 7}), Error);
+  EXPECT_THROW(logit_contributions(found, parts.values, {.tokens = {1}}), Error);
+}
+
+TEST(Detection, NamesItsPatterns) {
+  const std::vector<std::int32_t> tokens{5, 6, 5, 6};
+  EXPECT_THAT(detection_pattern("induction_head", tokens).vector(),
+              ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0));
+  EXPECT_THROW(detection_pattern("other", tokens), Error);
+}
+
+TEST(Tokens, OfATextAndItsParts) {
+  EXPECT_EQ(part_tokens(starter_model(), " blue").size(), 1U);
+  EXPECT_TRUE(end_token(starter_model()).has_value());
+  const TextTokenizer tokenizer = TextTokenizer::load("starter");
+  EXPECT_EQ(tokenizer.encode("A fluffy blue creature roamed the verdant forest."), some_tokens());
+}
+
+TEST(MicroworldStories, AreJson) {
+  EXPECT_THAT(microworld_story(5, 0, {"mystery"}), HasSubstr("\"culprit\""));
+  EXPECT_THROW(microworld_story(5, 0, {"saga"}), Error);
+}
+
+}  // namespace
+}  // namespace heed
