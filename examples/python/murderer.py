@@ -10,7 +10,7 @@ story = next(story for story in (heed.microworld.story(5, index, ["mystery"])
              if len(model.to_tokens(story["text"])[0]) < model.cfg.n_ctx)
 culprit = story["culprit"]
 text = story["text"].encode()
-prompt = text[:culprit["answer"][0]].decode().rstrip()
+prompt = text[:culprit["answer"]["begin"]].decode().rstrip()
 answer = model.to_single_token(" " + culprit["name"])
 others = [model.to_single_token(" " + name) for name in culprit["suspects"]
           if name != culprit["name"]]
@@ -20,8 +20,8 @@ print("...", prompt[-60:])
 print(heed.next_words(model, prompt, 3))
 
 # Cut the clue: let no query after it see its tokens, in any head.
-clue_begin = len(model.to_tokens(text[:culprit["clue"][0]].decode().rstrip())[0])
-clue_end = len(model.to_tokens(text[:culprit["clue"][1]].decode())[0])
+clue_begin = len(model.to_tokens(text[:culprit["clue"]["begin"]].decode().rstrip())[0])
+clue_end = len(model.to_tokens(text[:culprit["clue"]["end"]].decode())[0])
 
 
 def hide(begin, end):

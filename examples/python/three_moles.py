@@ -12,7 +12,7 @@ for index in range(4000):
     story = heed.microworld.story(11, index)
     for sense in story.get("senses", []):
         if sense["word"] == "mole" and len(examples) < 240:
-            examples.append((sense["sense"], story["text"].encode()[:sense["span"][1]].decode()))
+            examples.append((sense["sense"], story["text"].encode()[:sense["end"]].decode()))
 senses = sorted({sense for sense, _ in examples})
 assert len(senses) == 3, senses
 labels = np.array([senses.index(sense) for sense, _ in examples])

@@ -53,10 +53,9 @@ def resolved(model, hooks, wrap):
     """(name, call) pairs for heed, of (name or predicate, function) pairs."""
     pairs = []
     for entry in hooks:
-        try:
-            where, function = entry
-        except (TypeError, ValueError):
-            raise InvalidArgument(f"a hook is a pair (name, function), not {entry!r}") from None
+        if not isinstance(entry, (tuple, list)) or len(entry) != 2:
+            raise InvalidArgument(f"a hook is a pair (name, function), not {entry!r}")
+        where, function = entry
         if not callable(function):
             raise InvalidArgument(f"the hook at {where!r} is {type(function).__name__}, expected "
                                   "a function of (values, hook)")

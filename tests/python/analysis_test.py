@@ -199,7 +199,7 @@ class Others(TestCase):
         self.assertAlmostEqual(found.perplexity, math.exp(found.loss), places=6)
         ids = model.to_tokens(CLEAN)[0]
         self.assertAlmostEqual(heed.evaluate(model, ids).loss, model.loss(CLEAN), places=5)
-        with self.assertRaisesRegex(Wrong, "two tokens"):
+        with self.assertRaisesRegex(Wrong, "give two or more"):
             heed.evaluate(model, [1])
         with self.assertRaises(heed.errors.NotFound):
             heed.evaluate(model, file="no-such-file.txt")
@@ -222,8 +222,8 @@ class Others(TestCase):
     def test_microworld(self):
         story = heed.microworld.story(5, 0, ["mystery"])
         text = story["text"].encode()
-        begin, end = story["culprit"]["answer"]
-        self.assertEqual(text[begin:end].decode(), story["culprit"]["name"])
+        answer = story["culprit"]["answer"]
+        self.assertEqual(text[answer["begin"]:answer["end"]].decode(), story["culprit"]["name"])
         self.assertLess(heed.microworld.log_probability(story["text"]), 0)
         self.assertEqual(heed.microworld.log_probability("no such story"), -math.inf)
         with self.assertRaisesRegex(Wrong, "no kind of story 'saga': expected one of creature"):

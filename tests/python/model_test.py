@@ -209,7 +209,7 @@ class Generations(TestCase):
 
     def test_equals_the_command_line(self):
         text = self.model.generate(PROMPT, 12, temperature=0).finish().text
-        shown = program("generate", "-m", "starter", "-n", "12", "--temp", "0", PROMPT)
+        shown = program("generate", "-m", "starter", "-n", "12", "--temp", "0", "-p", PROMPT)
         self.assertIn(text.strip(), shown)
 
     def test_greedy_is_the_likeliest(self):
