@@ -32,6 +32,9 @@ def make_torch(folder):
     import torch
     from torch import nn
 
+    import heed
+    torch.set_num_threads(heed.threads())
+
     class Norm(nn.Module):
         def __init__(self):
             super().__init__()
@@ -229,7 +232,7 @@ def main(parts):
             print(f"PyTorch's logits differ by {difference:.1e} of the largest, a pattern by "
                   f"{scores.max():.1e}")
             points = list(cache)
-            times = in_turns(5, lambda: model.run_with_cache(tokens),
+            times = in_turns(3, lambda: model.run_with_cache(tokens),
                              lambda: plain.trace(tokens, points),
                              lambda: torch_cache(torch, module, tokens), lambda: read_all(model, tokens))
             print(f"full cache of 512 tokens: heed {times[0] * 1e3:.0f} ms (with every value read "

@@ -17,6 +17,8 @@ layer, head = np.unravel_index(scores.argmax(), scores.shape)
 uniform = np.mean([1 / (position + 1) for position in range(60, 120)])
 print(f"strongest: L{layer}H{head}, {scores[layer, head]:.1%} of its attention; uniform attention "
       f"would give {uniform:.1%}, and on shuffled tokens it gives {control[layer, head]:.1%}")
+print("an induction head" if scores[layer, head] > 3 * max(uniform, control[layer, head]) else
+      "no more than chance: this small model of short stories has no induction head")
 print(f"share over the whole pattern: {by_pattern[layer, head]:.1%}")
 
 # Repetition helps prediction if there are such heads: the loss of each half.

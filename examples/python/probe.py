@@ -9,14 +9,11 @@ model = heed.load("starter")
 texts = [heed.microworld.story(3, index)["text"] for index in range(60)]
 
 
-def rows_of(layer):
-    rows, positions = [], []
-    for text in texts:
-        tokens = model.to_tokens(text)[0][:64]
-        _, cache = model.run_with_cache(tokens, f"resid_post{layer}", return_type=None)
-        rows.append(cache["resid_post", layer][0])
-        positions.append(np.arange(len(tokens)))
-    return rows, positions
+streams = []  # of each text, (L, T, C)
+for text in texts:
+    _, cache = model.run_with_cache(model.to_tokens(text)[:, :64], "resid_post", return_type=None)
+    streams.append([cache["resid_post", layer][0] for layer in range(model.cfg.n_layers)])
+positions = [np.arange(len(stream[0])) for stream in streams]
 
 
 def explained(rows, positions):
@@ -32,8 +29,8 @@ def explained(rows, positions):
 
 
 random = np.random.default_rng(0)
+shuffled = [random.permutation(each) for each in positions]
 for layer in range(model.cfg.n_layers):
-    rows, positions = rows_of(layer)
-    shuffled = [random.permutation(each) for each in positions]
+    rows = [stream[layer] for stream in streams]
     print(f"layer {layer}: {explained(rows, positions):.1%} of the variance of positions, "
           f"shuffled {explained(rows, shuffled):.1%}")

@@ -4,31 +4,41 @@
 import numpy as np
 
 import heed
-from heed.interventions import add, apply, steer
+from heed.interventions import add, apply
 
 model = heed.load("starter")
-prompt = "Late one evening, a fluffy"
-blue, black = model.to_single_token(" blue"), model.to_single_token(" black")
+prompt = "Once upon a time, a fluffy black bear"
+deep, dark = model.to_single_token(" deep"), model.to_single_token(" dark")
+LAYER = 4
 
 
 def odds(logits):
-    return float(logits[0, -1, blue] - logits[0, -1, black])
+    return float(logits[0, -1, deep] - logits[0, -1, dark])
 
 
-plain = odds(model(prompt))
-edited = apply(model, steer("resid_post2", 4.0, " blue", " black"))
-steered = odds(edited(prompt))
+def vector_of(text):
+    """The stream at the last token."""
+    return model.run_with_cache(text, f"resid_post{LAYER}")[1]["resid_post", LAYER][0, -1]
 
-# The same vector by hand, and a random one as long.
-vector = [model.run_with_cache(text, "resid_post2")[1]["resid_post", 2][0].mean(0)
-          for text in (" blue", " black")]
-vector = 4.0 * (vector[0] - vector[1])
-by_hand = odds(apply(model, add("resid_post2", vector))(prompt))
+
+# What " blue" rather than " black" leaves at a later noun, in other sentences.
+pairs = [(f"Late one evening, a fluffy {{}} {noun}") for noun in ("hare", "fox", "wolf")]
+vector = np.mean([vector_of(text.format("blue")) - vector_of(text.format("black"))
+                  for text in pairs], 0)
 noise = np.random.default_rng(3).normal(size=vector.shape)
 noise *= np.linalg.norm(vector) / np.linalg.norm(noise)
-random = odds(apply(model, add("resid_post2", noise))(prompt))
 
-print(f"log odds of blue over black: {plain:+.2f}; steered {steered:+.2f} (by hand {by_hand:+.2f}); "
-      f"a random vector of that length {random:+.2f}")
-assert abs(steered - by_hand) < 1e-3
-print("steered:", edited.generate(prompt, 16, temperature=0))
+last = len(model.to_tokens(prompt)[0]) - 1
+plain = odds(model(prompt))
+steered = odds(apply(model, add(f"resid_post{LAYER}@{last}", vector))(prompt))
+random = odds(apply(model, add(f"resid_post{LAYER}@{last}", noise))(prompt))
+print(f"log odds of ' deep' over ' dark' after {prompt!r}: {plain:+.2f}; steered {steered:+.2f}; "
+      f"with a random vector of that length {random:+.2f}")
+
+# The same as a hook.
+by_hook = odds(model.run_with_hooks(prompt, [
+    (f"resid_post{LAYER}", lambda stream, hook: stream.__setitem__((0, -1), stream[0, -1] + vector))]))
+assert abs(by_hook - steered) < 1e-3
+edited = apply(model, add(f"resid_post{LAYER}@{last}", vector))
+print("steered:", edited.generate(prompt, 12, temperature=0))
+print("plain:  ", model.generate(prompt, 12, temperature=0).finish().text)

@@ -249,6 +249,7 @@ class Model {
 // Must not be called while another thread computes. Throws Error{invalid_argument} outside 1 to
 // 4096.
 void set_threads(int count);
+int threads();  // the number that is set
 
 // Whether prompts quantise what they multiply by int8 and int4 weights to int8, in groups of 32
 // numbers, where the processor computes such products faster than those of f32; decoding always

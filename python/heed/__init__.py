@@ -9,7 +9,7 @@ Errors are those of :mod:`heed.errors`. Docs: docs/python.md.
 """
 
 from . import errors, explain, interventions, microworld, patching
-from ._heed import __version__, allow_integer_prompts, set_threads
+from ._heed import __version__, allow_integer_prompts, set_threads, threads
 from .cache import ActivationCache, LazyAttention
 from .errors import Error
 from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, next_words,
@@ -26,4 +26,4 @@ __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "Ho
            "Translation", "Translator", "__version__", "allow_integer_prompts", "attribute_logit",
            "attribute_tokens", "detect_head", "errors", "evaluate", "explain", "get_act_name",
            "heads", "interventions", "lens", "load", "microworld", "next_words", "patching",
-           "set_threads", "show_attention", "show_tokens", "train"]
+           "set_threads", "show_attention", "show_tokens", "threads", "train"]

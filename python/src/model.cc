@@ -212,7 +212,11 @@ void bind_model(py::module_& module) {
         return view;
       });
 
-  module.def("set_threads", &set_threads);
+  module.def("set_threads", [](int count) {
+    const HeedThreads own;
+    set_threads(count);
+  });
+  module.def("threads", &threads);
   module.def("allow_integer_prompts", &allow_integer_prompts);
 }
 

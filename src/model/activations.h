@@ -76,8 +76,8 @@ struct StackEnds {
 enum class Keep {
   every_block,  // for backward
   residuals,    // for a backward pass that recomputes each block from its input (checkpointing)
-  points,       // for looking at points later: what follows from a few others is shared by all blocks
-  one_block,    // for inference: each block overwrites the previous one
+  points,     // for looking at points later: what follows from a few others is shared by all blocks
+  one_block,  // for inference: each block overwrites the previous one
 };
 
 class GptActivations {

@@ -43,8 +43,8 @@ class Editor {
     return edits(point);
   }
 
-  // Whether it is given the scores and patterns of all heads at once, (B, H, T, S), instead of those
-  // of one head of one sequence at a time.
+  // Whether it is given the scores and patterns of all heads at once, (B, H, T, S), instead of
+  // those of one head of one sequence at a time.
   virtual bool edits_heads_together() const { return false; }
 
   // Whether the edit only adds numbers that do not depend on the pass, so that the gradient before
