@@ -25,7 +25,9 @@ def pybind11_folder():
 
 class CMakeBuild(build_ext):
     def build_extension(self, extension):
-        folder = ROOT / "build" / f"wheel-{sys.version_info[0]}.{sys.version_info[1]}"
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        # HEED_BUILD: a build folder that is there already.
+        folder = ROOT / os.environ.get("HEED_BUILD", f"build/wheel-{version}")
         configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release",
                      "-DCMAKE_UNITY_BUILD=ON", "-DHEED_PYTHON=ON", "-DHEED_BUILD_TESTS=OFF",
                      "-DHEED_MPI=OFF", f"-DPython_EXECUTABLE={sys.executable}"]

@@ -8,12 +8,12 @@ import heed
 text = "\n".join(heed.microworld.story(1, index)["text"] for index in range(300))
 with tempfile.TemporaryDirectory() as folder:
     run = heed.train(text=text, out=f"{folder}/run", settings={
-        "steps": 60, "layers": 2, "heads": 2, "channels": 32, "context": 64, "batch_size": 8,
-        "evaluate_every": 20})
+        "steps": 120, "layers": 2, "heads": 2, "channels": 48, "context": 64, "batch_size": 8,
+        "learning_rate": 4e-3, "warmup_steps": 10, "evaluate_every": 20})
     for step in run:
         if step.validation_loss is not None:
             print(f"step {step.step}: validation loss {step.validation_loss:.2f}")
-        if step.step == 40:
+        if step.step == 40 and step.validation_loss is not None:
             run.stop()  # saved: resume=True goes on
     model = run.model()
     early = heed.heads(model, text[:200])["previous"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _heed, _inputs
 from .errors import InvalidArgument
-from .pictures import AttentionPicture, LensTable, NextWords, Picture, Tokens, grid_picture
+from .pictures import AttentionPicture, LensTable, NextWords, Tokens, framed, grid_picture
 
 Token = Union[str, int]
 
@@ -59,11 +59,8 @@ class Attribution(NamedTuple):
 
     def _repr_html_(self):
         order = np.argsort(-np.abs(self.values))[:30]
-        picture = Picture()
-        picture.picture = lambda: grid_picture(  # type: ignore[method-assign]
-            self.values[order][:, None], [self.names[i] for i in order], ["logit"],
-            "The largest contributions", digits=3)
-        return picture._repr_html_()
+        return framed(grid_picture(self.values[order][:, None], [self.names[i] for i in order],
+                                   ["logit"], "The largest contributions", digits=3))
 
 
 def attribute_logit(model, text, answer: Token, wrong: Optional[Token] = None,

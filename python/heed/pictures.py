@@ -17,6 +17,11 @@ _STYLE = (
     ".heed .word{white-space:pre;text-align:left}</style>")
 
 
+def framed(content: str) -> str:
+    """HTML with the pictures' style."""
+    return f'<div class="heed">{_STYLE}{content}</div>'
+
+
 class Picture:
     """What a notebook draws: ``picture()`` is its HTML."""
 
@@ -24,7 +29,7 @@ class Picture:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return f'<div class="heed">{_STYLE}{self.picture()}</div>'
+        return framed(self.picture())
 
 
 def visible(text: str) -> str:

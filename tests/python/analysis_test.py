@@ -296,7 +296,7 @@ class Pictures(TestCase):
             self.assertNotIn("http", text, name)
             self.assertIn("<table", text) if name not in ("tokens",) else None
         self.assertIn("<noscript><table", pictures["attention"]._repr_html_())
-        self.assertIn("2 of 6 heads" if False else "positions)", pictures["long"]._repr_html_())
+        self.assertIn("64 of 109 positions", pictures["long"]._repr_html_())
 
     def test_text_is_escaped(self):
         shown = heed.show_tokens(self.model, "<b>&\"</script>")._repr_html_()

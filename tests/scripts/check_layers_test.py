@@ -76,6 +76,12 @@ class CheckLayers(unittest.TestCase):
             self.assert_clean("src/download/a.cc", f"#include <{header}>\n")
             self.assert_breach("src/engine/a.cc", f"#include <{header}>\n", "only in src/download")
 
+    def test_the_python_module(self):
+        self.assert_clean("python/src/model.cc", '#include <pybind11/numpy.h>\n'
+                          '#include "heed/heed.h"\n#include "bindings.h"\n')
+        self.assert_breach("python/src/model.cc", '#include "model/gpt.h"\n', "installed headers")
+        self.assert_breach("src/cli/main.cc", "#include <pybind11/numpy.h>\n", "python/src")
+
     def test_installed_headers(self):
         self.assert_clean("include/heed/a.h", '#include "heed/error.h"\n#include <string>\n')
         self.assert_breach("include/heed/a.h", '#include "base/error.h"\n', "installed headers")
