@@ -12,7 +12,7 @@ _STYLE = (
     "max-width:100%;overflow-x:auto}.heed table{border-collapse:collapse;font-variant-numeric:"
     "tabular-nums}.heed th{font-weight:500;color:#52606d;text-align:left;padding:1px 6px}"
     ".heed td{padding:1px 6px;text-align:right;border:1px solid #fff}.heed caption{caption-side:"
-    "top;text-align:left;padding:2px 6px 6px;color:#1c2733}.heed .token{display:inline-block;"
+    "top;text-align:left;padding:2px 6px 6px;color:#1c2733;white-space:nowrap}.heed .token{display:inline-block;"
     "padding:0 2px;margin:1px;border-radius:3px;white-space:pre;border-bottom:2px solid #cbd5e0}"
     ".heed .word{white-space:pre;text-align:left}</style>")
 
@@ -58,7 +58,8 @@ def sequential(share: float) -> str:
 
 def _cell(value: float, colour: str, strong: bool, digits: int) -> str:
     ink = "#fff" if strong else "#1c2733"
-    text = f"{value:.{digits}f}" if math.isfinite(value) else ""
+    # Adding zero makes a rounded -0.00 plain.
+    text = f"{round(value, digits) + 0.0:.{digits}f}" if math.isfinite(value) else ""
     return f'<td style="background:{colour};color:{ink}">{text}</td>'
 
 
