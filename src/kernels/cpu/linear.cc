@@ -73,13 +73,17 @@ void FewRows(const float* x, std::int64_t inputs, const float* weight, const flo
   }
 }
 
-// Rows by fours; beside more rows than that, weights by pieces that stay in the first-level cache
-// (32 KiB) for all of them, so that they leave memory once.
+// Rows taken together: their sums beside two weights fill half of the registers.
+constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
+
+// Rows by kMostRows; where they take more passes, weights by pieces that stay in the first-level
+// cache (32 KiB) for all of them, so that they leave memory once.
 void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const float* weight,
                const float* bias, std::int64_t outputs, std::int64_t begin, std::int64_t end,
                float* out) {
   const std::int64_t in_cache = std::max<std::int64_t>(8192 / std::max<std::int64_t>(inputs, 1), 4);
-  const std::int64_t piece = rows <= 4 ? end - begin : in_cache;
+  const bool is_one_pass = rows <= 4 || rows == kMostRows;
+  const std::int64_t piece = is_one_pass ? end - begin : in_cache;
   for (std::int64_t o = begin; o < end; o += piece) {
     const std::int64_t last = std::min(o + piece, end);
     std::int64_t row = 0;
@@ -87,7 +91,8 @@ void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const flo
       FewRows<some>(x + row * inputs, inputs, weight, bias, outputs, o, last, out + row * outputs);
       row += some;
     };
-    while (rows - row >= 4) run(std::integral_constant<int, 4>{});
+    while (rows - row >= kMostRows) run(std::integral_constant<int, kMostRows>{});
+    if (kMostRows > 4 && rows - row >= 4) run(std::integral_constant<int, 4>{});
     if (rows - row == 3) run(std::integral_constant<int, 3>{});
     if (rows - row == 2) run(std::integral_constant<int, 2>{});
     if (rows - row == 1) run(std::integral_constant<int, 1>{});
