@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/progress.h"
-#include "download/content_hash.h"
+#include "base/content_hash.h"
 #include "download/http_client.h"
 #include "download/retries.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "download/content_hash.h"
+#include "base/content_hash.h"
 
 namespace heed {
 

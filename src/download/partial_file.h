@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "download/content_hash.h"
+#include "base/content_hash.h"
 
 namespace heed {
 

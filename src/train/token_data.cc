@@ -17,7 +17,7 @@ constexpr std::size_t slice_bytes = std::size_t{4} << 20;  // encoded in well un
 
 // 128 bits of the content, by two multiply-rotate lanes over 8-byte words. It names cache files; it
 // is no defence against someone who makes collisions in his own cache.
-class ContentHash {
+class TextHash {
  public:
   void add(std::string_view text) {
     add_word(text.size());
@@ -215,7 +215,7 @@ TokenData cached_tokens(const std::string& key, const Tokenizer& tokenizer,
 TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
                          const TokenizeOptions& options) {
   Progress progress{.what = "tokenizing"};
-  ContentHash hash;
+  TextHash hash;
   hash.add(tokenizer.content_key());
   for (const std::string_view text : texts) {
     hash.add(text);
@@ -239,7 +239,7 @@ TokenData tokenize_lines(const Tokenizer& tokenizer, const Texts& lines,
           "the tokenizer has no token that ends a text, such as </s>, which pairs need");
   Progress progress{.what = "tokenizing", .total = std::ssize(lines)};
   const std::vector<std::int32_t>& before = tokenizer.text_template().before;
-  ContentHash hash;
+  TextHash hash;
   hash.add("lines");
   hash.add(tokenizer.content_key());
   if (!before.empty()) hash.add(fmt::format("behind {}", fmt::join(before, " ")));

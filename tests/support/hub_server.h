@@ -20,7 +20,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "download/content_hash.h"
+#include "base/content_hash.h"
 
 namespace heed::testing {
 

@@ -1,4 +1,4 @@
-// Hashes by which a hub names the content of files.
+// Hashes of content, as hubs name files by them and manifests check files.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "download/content_hash.h"
+#include "base/content_hash.h"
 
 #include <openssl/evp.h>
 
