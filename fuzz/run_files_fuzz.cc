@@ -12,6 +12,7 @@
 #include "server/explorer/metrics_file.h"
 #include "server/explorer/runs.h"
 #include "train/run_directory.h"
+#include "train/state_shard.h"
 
 namespace {
 
@@ -66,10 +67,27 @@ void read_as_metrics(std::string_view text) {
 
 void read_as(const char* name, std::string_view text) {
   fs::create_directories(directory() / "last");
+  fs::remove(directory() / "last/training_state.json");  // it hides the file of earlier versions
   put(directory() / name, text);
   attempt([] { heed::RunDirectory(directory()).read_record(); });
   attempt([] { heed::RunDirectory(directory()).is_finished(); });
   attempt([] { heed::server::Runs({directory()}).describe(); });
+}
+
+// Whatever its ranges are, their numbers are in the file.
+void read_as_shard(std::string_view text) {
+  constexpr std::int64_t numbers = 1000;
+  const fs::path file = directory() / "shard.safetensors";
+  put(file, text);
+  attempt([&] {
+    const heed::StateShard shard(file, {"", 0}, numbers);
+    for (std::size_t i = 0; i < shard.ranges().size(); ++i) {
+      const heed::ArenaRange& range = shard.ranges()[i];
+      if (range.end > numbers || range.begin > range.end) std::abort();
+      const std::span<const std::byte> last = shard.numbers(i).second_moment;
+      if (last.size() != range.size() * sizeof(float)) std::abort();
+    }
+  });
 }
 
 }  // namespace
@@ -78,10 +96,12 @@ void read_as(const char* name, std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 6) {
     case 0: read_as_metrics(text); break;
     case 1: read_as("run.json", text); break;
     case 2: read_as("last/config.json", text); break;
+    case 3: read_as("last/training_state.json", text); break;
+    case 4: read_as_shard(text); break;
     default: read_as("last/training_state.safetensors", text);
   }
   return 0;

@@ -95,14 +95,19 @@ void Optimizer::update(std::int64_t step, const GptGradients& gradients, GptPara
   }
 }
 
-void Optimizer::set_moments(std::span<const std::byte> first, std::span<const std::byte> second) {
-  for (const Piece& piece : pieces_) {
-    const std::size_t begin = piece.range.begin * sizeof(float);
-    const std::size_t size = piece.range.size() * sizeof(float);
-    check(begin + size <= first.size() && first.size() == second.size(),
-          "moments are of the whole arena");
-    std::memcpy(first_moment_.data() + piece.moment, first.data() + begin, size);
-    std::memcpy(second_moment_.data() + piece.moment, second.data() + begin, size);
+void Optimizer::set_moments(const ArenaRange& range, std::span<const std::byte> first,
+                            std::span<const std::byte> second) {
+  check(first.size() == range.size() * sizeof(float) && second.size() == first.size(),
+        "moments are of their range");
+  const auto ends_before = [&](const Piece& piece) { return piece.range.end <= range.begin; };
+  for (auto piece = std::ranges::partition_point(pieces_, ends_before);
+       piece != pieces_.end() && piece->range.begin < range.end; ++piece) {
+    const ArenaRange common{std::max(piece->range.begin, range.begin),
+                            std::min(piece->range.end, range.end)};
+    const std::size_t to = piece->moment + (common.begin - piece->range.begin);
+    const std::size_t from = (common.begin - range.begin) * sizeof(float);
+    std::memcpy(first_moment_.data() + to, first.data() + from, common.size() * sizeof(float));
+    std::memcpy(second_moment_.data() + to, second.data() + from, common.size() * sizeof(float));
   }
 }
 

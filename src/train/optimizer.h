@@ -35,8 +35,9 @@ class Optimizer {
   std::span<const float> first_moment() const { return first_moment_.span(); }
   std::span<const float> second_moment() const { return second_moment_.span(); }
 
-  // From the moments of the whole arena, as they are in a file.
-  void set_moments(std::span<const std::byte> first, std::span<const std::byte> second);
+  // From the moments of a range of the arena, as they are in a file; others' are passed over.
+  void set_moments(const ArenaRange& range, std::span<const std::byte> first,
+                   std::span<const std::byte> second);
 
  private:
   // A run of the arena whose tensors decay alike, and where its moments are.
@@ -49,7 +50,7 @@ class Optimizer {
   void add_pieces(const ArenaRange& range, bool decays, const std::vector<ArenaRange>& own);
 
   TrainSettings settings_;
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;  // ascending
   Tensor<float> first_moment_;
   Tensor<float> second_moment_;
 };

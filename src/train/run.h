@@ -55,6 +55,7 @@ class Run {
   };
 
   void prepare(bool has_checkpoint);
+  void load();
   void open_directory();
   bool asked_to_stop() const;
   void check_directory();
@@ -75,7 +76,6 @@ class Run {
   void agree_on_position();
   void save();
   void write_checkpoint();
-  void write_files(const TrainingArrays& arrays);
   void save_model(const std::filesystem::path& to);
   void remember();
   bool runs_model() const;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "formats/config_file.h"
@@ -45,8 +46,8 @@ bool RunDirectory::holds_a_run() const {
 }
 
 bool RunDirectory::is_finished() const {
-  if (!std::filesystem::exists(state_file())) return false;
-  const RunPosition position = read_run_position(state_file());
+  if (!holds_training_state(last())) return false;
+  const RunPosition position = read_run_position(last());
   return position.evaluated && is_trained(read_record().settings, position);
 }
 
@@ -95,6 +96,8 @@ RunRecord RunDirectory::read_record() const {
   return record;
 }
 
+std::string RunDirectory::key() const { return hash_file(record_file(), HashKind::sha256).hex; }
+
 void RunDirectory::keep_model(std::int64_t step,
                               const std::function<void(const std::filesystem::path&)>& save) const {
   const std::filesystem::path directory = checkpoint(step);
@@ -124,6 +127,7 @@ void RunDirectory::remove_abandoned() const {
   for (const auto& directory : unfinished) std::filesystem::remove_all(directory, error);
   for (const auto& directory : {root_, last(), best(), average(), evaluations()})
     remove_abandoned_files(directory);
+  remove_unused_shards(last());
 }
 
 void RunDirectory::append_metrics(const OrderedJson& line) const {

@@ -1,7 +1,7 @@
 // A run on disk:
 //   run.json        what is trained: settings, data, tokenizer
 //   metrics.jsonl   one line a step, one an evaluation
-//   last/           model directory of the last checkpoint, and training_state.safetensors
+//   last/           model directory of the last checkpoint, and its training state
 //   best/           model directory of the lowest validation loss or, if measured, highest BLEU
 //   average/        model directory of the mean of the last evaluations' parameters, if averaged
 //   evaluations/    those parameters, 00000250.safetensors
@@ -49,7 +49,8 @@ class RunDirectory {
   std::filesystem::path evaluations() const { return root_ / "evaluations"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path checkpoint(std::int64_t step) const;
-  std::filesystem::path state_file() const { return last() / "training_state.safetensors"; }
+  // Of the last checkpoint; there is none before it is written.
+  std::filesystem::path state_file() const { return training_state_file(last()); }
 
   bool holds_a_run() const;
 
@@ -62,6 +63,8 @@ class RunDirectory {
   void create(const RunRecord& record) const;
   // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.
   RunRecord read_record() const;
+  // The SHA-256 of its record: the name of the run in its shards.
+  std::string key() const;
 
   // Writes the model directory of a step atomically, by a function that saves to a given directory;
   // replaces an existing one.

@@ -115,40 +115,24 @@ void Run::remember() {
 }
 
 void Run::write_checkpoint() {
-  const TrainingArrays arrays{.size = std::ssize(task_->parameters().all()),
-                              .parameters = shards_.parameter_stream(),
-                              .first_moment =
-                                  [this](const NumberSink& sink) {
-                                    shards_.shards().stream(optimizer_->first_moment(), sink);
-                                  },
-                              .second_moment =
-                                  [this](const NumberSink& sink) {
-                                    shards_.shards().stream(optimizer_->second_moment(), sink);
-                                  }};
-  if (group_.is_first()) {
-    write_files(arrays);
-  } else {
-    save_model(directory_.last());
-    for (const NumberStream& each :
-         {arrays.parameters, arrays.first_moment, arrays.second_moment}) {
-      each([](std::span<const float>) {});
-    }
-  }
-  saved_step_ = position_.step;
-}
-
-void Run::write_files(const TrainingArrays& arrays) {
   constexpr std::int64_t copies = 4;  // the model; in the state, parameters and both moments
-  observer_.saving({.step = position_.step,
-                    .bytes = copies * arrays.size * static_cast<std::int64_t>(sizeof(float)),
-                    .expected_seconds = save_seconds_,
-                    .stopping = stop_requested(stop_)});
+  const std::span<const float> parameters = task_->parameters().all();
+  observer_.saving(
+      {.step = position_.step,
+       .bytes = copies * std::ssize(parameters) * static_cast<std::int64_t>(sizeof(float)),
+       .expected_seconds = save_seconds_,
+       .stopping = stop_requested(stop_)});
   const RunClock::time_point start = RunClock::now();
-  save_model(directory_.last());
-  // The state comes last, and is what --resume trusts: it holds the parameters too.
-  save_training_state(directory_.state_file(), position_, arrays);
+  shards_.finish();
+  heed::write_checkpoint(directory_.last(), group_,
+                         {.position = position_,
+                          .run = of_first(group_, group_.is_first() ? directory_.key() : ""),
+                          .arrays = {shards_.shards().own(), parameters, optimizer_->first_moment(),
+                                     optimizer_->second_moment()},
+                          .save_model = [this] { save_model(directory_.last()); }});
   save_seconds_ = seconds_since(start);
   observer_.saved(position_.step, directory_.last());
+  saved_step_ = position_.step;
 }
 
 void Run::keep() {

@@ -51,22 +51,7 @@ void Shards::share(std::span<float> values) const {
   }
 }
 
-void Shards::stream(std::span<const float> owned, const NumberSink& sink) const {
-  std::size_t range = 0, before = 0;  // numbers in earlier ranges
-  stream_from(
-      [&](std::size_t at) {
-        while (at >= own_[range].end) before += own_[range++].size();
-        return owned.data() + before + (at - own_[range].begin);
-      },
-      sink);
-}
-
 void Shards::stream_arena(std::span<const float> arena, const NumberSink& sink) const {
-  stream_from([&](std::size_t at) { return arena.data() + at; }, sink);
-}
-
-void Shards::stream_from(const std::function<const float*(std::size_t)>& own_number,
-                         const NumberSink& sink) const {
   std::vector<float> piece;
   for (const ArenaSegment& segment : segments_) {
     for (int rank = 0; rank < group_.size(); ++rank) {
@@ -74,11 +59,11 @@ void Shards::stream_from(const std::function<const float*(std::size_t)>& own_num
       for (std::size_t at = slice.begin; at < slice.end; at += streamed_numbers) {
         const std::size_t count = std::min(streamed_numbers, slice.end - at);
         if (group_.is_alone()) {
-          sink({own_number(at), count});
+          sink(arena.subspan(at, count));
           continue;
         }
         piece.resize(count);
-        if (rank == group_.rank()) std::copy_n(own_number(at), count, piece.begin());
+        if (rank == group_.rank()) std::ranges::copy(arena.subspan(at, count), piece.begin());
         group_.broadcast(std::as_writable_bytes(std::span(piece)), rank);
         sink(piece);
       }

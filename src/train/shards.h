@@ -57,14 +57,10 @@ class Shards {
   void share(std::span<float> values) const;
 
   // Passes the numbers of the whole arena to `sink` of every process, in their order and in pieces.
-  // `owned` holds those of the own ranges, one after the other; `arena` has them in their places.
-  void stream(std::span<const float> owned, const NumberSink& sink) const;
+  // `arena` has those of the own ranges in their places.
   void stream_arena(std::span<const float> arena, const NumberSink& sink) const;
 
  private:
-  void stream_from(const std::function<const float*(std::size_t)>& own_number,
-                   const NumberSink& sink) const;
-
   Group& group_;
   std::vector<ArenaSegment> segments_;
   std::vector<ArenaRange> own_;

@@ -35,13 +35,12 @@ Run::Run(const TrainRequest& request)
     settings_.validate();
     check_directory();
     // A run that was stopped before its first checkpoint starts again from the beginning.
-    has_checkpoint =
-        request.start == RunStart::resume && std::filesystem::exists(directory_.state_file());
+    has_checkpoint = request.start == RunStart::resume && holds_training_state(directory_.last());
     task_->prepare_text(has_checkpoint);
   });
   prepare(has_checkpoint);
+  if (has_checkpoint) load();
   flops_per_token_ = task_->flops_per_token();
-  if (has_checkpoint) saved_step_ = position_.step;
   require_same_run(group_, record(), position_);
   agreed(group_, [&] {
     if (group_.is_first()) open_directory();
@@ -56,9 +55,6 @@ void Run::prepare(bool has_checkpoint) {
     task_->prepare_model(has_checkpoint);
     optimizer_.emplace(task_->parameters().layout(), settings_, shards_.shards().own());
     require_going_on(request_, has_checkpoint);
-    if (has_checkpoint) {
-      position_ = load_training_state(directory_.state_file(), shards_, *optimizer_);
-    }
   };
   agreed(group_, [&] {
     if (group_.is_first()) make();
@@ -71,6 +67,15 @@ void Run::prepare(bool has_checkpoint) {
     if (!settings_.precision) settings_.precision = precision;
     make();
   });
+}
+
+void Run::load() {
+  agreed(group_, [&] {
+    position_ = load_training_state(directory_.last(), group_, shards_.shards().own(),
+                                    task_->parameters(), *optimizer_);
+  });
+  shards_.share_parameters();
+  saved_step_ = position_.step;
 }
 
 // By the process that writes it.

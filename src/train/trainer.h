@@ -126,6 +126,7 @@ struct TrainSummary {
   double seconds = 0;                // spent training, over all sessions of the run
   std::filesystem::path checkpoint;  // empty: stopped before the first one
   bool interrupted = false;          // stopped on request: all finished steps are saved
+  std::optional<int> stopped_by{};  // of several processes, the one that was asked, if not all were
 };
 
 // Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect within

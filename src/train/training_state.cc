@@ -1,114 +1,174 @@
 #include "train/training_state.h"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_writer.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "comm/agreement.h"
+#include "train/earlier_state.h"
 
 namespace heed {
 namespace {
 
-constexpr const char* parameters_name = "parameters";
-constexpr const char* first_moment_name = "first_moment";
-constexpr const char* second_moment_name = "second_moment";
-constexpr const char* counters_name = "counters";  // (4) i64: step, epoch, index, best_step
-constexpr const char* measures_name = "measures";  // (2) f64: best_cost, seconds
-constexpr const char* unevaluated_name = "unevaluated_step";  // (1) i64; absent: it is evaluated
-
-OutgoingTensor outgoing_numbers(const char* name, std::int64_t size, const NumberStream& numbers) {
-  return {.name = name,
-          .dtype = DType::f32,
-          .shape = Shape{size},
-          .produce = [&numbers](const ByteSink& sink) {
-            numbers([&](std::span<const float> piece) { sink(std::as_bytes(piece)); });
-          }};
+std::filesystem::path shard_folder(const std::filesystem::path& directory) {
+  return directory / "training_state";
 }
 
-const TensorEntry& entry_of(const SafetensorsFile& file, const char* name, DType dtype,
-                            std::int64_t size) {
-  const TensorEntry* entry = file.find(name);
-  require(entry != nullptr, ErrorCode::corrupt_data, "{}: the training state has no '{}'",
-          file.source(), name);
-  require(entry->dtype == dtype && entry->shape == Shape{size}, ErrorCode::corrupt_data,
-          "{}: '{}' is {} {}, but this run needs {} ({})", file.source(), name,
-          dtype_name(entry->dtype), entry->shape.text(), dtype_name(dtype), size);
-  return *entry;
+std::filesystem::path earlier_file(const std::filesystem::path& directory) {
+  return directory / "training_state.safetensors";
 }
 
-using Counters = std::array<std::int64_t, 4>;
-
-Counters read_counters(const SafetensorsFile& file) {
-  Counters counters;
-  std::memcpy(counters.data(), entry_of(file, counters_name, DType::i64, 4).bytes.data(),
-              sizeof(counters));
-  for (const std::int64_t counter : counters) {
-    require(counter >= 0, ErrorCode::corrupt_data, "{}: a negative counter {}", file.source(),
-            counter);
+// Which numbers of `range` are among `own`.
+template <class Copy>
+void for_common(const ArenaRange& range, std::span<const ArenaRange> own, Copy&& copy) {
+  const auto ends_before = [&](const ArenaRange& each) { return each.end <= range.begin; };
+  for (auto each = std::ranges::partition_point(own, ends_before);
+       each != own.end() && each->begin < range.end; ++each) {
+    copy(ArenaRange{std::max(each->begin, range.begin), std::min(each->end, range.end)});
   }
-  return counters;
 }
 
-RunPosition read_position(const SafetensorsFile& file) {
-  const Counters counters = read_counters(file);
-  double measures[2];
-  std::memcpy(measures, entry_of(file, measures_name, DType::f64, 2).bytes.data(),
-              sizeof(measures));
-  return {.step = counters[0],
-          .evaluated = file.find(unevaluated_name) == nullptr,
-          .data = {.epoch = counters[1], .index = counters[2]},
-          .best_cost = measures[0],
-          .best_step = counters[3],
-          .seconds = measures[1]};
+// What the first process writes down of a shard that another has written.
+std::string described(const ShardFile& shard) {
+  return OrderedJson({shard.name, shard.bytes, shard.sha256}).dump();
 }
 
-std::span<const std::byte> float_bytes(const SafetensorsFile& file, const char* name,
-                                       std::size_t size) {
-  return entry_of(file, name, DType::f32, static_cast<std::int64_t>(size)).bytes;
+ShardFile shard_described(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {.name = json[0].get<std::string>(),
+          .bytes = json[1].get<std::int64_t>(),
+          .sha256 = json[2].get<std::string>()};
+}
+
+// Shards make up the arena if, in ascending order, each range begins where the one before ends.
+void require_whole(std::vector<ArenaRange> ranges, std::int64_t numbers,
+                   const std::filesystem::path& manifest) {
+  std::ranges::sort(ranges, {}, &ArenaRange::begin);
+  std::size_t end = 0;
+  for (const ArenaRange& range : ranges) {
+    if (range.begin != end) break;
+    end = range.end;
+  }
+  require(end == static_cast<std::size_t>(numbers), ErrorCode::corrupt_data,
+          "{}: its shards together are not the {} numbers of the model", manifest.string(),
+          numbers);
+}
+
+void publish(const std::filesystem::path& directory, const StateManifest& manifest) {
+  write_text_file(training_state_file(directory), state_manifest_text(manifest));
+  remove_file(earlier_file(directory));
+  remove_unused_shards(directory);
 }
 
 }  // namespace
 
-bool is_trained(const TrainSettings& settings, const RunPosition& position) {
-  if (position.step >= settings.steps) return true;
-  if (settings.early_stop <= 0 || settings.evaluate_every <= 0 ||
-      !std::isfinite(position.best_cost))
-    return false;
-  return (position.step - position.best_step) / settings.evaluate_every >= settings.early_stop;
+std::filesystem::path training_state_file(const std::filesystem::path& directory) {
+  const std::filesystem::path manifest = directory / "training_state.json";
+  std::error_code error;
+  const bool is_earlier = !std::filesystem::exists(manifest, error) &&
+                          std::filesystem::exists(earlier_file(directory), error);
+  return is_earlier ? earlier_file(directory) : manifest;
 }
 
-void save_training_state(const std::filesystem::path& file, const RunPosition& position,
-                         const TrainingArrays& arrays) {
-  const Counters counters{position.step, position.data.epoch, position.data.index,
-                          position.best_step};
-  const double measures[] = {position.best_cost, position.seconds};
-  std::vector<OutgoingTensor> tensors{
-      outgoing(counters_name, View<const std::int64_t>(counters.data(), {4})),
-      outgoing(measures_name, View<const double>(measures, {2})),
-      outgoing_numbers(parameters_name, arrays.size, arrays.parameters),
-      outgoing_numbers(first_moment_name, arrays.size, arrays.first_moment),
-      outgoing_numbers(second_moment_name, arrays.size, arrays.second_moment)};
-  if (!position.evaluated) {
-    tensors.push_back(outgoing(unevaluated_name, View<const std::int64_t>(&position.step, {1})));
+bool holds_training_state(const std::filesystem::path& directory) {
+  std::error_code error;
+  return std::filesystem::exists(training_state_file(directory), error);
+}
+
+void write_checkpoint(const std::filesystem::path& directory, Group& group,
+                      const Checkpoint& checkpoint) {
+  const RunPosition& position = checkpoint.position;
+  // A state of the same step, divided alike, has the same contents.
+  const std::filesystem::path file =
+      shard_folder(directory) /
+      fmt::format("{:08}-{}-of-{}.safetensors", position.step, group.rank() + 1, group.size());
+  std::error_code error;
+  const bool was_there = std::filesystem::exists(file, error);
+  try {
+    checkpoint.save_model();
+    ShardFile own;
+    agreed(group, [&] {
+      make_directory(shard_folder(directory));
+      own = write_state_shard(file, {checkpoint.run, position.step}, checkpoint.arrays);
+    });
+    StateManifest manifest{.position = position,
+                           .run = checkpoint.run,
+                           .numbers = std::ssize(checkpoint.arrays.parameters),
+                           .shards = {}};
+    for (const std::string& text : gather(group, described(own))) {
+      manifest.shards.push_back(shard_described(text));
+    }
+    agreed(group, [&] {
+      if (group.is_first()) publish(directory, manifest);
+    });
+  } catch (...) {
+    if (!was_there) std::filesystem::remove(file, error);
+    throw;
   }
-  write_safetensors(file, tensors);
 }
 
-RunPosition load_training_state(const std::filesystem::path& path, ShardedModel& model,
+RunPosition load_training_state(const std::filesystem::path& directory, const Group& group,
+                                std::span<const ArenaRange> own, GptParameters& parameters,
                                 Optimizer& optimizer) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  const std::size_t size = model.size();
-  model.copy(float_bytes(file, parameters_name, size));
-  optimizer.set_moments(float_bytes(file, first_moment_name, size),
-                        float_bytes(file, second_moment_name, size));
-  return read_position(file);
+  const std::filesystem::path file = training_state_file(directory);
+  if (file == earlier_file(directory)) {
+    return load_earlier_state(file, own, parameters, optimizer);
+  }
+  const StateManifest manifest = read_state_manifest(file);
+  require(manifest.numbers == std::ssize(parameters.all()), ErrorCode::corrupt_data,
+          "{}: a state of {} numbers, but this run's model has {}", file.string(), manifest.numbers,
+          parameters.all().size());
+  std::vector<ArenaRange> all;
+  // One after the other: a process need not have room for all of them.
+  for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
+    const std::filesystem::path path = shard_folder(directory) / manifest.shards[i].name;
+    require_shard_size(path, manifest.shards[i]);
+    const StateShard shard(path, {manifest.run, manifest.position.step}, manifest.numbers);
+    const auto checker = i % static_cast<std::size_t>(group.size());
+    if (checker == static_cast<std::size_t>(group.rank())) {
+      require_shard_hash(path, manifest.shards[i]);
+    }
+    for (std::size_t r = 0; r < shard.ranges().size(); ++r) {
+      const ArenaRange& range = shard.ranges()[r];
+      all.push_back(range);
+      const StateShard::Numbers numbers = shard.numbers(r);
+      for_common(range, own, [&](const ArenaRange& common) {
+        std::memcpy(parameters.all().data() + common.begin,
+                    numbers.parameters.data() + (common.begin - range.begin) * sizeof(float),
+                    common.size() * sizeof(float));
+      });
+      optimizer.set_moments(range, numbers.first_moment, numbers.second_moment);
+    }
+  }
+  require_whole(std::move(all), manifest.numbers, file);
+  return manifest.position;
 }
 
-RunPosition read_run_position(const std::filesystem::path& file) {
-  return read_position(SafetensorsFile::open(file));
+RunPosition read_run_position(const std::filesystem::path& directory) {
+  const std::filesystem::path file = training_state_file(directory);
+  return file == earlier_file(directory) ? read_earlier_position(file)
+                                         : read_state_manifest(file).position;
+}
+
+void remove_unused_shards(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::string> used;
+  const std::filesystem::path file = directory / "training_state.json";
+  if (std::filesystem::exists(file, error)) {
+    for (const ShardFile& shard : read_state_manifest(file).shards) used.push_back(shard.name);
+  }
+  std::ranges::sort(used);
+  std::vector<std::filesystem::path> unused;
+  for (std::filesystem::directory_iterator entry(shard_folder(directory), error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (!std::ranges::binary_search(used, entry->path().filename().string())) {
+      unused.push_back(entry->path());
+    }
+  }
+  for (const auto& path : unused) std::filesystem::remove(path, error);
 }
 
 }  // namespace heed

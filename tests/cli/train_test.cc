@@ -210,7 +210,7 @@ TEST_F(TrainCommand, OneSignalStopsALongStep) {
     arguments.emplace_back(setting);
   }
   const pid_t child = start(arguments);
-  while (!std::filesystem::exists(directory_ / "run" / "last" / "training_state.safetensors")) {
+  while (!std::filesystem::exists(directory_ / "run" / "last" / "training_state.json")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   expect_one_signal_ends(child);

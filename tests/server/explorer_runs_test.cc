@@ -142,7 +142,7 @@ TEST_F(ExplorerRuns, FilesThatAreNoRegularFilesAreRefusedAtOnce) {
   }
   std::filesystem::remove(run / "metrics.jsonl");
   EXPECT_FALSE(explorer.get("/api/runs")["runs"][0].contains("error"));
-  const std::string state = "last/training_state.safetensors";
+  const std::string state = "last/training_state.json";
   replace(run / state, nullptr);
   EXPECT_NE(explorer.refusal("GET", "/api/runs/small/events", 422).find(state), std::string::npos);
   replace(run / "run.json", nullptr);

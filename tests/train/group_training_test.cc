@@ -3,13 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 #include "comm/local_group.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/state_shard.h"
 #include "train/stop_after.h"
 #include "train/training.h"
 
@@ -101,12 +102,22 @@ class GroupTraining : public Training {
   }
   // Of all parameters and moments.
   std::string state(const std::string& out) const {
-    const SafetensorsFile file =
-        SafetensorsFile::open(directory_ / out / "last" / "training_state.safetensors");
-    std::string text;
-    for (const char* name : {"parameters", "first_moment", "second_moment"}) {
-      const auto bytes = file.find(name)->bytes;
-      text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::filesystem::path last = directory_ / out / "last";
+    const StateManifest manifest = read_state_manifest(last / "training_state.json");
+    const auto size = static_cast<std::size_t>(manifest.numbers) * sizeof(float);
+    std::string text(3 * size, '\0');
+    for (const ShardFile& file : manifest.shards) {
+      const StateShard shard(last / "training_state" / file.name,
+                             {manifest.run, manifest.position.step}, manifest.numbers);
+      for (std::size_t r = 0; r < shard.ranges().size(); ++r) {
+        const StateShard::Numbers numbers = shard.numbers(r);
+        char* to = text.data() + shard.ranges()[r].begin * sizeof(float);
+        for (const auto& bytes :
+             {numbers.parameters, numbers.first_moment, numbers.second_moment}) {
+          std::memcpy(to, bytes.data(), bytes.size());
+          to += size;
+        }
+      }
     }
     return text;
   }

@@ -9,7 +9,6 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
 
 namespace heed::testing {
 
@@ -25,15 +24,10 @@ inline std::string metrics_without_clock(const std::filesystem::path& file) {
   return text;
 }
 
-inline std::string state_without_clock(const std::filesystem::path& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  std::string text;
-  for (const TensorEntry& entry : file.tensors()) {
-    std::string bytes(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
-    if (entry.name == "measures") bytes.resize(sizeof(double));  // best_cost; then come the seconds
-    text += entry.name + bytes;
-  }
-  return text;
+inline std::string state_without_clock(const std::filesystem::path& file) {
+  Json manifest = Json::parse(read_text_file(file));
+  manifest.erase("seconds");
+  return manifest.dump();
 }
 
 // Every file of a run, by its path in it, without what a clock decides.
@@ -45,7 +39,7 @@ inline std::map<std::string, std::string> files_of(const std::filesystem::path& 
     const std::string name = path.lexically_relative(run).string();
     if (name == "metrics.jsonl") {
       files[name] = metrics_without_clock(path);
-    } else if (path.filename() == "training_state.safetensors") {
+    } else if (path.filename() == "training_state.json") {
       files[name] = state_without_clock(path);
     } else {
       files[name] = read_text_file(path);
