@@ -386,10 +386,16 @@ void run_train(const TrainOptions& options, Group& group) {
   if (summary.interrupted) {
     flush_output();
     const bool is_saved = !summary.checkpoint.empty();
-    fail(ErrorCode::interrupted,
-         "stopped after step {} of {}; {}. Resume with: heed train --out '{}' --resume",
-         summary.steps, request.settings.steps,
-         is_saved ? "everything is saved" : "there was nothing to save", options.out);
+    throw AgreedError(
+        ErrorCode::interrupted,
+        fmt::format(
+            "{}stopped after step {} of {}; {}. Resume with: heed train --out '{}' --resume",
+            summary.stopped_by ? fmt::format("process {} of {} was asked to stop: ",
+                                             *summary.stopped_by, group.size())
+                               : "",
+            summary.steps, request.settings.steps,
+            is_saved ? "everything is saved" : "there was nothing to save", options.out),
+        /*speaks=*/true);
   }
 }
 
@@ -459,7 +465,11 @@ void add_train_command(Command app) {
       ->check(one_of({"induction", "bleu"}));
   command->add_flag("--resume", options->resume, "Resume the run in --out, bit for bit");
   add_json_option(*command, options->json);
-  command->footer(setting_list());
+  command->footer(
+      setting_list() +
+      "\n\nSeveral processes: mpirun -n N heed train … (srun likewise). One that is silent "
+      "for\nHEED_SILENCE_LIMIT seconds [20; 0: no limit] is taken for one that hangs, and "
+      "ends all.");
   command->callback(
       [options] { in_process_group([&](Group& group) { run_train(*options, group); }); });
 }

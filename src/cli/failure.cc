@@ -1,9 +1,12 @@
 #include "cli/failure.h"
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "cli/interrupt.h"
 #include "cli/terminal/progress_line.h"
+#include "comm/launch.h"
 
 namespace heed::cli {
 
@@ -17,6 +20,14 @@ void say(const std::string& message) {
   ProgressLine::clear_any();
   const std::string line = "heed: " + message + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void say_in_turn(const std::string& message) {
+  const bool is_several = launched_processes().value_or(1) > 1;
+  if (is_several && launched_rank().value_or(0) > 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  say(message);
 }
 
 }  // namespace heed::cli

@@ -1,17 +1,36 @@
 #include "cli/interrupt.h"
 
+#include <time.h>
+
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 
 namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
-std::atomic<bool> is_watched{false};  // whether work looks at `interrupted`
+std::atomic<bool> is_watched{false};               // whether work looks at `interrupted`
+std::atomic<std::int64_t> interrupted_at{0};       // milliseconds
+std::atomic<std::int64_t> merged_milliseconds{0};  // after the first signal
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers may touch nothing else");
 
+// Of a monotonic clock; functions that signal handlers may call.
+std::int64_t milliseconds_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
 extern "C" void on_interrupt(int) {
-  if (interrupted.exchange(true) || !is_watched) std::_Exit(interrupted_exit_status);
+  const std::int64_t now = milliseconds_now();
+  if (is_watched && !interrupted.exchange(true)) {
+    interrupted_at = now;
+    return;
+  }
+  const bool is_the_same = is_watched && now - interrupted_at < merged_milliseconds;
+  if (!is_the_same) std::_Exit(interrupted_exit_status);
 }
 
 }  // namespace
@@ -25,6 +44,10 @@ StopFlag interrupt_flag() {
   is_watched = true;
   return &interrupted;
 }
+
+void merge_signals() { merged_milliseconds = 1000; }
+
+void let_large_writes_fail() { std::signal(SIGXFSZ, SIG_IGN); }
 
 void clear_interrupt() { interrupted = false; }
 

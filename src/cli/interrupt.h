@@ -16,6 +16,14 @@ void catch_interrupts();
 // input or loading a model.
 StopFlag interrupt_flag();
 
+// Takes signals within a second for one: mpirun, and the terminal that it runs in, may both pass a
+// Ctrl-C on to a process.
+void merge_signals();
+
+// A write beyond a limit of sizes (ulimit -f) fails, as it does on a full disk, where it would end
+// the process.
+void let_large_writes_fail();
+
 // Forgets the first signal: the work that it stopped was a part of what goes on.
 void clear_interrupt();
 

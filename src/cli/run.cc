@@ -78,13 +78,13 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     app.exit(asked);
     return done;
   } catch (const CLI::ParseError& error) {
-    say(wrong_call_text(app, error));
+    say_in_turn(wrong_call_text(app, error));
     return wrong_call;
   } catch (const AgreedError& error) {  // of several processes one speaks
     if (error.speaks()) say(error.what());
     return exit_status(error.code());
   } catch (const Error& error) {
-    say(error.what());
+    say_in_turn(error.what());
     return exit_status(error.code());
   } catch (const std::bad_alloc&) {
     say("out of memory");
@@ -100,6 +100,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   shorten_spins(argv);
   catch_interrupts();
+  let_large_writes_fail();
   auto log = spdlog::stderr_color_mt("heed");
   log->set_pattern("%^%v%$");
   spdlog::set_default_logger(log);

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -22,6 +23,18 @@ std::optional<int> number_in(const char* variable) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return number;
+}
+
+// In the variables of Open MPI's mpirun; of MPICH's; and of Slurm's srun, which sets these for the
+// tasks of a step alone.
+std::optional<int> launched_number(const std::array<const char*, 3>& variables) {
+  for (const char* variable : {variables[0], variables[1]}) {
+    if (const auto number = number_in(variable)) return number;
+  }
+  if (std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("SLURM_PROCID") != nullptr) {
+    return number_in(variables[2]);
+  }
+  return std::nullopt;
 }
 
 // The library stays loaded: MPI cannot be started twice.
@@ -47,14 +60,11 @@ const HeedTransport& load(const std::filesystem::path& path, int processes) {
 }  // namespace
 
 std::optional<int> launched_processes() {
-  // Open MPI's mpirun; MPICH's; Slurm's srun, which sets these for tasks of a step alone.
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    if (const auto size = number_in(variable)) return size;
-  }
-  if (std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("SLURM_PROCID") != nullptr) {
-    return number_in("SLURM_STEP_NUM_TASKS");
-  }
-  return std::nullopt;
+  return launched_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"});
+}
+
+std::optional<int> launched_rank() {
+  return launched_number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
 }
 
 std::filesystem::path mpi_library() {

@@ -13,6 +13,9 @@ namespace heed {
 // where neither started this one.
 std::optional<int> launched_processes();
 
+// Which of them this process is, from 0; nothing likewise.
+std::optional<int> launched_rank();
+
 // Beside this program, or in ../lib/heed, where it is installed; empty: in neither.
 std::filesystem::path mpi_library();
 

@@ -6,6 +6,7 @@
 
 #include "comm/agreement.h"
 #include "heed/version.h"
+#include "train/absolute_path.h"
 
 namespace heed {
 namespace {
@@ -13,8 +14,10 @@ namespace {
 // Longer values are cut off in messages.
 constexpr std::size_t most_letters = 60;
 
-OrderedJson description(const RunRecord& record, const RunPosition& position) {
+OrderedJson description(const RunDirectory& directory, const RunRecord& record,
+                        const RunPosition& position) {
   OrderedJson all = settings_to_json(record.settings);
+  all["run directory"] = absolute_text(directory.root());
   all["version of heed"] = version;
   all["text"] = record.data_key;
   all["validation text"] = record.validation_key;
@@ -45,9 +48,11 @@ std::string difference(const std::string& first, const std::string& other, int r
 
 }  // namespace
 
-void require_same_run(Group& group, const RunRecord& record, const RunPosition& position) {
+void require_same_run(Group& group, const RunDirectory& directory, const RunRecord& record,
+                      const RunPosition& position) {
   if (group.is_alone()) return;
-  const std::vector<std::string> all = gather(group, description(record, position).dump());
+  const std::vector<std::string> all =
+      gather(group, description(directory, record, position).dump());
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const std::string found = difference(all.front(), all[rank], static_cast<int>(rank));
     if (!found.empty()) {

@@ -6,9 +6,10 @@
 
 namespace heed {
 
-// Throws AgreedError{conflict} unless every process of the group trains the same: settings, text,
-// tokenizer, position, and this version of heed.
-void require_same_run(Group& group, const RunRecord& record, const RunPosition& position);
+// Throws AgreedError{conflict} unless every process of the group trains the same: run directory,
+// settings, text, tokenizer, position, and this version of heed.
+void require_same_run(Group& group, const RunDirectory& directory, const RunRecord& record,
+                      const RunPosition& position);
 
 // Throws AgreedError{diverged} with `message` and the first process whose own number is not finite;
 // alone Error{diverged}.

@@ -57,7 +57,7 @@ class Run {
   void prepare(bool has_checkpoint);
   void load();
   void open_directory();
-  bool asked_to_stop() const;
+  bool asked_to_stop();
   void check_directory();
   RunRecord record() const;
   std::optional<StepResult> step();
@@ -97,6 +97,7 @@ class Run {
   std::int64_t saved_step_ = -1;
   std::optional<OrderedJson> measured_;  // last
   std::optional<double> save_seconds_;   // what the last checkpoint took
+  std::optional<int> stopped_by_;        // the process that was asked to stop, if not all were
   std::int64_t tokens_ = 0;              // of this session's steps
   double flops_per_token_ = 0;
   Average loss_{0.05};

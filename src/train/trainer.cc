@@ -41,7 +41,7 @@ Run::Run(const TrainRequest& request)
   prepare(has_checkpoint);
   if (has_checkpoint) load();
   flops_per_token_ = task_->flops_per_token();
-  require_same_run(group_, record(), position_);
+  require_same_run(group_, directory_, record(), position_);
   agreed(group_, [&] {
     if (group_.is_first()) open_directory();
   });
@@ -96,7 +96,14 @@ void Run::open_directory() {
 }
 
 // The same for all processes.
-bool Run::asked_to_stop() const { return any(group_, stop_requested(stop_)); }
+bool Run::asked_to_stop() {
+  const std::vector<double> all = gather(group_, stop_requested(stop_) ? 1.0 : 0.0);
+  const auto asked = std::ranges::count(all, 1.0);
+  if (asked < std::ssize(all) && asked > 0) {
+    stopped_by_ = static_cast<int>(std::ranges::find(all, 1.0) - all.begin());
+  }
+  return asked > 0;
+}
 
 // Before any work: whether this directory is what the request says it is.
 void Run::check_directory() {
@@ -147,7 +154,8 @@ TrainSummary Run::train() {
                        .train_loss = loss_.value(),
                        .seconds = position_.seconds,
                        .checkpoint = saved_step_ < 0 ? "" : directory_.last(),
-                       .interrupted = !is_done() || !position_.evaluated};
+                       .interrupted = !is_done() || !position_.evaluated,
+                       .stopped_by = stopped_by_};
   summary.tokens_per_second = stepping > 0 ? static_cast<double>(tokens_) / stepping : 0;
   // What is left may take long; everything is saved by then.
   if (!summary.interrupted) summary.interrupted = !completes([&] { finish(summary); });

@@ -281,6 +281,63 @@ TEST_F(Processes, HaveToTrainTheSame) {
       << outcome.err;
 }
 
+// Each of their commands, and what each finds there.
+TEST_F(Processes, HaveToBeStartedAlike) {
+  const std::string common = "train --data " + path("text.txt") + " " + settings_;
+  const auto as_second = [&](const std::string& change) {
+    const std::string shell =
+        " sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then " + change + "; fi; exec \"$0\" \"$@\"'";
+    return run_heed(common + " --out " + path("run"), mpirun(2) + shell);
+  };
+  write_text_file(directory_ / "other.txt", small_text() + "and more");
+  const std::pair<std::string, std::string> cases[] = {
+      {"set -- \"$@\" --out \"" + (directory_ / "elsewhere").string() + "\"",
+       "process 1 differs from process 0 in run directory"},
+      {"set -- \"$@\" --set layers=1",
+       "process 1 differs from process 0 in layers: 1 instead of 2"},
+      {"set -- \"$@\" --data \"" + (directory_ / "other.txt").string() + "\"",
+       "process 1 differs from process 0 in text"},
+      {"set -- \"$@\" --wrong", "--wrong"}};
+  for (const auto& [change, message] : cases) {
+    const Outcome outcome = as_second(change);
+    EXPECT_NE(outcome.status, 0) << change;
+    EXPECT_EQ(occurrences(outcome.err, "heed: "), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+  const Outcome wrong = run_heed(common + " --out " + path("run") + " --wrong", mpirun(3));
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(occurrences(wrong.err, "--wrong"), 1) << wrong.err;
+}
+
+TEST_F(Processes, NameAShardThatIsMissingOrOfAnotherRun) {
+  ASSERT_EQ(train(3, "run", "").status, 0);
+  ASSERT_EQ(train(3, "other", "--seed 4").status, 0);
+  const std::string shard = "last/training_state/00000012-2-of-3.safetensors";
+  const auto expect_refused = [&](const std::string& message) {
+    const Outcome outcome = train(2, "--out " + path("run") + " --resume");
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(occurrences(outcome.err, "heed: "), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("00000012-2-of-3.safetensors"));
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  };
+  std::filesystem::remove(directory_ / "run" / shard);
+  expect_refused("is missing");
+  std::filesystem::copy_file(directory_ / "other" / shard, directory_ / "run" / shard);
+  expect_refused("of another run");
+}
+
+// Every command reads the last checkpoint of several processes as a model.
+TEST_F(Processes, LeaveAModelDirectory) {
+  ASSERT_EQ(train(3, "run", "").status, 0);
+  const Outcome text =
+      run_heed("generate -m " + path("run") + " -n 4 'the cat '", "HEED_THREADS=1");
+  EXPECT_EQ(text.status, 0) << text.err;
+  const Outcome model =
+      run_heed("convert " + path("run/last") + " --dtype f32 --out " + path("model"), "");
+  EXPECT_EQ(model.status, 0) << model.err;
+  EXPECT_EQ(read_text_file(directory_ / "model" / "model.safetensors"), state("run"));
+}
+
 // Where the library is missing, processes would all do the same work.
 TEST(ProcessesAlone, RefuseToBeSeveralWithoutTheLibrary) {
   const TemporaryDirectory directory;
