@@ -162,6 +162,7 @@ void Watch::heed_byte(Peer& peer, char byte) {
 
 void Watch::set_verdict(Verdict verdict) {
   const std::lock_guard lock(mutex_);
+  is_spoken_ = true;
   if (verdict_ == Verdict::none) verdict_ = verdict;
   changed_.notify_all();
 }
@@ -191,8 +192,9 @@ void Watch::lose(Peer& peer, const std::string& how) {
     const std::lock_guard lock(mutex_);
     if (is_spoken_) return;
     is_spoken_ = true;
-    end_others(&peer);
+    end_others(nullptr);
   } else {
+    send_byte(peer.connection, listen);  // should it go on after all
     {
       const std::lock_guard lock(mutex_);
       if (verdict_ != Verdict::none) return;  // it speaks of something else
@@ -218,7 +220,8 @@ void Watch::answer_claim(Peer& peer) {
   options_.ended();
 }
 
-// Called with the mutex held, in the first process.
+// Called with the mutex held, in the first process. Also a process that was stopped hears of it, as
+// soon as it goes on: mpirun lets it go on to end it.
 void Watch::end_others(const Peer* speaker) {
   for (const Peer& peer : peers_) {
     if (&peer != speaker) send_byte(peer.connection, listen);

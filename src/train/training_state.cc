@@ -17,6 +17,10 @@ std::filesystem::path shard_folder(const std::filesystem::path& directory) {
   return directory / "training_state";
 }
 
+std::filesystem::path manifest_file(const std::filesystem::path& directory) {
+  return directory / "training_state.json";
+}
+
 std::filesystem::path earlier_file(const std::filesystem::path& directory) {
   return directory / "training_state.safetensors";
 }
@@ -58,7 +62,7 @@ void require_whole(std::vector<ArenaRange> ranges, std::int64_t numbers,
 }
 
 void publish(const std::filesystem::path& directory, const StateManifest& manifest) {
-  write_text_file(training_state_file(directory), state_manifest_text(manifest));
+  write_text_file(manifest_file(directory), state_manifest_text(manifest));
   remove_file(earlier_file(directory));
   remove_unused_shards(directory);
 }
@@ -66,7 +70,7 @@ void publish(const std::filesystem::path& directory, const StateManifest& manife
 }  // namespace
 
 std::filesystem::path training_state_file(const std::filesystem::path& directory) {
-  const std::filesystem::path manifest = directory / "training_state.json";
+  const std::filesystem::path manifest = manifest_file(directory);
   std::error_code error;
   const bool is_earlier = !std::filesystem::exists(manifest, error) &&
                           std::filesystem::exists(earlier_file(directory), error);
@@ -156,7 +160,7 @@ RunPosition read_run_position(const std::filesystem::path& directory) {
 void remove_unused_shards(const std::filesystem::path& directory) {
   std::error_code error;
   std::vector<std::string> used;
-  const std::filesystem::path file = directory / "training_state.json";
+  const std::filesystem::path file = manifest_file(directory);
   if (std::filesystem::exists(file, error)) {
     for (const ShardFile& shard : read_state_manifest(file).shards) used.push_back(shard.name);
   }

@@ -50,9 +50,9 @@ def words():
 class Job:
     """A run of several processes, under way."""
 
-    def __init__(self, bench, run, processes, options, limit, before):
+    def __init__(self, bench, run, processes, options, limit, before, grace):
         environment = dict(os.environ, HEED_THREADS="1", HEED_SILENCE_LIMIT=str(limit),
-                           OMPI_MCA_odls_base_sigkill_timeout="10")
+                           OMPI_MCA_odls_base_sigkill_timeout=str(grace))
         for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):
             environment[name] = environment[name + "_CONFIRM"] = "1"
         self.run, self.processes = run, processes
@@ -163,11 +163,11 @@ class Bench:
         return ["--data", str(self.folder / "text.txt"), "--config", "shakespeare-char-cpu",
                 *[word for name, value in settings.items() for word in ("--set", f"{name}={value}")]]
 
-    def start(self, run, processes, steps, before=":", limit=None, more=None):
+    def start(self, run, processes, steps, before=":", limit=None, more=None, grace=1):
         run = self.folder / run
         resume = ["--resume"] if (run / "run.json").exists() else []
         return Job(self, run, processes, [*self.options(steps, more), *resume],
-                   limit or self.arguments.limit, before)
+                   limit or self.arguments.limit, before, grace)
 
     def finish(self, run, processes, steps, more=None):
         status, text = self.start(run, processes, steps, more=more).end(within=600)
@@ -361,7 +361,7 @@ def signalled(bench):
 
 def interrupted(bench):
     """Ctrl-C, as the terminal sends it: to mpirun, which sends it on."""
-    job = bench.start("interrupted", 3, 4000)
+    job = bench.start("interrupted", 3, 4000, grace=10)  # seconds that mpirun leaves to save
     job.wait_for_step(7)
     os.killpg(job.child.pid, signal.SIGINT)
     status, text = job.end()
