@@ -7,10 +7,18 @@
 namespace heed::kernels::checks {
 
 template <class T>
+void whole_memory(const AttentionInput<T>& input) {
+  require(input.ahead == 0, ErrorCode::invalid_argument,
+          "summaries of queries {} positions behind the memory: expected a whole memory",
+          input.ahead);
+}
+
+template <class T>
 void row_statistics(const AttentionInput<T>& input, const View<const T>& log_sum_exp,
                     const View<const std::int32_t>& tokens,
                     const AttentionRowStatistics<T>& statistics) {
   attention_pattern(input, log_sum_exp);
+  whole_memory(input);
   require(input.query.extent(1) <= input.key.extent(1), ErrorCode::invalid_argument,
           "row statistics of {} queries need a memory at least as long, not {}",
           input.query.extent(1), input.key.extent(1));
@@ -33,6 +41,7 @@ void pooled_tile(const AttentionInput<T>& input, const AttentionTile& tile, std:
   require(pool >= 1 && pool <= 64 && (pool & (pool - 1)) == 0, ErrorCode::invalid_argument,
           "a pool of {} is not 1, 2, 4, 8, 16, 32 or 64", pool);
   attention_rectangle(input, tile);
+  whole_memory(input);
   const Shape cells{(tile.query_end - tile.query_begin + pool - 1) / pool,
                     (tile.key_end - tile.key_begin + pool - 1) / pool};
   for (const View<T>& view : {out.sum, out.largest}) {

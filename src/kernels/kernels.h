@@ -80,6 +80,14 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
                         View<const float> log_sum_exp, View<const float> d_out,
                         const AttentionGradients<float>& gradients);
 
+// Attention to a memory in parts: `out` (B, T, H, D) and `log_sum_exp` (B, H, T) of some of them
+// become those of these and another part. With l and l' the log-sum-exps and m their maximum,
+//   out = (exp(l − m)·out + exp(l' − m)·out') / (exp(l − m) + exp(l' − m))
+//   log_sum_exp = m + log(exp(l − m) + exp(l' − m))
+// so that out = 0 with log_sum_exp = −∞ stands for no part. Backward of each part is
+// attention_backward with the final out and log_sum_exp; gradients of the parts add up.
+void merge_attention(const AttentionPart<float>& part, View<float> out, View<float> log_sum_exp);
+
 // Any rectangle of one head's scores (scaled and capped; −∞ where masked) or pattern, exactly as in
 // forward (before dropout): out (query_end - query_begin, key_end - key_begin).
 void attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,

@@ -217,6 +217,13 @@ void position_bias(const Input& input, const Shape& query, std::int64_t memory) 
           highest);
 }
 
+// A quantised cache holds all that its queries attend to.
+template <class Input>
+std::int64_t ahead_of(const Input& input) {
+  if constexpr (requires { input.ahead; }) return input.ahead;
+  return 0;
+}
+
 // What every kind of attention has besides its views: queries (B, T, H, D) and the memory
 // (B, S, G, D).
 template <class Input>
@@ -228,7 +235,13 @@ void attention_options(const Input& input, const Shape& query, std::int64_t memo
   require(query[3] > 0 && memory > 0, ErrorCode::invalid_argument,
           "query has shape {} and the memory {} rows: attention needs a memory and a head size",
           query, memory);
-  require(input.mask == Mask::full || query[1] <= memory, ErrorCode::invalid_argument,
+  const std::int64_t ahead = ahead_of(input);
+  require(ahead == 0 || (ahead > 0 && input.mask == Mask::causal && !input.position_bias.present()),
+          ErrorCode::invalid_argument,
+          "queries {} positions behind the memory: expected 0 or, with a causal mask and without "
+          "position bias, a positive number",
+          ahead);
+  require(input.mask == Mask::full || query[1] <= memory + ahead, ErrorCode::invalid_argument,
           "causal attention of {} queries needs a memory at least as long, not {}", query[1],
           memory);
   require(input.window == 0 || (input.window > 0 && input.mask == Mask::causal),
@@ -261,6 +274,16 @@ void attention_output(const AttentionInput<T>& input, const View<Out>& out,
   const Shape& query = input.query.shape();
   heads(out, query, out_name);
   contiguous(log_sum_exp, Shape{query[0], query[2], query[1]}, "log_sum_exp");
+}
+
+template <class T>
+void attention_part(const AttentionPart<T>& part, const View<T>& out, const View<T>& log_sum_exp) {
+  rank(out, 4, "out");
+  const Shape rows{out.extent(0), out.extent(2), out.extent(1)};
+  heads(out, out.shape(), "out");
+  heads(part.out, out.shape(), "out of a part");
+  contiguous(log_sum_exp, rows, "log_sum_exp");
+  contiguous(part.log_sum_exp, rows, "log_sum_exp of a part");
 }
 
 template <class T>

@@ -21,6 +21,7 @@ enum class Activation {
 struct Dropout {
   float rate = 0.0F;  // in [0, 1); 0: no dropout
   std::uint64_t key = 0;
+  std::uint32_t first_column = 0;  // column 0 here is this one of the whole mask
 };
 
 template <class T>
@@ -154,6 +155,17 @@ struct AttentionInput {
   std::int64_t positions = 0;
   // Not with a soft cap.
   PositionBias<T> position_bias{};
+  // Causal only, without position bias: how far behind the end of the memory the queries are, which
+  // is then a part of what they attend to: query t has position S − T + ahead + t of it. A query
+  // that a window lets see none of it has out = 0 and log_sum_exp = −∞.
+  std::int64_t ahead = 0;
+};
+
+// What attention to a part of the memory gave.
+template <class T>
+struct AttentionPart {
+  View<const T> out;          // (B, T, H, D)
+  View<const T> log_sum_exp;  // (B, H, T)
 };
 
 // A rectangle of one head's (T, S) plane.

@@ -41,7 +41,8 @@ struct AttentionProblem {
             shape.window,
             shape.soft_cap,
             positions,
-            position_bias<float>(bias.single)};
+            position_bias<float>(bias.single),
+            shape.ahead};
   }
   AttentionInput<double> exact_input() const {
     return {query.exact,
@@ -54,7 +55,8 @@ struct AttentionProblem {
             shape.window,
             static_cast<double>(shape.soft_cap),
             positions,
-            position_bias<double>(bias.exact)};
+            position_bias<double>(bias.exact),
+            shape.ahead};
   }
   template <class T>
   PositionBias<T> position_bias(const Tensor<T>& values) const {

@@ -29,6 +29,7 @@ struct Attention {
   std::int64_t window = 0;
   float soft_cap = 0.0F;
   bool biased = false;  // by position, with a table of all distances and more
+  std::int64_t ahead = 0;
 
   // The distance of the bias table's first number from its end on either side.
   std::int64_t first_distance() const { return 1 - memory - 2; }
@@ -38,18 +39,25 @@ struct Attention {
   double pairs() const {  // of a query and a key that it sees
     double one = 0.0;
     for (std::int64_t t = 0; t < queries; ++t) {
-      const std::int64_t seen = mask == Mask::full ? memory : memory - queries + t + 1;
-      one += static_cast<double>(window > 0 ? std::min(seen, window) : seen);
+      const std::int64_t own = memory - queries + ahead + t;
+      if (window > 0) {
+        one += static_cast<double>(std::min(own + 1, memory) - std::max(own + 1 - window, 0L));
+        continue;
+      }
+      const std::int64_t seen = mask == Mask::full ? memory : std::min(own + 1, memory);
+      one += static_cast<double>(seen);
     }
     return one * static_cast<double>(batch * heads);
   }
   double operations() const { return 4.0 * static_cast<double>(head_size) * pairs(); }
   std::string name() const {
-    return fmt::format("B{}_T{}_S{}_H{}_D{}_{}{}{}{}{}{}", batch, queries, memory, heads, head_size,
-                       mask == Mask::causal ? "causal" : "full", dropout > 0 ? "_dropout" : "",
+    return fmt::format("B{}_T{}_S{}_H{}_D{}_{}{}{}{}{}{}{}", batch, queries, memory, heads,
+                       head_size, mask == Mask::causal ? "causal" : "full",
+                       dropout > 0 ? "_dropout" : "",
                        group > 1 ? fmt::format("_G{}", key_heads()) : "",
                        window > 0 ? fmt::format("_window{}", window) : "",
-                       soft_cap > 0 ? fmt::format("_cap{}", soft_cap) : "", biased ? "_bias" : "");
+                       soft_cap > 0 ? fmt::format("_cap{}", soft_cap) : "", biased ? "_bias" : "",
+                       ahead > 0 ? fmt::format("_ahead{}", ahead) : "");
   }
 };
 
@@ -144,6 +152,15 @@ inline std::vector<Attention> attention() {
           {1, 75, 141, 2, 24, Mask::full, 0.1F, Use::check, 1, 0, 0.0F, true},
           {2, 530, 541, 2, 20, Mask::causal, 0.0F, Use::check, 1, 0, 0.0F, true},
           {1, 600, 600, 3, 64, Mask::full, 0.0F, Use::check, 3, 0, 0.0F, true},
+          // a part of the memory: all of it in sight, some of it, a band of it
+          {1, 5, 5, 2, 16, Mask::causal, 0.0F, Use::check, 1, 0, 0.0F, false, 5},
+          {1, 2, 70, 2, 24, Mask::causal, 0.2F, Use::check, 1, 90, 0.0F, false, 40},
+          {2, 64, 64, 4, 32, Mask::causal, 0.1F, Use::check, 2, 0, 0.0F, false, 64},
+          {1, 200, 70, 2, 40, Mask::causal, 0.0F, Use::check, 1, 0, 0.0F, false, 130},
+          {1, 130, 130, 2, 64, Mask::causal, 0.3F, Use::check, 1, 0, 2.0F, false, 33},
+          {1, 150, 150, 2, 32, Mask::causal, 0.1F, Use::check, 2, 260, 0.0F, false, 110},
+          {1, 600, 600, 1, 64, Mask::causal, 0.0F, Use::check, 1, 0, 0.0F, false, 1800},
+          {1, 530, 600, 2, 20, Mask::causal, 0.1F, Use::check, 1, 700, 0.0F, false, 100},
           {12, 64, 64, 4, 32, Mask::causal, 0.0F, Use::both},
           {1, 13, 13, 4, 32, Mask::causal, 0.0F, Use::both},  // sentences
           {1, 13, 14, 4, 64, Mask::full, 0.0F, Use::both},

@@ -114,7 +114,8 @@ TEST(Dropout, MasksOfDifferentKeysAndRowsAreUnrelated) {
   const std::int64_t size = 1 << 16;
   const auto both_kept = [&](std::uint64_t key1, std::uint64_t row1, std::uint64_t key2,
                              std::uint64_t row2, std::uint32_t shift) {
-    const std::uint32_t first = dropout_row_key(key1, row1), second = dropout_row_key(key2, row2);
+    const std::uint32_t first = dropout_row_key({.rate = 0.5F, .key = key1}, row1);
+    const std::uint32_t second = dropout_row_key({.rate = 0.5F, .key = key2}, row2);
     std::int64_t count = 0;
     for (std::uint32_t c = 0; c < size; ++c) {
       count += dropout_bits(first, c) >= dropout_threshold(0.5F) &&

@@ -29,13 +29,18 @@ struct RowOutput {
 void merge_parts(const float* first, std::int64_t parts, std::int64_t width, std::int64_t size,
                  float kept, float* to, float* log_sum_exp) {
   float maximum = first[size];
+  for (std::int64_t p = 1; p < parts; ++p) maximum = std::max(maximum, first[p * width + size]);
+  if (std::isinf(maximum) && maximum < 0.0F) {  // the query sees nothing of the memory
+    std::fill_n(to, size, 0.0F);
+    *log_sum_exp = maximum;
+    return;
+  }
   if (parts == 1) {
     const float factor = 1.0F / (first[size + 1] * kept);
     for (std::int64_t k = 0; k < size; ++k) to[k] = factor * first[k];
     *log_sum_exp = maximum * std::numbers::ln2_v<float> + std::log(first[size + 1]);
     return;
   }
-  for (std::int64_t p = 1; p < parts; ++p) maximum = std::max(maximum, first[p * width + size]);
   float sum = 0.0F;
   for (std::int64_t p = 0; p < parts; ++p) {
     sum += first[p * width + size + 1] * std::exp2(first[p * width + size] - maximum);

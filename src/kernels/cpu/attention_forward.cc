@@ -121,6 +121,7 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
   if (dropping) dropout.Prepare(head, begin, queries);
 
   const std::int64_t first = first_tile(head, begin), last = visible_end(head, end);
+  if (first >= last) std::fill_n(mixed, queries * columns, 0.0F);
   for (std::int64_t s = first; s < last; s += key_block) {
     const TilePlace place = PlaceTile(head, begin, queries, s);
     const auto operand = [&](const Rows<const float>& memory) {
@@ -155,13 +156,14 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
   const float kept = 1.0F - head.dropout.rate;
   for (std::int64_t i = 0; i < queries; ++i) {
     const Floats d;
-    const Float factor = hn::Set(d, 1.0F / (state.sum[i] * kept));
+    const float sum = state.sum[i];  // 0: the query sees nothing of the memory
+    const Float factor = hn::Set(d, sum > 0.0F ? 1.0F / (sum * kept) : 0.0F);
     float* const to = out[begin + i];
     const float* const from = mixed + i * columns;
     ForEachVector(static_cast<std::size_t>(head.head_size),
                   [&](std::size_t, auto load, auto store)
                       HEED_INLINE_LAMBDA { store(hn::Mul(load(from), factor), to); });
-    log_sum_exp[begin + i] = state.maximum[i] * std::numbers::ln2_v<float> + std::log(state.sum[i]);
+    log_sum_exp[begin + i] = state.maximum[i] * std::numbers::ln2_v<float> + std::log(sum);
   }
 }
 

@@ -251,7 +251,7 @@ HWY_INLINE void ApplyScales(const MemoryRows& rows, std::int64_t first, std::int
 // Dropped weights of a chunk from `first` on become zero.
 HWY_INLINE void DropChunk(const Dropout& dropout, std::int64_t row, std::int64_t first,
                           std::int64_t count, float* weights) {
-  const std::uint32_t row_key = dropout_row_key(dropout.key, static_cast<std::uint64_t>(row));
+  const std::uint32_t row_key = dropout_row_key(dropout, static_cast<std::uint64_t>(row));
   const std::uint32_t threshold = dropout_threshold(dropout.rate);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto column = static_cast<std::uint32_t>(first + i);

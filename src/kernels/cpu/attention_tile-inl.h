@@ -359,7 +359,7 @@ struct TileDropout {
     threshold = dropout_threshold(head.dropout.rate);
     for (std::int64_t j = 0; j < query_block; ++j) {
       const std::int64_t row = head.first_row + query_begin + std::min(j, queries - 1);
-      row_keys[j] = dropout_row_key(head.dropout.key, static_cast<std::uint64_t>(row));
+      row_keys[j] = dropout_row_key(head.dropout, static_cast<std::uint64_t>(row));
     }
   }
 

@@ -39,7 +39,7 @@ struct SquareDropout {
     alignas(64) std::uint32_t keys[square_side];
     for (std::int64_t j = 0; j < square_side; ++j) {
       keys[j] =
-          dropout_row_key(head.dropout.key, static_cast<std::uint64_t>(head.first_row + query + j));
+          dropout_row_key(head.dropout, static_cast<std::uint64_t>(head.first_row + query + j));
     }
     row_keys[0] = _mm512_load_si512(keys);
     row_keys[1] = _mm512_load_si512(keys + 16);

@@ -140,7 +140,7 @@ void dropout(View<const float> x, const Dropout& dropout, View<float> out) {
                     for (std::int64_t row = begin; row < end; ++row) {
                       HWY_DYNAMIC_DISPATCH(DropRow)
                       (x.data() + row * columns, static_cast<std::size_t>(columns),
-                       dropout_row_key(dropout.key, static_cast<std::uint64_t>(row)), dropout.rate,
+                       dropout_row_key(dropout, static_cast<std::uint64_t>(row)), dropout.rate,
                        out.data() + row * columns);
                     }
                   });

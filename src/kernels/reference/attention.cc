@@ -16,7 +16,7 @@ namespace {
 template <class T>
 bool visible(const AttentionInput<T>& input, std::int64_t t, std::int64_t s) {
   if (input.mask == Mask::full) return true;
-  const std::int64_t own = input.key.extent(1) - input.query.extent(1) + t;
+  const std::int64_t own = input.key.extent(1) - input.query.extent(1) + input.ahead + t;
   return s <= own && (input.window == 0 || s > own - input.window);
 }
 
@@ -110,6 +110,11 @@ void attention_forward(const AttentionInput<T>& input, View<T> out, View<T> log_
     for (std::int64_t s = 0; s < memory; ++s) row[s] = score(input, b, h, t, s);
     // 2: pattern = softmax(scores)
     const T largest = *std::max_element(row.begin(), row.end());
+    if (std::isinf(largest) && largest < T(0)) {  // nothing to see
+      log_sum_exp(b, h, t) = largest;
+      std::fill_n(head_row(out, b, t, h), head_size, T(0));
+      return;
+    }
     T sum = 0;
     for (T value : row) sum += std::exp(value - largest);
     log_sum_exp(b, h, t) = largest + std::log(sum);
@@ -179,6 +184,27 @@ void attention_backward(const AttentionInput<T>& input, View<const T> out,
 }
 
 template <class T>
+void merge_attention(const AttentionPart<T>& part, View<T> out, View<T> log_sum_exp) {
+  checks::attention_part(part, out, log_sum_exp);
+  for (std::int64_t b = 0; b < out.extent(0); ++b) {
+    for (std::int64_t t = 0; t < out.extent(1); ++t) {
+      for (std::int64_t h = 0; h < out.extent(2); ++h) {
+        T& before = log_sum_exp(b, h, t);
+        const T added = part.log_sum_exp(b, h, t);
+        const T maximum = std::max(before, added);
+        if (std::isinf(maximum)) continue;  // neither saw anything
+        const T all = maximum + std::log(std::exp(before - maximum) + std::exp(added - maximum));
+        for (std::int64_t d = 0; d < out.extent(3); ++d) {
+          out(b, t, h, d) = std::exp(before - all) * out(b, t, h, d) +
+                            std::exp(added - all) * part.out(b, t, h, d);
+        }
+        before = all;
+      }
+    }
+  }
+}
+
+template <class T>
 void attention_scores_tile(const AttentionInput<T>& input, const AttentionTile& tile, View<T> out) {
   checks::attention_tile(input, tile, out);
   for (std::int64_t t = tile.query_begin; t < tile.query_end; ++t) {
@@ -209,6 +235,8 @@ template void attention_backward<float>(const AttentionInput<float>&, View<const
 template void attention_backward<double>(const AttentionInput<double>&, View<const double>,
                                          View<const double>, View<const double>,
                                          const AttentionGradients<double>&);
+template void merge_attention<float>(const AttentionPart<float>&, View<float>, View<float>);
+template void merge_attention<double>(const AttentionPart<double>&, View<double>, View<double>);
 template void attention_scores_tile<float>(const AttentionInput<float>&, const AttentionTile&,
                                            View<float>);
 template void attention_scores_tile<double>(const AttentionInput<double>&, const AttentionTile&,

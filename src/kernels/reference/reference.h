@@ -63,6 +63,8 @@ void attention_backward(const AttentionInput<T>& input, View<const T> out,
                         View<const T> log_sum_exp, View<const T> d_out,
                         const AttentionGradients<T>& gradients);
 template <class T>
+void merge_attention(const AttentionPart<T>& part, View<T> out, View<T> log_sum_exp);
+template <class T>
 void attention_scores_tile(const AttentionInput<T>& input, const AttentionTile& tile, View<T> out);
 template <class T>
 void attention_pattern_tile(const AttentionInput<T>& input, View<const T> log_sum_exp,
