@@ -26,6 +26,15 @@ class Exchange {
   virtual bool is_done() const = 0;
 };
 
+// What a member sends to one while it receives what another, or the same, sends to it. Between two
+// members, what is received is what was sent first; it has the length that it was sent with.
+struct Shift {
+  std::span<const std::byte> sent;
+  int to;  // rank
+  std::span<std::byte> received;
+  int from;  // rank
+};
+
 class Group {
  public:
   virtual ~Group() = default;
@@ -54,6 +63,8 @@ class Group {
                                                            PartStarts starts) = 0;
   virtual std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float> values,
                                                                PartStarts starts, Wire wire) = 0;
+  // Of the members that the shift names alone, and in no order with the other kinds.
+  virtual std::shared_ptr<const Exchange> begin_shift(const Shift& shift) = 0;
   virtual void progress() = 0;
   virtual void wait(const Exchange& exchange) = 0;
 

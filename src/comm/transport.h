@@ -25,6 +25,10 @@ struct HeedTransport {
   void* (*begin_gather)(int lane, void* whole, const int* sizes, const int* offsets);
   void* (*begin_broadcast)(int lane, void* bytes, int size, int root);
 
+  /* From one member to another: what is received is what was sent first and not received yet. */
+  void* (*begin_send)(const void* bytes, int size, int to);
+  void* (*begin_receive)(void* bytes, int size, int from);
+
   /* 1: done, and the request is freed. 0: not yet. Negative: failed. */
   int (*test)(void* request);
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -16,6 +17,24 @@ namespace {
 
 // Bytes that are broadcast at once: requests count in int.
 constexpr std::size_t most_broadcast = std::size_t{1} << 26;
+constexpr std::size_t most_sent = std::size_t{1} << 30;  // from one member to another
+
+// Others may run on this core meanwhile: first for a turn each time; a wait that is long anyway
+// leaves them the core for a while.
+class Patience {
+ public:
+  void pause() {
+    if (++turns_ < short_turns) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+ private:
+  static constexpr int short_turns = 1000;
+  int turns_ = 0;
+};
 
 // Lanes of the transport.
 enum Lane : int { control, sums, copies };
@@ -71,6 +90,23 @@ class TransportGroup final : public Group {
     return queues_[0].add_up(values, starts, wire);
   }
 
+  std::shared_ptr<const Exchange> begin_shift(const Shift& shift) override {
+    const Stopwatch watch(*this);
+    auto begun = std::make_shared<ShiftExchange>();
+    const auto add = [&](void* request) {
+      require_working(request != nullptr);
+      begun->requests.push_back(request);
+    };
+    in_messages(shift.received, [&](std::span<std::byte> part) {
+      add(transport_.begin_receive(part.data(), static_cast<int>(part.size()), shift.from));
+    });
+    in_messages(shift.sent, [&](std::span<const std::byte> part) {
+      add(transport_.begin_send(part.data(), static_cast<int>(part.size()), shift.to));
+    });
+    shifts_.push_back(begun);
+    return begun;
+  }
+
   void progress() override {
     const Stopwatch watch(*this);
     move_on();
@@ -102,29 +138,56 @@ class TransportGroup final : public Group {
     Clock::time_point start_;
   };
 
+  struct ShiftExchange final : Exchange {
+    bool is_done() const override { return requests.empty(); }
+    std::vector<void*> requests;
+  };
+
+  // Calls body(part) for the messages that `bytes` take; one where there are none.
+  template <class Bytes, class Body>
+  static void in_messages(Bytes bytes, Body&& body) {
+    std::size_t at = 0;
+    do {
+      const std::size_t count = std::min(most_sent, bytes.size() - at);
+      body(bytes.subspan(at, count));
+      at += count;
+    } while (at < bytes.size());
+  }
+
   void move_on() {
     control_->progress();
     for (ExchangeQueue& queue : queues_) queue.progress();
+    for (const auto& shift : shifts_) {
+      std::erase_if(shift->requests, [this](void* request) { return is_done(request); });
+    }
+    std::erase_if(shifts_, [](const auto& shift) { return shift->is_done(); });
   }
 
-  // Others may run on this core meanwhile.
   void wait_for(const Exchange& exchange) {
+    Patience patience;
     while (!exchange.is_done()) {
       move_on();
-      if (!exchange.is_done()) sched_yield();
+      if (!exchange.is_done()) patience.pause();
     }
   }
 
   void wait_for(void* request) {
-    int state = request == nullptr ? -1 : 0;
-    while (state == 0) {
-      state = transport_.test(request);
-      if (state == 0) {
-        move_on();
-        sched_yield();
-      }
+    require_working(request != nullptr);
+    Patience patience;
+    while (!is_done(request)) {
+      move_on();
+      patience.pause();
     }
-    require(state > 0, ErrorCode::input_output, "process {} could not reach the others: {}", rank_,
+  }
+
+  bool is_done(void* request) {
+    const int state = transport_.test(request);
+    require_working(state >= 0);
+    return state > 0;
+  }
+
+  void require_working(bool works) const {
+    require(works, ErrorCode::input_output, "process {} could not reach the others: {}", rank_,
             transport_.error());
   }
 
@@ -133,8 +196,9 @@ class TransportGroup final : public Group {
   int size_ = 1;
   int neighbours_ = 1;
   double seconds_ = 0;
-  std::optional<ExchangeQueue> control_;  // of calls that wait
-  std::vector<ExchangeQueue> queues_;     // of sums, of copies
+  std::optional<ExchangeQueue> control_;                // of calls that wait
+  std::vector<ExchangeQueue> queues_;                   // of sums, of copies
+  std::vector<std::shared_ptr<ShiftExchange>> shifts_;  // under way
 };
 
 }  // namespace

@@ -35,6 +35,35 @@ TEST(Group, SumsAreInTheOrderOfRanks) {
   });
 }
 
+// Around the group and back again, two at a time; what comes first is what was sent first.
+TEST(Group, MembersPassOnWhatTheyHave) {
+  for (const int size : {1, 2, 3, 4}) {
+    as_members(size, [size](Group& group) {
+      const int next = (group.rank() + 1) % size, previous = (group.rank() + size - 1) % size;
+      std::vector<int> first{group.rank(), -1}, second{100 + group.rank()};
+      for (int step = 0; step < size; ++step) {
+        std::vector<int> first_come(2), second_come(1);
+        const auto shift = [&](std::span<const int> sent, std::span<int> received) {
+          return group.begin_shift({.sent = std::as_bytes(sent),
+                                    .to = next,
+                                    .received = std::as_writable_bytes(received),
+                                    .from = previous});
+        };
+        const auto one = shift(first, first_come);
+        const auto two = shift(second, second_come);
+        while (!one->is_done()) group.progress();
+        group.wait(*two);
+        EXPECT_TRUE(two->is_done());
+        first = first_come;
+        second = second_come;
+        const int from = (group.rank() + size - step - 1) % size;
+        EXPECT_THAT(first, ElementsAre(from, -1));
+        EXPECT_THAT(second, ElementsAre(100 + from));
+      }
+    });
+  }
+}
+
 TEST(Group, OneProcessIsAGroup) {
   const auto group = single_group();
   EXPECT_TRUE(group->is_alone());

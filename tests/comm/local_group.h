@@ -2,8 +2,12 @@
 #pragma once
 
 #include <barrier>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -14,11 +18,54 @@
 
 namespace heed::testing {
 
+// What members sent to each other and is not received yet.
+class LocalPost {
+ public:
+  void send(int from, int to, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    letters_[{from, to}].emplace_back(bytes.begin(), bytes.end());
+    arrived_.notify_all();
+  }
+  // False: nothing is there yet. Throws where what is there has another length.
+  bool receive(int from, int to, std::span<std::byte> bytes, bool waits) {
+    std::unique_lock lock(mutex_);
+    std::deque<std::vector<std::byte>>& letters = letters_[{from, to}];
+    if (waits) arrived_.wait(lock, [&] { return !letters.empty(); });
+    if (letters.empty()) return false;
+    if (letters.front().size() != bytes.size()) throw std::logic_error("lengths differ");
+    std::ranges::copy(letters.front(), bytes.begin());
+    letters.pop_front();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> letters_;  // by from, to
+};
+
+class LocalShift final : public Exchange {
+ public:
+  LocalShift(int rank, const Shift& shift)
+      : rank_(rank), from_(shift.from), received_(shift.received) {}
+  bool is_done() const override { return done_; }
+  void receive(LocalPost& post, bool waits) {
+    done_ = done_ || post.receive(from_, rank_, received_, waits);
+  }
+
+ private:
+  int rank_;
+  int from_;
+  std::span<std::byte> received_;
+  bool done_ = false;
+};
+
 struct LocalMeeting {
   explicit LocalMeeting(int size) : arrivals(size), places(static_cast<std::size_t>(size)) {}
 
   std::barrier<> arrivals;
   std::vector<std::byte*> places;  // of what each member brought
+  LocalPost post;
 };
 
 class LocalGroup final : public Group {
@@ -56,8 +103,6 @@ class LocalGroup final : public Group {
     });
     return finished_exchange();
   }
-  void progress() override {}
-  void wait(const Exchange&) override {}
   double seconds() const override { return 0; }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
@@ -65,6 +110,16 @@ class LocalGroup final : public Group {
       if (rank_ == root) return;
       std::memcpy(bytes.data(), meeting_.places[static_cast<std::size_t>(root)], bytes.size());
     });
+  }
+
+  std::shared_ptr<const Exchange> begin_shift(const Shift& shift) override {
+    meeting_.post.send(rank_, shift.to, shift.sent);
+    shifts_.push_back(std::make_shared<LocalShift>(rank_, shift));
+    return shifts_.back();
+  }
+  void progress() override { receive(/*waits=*/false); }
+  void wait(const Exchange& exchange) override {
+    while (!exchange.is_done()) receive(/*waits=*/true);
   }
 
   [[noreturn]] void abort(int) override { throw std::logic_error("the group was ended"); }
@@ -88,6 +143,14 @@ class LocalGroup final : public Group {
     meeting_.arrivals.arrive_and_wait();
   }
 
+  // In the order in which they began.
+  void receive(bool waits) {
+    for (; !shifts_.empty(); shifts_.pop_front()) {
+      shifts_.front()->receive(meeting_.post, waits);
+      if (!shifts_.front()->is_done()) return;
+    }
+  }
+
   // `read` may look at what the others brought.
   template <class Read>
   void exchange(std::byte* brought, Read&& read) {
@@ -99,6 +162,7 @@ class LocalGroup final : public Group {
 
   LocalMeeting& meeting_;
   int rank_;
+  std::deque<std::shared_ptr<LocalShift>> shifts_;  // under way
 };
 
 // Calls work(group) as each of `size` members.

@@ -71,6 +71,18 @@ void* begin_broadcast(int lane, void* bytes, int size, int root) {
   });
 }
 
+void* begin_send(const void* bytes, int size, int to) {
+  return begun([&](MPI_Request* request) {
+    return MPI_Isend(bytes, size, MPI_BYTE, to, 0, group[0], request);
+  });
+}
+
+void* begin_receive(void* bytes, int size, int from) {
+  return begun([&](MPI_Request* request) {
+    return MPI_Irecv(bytes, size, MPI_BYTE, from, 0, group[0], request);
+  });
+}
+
 int test(void* pending) {
   auto* const request = static_cast<MPI_Request*>(pending);
   int done = 0;
@@ -92,14 +104,8 @@ void finish() {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const HeedTransport* heed_transport() {
-  static const HeedTransport table{HEED_TRANSPORT_VERSION,
-                                   &start,
-                                   &begin_exchange,
-                                   &begin_gather,
-                                   &begin_broadcast,
-                                   &test,
-                                   &error,
-                                   &abort_all,
-                                   &finish};
+  static const HeedTransport table{
+      HEED_TRANSPORT_VERSION, &start, &begin_exchange, &begin_gather, &begin_broadcast, &begin_send,
+      &begin_receive,         &test,  &error,          &abort_all,    &finish};
   return &table;
 }
