@@ -3,6 +3,7 @@
 #include "kernels/kernels.h"
 #include "model/cache.h"
 #include "model/edited_points.h"
+#include "model/ring_attention.h"
 #include "model/stages.h"
 #include "tensor/tensor.h"
 
@@ -174,11 +175,11 @@ kernels::AttentionInput<float> attention_input(const LayerPass& at, AttentionKin
           .scale = attention.score_scale(),
           .dropout = at.pass.dropout.at(
               is_self ? DropoutPoint::pattern : DropoutPoint::cross_pattern, at.layer,
-              at.stack.attention_dropout, at.stack.heads() * at.pass.positions),
-          .precision = attention_precision(query, at.pass.positions),
+              at.stack.attention_dropout, at.stack.heads() * at.pass.sequence_positions()),
+          .precision = attention_precision(query, at.pass.sequence_positions()),
           .window = attention.window(at.layer),
           .soft_cap = attention.soft_cap,
-          .positions = at.pass.positions,
+          .positions = at.pass.sequence_positions(),
           .position_bias = is_self ? at.position_bias : kernels::PositionBias<float>{}};
 }
 
@@ -194,6 +195,7 @@ void store(const LayerPass& at, const Heads<const float>& heads) {
 
 void attend(const LayerPass& at, const kernels::AttentionInput<float>& input, View<float> mixed,
             View<float> log_sum_exp) {
+  if (at.pass.ring != nullptr) return attend_around_ring(at, input, mixed, log_sum_exp);
   if (at.pass.is_ragged()) {
     return attend_rows(at, AttentionKind::self, input, mixed, log_sum_exp);
   }

@@ -3,6 +3,7 @@
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/head_points.h"
+#include "model/ring_attention.h"
 
 namespace heed {
 namespace {
@@ -72,7 +73,9 @@ void self_attention_backward(const LayerPass& at, const BlockGradients& gradient
                                                       .key = d_heads.key,
                                                       .value = d_heads.value,
                                                       .position_bias = gradients.position_bias};
-  if (pass.is_ragged()) {
+  if (pass.ring != nullptr) {
+    attend_around_ring_backward(at, input, mixed, saved.log_sum_exp, d_mixed, d_attended);
+  } else if (pass.is_ragged()) {
     attend_rows_backward(at, AttentionKind::self, input, mixed, saved.log_sum_exp, d_mixed,
                          d_attended);
   } else {

@@ -112,11 +112,9 @@ void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGra
 View<const float> out_gradient(const LayerPass& at, const Branch& branch,
                                const GptActivationGradients& buffers, View<const float> d_sum) {
   at.pass.observe_gradient_rows(branch.out_point, at.layer, d_sum);
-  const auto dropout =
-      at.pass.dropout.at(branch.dropout, at.layer, at.stack.residual_dropout, at.pass.positions);
-  if (dropout.rate <= 0) return d_sum;
-  kernels::dropout(d_sum, dropout, buffers.branch);
-  return buffers.branch;
+  const bool drops =
+      at.pass.drop(branch.dropout, at.layer, at.stack.residual_dropout, d_sum, buffers.branch);
+  return drops ? buffers.branch : d_sum;
 }
 
 // Adds to buffers.residual the gradient of the stream through the branch, whose gradient of what it

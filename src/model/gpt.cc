@@ -10,6 +10,14 @@ View<const std::int32_t> flat(View<const std::int32_t> targets) {
   return targets.reshape({targets.size()});
 }
 
+Pass pass_of(const PassRows& rows, KeyValueRing* ring) {
+  return {.batch = rows.tokens().extent(0),
+          .positions = rows.tokens().extent(1),
+          .first_positions = rows.first_positions(),
+          .projected_as = rows.sequence_positions(),
+          .ring = ring};
+}
+
 }  // namespace
 
 TrainingBuffers::TrainingBuffers(const StackSpecification& config, std::int64_t batch,
@@ -62,43 +70,40 @@ void Gpt::project(View<const float> x, View<float> logits, std::int64_t position
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
-                  EvaluationBuffers& buffers, Probe* probe) const {
-  require_shape(targets, tokens.shape(), "targets");
+                  EvaluationBuffers& buffers, Probe* probe, KeyValueRing* ring) const {
   if (buffers.cache) buffers.cache->truncate(0);
-  forward(tokens,
-          {.batch = tokens.extent(0),
-           .positions = tokens.extent(1),
-           .cache = buffers.cache ? &*buffers.cache : nullptr,
-           .probe = probe},
-          buffers.activations);
+  const PassRows rows(tokens, targets, ring);
+  Pass pass = pass_of(rows, ring);
+  pass.cache = buffers.cache ? &*buffers.cache : nullptr;
+  pass.probe = probe;
+  forward(rows.tokens(), pass, buffers.activations);
   const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);
   return buffers.loss.forward(buffers.activations.unembedding_in(), parameters_.unembedding(),
-                              flat(targets), buffers.losses, tokens.extent(1));
+                              flat(rows.targets()), buffers.losses, pass.sequence_positions());
 }
 
 LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                                 const Step& step, TrainingBuffers& buffers,
                                 GptGradients& gradients) const {
-  require_shape(targets, tokens.shape(), "targets");
-  const Pass pass{.batch = tokens.extent(0),
-                  .positions = tokens.extent(1),
-                  .token_types = step.token_types,
-                  .dropout = step.dropout,
-                  .probe = step.probe};
-  forward(tokens, pass, buffers.activations);
+  const PassRows rows(tokens, targets, step.ring);
+  Pass pass = pass_of(rows, step.ring);
+  pass.token_types = step.token_types;
+  pass.dropout = step.dropout;
+  pass.probe = step.probe;
+  forward(rows.tokens(), pass, buffers.activations);
   if (pass.wants_gradient(PointKind::logits, -1)) {
     const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);
     observe_logit_gradients(pass, parameters_.unembedding(), buffers.activations.unembedding_in(),
-                            {flat(targets), step.scale, buffers.loss.label_smoothing()});
+                            {flat(rows.targets()), step.scale, buffers.loss.label_smoothing()});
   }
   const LossSum loss = unembedding_loss(stack(), gradients.stack(),
                                         {.x = buffers.activations.unembedding_in(),
-                                         .targets = flat(targets),
+                                         .targets = flat(rows.targets()),
                                          .losses = buffers.losses,
                                          .d_x = buffers.gradients.norm,
                                          .scale = step.scale},
                                         buffers.loss);
-  backward(tokens, pass, buffers.activations, buffers.gradients, &gradients);
+  backward(rows.tokens(), pass, buffers.activations, buffers.gradients, &gradients);
   return loss;
 }
 

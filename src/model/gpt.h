@@ -70,17 +70,20 @@ class Gpt {
   // Of the rows of a pass.
   RotaryRows rotary_rows(const Pass& pass) const { return heed::rotary_rows(config_, pass); }
 
-  // The loss of predicting targets (B, T) from tokens (B, T).
+  // The loss of predicting targets (B, T) from tokens (B, T): with a ring, that of this member's
+  // rows, as PassRows lays them out; buffers are of 2·B sequences of a chunk.
   LossSum loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
-               EvaluationBuffers& buffers, Probe* probe = nullptr) const;
+               EvaluationBuffers& buffers, Probe* probe = nullptr,
+               KeyValueRing* ring = nullptr) const;
 
   // Forward and backward of a batch; scale · gradient of the summed loss accumulates in
-  // `gradients`.
+  // `gradients`. With a ring, losses and gradients of all members add up to those of the batch.
   struct Step {
     float scale = 1.0F;
     DropoutPlan dropout{};
     Probe* probe = nullptr;
     std::span<const std::int32_t> token_types{};  // (B·T), of the pass
+    KeyValueRing* ring = nullptr;
   };
   LossSum loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                              const Step& step, TrainingBuffers& buffers,

@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "kernels/dropout_hash.h"
+#include "kernels/kernels.h"
 
 namespace heed {
 
@@ -20,6 +21,25 @@ kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float r
   const std::int64_t row_of_ragged = is_pattern ? 0 : first_row;  // sequence by sequence: 0
   return kernels::from_row({.rate = rate, .key = key},
                            first_row < 0 ? first_sequence * rows : row_of_ragged);
+}
+
+bool Pass::drop(DropoutPoint point, std::int64_t layer, float rate, View<const float> x,
+                View<float> out) const {
+  const std::int64_t length = sequence_positions();
+  const kernels::Dropout all = dropout.at(point, layer, rate, length);
+  if (all.rate <= 0) return false;
+  if (ring == nullptr) {
+    kernels::dropout(x, all, out);
+    return true;
+  }
+  const std::int64_t sequences = batch / RingPlace::chunks;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t first_row = b % sequences * length + position(b, 0);
+    const std::int64_t begin = b * positions, end = begin + positions;
+    kernels::dropout(x.slice(0, begin, end), kernels::from_row(all, first_row),
+                     out.slice(0, begin, end));
+  }
+  return true;
 }
 
 kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b) {

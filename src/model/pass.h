@@ -6,6 +6,7 @@
 
 #include "kernels/operands.h"
 #include "model/editor.h"
+#include "model/key_value_ring.h"
 #include "model/probe.h"
 
 namespace heed {
@@ -74,6 +75,9 @@ struct Pass {
   std::span<const std::int64_t> row_starts{};
   // The length that the arithmetic of projections is chosen by; 0: `positions`.
   std::int64_t projected_as = 0;
+  // Of sequences that several processes share: the pass computes chunks of them, which PassRows
+  // lays out, from `first_positions` on.
+  KeyValueRing* ring = nullptr;
   const CrossMemory* memory = nullptr;  // of cross-attention
   // (N): which of the texts that a sequence joins each row is of, where the stack has embeddings of
   // them; empty: all of the first.
@@ -84,6 +88,10 @@ struct Pass {
   Editor* editor = nullptr;
   std::int64_t first_sequence = 0;  // of a batch that is computed in parts
 
+  // T of the sequences that rows are of.
+  std::int64_t sequence_positions() const {
+    return ring != nullptr ? ring->place().positions : positions;
+  }
   std::int64_t projected_positions() const { return projected_as > 0 ? projected_as : positions; }
   bool is_ragged() const { return !row_starts.empty(); }
   // N = B·T, or the sum of the lengths
@@ -100,6 +108,11 @@ struct Pass {
                                     : first_positions[static_cast<std::size_t>(b)]) +
            t;
   }
+
+  // Drops elements of rows (N, C), as their positions in the whole batch say. False: none are
+  // dropped, and `out` is as it was. out may be x.
+  bool drop(DropoutPoint point, std::int64_t layer, float rate, View<const float> x,
+            View<float> out) const;
 
   // Values that are computed for a probe alone are computed only where it wants them.
   bool wants(PointKind kind, std::int64_t layer) const {

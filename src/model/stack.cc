@@ -119,9 +119,8 @@ void scale_rows(View<float> rows, float scale) {
   for (float& value : rows.span()) value *= scale;
 }
 
-kernels::Dropout embedding_dropout(const Stack& stack, const Pass& pass) {
-  return pass.dropout.at(DropoutPoint::embedding, -1, stack.specification.embedding_dropout,
-                         pass.positions);
+void drop_embedding(const Stack& stack, const Pass& pass, View<float> rows) {
+  pass.drop(DropoutPoint::embedding, -1, stack.specification.embedding_dropout, rows, rows);
 }
 
 void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
@@ -137,16 +136,14 @@ void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass
     normalise(stack.specification, sum, stack.parameters.embedding_norm,
               activations.embedding_norm_saved(), activations.embedding());
   }
-  const auto dropout = embedding_dropout(stack, pass);
-  if (dropout.rate > 0) kernels::dropout(activations.embedding(), dropout, activations.embedding());
+  drop_embedding(stack, pass, activations.embedding());
 }
 
 void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
                     const GptActivations& activations, const GptActivationGradients& buffers,
                     const StackGradients* gradients) {
   View<float> d_rows = buffers.residual;
-  const auto dropout = embedding_dropout(stack, pass);
-  if (dropout.rate > 0) kernels::dropout(d_rows, dropout, d_rows);
+  drop_embedding(stack, pass, d_rows);
   if (gradients != nullptr) {
     gradients->schedule.will_add(gradients->schedule.before());
     gradients->schedule.will_add(gradients->schedule.token_embedding());
@@ -296,7 +293,12 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
         "a pass starts at the length of its cache");
   check(pass.editor == nullptr || !pass.dropout.active, "edited passes run without dropout");
-  check(pass.caches.size() == pass.first_positions.size(), "every cache has a first position");
+  check(pass.ring != nullptr || pass.caches.size() == pass.first_positions.size(),
+        "every cache has a first position");
+  check(pass.ring == nullptr ||
+            (pass.editor == nullptr && pass.probe == nullptr && pass.cache == nullptr &&
+             pass.caches.empty() && !pass.is_ragged() && !specification.block.cross_attention),
+        "sequences of a ring are trained on and evaluated, and no more");
   if (pass.editor != nullptr) require_editable(specification, pass);
   require_token_types(specification, pass);
 

@@ -176,9 +176,7 @@ void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& sa
 }
 
 void drop(const LayerPass& at, DropoutPoint point, View<float> branch) {
-  const auto dropout =
-      at.pass.dropout.at(point, at.layer, at.stack.residual_dropout, at.pass.positions);
-  if (dropout.rate > 0) kernels::dropout(branch, dropout, branch);
+  at.pass.drop(point, at.layer, at.stack.residual_dropout, branch, branch);
 }
 
 }  // namespace heed

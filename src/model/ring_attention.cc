@@ -1,0 +1,199 @@
+#include "model/ring_attention.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/threads.h"
+#include "kernels/dropout_hash.h"
+#include "kernels/kernels.h"
+#include "model/key_value_ring.h"
+
+namespace heed {
+namespace {
+
+void fit(Tensor<float>& tensor, const Shape& shape) {
+  if (!tensor.present() || tensor.shape() != shape) tensor = Tensor<float>(shape);
+}
+
+// body(begin of the row, its length) for rows (b, t) of heads (B, T, heads, D), whose last two
+// dimensions are dense.
+template <class Body>
+void for_each_position(View<float> heads, Body&& body) {
+  constexpr std::int64_t least_rows = 64;
+  const std::int64_t positions = heads.extent(1), width = heads.extent(2) * heads.extent(3);
+  parallel_ranges(heads.extent(0) * positions, least_rows,
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t row = begin; row < end; ++row) {
+                      const std::int64_t b = row / positions, t = row % positions;
+                      body(b, t, &heads(b, t, 0, 0), width);
+                    }
+                  });
+}
+
+void fill_heads(View<const float> from, View<float> to) {
+  for_each_position(to, [&](std::int64_t b, std::int64_t t, float* row, std::int64_t width) {
+    std::copy_n(&from(b, t, 0, 0), width, row);
+  });
+}
+
+void add_heads(View<const float> from, View<float> to) {
+  for_each_position(to, [&](std::int64_t b, std::int64_t t, float* row, std::int64_t width) {
+    const float* const term = &from(b, t, 0, 0);
+    for (std::int64_t i = 0; i < width; ++i) row[i] += term[i];
+  });
+}
+
+void clear_heads(View<float> rows) {
+  for_each_position(rows, [](std::int64_t, std::int64_t, float* row, std::int64_t width) {
+    std::fill_n(row, width, 0.0F);
+  });
+}
+
+// Sequences of chunk `chunk`, of those of all chunks.
+template <class T>
+View<T> of_chunk(const View<T>& view, std::int64_t chunk) {
+  const std::int64_t batch = view.extent(0) / RingPlace::chunks;
+  return view.slice(0, chunk * batch, (chunk + 1) * batch);
+}
+
+// One pass around the ring, as a member makes it.
+class Round {
+ public:
+  Round(const LayerPass& at, const kernels::AttentionInput<float>& input)
+      : ring_(*at.pass.ring), place_(ring_.place()), buffers_(ring_.buffers()), input_(input) {
+    const Shape& query = input.query.shape();
+    const std::int64_t batch = query[0] / RingPlace::chunks, length = query[1];
+    const Shape key{batch, length, input.key.extent(2), query[3]};
+    for (Tensor<float>& memory : buffers_.memory) {
+      fit(memory, {2, query[0], length, key[2], key[3]});
+    }
+    fit(buffers_.out, {batch, length, query[2], query[3]});
+    fit(buffers_.log_sum_exp, {batch, query[2], length});
+    fill_heads(input.key, part(buffers_.memory[0], 0));
+    fill_heads(input.value, part(buffers_.memory[0], 1));
+  }
+
+  void forward(View<float> mixed, View<float> log_sum_exp) {
+    std::ranges::fill(mixed.span(), 0.0F);
+    std::ranges::fill(log_sum_exp.span(), -std::numeric_limits<float>::infinity());
+    for (int turn = 0; turn < place_.members; ++turn) {
+      const bool is_last = turn + 1 == place_.members;
+      if (!is_last) ring_.begin(buffers_.memory[0].span(), buffers_.memory[1].span());
+      for_each_pair(turn, [&](std::int64_t query, std::int64_t, const auto& input) {
+        kernels::attention_forward(input, buffers_.out, buffers_.log_sum_exp);
+        kernels::merge_attention({buffers_.out, buffers_.log_sum_exp}, of_chunk(mixed, query),
+                                 of_chunk(log_sum_exp, query));
+      });
+      if (!is_last) receive(buffers_.memory);
+    }
+  }
+
+  void backward(View<const float> mixed, View<const float> log_sum_exp, View<const float> d_mixed,
+                const kernels::AttentionGradients<float>& gradients) {
+    for (Tensor<float>& memory : buffers_.d_memory) fit(memory, buffers_.memory[0].shape());
+    const Shape chunk{buffers_.out.shape()[0], place_.chunk_length(), input_.key.extent(2),
+                      input_.key.extent(3)};
+    fit(buffers_.d_key, chunk);
+    fit(buffers_.d_value, chunk);
+    buffers_.d_memory[0].fill(0.0F);
+    clear_heads(gradients.query);
+    for (int turn = 0; turn < place_.members; ++turn) {
+      const bool is_last = turn + 1 == place_.members;
+      // The gradients of what is at hand are one turn behind: they arrive while its first pair is
+      // computed.
+      bool is_arriving = turn > 0;
+      const auto arrive = [&] {
+        if (is_arriving) receive(buffers_.d_memory);
+        is_arriving = false;
+      };
+      if (turn > 0) ring_.begin(buffers_.d_memory[0].span(), buffers_.d_memory[1].span());
+      if (!is_last) ring_.begin(buffers_.memory[0].span(), buffers_.memory[1].span());
+      for_each_pair(turn, [&](std::int64_t query, std::int64_t key, const auto& input) {
+        kernels::attention_backward(
+            input, of_chunk(mixed, query), of_chunk(log_sum_exp, query), of_chunk(d_mixed, query),
+            {.query = buffers_.out, .key = buffers_.d_key, .value = buffers_.d_value});
+        add_heads(buffers_.out, of_chunk(gradients.query, query));
+        arrive();
+        add_heads(buffers_.d_key, of_chunk(part(buffers_.d_memory[0], 0), key));
+        add_heads(buffers_.d_value, of_chunk(part(buffers_.d_memory[0], 1), key));
+      });
+      arrive();
+      if (!is_last) receive(buffers_.memory);
+    }
+    if (place_.members > 1) {  // one turn more, and they are where they belong
+      ring_.begin(buffers_.d_memory[0].span(), buffers_.d_memory[1].span());
+      receive(buffers_.d_memory);
+    }
+    fill_heads(part(buffers_.d_memory[0], 0), gradients.key);
+    fill_heads(part(buffers_.d_memory[0], 1), gradients.value);
+  }
+
+ private:
+  // Keys (0) or values (1) of a member.
+  static View<float> part(Tensor<float>& memory, std::int64_t index) {
+    return memory.view()[index];
+  }
+
+  void receive(Tensor<float> (&pair)[2]) {
+    ring_.finish();
+    std::swap(pair[0], pair[1]);
+  }
+
+  // Calls body(query chunk, key chunk, input) for the chunks of own queries and those of the keys
+  // at hand that they see any of.
+  template <class Body>
+  void for_each_pair(int turn, Body&& body) {
+    const int source = place_.source(turn);
+    for (std::int64_t query = 0; query < RingPlace::chunks; ++query) {
+      for (std::int64_t key = 0; key < RingPlace::chunks; ++key) {
+        const std::int64_t query_start = place_.start(place_.member, query);
+        const std::int64_t key_start = place_.start(source, key);
+        if (!sees(query_start, key_start)) continue;
+        body(query, key, pair_input(query, query_start, key, key_start));
+        ring_.advance();
+      }
+    }
+  }
+
+  bool sees(std::int64_t query_start, std::int64_t key_start) const {
+    if (input_.mask == kernels::Mask::full) return true;
+    if (key_start > query_start) return false;
+    const std::int64_t key_end = key_start + place_.chunk_length();
+    return input_.window == 0 || key_end > query_start - input_.window + 1;
+  }
+
+  kernels::AttentionInput<float> pair_input(std::int64_t query, std::int64_t query_start,
+                                            std::int64_t key, std::int64_t key_start) const {
+    kernels::AttentionInput<float> input = input_;
+    input.query = of_chunk(input_.query, query);
+    input.key = of_chunk(part(buffers_.memory[0], 0), key);
+    input.value = of_chunk(part(buffers_.memory[0], 1), key);
+    if (input.mask == kernels::Mask::causal) input.ahead = query_start - key_start;
+    // The kernel takes queries for the last ones of the sequence.
+    input.dropout =
+        kernels::from_row(input_.dropout, query_start + place_.chunk_length() - place_.positions);
+    input.dropout.first_column = static_cast<std::uint32_t>(key_start);
+    return input;
+  }
+
+  KeyValueRing& ring_;
+  const RingPlace& place_;
+  RingBuffers& buffers_;
+  const kernels::AttentionInput<float>& input_;
+};
+
+}  // namespace
+
+void attend_around_ring(const LayerPass& at, const kernels::AttentionInput<float>& input,
+                        View<float> mixed, View<float> log_sum_exp) {
+  Round(at, input).forward(mixed, log_sum_exp);
+}
+
+void attend_around_ring_backward(const LayerPass& at, const kernels::AttentionInput<float>& input,
+                                 View<const float> mixed, View<const float> log_sum_exp,
+                                 View<const float> d_mixed,
+                                 const kernels::AttentionGradients<float>& gradients) {
+  Round(at, input).backward(mixed, log_sum_exp, d_mixed, gradients);
+}
+
+}  // namespace heed
