@@ -75,6 +75,13 @@ std::string described(const RunDescription& run) {
       grouped(run.vocabulary_size));
 }
 
+std::string processes_line(const RunDescription& run) {
+  if (run.processes == 1) return "";
+  const std::int64_t sharing = run.settings.sequence_parallel;
+  return fmt::format(", in {} processes{}", run.processes,
+                     sharing > 1 ? fmt::format(", {} to a sequence", sharing) : "");
+}
+
 // Shows the live line and the log lines.
 class TrainReporter : public TrainObserver {
  public:
@@ -92,7 +99,7 @@ class TrainReporter : public TrainObserver {
         "{} of {}{}, products in {}{}{}", counted(steps_, "step"), pairs ? "up to " : "",
         counted(run.settings.tokens_per_step(), pairs ? "target token" : "token"),
         run.settings.precision == kernels::Precision::bf16 ? "bf16" : "f32",
-        run.processes > 1 ? fmt::format(", in {} processes", run.processes) : "",
+        processes_line(run),
         run.first_step > 0 ? fmt::format(", resumed at step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
     line_.log(fmt::format("{} of memory{}: {} parameters, gradients and moments, {} activations{}",

@@ -296,8 +296,8 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   check(pass.ring != nullptr || pass.caches.size() == pass.first_positions.size(),
         "every cache has a first position");
   check(pass.ring == nullptr ||
-            (pass.editor == nullptr && pass.probe == nullptr && pass.cache == nullptr &&
-             pass.caches.empty() && !pass.is_ragged() && !specification.block.cross_attention),
+            (pass.editor == nullptr && pass.cache == nullptr && pass.caches.empty() &&
+             !pass.is_ragged() && !specification.block.cross_attention),
         "sequences of a ring are trained on and evaluated, and no more");
   if (pass.editor != nullptr) require_editable(specification, pass);
   require_token_types(specification, pass);

@@ -24,7 +24,14 @@ EvaluationOptions completed(EvaluationOptions options, const StackSpecification&
           options.sequence_length);
   require(options.batch_size >= 1 && options.batches >= 0, ErrorCode::invalid_argument,
           "{} batches of {} windows", options.batches, options.batch_size);
+  check(options.ring == nullptr || (options.stop == nullptr && !options.scored),
+        "a ring evaluates to the end, and gives means alone");
   return options;
+}
+
+EvaluationBuffers buffers_for(const StackSpecification& config, const EvaluationOptions& options) {
+  const PassShape pass(options.batch_size, options.sequence_length, options.ring);
+  return {config, pass.batch, pass.positions, options.cache_type};
 }
 
 }  // namespace
@@ -32,7 +39,7 @@ EvaluationOptions completed(EvaluationOptions options, const StackSpecification&
 Evaluator::Evaluator(const StackSpecification& config, const EvaluationOptions& options)
     : options_(completed(options, config)),
       end_of_text_(static_cast<std::int32_t>(config.end_of_text)),
-      buffers_(config, options_.batch_size, options_.sequence_length, options_.cache_type),
+      buffers_(buffers_for(config, options_)),
       tokens_(Shape{options_.batch_size, options_.sequence_length}),
       targets_(Shape{options_.batch_size, options_.sequence_length}) {}
 
@@ -75,6 +82,28 @@ void Evaluator::fill_row(std::int64_t row, const Window& window, const TokenSequ
                                    static_cast<std::size_t>(window.last - window.first)));
 }
 
+std::span<const float> Evaluator::scored_losses(std::int64_t row, const Window& window) const {
+  return buffers_.losses.span().subspan(
+      static_cast<std::size_t>(row * options_.sequence_length + window.first),
+      static_cast<std::size_t>(window.last - window.first));
+}
+
+double Evaluator::window_loss(std::int64_t row, const Window& window) const {
+  const auto sum = [](std::span<const float> losses) {
+    return std::accumulate(losses.begin(), losses.end(), 0.0);
+  };
+  if (options_.ring == nullptr) return sum(scored_losses(row, window));
+  // Chunks of this process, whose positions that are not scored have a loss of 0.
+  const std::int64_t length = options_.ring->place().chunk_length();
+  double own = 0;
+  for (std::int64_t chunk = 0; chunk < RingPlace::chunks; ++chunk) {
+    own += sum(buffers_.losses.span().subspan(
+        static_cast<std::size_t>((chunk * options_.batch_size + row) * length),
+        static_cast<std::size_t>(length)));
+  }
+  return options_.ring->sum(own);
+}
+
 Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
   require(data.size() >= 2, ErrorCode::invalid_argument,
           "the text holds {} tokens; predicting takes at least 2", data.size());
@@ -88,7 +117,9 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
   Progress progress{.what = "evaluating", .total = wanted == windows ? data.size() - 1 : 0};
   std::vector<Window> batch(static_cast<std::size_t>(options_.batch_size));
   const std::int64_t batches = (wanted + options_.batch_size - 1) / options_.batch_size;
-  return evaluate_in_turn(options_.group, batches, [&](std::int64_t number) {
+  // Those of a ring evaluate each batch together.
+  Group* const sharing = options_.ring != nullptr ? nullptr : options_.group;
+  return evaluate_in_turn(sharing, batches, [&](std::int64_t number) {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "stopped while evaluating");
     const std::int64_t first = number * options_.batch_size;
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
@@ -97,18 +128,16 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
       current = first + row < wanted ? planned[static_cast<std::size_t>(index)] : Window{};
       fill_row(row, current, data);
     }
-    gpt.loss(tokens_, targets_, buffers_, &stop);
+    gpt.loss(tokens_, targets_, buffers_, &stop, options_.ring);
     std::vector<WindowLoss> result;
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
       const Window& current = batch[static_cast<std::size_t>(row)];
       const std::int64_t count = current.last - current.first;
       if (count <= 0) continue;
-      const std::span<const float> losses =
-          std::span<const float>(buffers_.losses.span())
-              .subspan(static_cast<std::size_t>(row * options_.sequence_length + current.first),
-                       static_cast<std::size_t>(count));
-      result.push_back({std::accumulate(losses.begin(), losses.end(), 0.0), count});
-      if (options_.scored) options_.scored(current.begin + current.first + 1, losses);
+      result.push_back({window_loss(row, current), count});
+      if (options_.scored) {
+        options_.scored(current.begin + current.first + 1, scored_losses(row, current));
+      }
       progress.done += count;
     }
     if (options_.progress) options_.progress(progress);

@@ -9,6 +9,7 @@
 #include "train/first_model.h"
 #include "train/masking.h"
 #include "train/precision_trial.h"
+#include "train/process_grid.h"
 #include "train/sample_sentence.h"
 #include "train/stop_probe.h"
 #include "train/training_task.h"
@@ -56,7 +57,7 @@ class LanguageModelTask final : public TrainingTask {
   };
   Rows rows(std::uint64_t pass);
   void make_model(bool has_checkpoint);
-  BatchShare share() const;
+  BatchShare share() const { return grid_->share(); }
   TrainSettings own_settings() const;
 
   const TrainRequest& request_;
@@ -66,6 +67,8 @@ class LanguageModelTask final : public TrainingTask {
   Group& group_;
   ShardedModel& shards_;
   Corpus corpus_;
+  std::optional<ProcessGrid> grid_;
+  std::unique_ptr<KeyValueRing> ring_;  // where processes share sequences
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<TokenData> training_;
   std::optional<TokenData> validation_;
@@ -77,10 +80,8 @@ class LanguageModelTask final : public TrainingTask {
 };
 
 void LanguageModelTask::prepare_text(bool has_checkpoint) {
-  require(settings_.batch_size >= group_.size(), ErrorCode::invalid_argument,
-          "{} processes cannot share a batch of {}: each takes whole sequences; start fewer, or "
-          "raise batch_size",
-          group_.size(), settings_.batch_size);
+  grid_.emplace(group_, settings_);
+  ring_ = make_ring(group_, *grid_);
   if (request_.from.empty()) require_writable_shape(settings_);
   const auto progress = [this](const Progress& done) { observer_.preparing(done); };
   if (has_checkpoint) {
@@ -118,12 +119,12 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   make_model(has_checkpoint);
   require_going_on(request_, has_checkpoint);
   gpt_->parameters().set_precision(*settings_.precision);
-  const std::int64_t length = settings_.sequence();
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
   gradients_.emplace(gpt_->parameters().architecture(), shards_.gradient_memory());
   shards_.hold(*gradients_);
-  buffers_.emplace(settings_.model, share().size(), length,
+  const PassShape pass(share().size(), settings_.sequence(), ring_.get());
+  buffers_.emplace(settings_.model, pass.batch, pass.positions,
                    settings_.recompute ? Keep::residuals : Keep::every_block);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
   require_going_on(request_, has_checkpoint);
@@ -147,12 +148,7 @@ void LanguageModelTask::make_model(bool has_checkpoint) {
   }
 }
 
-BatchShare LanguageModelTask::share() const {
-  const std::int64_t batch = settings_.batch_size;
-  return {batch * group_.rank() / group_.size(), batch * (group_.rank() + 1) / group_.size()};
-}
-
-// With as many sequences a batch as this process computes.
+// With as many sequences a batch as this process computes, or has chunks of.
 TrainSettings LanguageModelTask::own_settings() const {
   TrainSettings own = settings_;
   own.batch_size = share().size();
@@ -216,19 +212,25 @@ StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& p
                                               .seed = settings_.seed,
                                               .pass = pass,
                                               .first_sequence = share().begin},
-                                  .probe = request_.stop != nullptr ? &stop : shards_.probe()},
+                                  .probe = request_.stop != nullptr ? &stop : shards_.probe(),
+                                  .ring = ring_.get()},
                                  *buffers_, *gradients_);
   }
   return result;
 }
 
 Evaluation LanguageModelTask::evaluate(std::int64_t batches) const {
-  const EvaluationOptions options{.batch_size = settings_.batch_size,
-                                  .sequence_length = settings_.sequence(),
-                                  .windows = settings_.windows,
-                                  .batches = batches,
-                                  .stop = request_.stop,
-                                  .group = &group_};
+  EvaluationOptions options{.batch_size = settings_.batch_size,
+                            .sequence_length = settings_.sequence(),
+                            .windows = settings_.windows,
+                            .batches = batches,
+                            .stop = request_.stop,
+                            .group = &group_,
+                            .ring = ring_.get()};
+  if (ring_ != nullptr) {  // the same windows, in the memory of one
+    options.batches *= options.batch_size;
+    options.batch_size = 1;
+  }
   if (masked_) return evaluate_masked(*gpt_, *validation_, *tokenizer_, settings_, options);
   return Evaluator(settings_.model, options).evaluate(*gpt_, *validation_);
 }

@@ -1,6 +1,7 @@
 #include "train/masking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -85,12 +86,14 @@ Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Toke
   TrainSettings one = settings;
   one.batch_size = 1;
   MaskedBatch masked(tokenizer, one);
-  EvaluationBuffers buffers(gpt.config(), 1, length);
+  const PassShape pass(1, length, options.ring);
+  EvaluationBuffers buffers(gpt.config(), pass.batch, pass.positions);
   buffers.loss.set_stop(options.stop);
   StopProbe stop(options.stop);
   Tensor<std::int32_t> tokens(Shape{1, length}), following(Shape{1, length});
   std::vector<std::int32_t> window(static_cast<std::size_t>(length) + 1);
-  return evaluate_in_turn(options.group, wanted, [&](std::int64_t i) {
+  Group* const sharing = options.ring != nullptr ? nullptr : options.group;
+  return evaluate_in_turn(sharing, wanted, [&](std::int64_t i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while evaluating");
     const std::int64_t index = i * windows / wanted;  // evenly spread
     const std::int64_t begin = index * length;
@@ -102,7 +105,11 @@ Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Toke
       following.view()[0](t) = t < count ? window[at + 1] : kernels::ignored_target;
     }
     masked.hide(tokens, following, evaluation_sequences + static_cast<std::uint64_t>(index));
-    const LossSum loss = gpt.loss(masked.tokens(), masked.targets(), buffers, &stop);
+    LossSum loss = gpt.loss(masked.tokens(), masked.targets(), buffers, &stop, options.ring);
+    if (options.ring != nullptr) {
+      loss.sum = options.ring->sum(loss.sum);
+      loss.count = std::llround(options.ring->sum(static_cast<double>(loss.count)));
+    }
     std::vector<WindowLoss> losses;
     if (loss.count > 0) losses.push_back({loss.sum, loss.count});
     return losses;

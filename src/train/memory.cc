@@ -80,13 +80,19 @@ std::string memory_problem(std::int64_t needed, std::int64_t available) {
 
 TrainingMemory training_memory(const TrainSettings& settings, int processes) {
   const StackSpecification& config = settings.model;
-  const std::int64_t batch = settings.batch_size, positions = settings.sequence();
+  // With a ring, of a member's chunks.
+  const RingPlace place{.members = static_cast<int>(settings.sequence_parallel),
+                        .positions = settings.sequence()};
+  const bool is_divided = place.members > 1;
+  const std::int64_t batch = settings.batch_size * (is_divided ? RingPlace::chunks : 1);
+  const std::int64_t positions = is_divided ? place.chunk_length() : settings.sequence();
   const Keep keep = settings.recompute ? Keep::residuals : Keep::every_block;
   const TrainingMemory memory{
       .activations = GptActivations::bytes_needed(config, batch, positions, keep),
       .working = GptActivationGradients::bytes_needed(config, batch * positions) +
                  2 * VocabularyLoss::bytes_needed(config.vocabulary_size, batch * positions) +
-                 GptActivations::bytes_needed(config, batch, positions, Keep::one_block)};
+                 GptActivations::bytes_needed(config, batch, positions, Keep::one_block) +
+                 KeyValueRing::bytes_needed(config, settings.batch_size, place)};
   return with_state(memory, settings, {.stacks = {config}}, processes);
 }
 

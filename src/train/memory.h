@@ -18,7 +18,8 @@ struct TrainingMemory {
   std::int64_t total() const { return parameters + gradients + moments + activations + working; }
 };
 
-// Of each of so many processes, whose sequences of a batch settings.batch_size are.
+// Of each of so many processes, whose sequences of a batch, or sequences that it has chunks of,
+// settings.batch_size are.
 TrainingMemory training_memory(const TrainSettings& settings, int processes = 1);
 // Of training on pairs.
 TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture,

@@ -100,6 +100,11 @@ void validate_task(const TrainSettings& settings) {
   require(settings.task == Task::language_model || settings.measure != Measure::induction,
           ErrorCode::invalid_argument,
           "the setting 'measure' is induction, which only the task 'language_model' has");
+  require(settings.task != Task::pairs || settings.sequence_parallel == 1,
+          ErrorCode::invalid_argument,
+          "the setting 'sequence_parallel' is {}, but the sentences of the task 'pairs' are whole: "
+          "expected 1",
+          settings.sequence_parallel);
   require(settings.task == Task::pairs || settings.encoder_layers == 0, ErrorCode::invalid_argument,
           "the setting 'encoder_layers' is {}, but only the task 'pairs' has an encoder beside its "
           "decoder",
@@ -160,6 +165,7 @@ void TrainSettings::validate() const {
   require(sequence_length >= 0 && sequence_length <= model.context, ErrorCode::invalid_argument,
           "the setting 'sequence_length' must be between 0 and the context of {}, not {}",
           model.context, sequence_length);
+  require_between(sequence_parallel, 1, most_sequences, "sequence_parallel");
   require_number(masked_fraction, masked_fraction > 0 && masked_fraction < 1, "masked_fraction",
                  "above 0 and below 1");
   require_number(label_smoothing, label_smoothing >= 0 && label_smoothing < 1, "label_smoothing",

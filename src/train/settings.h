@@ -67,6 +67,10 @@ struct TrainSettings {
   Windows windows = Windows::stream;
   double masked_fraction = 0.15;  // of the tokens that a masked language model predicts
 
+  // Processes that share every sequence: each has the queries of its part, and keys and values go
+  // around (model/ring_attention.h). 1: sequences are whole.
+  std::int64_t sequence_parallel = 1;
+
   // Of matrix products; parameters and moments are always f32. Nothing: the faster one on the
   // machine where the run begins (precision_trial.h), which its record then names.
   std::optional<kernels::Precision> precision = kernels::Precision::f32;

@@ -233,6 +233,7 @@ const std::vector<Setting>& all_settings() {
       integer("batch_tokens", HEED_MEMBER(batch_tokens)),
       integer("accumulation", HEED_MEMBER(accumulation)),
       integer("sequence_length", HEED_MEMBER(sequence_length)),
+      integer("sequence_parallel", HEED_MEMBER(sequence_parallel)),
       choice("windows", HEED_MEMBER(windows),
              std::vector<std::pair<const char*, Windows>>{{"stream", Windows::stream},
                                                           {"documents", Windows::documents},

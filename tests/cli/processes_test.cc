@@ -244,6 +244,44 @@ TEST_F(Processes, TrainMaskedModelsToo) {
   expect_same_losses("one", "two", 12);
 }
 
+// Sequences that two or three processes share, also beside others; evaluated together.
+TEST_F(Processes, ShareSequences) {
+  ASSERT_EQ(train(1, "one", "").status, 0);
+  for (const auto& [count, members] : {std::pair(2, 2), std::pair(3, 3), std::pair(4, 2)}) {
+    const std::string run = "by" + std::to_string(count);
+    const Outcome outcome = train(count, run, "--set sequence_parallel=" + std::to_string(members));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    expect_same_losses("one", run, 12);
+  }
+}
+
+TEST_F(Processes, ShareSequencesToTheBitAndGoOnWithout) {
+  const std::string longer = " --set average_checkpoints=2";
+  ASSERT_EQ(train(1, "one", longer).status, 0);
+  const std::string shared = "--set sequence_parallel=2" + longer;
+  const Outcome first = train(2, "first", shared);
+  ASSERT_EQ(first.status, 0) << first.err;
+  ASSERT_EQ(train(2, "second", shared).status, 0);
+  EXPECT_EQ(state("first"), state("second"));
+  expect_same_losses("one", "first", 12);
+
+  const Outcome alone = train(1, "--out " + path("first") + " --resume");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("sequence_parallel is 2, but 1 process trains"));
+  const Outcome whole = train(1, "--out " + path("first") + " --resume --set sequence_parallel=1");
+  EXPECT_EQ(whole.status, 0) << whole.err;
+}
+
+TEST_F(Processes, ShareSequencesOfMaskedModels) {
+  const std::string masked = "--config shakespeare-masked " + sizes_;
+  const std::string data = "--data " + path("text.txt");
+  ASSERT_EQ(train(1, data + " --out " + path("one") + " " + masked).status, 0);
+  const Outcome two =
+      train(2, data + " --out " + path("two") + " " + masked + "--set sequence_parallel=2");
+  ASSERT_EQ(two.status, 0) << two.err;
+  expect_same_losses("one", "two", 12);
+}
+
 // How often `part` stands in `text`.
 int occurrences(const std::string& text, const std::string& part) {
   int count = 0;
@@ -256,6 +294,15 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   const Outcome many = train(3, "many", "--set batch_size=2");
   EXPECT_EQ(many.status, 2);
   EXPECT_EQ(occurrences(many.err, "heed: 3 processes cannot share a batch of 2"), 1) << many.err;
+
+  const Outcome uneven = train(2, "uneven", "--set sequence_parallel=2 --set sequence_length=22");
+  EXPECT_EQ(uneven.status, 2);
+  EXPECT_EQ(occurrences(uneven.err, "2 processes cannot share a sequence of 22 tokens"), 1)
+      << uneven.err;
+  const Outcome left_over = train(3, "left_over", "--set sequence_parallel=2");
+  EXPECT_EQ(left_over.status, 2);
+  EXPECT_EQ(occurrences(left_over.err, "sequence_parallel is 2, but 3 processes train"), 1)
+      << left_over.err;
 
   const Outcome missing = train(2, "--data " + path("nothing.txt") + " --out " + path("run"));
   EXPECT_NE(missing.status, 0);
