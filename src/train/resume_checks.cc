@@ -9,10 +9,7 @@ namespace heed {
 
 void require_same_settings(const RunRecord& before, const TrainSettings& now,
                            const RunDirectory& directory) {
-  // How processes share the work is not what they compute.
-  TrainSettings same = now;
-  same.sequence_parallel = before.settings.sequence_parallel;
-  const auto differences = settings_differences(before.settings, same);
+  const auto differences = settings_differences(before.settings, now);
   require(differences.empty(), ErrorCode::conflict,
           "'{}' was started with other settings ({}): resume it without changes, or start a new "
           "run from it with --from '{}'",

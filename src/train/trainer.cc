@@ -114,7 +114,9 @@ void Run::check_directory() {
     return;
   }
   RunRecord record = directory_.read_record();
-  record.settings.shard = settings_.shard;  // may change, like the number of processes
+  // These may change, like the number of processes.
+  record.settings.shard = settings_.shard;
+  record.settings.sequence_parallel = settings_.sequence_parallel;
   if (group_.is_first()) lock_.emplace(directory_.root());
   if (!settings_.precision) settings_.precision = record.settings.precision;
   require_same_settings(record, settings_, directory_);

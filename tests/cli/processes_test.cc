@@ -247,9 +247,15 @@ TEST_F(Processes, TrainMaskedModelsToo) {
 // Sequences that two or three processes share, also beside others; evaluated together.
 TEST_F(Processes, ShareSequences) {
   ASSERT_EQ(train(1, "one", "").status, 0);
-  for (const auto& [count, members] : {std::pair(2, 2), std::pair(3, 3), std::pair(4, 2)}) {
-    const std::string run = "by" + std::to_string(count);
-    const Outcome outcome = train(count, run, "--set sequence_parallel=" + std::to_string(members));
+  struct Case {
+    int count;
+    const char* settings;
+  };
+  for (const Case& test :
+       {Case{2, "--set sequence_parallel=2"}, Case{3, "--set sequence_parallel=3"},
+        Case{4, "--set sequence_parallel=2 --set shard=3"}}) {
+    const std::string run = "by" + std::to_string(test.count);
+    const Outcome outcome = train(test.count, run, test.settings);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     expect_same_losses("one", run, 12);
   }
