@@ -329,7 +329,7 @@ TEST(Quantised, RowsDoNotDependOnTheirNumber) {
 // What rounding x to int8 in groups moves an output by at most, and what rounding it to bf16 does.
 double largest_error(View<const float> x, View<const float> weight, std::int64_t row,
                      std::int64_t output) {
-  constexpr double bf16_roundoff = 0x1p-8, slack = 1e-5;
+  constexpr double bf16_rounding = 0x1p-8, slack = 1e-5;
   double of_integers = 0.0, of_bf16 = 0.0;
   for (std::int64_t first = 0; first < x.extent(1); first += group) {
     double largest = 0.0, weights = 0.0;
@@ -337,7 +337,7 @@ double largest_error(View<const float> x, View<const float> weight, std::int64_t
       const double value = std::abs(x(row, i)), factor = std::abs(weight(output, i));
       largest = std::max(largest, value);
       weights += factor;
-      of_bf16 += bf16_roundoff * value * factor;
+      of_bf16 += bf16_rounding * value * factor;
     }
     of_integers += largest / 254.0 * weights;
   }
