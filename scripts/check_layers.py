@@ -29,7 +29,7 @@ CONFINED = {
     "hwy": "src/kernels/cpu",
     "boost": "src/server",
     "curl": "src/download",
-    "openssl": "src/download",
+    "openssl": "src/base",
     "httplib.h": "tests",
     "mpi.h": "src/comm/mpi",
     "pybind11": "python/src",

@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "base/threads.h"
 #include "comm/agreement.h"

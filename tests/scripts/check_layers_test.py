@@ -71,10 +71,10 @@ class CheckLayers(unittest.TestCase):
         self.assert_breach("src/engine/a.cc", "#include <boost/asio.hpp>\n", "only in src/server")
         self.assert_breach("src/server/a.cc", "#include <httplib.h>\n", "only in tests")
 
-    def test_the_libraries_of_downloads(self):
-        for header in ("curl/curl.h", "openssl/evp.h"):
-            self.assert_clean("src/download/a.cc", f"#include <{header}>\n")
-            self.assert_breach("src/engine/a.cc", f"#include <{header}>\n", "only in src/download")
+    def test_the_libraries_of_downloads_and_hashes(self):
+        for header, folder in (("curl/curl.h", "src/download"), ("openssl/evp.h", "src/base")):
+            self.assert_clean(f"{folder}/a.cc", f"#include <{header}>\n")
+            self.assert_breach("src/engine/a.cc", f"#include <{header}>\n", f"only in {folder}")
 
     def test_the_python_module(self):
         self.assert_clean("python/src/model.cc", '#include <pybind11/numpy.h>\n'
