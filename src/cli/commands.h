@@ -21,6 +21,7 @@ void add_induction_command(Command app);
 void add_eval_command(Command app);
 void add_bleu_command(Command app);
 void add_params_command(Command app);
+void add_plan_command(Command app);
 void add_tokenize_command(Command app);
 void add_tokenizer_command(Command app);
 void add_microworld_command(Command app);

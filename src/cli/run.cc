@@ -45,6 +45,7 @@ void add_all_commands(Command app) {
   add_eval_command(app);
   add_bleu_command(app);
   add_params_command(app);
+  add_plan_command(app);
   add_tokenize_command(app);
   add_tokenizer_command(app);
   add_microworld_command(app);

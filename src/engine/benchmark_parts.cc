@@ -11,6 +11,7 @@
 #include "engine/embedded_models.h"
 #include "engine/find_config.h"
 #include "engine/loaded_model.h"
+#include "engine/scoped_thread_count.h"
 #include "kernels/kernels.h"
 #include "microworld/corpus.h"
 #include "tensor/tensor.h"
@@ -84,18 +85,6 @@ std::string text_of(const BenchmarkOptions& options) {
   return text;
 }
 
-// Sets the number of threads and restores it at the end of the scope.
-class ThreadCount {
- public:
-  explicit ThreadCount(int count) : before_(thread_count()) { set_thread_count(count); }
-  ~ThreadCount() { set_thread_count(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
-
 }  // namespace
 
 BenchmarkReport measure_attention(const BenchmarkOptions& options) {
@@ -157,7 +146,7 @@ BenchmarkReport measure_tokenizer(const BenchmarkOptions& options) {
         });
   };
   {
-    const ThreadCount one(1);
+    const ScopedThreadCount one(1);
     add("one thread");
   }
   if (thread_count() > 1) add("all threads");

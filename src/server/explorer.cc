@@ -33,6 +33,7 @@ void register_held_translator(Router& router, const Context& context) {
 void register_explorer(Router& router, Context& context) {
   StateRoutes routes(router, std::make_shared<State>(context, context.options.explorer));
   add_model_routes(routes);
+  add_plan_routes(routes);
   add_trace_routes(routes);
   add_attention_routes(routes);
   add_prediction_routes(routes);

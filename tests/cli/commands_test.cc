@@ -29,10 +29,26 @@ TEST(Help, IsThereForEveryCommand) {
   EXPECT_THAT(run_heed("--version").out, HasSubstr("heed 0."));
   const Outcome help = run_heed("--help");
   EXPECT_EQ(help.status, 0);
-  for (const std::string command :
-       {"tour", "train", "generate", "translate", "predict", "attend", "trace", "heads", "patch",
-        "induction", "eval", "bleu", "params", "tokenize", "tokenizer train", "convert",
-        "microworld", "microworld check", "bench train"}) {
+  for (const std::string command : {"tour",
+                                    "train",
+                                    "generate",
+                                    "translate",
+                                    "predict",
+                                    "attend",
+                                    "trace",
+                                    "heads",
+                                    "patch",
+                                    "induction",
+                                    "eval",
+                                    "bleu",
+                                    "params",
+                                    "plan",
+                                    "tokenize",
+                                    "tokenizer train",
+                                    "convert",
+                                    "microworld",
+                                    "microworld check",
+                                    "bench train"}) {
     EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
     const Outcome own = run_heed(command + " --help");
     EXPECT_EQ(own.status, 0);
@@ -294,6 +310,53 @@ TEST(Params, CountsAsDocumented) {
   }());
   EXPECT_EQ(json_of("params --json " + directory + "/model.safetensors")["total"],
             json_of("params --json " + directory)["total"]);
+}
+
+TEST(Plan, IsWhatItsFormulasSay) {
+  const std::string rates = " --flops 100G --read 4GB";
+  const Json plan = json_of(
+      "plan gpt2 --nodes 4 --cores 8 --bandwidth 8Gbit --latency 1us "
+      "--memory 64GB --json" +
+      rates);
+  EXPECT_EQ(plan["parameters"], json_of("params gpt2 --json")["total"]);
+  EXPECT_EQ(plan["cluster"]["processes"], 4);
+  EXPECT_EQ(plan["run"]["sequences_per_step"], 480);
+  const double bytes = 4 * 124439808.0 * 3 / 4;
+  EXPECT_NEAR(plan["step_seconds"]["gradients"]["bytes"].get<double>(), bytes, 1e-3 * bytes);
+  EXPECT_NEAR(plan["step_seconds"]["gradients"]["transfer_seconds"].get<double>(), bytes / 1e9,
+              1e-3 * bytes / 1e9);
+  const double operations = plan["tokens_per_s"].get<double>() *
+                            json_of("params gpt2 --json")["train_flops_per_token"].get<double>();
+  EXPECT_LT(operations, 4 * 8 * 100e9);
+  EXPECT_NEAR(plan["efficiency"].get<double>(), operations / (4 * 8 * 100e9), 0.02);
+  EXPECT_EQ(plan["sweep"].size(), 5U);
+  // A step of 480 sequences as one batch, on one node.
+  EXPECT_EQ(json_of("plan gpt2 -b 480 -c 64 --memory 100TB --json" + rates)["run"]["batch_size"],
+            480);
+  const Outcome printed = run_heed("plan gpt3 --nodes 8 --memory 64GB" + rates);
+  EXPECT_EQ(printed.status, 0) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("does not fit"));
+  EXPECT_THAT(printed.out, HasSubstr("Memory limits"));
+}
+
+TEST(Plan, TakesSettingsOfARun) {
+  const testing::TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "settings.json";
+  write_text_file(file, R"({"layers": 2, "heads": 2, "channels": 32, "context": 16,
+                            "vocabulary_size": 64, "batch_size": 8})");
+  const std::string rates = " --flops 1G --read 1GB --json";
+  const Json plan = json_of("plan " + file.string() + rates);
+  EXPECT_EQ(plan["run"]["sequences_per_step"], 8);
+  EXPECT_EQ(plan["run"]["context"], 16);
+  const std::string model = testing::model_directory().string();
+  EXPECT_EQ(json_of("plan " + model + rates)["parameters"],
+            json_of("params " + model + " --json")["total"]);
+}
+
+// The only test that measures: that there is a rate for everything.
+TEST(Plan, MeasuresThisMachine) {
+  const Json plan = json_of("plan shakespeare-char-cpu --set batch_size=2 --json");
+  for (const auto& [name, rate] : plan["rates"].items()) EXPECT_GT(rate.get<double>(), 1e6) << name;
 }
 
 TEST(Tokenize, GoesThereAndBack) {

@@ -156,6 +156,9 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", "/api/vocabulary", "/api/vocabulary?find=qqqq");
   check("GET", "/api/parameters", "/api/parameters");
   check("GET", "/api/parameters", "/api/parameters?config=gpt3");
+  check("GET", "/api/plan", "/api/plan?flops=1e9&read=1e9");
+  check("GET", "/api/plan",
+        "/api/plan?config=gpt3&nodes=512&sequences=1024&memory=5e11&shard=3&flops=1e12&read=1e10");
   check("GET", "/api/presets", "/api/presets");
 
   const std::string trace = "/api/traces/{id}";
@@ -257,6 +260,8 @@ TEST_F(OpenApi, RefusalsAreAsItSays) {
   check("GET", "/api/traces/{id}/heads", "/api/traces/t99/heads", nullptr, 404);
   check("GET", "/api/runs/{name}/metrics", "/api/runs/other/metrics", nullptr, 404);
   check("GET", "/api/parameters", "/api/parameters?config=gpt9", nullptr, 404);
+  check("GET", "/api/plan", "/api/plan?config=gpt9&flops=1e9&read=1e9", nullptr, 404);
+  check("GET", "/api/plan", "/api/plan?nodes=0&flops=1e9&read=1e9", nullptr, 400);
   check("GET", "/api/vocabulary", "/api/vocabulary?find=a&limit=x", nullptr, 400);
 }
 

@@ -174,3 +174,43 @@ test('no serious findings or overflow in both themes and at all widths', async (
     await pair.context().close();
   }));
 });
+
+test('a cluster is planned as the server says, by keyboard, and the link restores it', async () => {
+  const page = await session.open('#/count?config=gpt2&cluster=nodes:8+cores:16+memory:64+link:10+speed:100+sequences:512+tokens:10+shard:1');
+  const panel = page.getByRole('region', { name: 'Train it on a cluster' });
+  await panel.getByTestId('plan-limit').waitFor();
+  const ask = (nodes) => session.get(`/api/plan?config=gpt2&nodes=${nodes}&cores=16&memory=64e9&bandwidth=1.25e9&latency=2e-5&flops=1e11&sequences=512&tokens=1e10&shard=1&dtype=bf16&exchange=during`);
+  const expected = await ask(8);
+  const shown = async (plan) => page.waitForFunction((text) => document.querySelector('[data-testid="plan-limit"]')?.textContent === text, plan.sentence);
+  await shown(expected);
+  assert.equal(await panel.getByTestId('plan-efficiency').innerText(), `${(100 * expected.efficiency).toFixed(1)} %`.replace(' ', '\u00a0'));
+  assert.equal(await panel.getByTestId('plan-nodes').innerText(), String(expected.least_nodes));
+  assert.equal(expected.parameters, 124439808);
+  // Rows of the table are the sweep.
+  await panel.getByText('As a table').click();
+  const rows = await panel.locator('tbody tr').evaluateAll((all) => all.map((row) => row.cells[0].textContent));
+  assert.deepEqual(rows, expected.sweep.map(({ nodes }) => String(nodes)));
+  await panel.getByRole('slider', { name: 'Nodes' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight');
+  await page.waitForFunction(() => location.hash.includes('nodes%3A16') || location.hash.includes('nodes:16'));
+  await shown(await ask(16));
+  // Another shape is planned on the same cluster.
+  await page.getByRole('group', { name: 'Presets' }).locator('button').filter({ hasText: /^gpt2-medium / }).click();
+  await page.waitForFunction(() => location.hash.includes('config=gpt2-medium') && location.hash.includes('cluster='));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('the plan says where memory does not suffice, and how many nodes would', async () => {
+  const page = await session.open('#/count?cluster=nodes:4+speed:1000+recompute:1');
+  const panel = page.getByRole('region', { name: 'Train it on a cluster' });
+  await panel.getByText(/^Memory limits: .* nodes of this kind would be enough\.$/).waitFor();
+  const nodes = Number(await panel.getByTestId('plan-nodes').innerText());
+  assert.ok(nodes > 4);
+  await page.goto(page.url().replace(/nodes(:|%3A)4/, `nodes$1${nodes}`));
+  await panel.getByText(/which fits/).waitFor();
+  assert.deepEqual(await seriousFindings(page), []);
+  assert.equal(await overflowsSideways(page), false);
+  await page.context().close();
+});

@@ -14,6 +14,7 @@
 #include "server/explorer/runs.h"
 #include "server/explorer/trace_store.h"
 #include "server/router.h"
+#include "train/scaling_plan.h"
 
 namespace heed::server {
 
@@ -35,6 +36,7 @@ struct State {
   ModelPool models;
   TraceStore traces;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top"
+  std::map<std::string, TrainingRates> rates;          // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
 };
 
@@ -62,6 +64,7 @@ class StateRoutes {
 
 // One for each group of endpoints.
 void add_model_routes(StateRoutes& routes);
+void add_plan_routes(StateRoutes& routes);
 void add_trace_routes(StateRoutes& routes);
 void add_attention_routes(StateRoutes& routes);
 void add_prediction_routes(StateRoutes& routes);

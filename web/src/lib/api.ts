@@ -115,6 +115,7 @@ export const api = {
   findTokens: async (find: string, limit = 20): Promise<Types.Token[]> =>
     (await json<{ tokens: Types.Token[] }>('/api/vocabulary', { find, limit })).tokens,
   parameters: (query: Query) => json<Types.ParameterCount>('/api/parameters', query),
+  plan: (query: Query) => json<Types.ScalingPlan>('/api/plan', query),
   presets: async () => (await json<{ presets: Types.Preset[] }>('/api/presets')).presets,
 
   makeTrace: async ({ text, ...request }: Types.TraceRequest, signal?: AbortSignal): Promise<Types.TraceMeta> => {

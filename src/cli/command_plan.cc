@@ -1,0 +1,208 @@
+// heed plan: what a training run takes on a cluster that is described.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/quantity.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/number_option.h"
+#include "cli/output.h"
+#include "cli/plan_view.h"
+#include "cli/terminal/progress_line.h"
+#include "engine/plan_report.h"
+#include "engine/training_rates.h"
+
+namespace heed::cli {
+namespace {
+
+struct PlanOptions {
+  std::string config;
+  std::vector<std::string> settings;
+  std::string dtype;
+  std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> context;
+  std::int64_t nodes = 1;
+  std::int64_t processes_per_node = 1;
+  // Quantities with units; empty: this machine's, or not known.
+  std::string cores, memory, price, flops, read, tokens;
+  std::string bandwidth = "10Gbit";
+  std::string latency = "50us";
+  int shard = 1;
+  std::string wire = "f32";
+  std::string exchange = "after";
+  std::int64_t sequence_parallel = 1;
+  bool json = false;
+};
+
+Check is_quantity(Quantity quantity) {
+  return [quantity](const std::string& text) { return quantity_problem(text, quantity); };
+}
+
+double given_or(const std::string& text, Quantity quantity, double otherwise) {
+  return text.empty() ? otherwise : parse_quantity(text, quantity);
+}
+
+TrainSettings settings_of(const PlanOptions& options) {
+  TrainSettings settings = planned_settings(options.config);
+  for (const std::string& setting : options.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos) {
+      fail_usage(fmt::format("--set takes name=value, not '{}'", setting));
+    }
+    set_setting(settings, setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  if (options.context) settings.model.context = settings.sequence_length = *options.context;
+  if (options.batch) {
+    settings.batch_size = *options.batch;
+    settings.accumulation = 1;
+  }
+  if (!options.dtype.empty()) set_setting(settings, "precision", options.dtype);
+  return settings;
+}
+
+Cluster cluster_of(const PlanOptions& options) {
+  return {.nodes = options.nodes,
+          .processes_per_node = options.processes_per_node,
+          .cores_per_node = given_or(options.cores, Quantity::number, thread_count()),
+          .memory_per_node = given_or(options.memory, Quantity::bytes,
+                                      static_cast<double>(available_memory().value_or(0))),
+          .bandwidth = parse_quantity(options.bandwidth, Quantity::rate),
+          .latency = parse_quantity(options.latency, Quantity::time),
+          .price_per_node_hour = given_or(options.price, Quantity::number, 0)};
+}
+
+Distribution distribution_of(const PlanOptions& options) {
+  return {.shard = options.shard,
+          .wire = options.wire == "bf16" ? Distribution::Wire::bf16 : Distribution::Wire::f32,
+          .sequence_parallel = options.sequence_parallel,
+          .exchange = options.exchange == "during" ? Distribution::Exchange::during_backward
+                                                   : Distribution::Exchange::after_backward};
+}
+
+// What is given, and the rest as measured here with as many threads as a process has cores.
+TrainingRates rates_of(const PlanOptions& options, PlanRequest& request) {
+  ProgressLine line;
+  const double cores = request.cluster.cores_per_process();
+  const ScalingPlan shape = plan_scaling(request.settings, request.cluster, request.distribution,
+                                         TrainingRates::uniform(1, 1));
+  const RateMeasurement measurement{
+      .threads = static_cast<int>(std::clamp(cores, 1.0, static_cast<double>(thread_count()))),
+      .sequences = shape.own_sequences,
+      .progress = line.callback(),
+      .stop = interrupt_flag()};
+  TrainingRates rates;
+  if (options.flops.empty()) {
+    rates = measure_training_rates(request.settings, measurement);
+  } else {
+    rates = TrainingRates::uniform(parse_quantity(options.flops, Quantity::count), 0);
+    if (options.read.empty()) rates.memory = measure_memory_rate(shape.parameters, measurement);
+  }
+  if (!options.read.empty()) rates.memory = parse_quantity(options.read, Quantity::rate);
+  line.clear();
+  return rates;
+}
+
+void plan(const PlanOptions& options) {
+  PlanRequest request{.name = options.config,
+                      .settings = settings_of(options),
+                      .cluster = cluster_of(options),
+                      .distribution = distribution_of(options)};
+  request.tokens =
+      given_or(options.tokens, Quantity::count, usual_tokens(options.config, request.settings));
+  request.rates = rates_of(options, request);
+  const PlanReport report = make_plan_report(request);
+  if (options.json) return print_json(plan_report_json(report));
+  print_plan(report);
+}
+
+void add_cluster_options(Command command, PlanOptions& options) {
+  command.add_option("--nodes", options.nodes, "Train on N nodes")
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--processes-per-node", options.processes_per_node, "Start N on each node")
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N");
+  const auto add = [&](const char* name, std::string& value, Quantity quantity, const char* unit,
+                       const char* description) {
+    return command.add_option(name, value, description)
+        ->check(is_quantity(quantity))
+        ->type_name(unit);
+  };
+  add("--cores", options.cores, Quantity::number, "N",
+      "Cores of a node, shared ones as fractions [this machine's]");
+  add("--memory", options.memory, Quantity::bytes, "BYTES",
+      "Memory of a node: 512GB, 64GiB [free here]");
+  add("--bandwidth", options.bandwidth, Quantity::rate, "RATE",
+      "Bandwidth of a node's link: 10Gbit, 1.25GB")
+      ->capture_default_str();
+  add("--latency", options.latency, Quantity::time, "TIME", "One-way latency: 50us, 1ms")
+      ->capture_default_str();
+  add("--flops", options.flops, Quantity::count, "N",
+      "Operations per second that a core sustains [measured here]");
+  add("--read", options.read, Quantity::rate, "RATE", "Memory bandwidth of a core [measured here]");
+  add("--price", options.price, Quantity::number, "X", "Price of a node for an hour [none]");
+}
+
+void add_run_options(Command command, PlanOptions& options) {
+  command.add_option("--set", options.settings, "Set a training setting: batch_size=512")
+      ->take_all()
+      ->type_name("NAME=VALUE");
+  command.add_option("-b,--batch", options.batch, "Train on N sequences a step [the config's]")
+      ->check(at_least(1))
+      ->type_name("N");
+  command.add_option("-c,--context", options.context, "Sequences of T tokens [the config's]")
+      ->check(at_least(1))
+      ->type_name("T");
+  command.add_option("--dtype", options.dtype, "Multiply in f32 or bf16 [the faster one here]")
+      ->check(one_of({"f32", "bf16"}))
+      ->type_name("DTYPE");
+  command.add_option("--tokens", options.tokens, "Train on N tokens: 300B [the config's]")
+      ->check(is_quantity(Quantity::count))
+      ->type_name("N");
+  command
+      .add_option("--shard", options.shard,
+                  "Shard moments (1), gradients too (2), parameters too (3)")
+      ->check(between(1, 3))
+      ->capture_default_str()
+      ->type_name("STAGE");
+  command.add_option("--wire", options.wire, "Send f32 or bf16")
+      ->check(one_of({"f32", "bf16"}))
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  command.add_option("--exchange", options.exchange, "Send gradients after or during backward")
+      ->check(one_of({"after", "during"}))
+      ->capture_default_str()
+      ->type_name("WHEN");
+  command
+      .add_option("--sequence-parallel", options.sequence_parallel,
+                  "Share each sequence among N processes")
+      ->check(at_least(1))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_plan_command(Command app) {
+  Command command = add_command(app, "plan", "Predict memory, time and efficiency on a cluster");
+  auto options = std::make_shared<PlanOptions>();
+  command->add_option("config", options->config, "Preset, config.json, model, or settings")
+      ->required()
+      ->type_name("NAME|FILE|DIR");
+  add_cluster_options(command, *options);
+  add_run_options(command, *options);
+  add_json_option(command, options->json);
+  command->footer("docs/scaling.md has the formulas, and how they compare with measured runs.");
+  command->callback([options] { plan(*options); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,255 @@
+#include "train/scaling_parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/parameter_count.h"
+#include "model/parameters.h"
+#include "train/memory.h"
+
+namespace heed {
+namespace {
+
+constexpr double number_bytes = sizeof(float);
+
+// Numbers that are exchanged at once: 4 MiB.
+constexpr std::int64_t bucket_numbers = std::int64_t{1} << 20;
+// Messages beyond this begin with a question and an answer (MPI's rendezvous, Open MPI's limit for
+// TCP): three crossings of the link instead of one.
+constexpr double eager_bytes = 1 << 16;
+// Buckets on their way at the same time, where exchanges overlap.
+constexpr double most_under_way = 8;
+// Exchanges of one number in each step: two sums and a list of times with the loss, the norm, the
+// factor of the learning rate, three about evaluations, and a request to stop (trainer.cc).
+constexpr double small_exchanges = 9;
+
+// Passes over memory, in numbers of the arena.
+constexpr double clear_passes = 1;
+constexpr double norm_passes = 1;
+constexpr double adamw_passes = 7;  // four arrays read, three written
+// To send and to receive through the memory of the system: read and written each.
+constexpr double copy_passes = 4;
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t parts) {
+  return (count + parts - 1) / parts;
+}
+
+// What formulas ask of a run again and again.
+struct PlannedRun {
+  const TrainSettings& settings;
+  const Cluster& cluster;
+  const Distribution& distribution;
+  const TrainingRates& rates;
+  double numbers = 0;  // of the arena
+  double processes = 1;
+  double passes = 1;      // forward and backward, in a step
+  double own_tokens = 0;  // in each of them
+
+  double speed(double per_core) const { return per_core * cluster.cores_per_process(); }
+  int shard() const { return distribution.shard; }
+  bool is_alone() const { return processes == 1; }
+  bool overlaps() const { return distribution.exchange == Distribution::Exchange::during_backward; }
+  double wire_bytes() const { return distribution.wire == Distribution::Wire::bf16 ? 2 : 4; }
+  double buckets() const { return std::ceil(numbers / as_double(bucket_numbers)); }
+};
+
+// Seconds that the core spends on moving bytes, whatever else happens meanwhile.
+double copy_seconds(const PlannedRun& run, double bytes) {
+  return copy_passes * bytes / run.speed(run.rates.memory);
+}
+
+// What passes behind `available` seconds of computing, where the piece that nothing hides is `open`
+// of the whole: the last that is computed, or the first that is waited for.
+double hidden_seconds(const PlannedRun& run, const PlannedExchange& exchange, double available,
+                      double open, double bytes) {
+  const double seconds = exchange.seconds();
+  const double exposed = std::max(seconds * open, seconds - std::max(available, 0.0) * (1 - open));
+  return std::max(seconds - std::max(exposed, copy_seconds(run, bytes)), 0.0);
+}
+
+// `bytes` to and from every other process, `rounds` times. Node links carry what goes to other
+// nodes; the rest, and all copies, pass through the memory of the node.
+PlannedExchange exchange(const PlannedRun& run, double bytes, double rounds) {
+  if (run.is_alone()) return {};
+  const double neighbours = as_double(run.cluster.processes_per_node);
+  const double others = run.processes - 1;
+  const double to_nodes = bytes * (run.processes - neighbours) / others;
+  const double link = to_nodes * neighbours / run.cluster.bandwidth;
+  const double message = bytes / std::max(rounds, 1.0) / others;
+  const double crossings = message > eager_bytes ? 3 : 1;
+  const double waits = std::ceil(rounds / (run.overlaps() ? most_under_way : 1));
+  const bool crosses = run.cluster.nodes > 1;
+  return {.bytes = to_nodes,
+          .transfer = std::max(link, copy_seconds(run, bytes)),
+          .latency = crosses ? waits * crossings * run.cluster.latency : 0};
+}
+
+// Bytes of a share of the arena, of each process to every other: a reduce-scatter or an all-gather.
+double share_bytes(const PlannedRun& run, double number_bytes) {
+  return run.numbers * number_bytes * (run.processes - 1) / run.processes;
+}
+
+void compute_passes(const PlannedRun& run, PlannedStep& step) {
+  const StackSpecification& model = run.settings.model;
+  const ParameterCount count = count_parameters(model);
+  const double tokens = run.passes * run.own_tokens;
+  const double block = 2 * as_double(count.attention_total + count.feed_forward_total) +
+                       attention_flops_per_token(model, run.settings.sequence());
+  const double ends = 2 * as_double(model.vocabulary_size) * as_double(model.channels);
+  const double forward = tokens * block / run.speed(run.rates.block_forward);
+  const double unembedding = tokens * ends / run.speed(run.rates.ends);
+  step.forward = forward + unembedding;
+  step.backward = 2 * tokens * block / run.speed(run.rates.block_backward) + 2 * unembedding +
+                  (run.settings.recompute ? forward : 0);
+}
+
+double update_seconds(const PlannedRun& run) {
+  const double own = run.numbers / run.processes;
+  const double cleared = run.shard() >= 2 ? own : run.numbers;
+  // Of P processes' numbers the first is copied, and each other read and added; or all at once.
+  const double terms = run.overlaps() ? run.processes + 1 : 3 * run.processes - 1;
+  const double sums = run.is_alone() ? 0 : run.numbers / run.processes * terms;
+  const double times = run.shard() >= 2 ? run.passes : 1;
+  const double passes = clear_passes * cleared + (norm_passes + adamw_passes) * own + sums * times;
+  return number_bytes * passes / run.speed(run.rates.memory);
+}
+
+// Backward comes to the embeddings last, and a forward pass begins with them.
+double embedding_share(const PlannedRun& run) {
+  const ParameterCount count = count_parameters(run.settings.model);
+  return std::min(as_double(count.embedding + count.position) / run.numbers, 1.0);
+}
+
+PlannedExchange gradient_exchange(const PlannedRun& run, double backward) {
+  // Sharded gradients cannot wait for the last pass.
+  const double times = run.shard() >= 2 ? run.passes : 1;
+  const double bytes = share_bytes(run, run.wire_bytes());
+  PlannedExchange gradients = exchange(run, times * bytes, times * run.buckets());
+  if (run.overlaps()) {
+    gradients.hidden = hidden_seconds(run, gradients, times * backward / run.passes,
+                                      embedding_share(run), times * bytes);
+  }
+  return gradients;
+}
+
+// After the update, while the next forward pass begins; parameters that no process has whole, for
+// each forward and each backward pass.
+PlannedExchange parameter_exchange(const PlannedRun& run, const PlannedStep& step) {
+  const double times = run.shard() == 3 ? 2 * run.passes : 1;
+  const double bytes = times * share_bytes(run, number_bytes);
+  PlannedExchange parameters = exchange(run, bytes, times * run.buckets());
+  if (run.overlaps()) {
+    const double available = run.shard() == 3 ? step.forward + step.backward - step.gradients.hidden
+                                              : step.forward / run.passes;
+    parameters.hidden = hidden_seconds(run, parameters, available, embedding_share(run), bytes);
+  }
+  return parameters;
+}
+
+// Keys and values go round the ring forward; backward they do again, and their gradients with them,
+// once more to where they belong.
+PlannedExchange ring_exchange(const PlannedRun& run, double computing) {
+  const double members = as_double(run.distribution.sequence_parallel);
+  if (members == 1) return {};
+  const StackSpecification& model = run.settings.model;
+  const double once =
+      run.own_tokens * 2 * as_double(model.block.attention.key_value_width()) * number_bytes;
+  const double hops = (members - 1) + (members - 1) + members;
+  const double rounds = run.passes * as_double(model.layers) * hops;
+  const double bytes = once * rounds;
+  const bool crosses = members > as_double(run.cluster.processes_per_node);
+  const double link = crosses ? bytes / run.cluster.bandwidth : 0;
+  const double crossings = once > eager_bytes ? 3 : 1;
+  PlannedExchange ring{.bytes = crosses ? bytes : 0,
+                       .transfer = std::max(link, copy_seconds(run, bytes)),
+                       .latency = crosses ? rounds * crossings * run.cluster.latency : 0};
+  // Attention to what is here hides what comes.
+  const double share =
+      attention_flops_per_token(model, run.settings.sequence()) / model_cost(model).flops_per_token;
+  ring.hidden =
+      std::min(ring.seconds(), std::min(share, 1.0) * computing * (members - 1) / members);
+  return ring;
+}
+
+// A process' share of the settings.
+TrainSettings own_settings(const TrainSettings& settings, const Cluster& cluster,
+                           const Distribution& distribution) {
+  TrainSettings own = settings;
+  own.batch_size = own_sequences(settings, cluster, distribution);
+  own.sequence_length = rounded_up(settings.sequence(), distribution.sequence_parallel);
+  return own;
+}
+
+// The largest run of parameters that a pass needs at once: a block, or the embeddings.
+std::int64_t largest_part(const ParameterCount& count, std::int64_t layers) {
+  const std::int64_t block = (count.attention_total + count.feed_forward_total) / layers;
+  return std::max(block, count.embedding + count.position + count.unembedding);
+}
+
+}  // namespace
+
+std::int64_t sequence_groups(const Cluster& cluster, const Distribution& distribution) {
+  return cluster.processes() / distribution.sequence_parallel;
+}
+
+std::int64_t own_sequences(const TrainSettings& settings, const Cluster& cluster,
+                           const Distribution& distribution) {
+  return rounded_up(settings.batch_size, sequence_groups(cluster, distribution));
+}
+
+PlannedMemory planned_memory(const TrainSettings& settings, const Cluster& cluster,
+                             const Distribution& distribution) {
+  const TrainingMemory whole = training_memory(own_settings(settings, cluster, distribution));
+  const std::int64_t processes = cluster.processes();
+  const auto sharded = [&](std::int64_t bytes, int stage) {
+    return distribution.shard >= stage ? rounded_up(bytes, processes) : bytes;
+  };
+  PlannedMemory memory{.parameters = sharded(whole.parameters, 3),
+                       .gradients = sharded(whole.gradients, 2),
+                       .moments = rounded_up(whole.moments, processes),
+                       .activations = whole.activations,
+                       .working = whole.working};
+  if (processes == 1) return memory;
+  const std::int64_t part =
+      4 * largest_part(count_parameters(settings.model), settings.model.layers);
+  memory.exchange = bucket_numbers * 4;
+  if (distribution.shard >= 2) memory.exchange += part;      // gradients of what is computed
+  if (distribution.shard == 3) memory.exchange += 2 * part;  // parameters of this and the next
+  if (distribution.sequence_parallel > 1) {
+    // Keys and values that are here and that come, and both gradients.
+    memory.exchange += 4 * 4 * 2 * settings.model.block.attention.key_value_width() *
+                       own_sequences(settings, cluster, distribution) *
+                       rounded_up(settings.sequence(), distribution.sequence_parallel);
+  }
+  return memory;
+}
+
+bool fits(const PlannedMemory& memory, const Cluster& cluster) {
+  return cluster.memory_per_node == 0 ||
+         as_double(memory.total()) * as_double(cluster.processes_per_node) <=
+             cluster.memory_per_node;
+}
+
+PlannedStep planned_step(const TrainSettings& settings, const Cluster& cluster,
+                         const Distribution& distribution, const TrainingRates& rates) {
+  const std::int64_t positions = rounded_up(settings.sequence(), distribution.sequence_parallel);
+  const PlannedRun run{.settings = settings,
+                       .cluster = cluster,
+                       .distribution = distribution,
+                       .rates = rates,
+                       .numbers = as_double(gpt_layout(settings.model).size()),
+                       .processes = as_double(cluster.processes()),
+                       .passes = as_double(settings.accumulation),
+                       .own_tokens = as_double(own_sequences(settings, cluster, distribution)) *
+                                     as_double(positions)};
+  PlannedStep step;
+  compute_passes(run, step);
+  step.update = update_seconds(run);
+  step.gradients = gradient_exchange(run, step.backward);
+  step.parameters = parameter_exchange(run, step);
+  step.ring = ring_exchange(run, step.forward + step.backward);
+  if (cluster.nodes > 1) step.agreement = small_exchanges * cluster.latency;
+  return step;
+}
+
+}  // namespace heed
