@@ -22,7 +22,6 @@ import json
 import os
 import select
 import shutil
-import socket
 import statistics
 import struct
 import subprocess
@@ -37,6 +36,9 @@ SELF = str(Path(__file__).resolve())
 PREFIX = "heed-node"
 SWITCH = "heed-switch"
 CORES = sorted(os.sched_getaffinity(0))
+# Open MPI's protocols for TCP: send (1), in place (8). With its default, put, a request for data waits behind
+# the data that goes the other way, so that links carry one direction at a time.
+SEND = "9"
 
 # Small texts need a small vocabulary: gpt2's blocks with byte pairs learned from the text.
 CHAR_CPU = ["shakespeare-char-cpu", {"batch_size": 12}]
@@ -88,10 +90,10 @@ def in_node(index, *words):
 # --- Networks.
 
 def limit(name, device, megabits):
-    # The burst must hold what is sent between two ticks, and be small beside a message.
-    burst = max(32 * 1024, int(megabits * 1e6 / 8 / 1000))
+    # What TCP hands to a device at once has up to 64 KiB, and is cut up where the burst is smaller.
+    burst = max(128 * 1024, int(megabits * 1e6 / 8 / 1000))
     call("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate",
-         f"{megabits}mbit", "burst", str(burst), "latency", "200ms")
+         f"{megabits}mbit", "burst", str(burst), "latency", "100ms")
 
 
 def remove_network():
@@ -186,52 +188,6 @@ class Relay:
             os.close(device)
 
 
-# --- The link, measured by sockets.
-
-def serve(port):
-    """Answers each message of one byte, then takes all that comes, and says how fast it came."""
-    listener = socket.create_server(("0.0.0.0", port))
-    print("listening", flush=True)
-    peer, _ = listener.accept()
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    while (byte := peer.recv(1)) == b"p":
-        peer.sendall(byte)
-    total, start = 0, None
-    buffer = bytearray(1 << 20)
-    while count := peer.recv_into(buffer):
-        now = time.monotonic()
-        if start is None and total > 1 << 19:
-            start, total = now, 0
-        total += count
-        last = now
-    print(json.dumps({"bandwidth": total / (last - start)}), flush=True)
-
-
-def probe(host, port):
-    peer = socket.create_connection((host, port))
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    times = []
-    for _ in range(100):
-        start = time.monotonic()
-        peer.sendall(b"p")
-        peer.recv(1)
-        times.append((time.monotonic() - start) / 2)
-    peer.sendall(b"q")
-    block, end = bytes(1 << 16), time.monotonic() + 2
-    while time.monotonic() < end:
-        peer.sendall(block)
-    peer.close()
-    print(json.dumps({"latency": statistics.median(times)}))
-
-
-def measure_link():
-    server = subprocess.Popen(in_node(1, sys.executable, SELF, "--serve", "7001"),
-                              stdout=subprocess.PIPE, text=True)
-    server.stdout.readline()
-    latency = json.loads(call(*in_node(0, sys.executable, SELF, "--probe", address(1), "7001")))
-    return {**json.loads(server.communicate()[0]), **latency}
-
-
 # --- Plans and runs.
 
 def set_options(settings):
@@ -266,8 +222,8 @@ def step_times(metrics, process):
     return [b - a for a, b in zip(times, times[1:])]
 
 
-def run(heed, text, config, settings, processes, steps):
-    work = Path(tempfile.mkdtemp(prefix="heed-scaling-"))
+def started(work, processes, words):
+    """The command that starts `words` in every node, each on a core."""
     pinned = work / "pinned.sh"
     cores = " ".join(map(str, CORES))
     pinned.write_text("#!/bin/sh\nrank=$OMPI_COMM_WORLD_RANK\n"
@@ -275,42 +231,54 @@ def run(heed, text, config, settings, processes, steps):
                       f"core=$(echo {cores} | cut -d' ' -f$1)\nshift\n"
                       'exec taskset -c "$core" "$@"\n')
     pinned.chmod(0o755)
+    hosts = ",".join(f"{address(i)}:1" for i in range(processes))
+    return in_node(0, "mpirun", "--allow-run-as-root", "-n", str(processes), "--host", hosts,
+                   "--bind-to", "none", "--mca", "plm_rsh_agent", f"{SELF} --agent", "--mca", "btl",
+                   "tcp,self", "--mca", "btl_tcp_flags", SEND, "--mca", "btl_tcp_if_include", "link0", "--mca", "oob_tcp_if_include",
+                   "link0", "-x", "HEED_THREADS=1", str(pinned), *words)
+
+
+def measure_link(work, processes):
+    program = work / "measure_exchange"
+    if not program.exists():
+        call("mpicc", "-O2", "-o", str(program), str(ROOT / "scripts/measure_exchange.c"))
+    return json.loads(call(*started(work, processes, [str(program)])))
+
+
+def run(heed, work, text, config, settings, processes, steps):
     never = {"steps": steps, "evaluate_every": 0, "checkpoint_every": 0, "sample_every": 0,
              "evaluation_batches": 1, "warmup_steps": 1}
-    hosts = ",".join(f"{address(i)}:1" for i in range(processes))
-    words = ["mpirun", "--allow-run-as-root", "-n", str(processes), "--host", hosts, "--bind-to",
-             "none", "--mca", "plm_rsh_agent", f"{SELF} --agent", "--mca", "btl", "tcp,self", "--mca",
-             "btl_tcp_if_include", "link0", "--mca", "oob_tcp_if_include", "link0", "-x",
-             "HEED_THREADS=1", str(pinned), heed, "train", "--data", str(text), "--config", config,
-             "--out", str(work / "run"), *set_options({**settings, **never})]
+    words = [heed, "train", "--data", str(text), "--config", config, "--out", str(work / "run"),
+             *set_options({**settings, **never})]
     log = open(work / "log", "w+")
-    process = subprocess.Popen(in_node(0, *words), stdout=log, stderr=log)
+    process = subprocess.Popen(started(work, processes, words), stdout=log, stderr=log)
     times = step_times(work / "run" / "metrics.jsonl", process)
     if process.returncode != 0:
         log.seek(0)
         sys.exit(f"the run failed:\n{log.read()}")
     lines = [json.loads(line) for line in (work / "run" / "metrics.jsonl").open()]
     communication = [line["communication"] for line in lines if "communication" in line]
-    shutil.rmtree(work)
     return {"steps": times[1:], "communication": statistics.median(communication[2:] or [0])}
 
 
 def measure(heed, text, combination):
     (config, settings), processes, megabits, milliseconds, steps = combination
     relay = None
+    work = Path(tempfile.mkdtemp(prefix="heed-scaling-"))
     try:
         if milliseconds:
             relay = Relay(megabits, milliseconds)
         else:
             make_switched(processes, megabits)
-        link = measure_link()
+        link = measure_link(work, processes)
         planned = plan(heed, config, settings, processes, link)
-        measured = run(heed, text, config, {**settings,
+        measured = run(heed, work, text, config, {**settings,
                        "precision": planned["run"]["precision"]}, processes, steps)
     finally:
         if relay:
             relay.stop()
         remove_network()
+        shutil.rmtree(work)
     seconds, predicted = statistics.median(measured["steps"]), planned["step_seconds"]["total"]
     return {"config": config, "settings": settings, "processes": processes, "megabits": megabits,
             "delay_ms": milliseconds, "link": link, "precision": planned["run"]["precision"],
@@ -334,10 +302,6 @@ def main():
         index = int(sys.argv[2].rsplit(".", 1)[1]) - 1
         words = in_node(index, "sh", "-c", " ".join(sys.argv[3:]))
         os.execvp(words[0], words)
-    if sys.argv[1:2] == ["--serve"]:
-        return serve(int(sys.argv[2]))
-    if sys.argv[1:2] == ["--probe"]:
-        return probe(sys.argv[2], int(sys.argv[3]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--heed", default=str(ROOT / "build/release/bin/heed"))
     parser.add_argument("--text", help="train on FILE [stories of the microworld]")

@@ -85,8 +85,8 @@ PlannedExchange exchange(const PlannedRun& run, double bytes, double rounds) {
 }
 
 // Bytes of a share of the arena, of each process to every other: a reduce-scatter or an all-gather.
-double share_bytes(const PlannedRun& run, double number_bytes) {
-  return run.numbers * number_bytes * (run.processes - 1) / run.processes;
+double share_bytes(const PlannedRun& run, double bytes_each) {
+  return run.numbers * bytes_each * (run.processes - 1) / run.processes;
 }
 
 void compute_passes(const PlannedRun& run, PlannedStep& step) {

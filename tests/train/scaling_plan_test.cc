@@ -23,7 +23,7 @@ constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 // Two blocks of 32 channels over 64 tokens: small enough to count by hand.
 //   a block: 4·32² + 8·32² weights, 4·32 of norms, 96 + 32 + 128 + 32 of biases: 12,704
 //   all: 64·32 + 16·32 + 2 · 12,704 + 64 of the final norm: 28,032, each tensor whole lines
-constexpr double numbers = 28032;
+constexpr double arena_numbers = 28032;
 TrainSettings small_settings() {
   TrainSettings settings;
   settings.model = make_gpt_config(2, 2, 32, 16, 64);
@@ -52,8 +52,8 @@ TEST(ScalingPlan, ComputesEachTermByItsFormula) {
   EXPECT_DOUBLE_EQ(plan.step.forward, tokens * (block + ends) / rate);
   EXPECT_DOUBLE_EQ(plan.step.backward, 2 * tokens * (block + ends) / rate);
   // All are cleared; of the own half the sum of two, the norm, and four arrays in, three out.
-  EXPECT_DOUBLE_EQ(plan.step.update, 4 * (numbers + numbers / 2 * (5 + 1 + 7)) / rate);
-  const double bytes = 4 * numbers / 2;
+  EXPECT_DOUBLE_EQ(plan.step.update, 4 * (numbers + arena_numbers / 2 * (5 + 1 + 7)) / rate);
+  const double bytes = 4 * arena_numbers / 2;
   for (const PlannedExchange& each : {plan.step.gradients, plan.step.parameters}) {
     EXPECT_DOUBLE_EQ(each.bytes, bytes);
     EXPECT_DOUBLE_EQ(each.transfer, bytes / 1e6);
@@ -136,7 +136,7 @@ TEST(ScalingPlan, IsFasterOnFasterLinks) {
 TEST(ScalingPlan, SendsWhatEachStageSends) {
   TrainSettings settings = small_settings();
   settings.accumulation = 2;
-  const double share = 4 * numbers / 2;
+  const double share = 4 * arena_numbers / 2;
   const auto bytes = [&](int shard) {
     const PlannedStep step = plan_of(settings, two_nodes(), {.shard = shard}).step;
     return std::pair(step.gradients.bytes / share, step.parameters.bytes / share);
