@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { small_rounds = 200, most_rounds = 60 };
-static const double enough_seconds = 1.2;
+static const double enough_seconds = 0.7;
 
 static int compare(const void* a, const void* b) {
   const double x = *(const double*)a, y = *(const double*)b;

