@@ -114,6 +114,12 @@ void plan(const PlanOptions& options) {
                       .settings = settings_of(options),
                       .cluster = cluster_of(options),
                       .distribution = distribution_of(options)};
+  // What a run's settings say of it, unless an option does.
+  Distribution& how = request.distribution;
+  if (how.shard == 1) how.shard = static_cast<int>(request.settings.shard);
+  if (request.settings.wire == Wire::bf16) how.wire = Distribution::Wire::bf16;
+  if (how.sequence_parallel == 1) how.sequence_parallel = request.settings.sequence_parallel;
+  request.settings.sequence_parallel = 1;  // sequences are divided by the plan
   request.tokens =
       given_or(options.tokens, Quantity::count, usual_tokens(options.config, request.settings));
   request.rates = rates_of(options, request);
