@@ -71,7 +71,7 @@ class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
             return np.empty([len(indices) for indices, part in zip(chosen, parts)
                              if isinstance(part, slice)], np.float32)
         tile = self._recorded.attention(self._name, chosen[0], chosen[1], *ranges)
-        steps = [self._within(indices, begin) for indices, (begin, _) in zip(chosen[2:], ranges)]
+        steps = [self._step(indices) for indices in chosen[2:]]
         return tile[tuple(0 if not isinstance(part, slice) else slice(None)
                           for part in parts[:2]) +
                     tuple(0 if not isinstance(part, slice) else step
@@ -87,11 +87,9 @@ class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
         return [index % size]
 
     @staticmethod
-    def _within(indices, begin):
-        step = indices[1] - indices[0] if len(indices) > 1 else 1
-        if step > 0:
-            return slice(None, None, step)
-        return slice(None, None, step)
+    def _step(indices):
+        """Of a range that a tile covers from its smallest to its largest index."""
+        return slice(None, None, indices[1] - indices[0] if len(indices) > 1 else 1)
 
     def __array__(self, dtype=None, copy=None):
         array = self._recorded.at(self._name)
@@ -103,8 +101,8 @@ class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
                   for value in inputs]
         return getattr(ufunc, method)(*arrays, **options)
 
-    def __dlpack__(self, stream=None):
-        return np.asarray(self).__dlpack__()
+    def __dlpack__(self, **options):
+        return np.asarray(self).__dlpack__(**options)
 
     def __dlpack_device__(self):
         return (1, 0)
