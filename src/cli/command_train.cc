@@ -98,8 +98,7 @@ class TrainReporter : public TrainObserver {
     line_.log(fmt::format(
         "{} of {}{}, products in {}{}{}", counted(steps_, "step"), pairs ? "up to " : "",
         counted(run.settings.tokens_per_step(), pairs ? "target token" : "token"),
-        run.settings.precision == kernels::Precision::bf16 ? "bf16" : "f32",
-        processes_line(run),
+        run.settings.precision == kernels::Precision::bf16 ? "bf16" : "f32", processes_line(run),
         run.first_step > 0 ? fmt::format(", resumed at step {}", grouped(run.first_step)) : ""));
     const auto bytes = [](std::int64_t count) { return short_bytes(static_cast<double>(count)); };
     line_.log(fmt::format("{} of memory{}: {} parameters, gradients and moments, {} activations{}",

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "base/progress.h"
 #include "base/content_hash.h"
+#include "base/progress.h"
 #include "download/http_client.h"
 #include "download/retries.h"
 

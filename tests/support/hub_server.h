@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/content_hash.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/content_hash.h"
 
 namespace heed::testing {
 
