@@ -24,7 +24,7 @@ constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 //   a block: 4·32² + 8·32² weights, 4·32 of norms, 96 + 32 + 128 + 32 of biases: 12,704
 //   all: 64·32 + 16·32 + 2 · 12,704 + 64 of the final norm: 28,032, each tensor whole lines
 constexpr double arena_numbers = 28032;
-TrainSettings small_settings() {
+TrainSettings planned_settings() {
   TrainSettings settings;
   settings.model = make_gpt_config(2, 2, 32, 16, 64);
   settings.batch_size = 8;
@@ -43,7 +43,7 @@ ScalingPlan plan_of(const TrainSettings& settings, const Cluster& cluster,
 }
 
 TEST(ScalingPlan, ComputesEachTermByItsFormula) {
-  const ScalingPlan plan = plan_of(small_settings(), two_nodes());
+  const ScalingPlan plan = plan_of(planned_settings(), two_nodes());
   EXPECT_EQ(plan.own_sequences, 4);
   EXPECT_EQ(plan.tokens_per_step, 8 * 16);
   // 2 · 24,576 weights of blocks; 2 layers · 4 · 32 channels · 16/2 positions; 2 · 64 · 32.
@@ -90,19 +90,19 @@ TEST(ScalingPlan, AgreesWithThePublishedTrainingOfGpt3) {
 }
 
 TEST(ScalingPlan, AloneIsAllComputing) {
-  const ScalingPlan plan = plan_of(small_settings(), {.bandwidth = 1, .latency = 1});
+  const ScalingPlan plan = plan_of(planned_settings(), {.bandwidth = 1, .latency = 1});
   EXPECT_EQ(plan.step.exposed(), 0);
   EXPECT_DOUBLE_EQ(plan.efficiency, 1);
   EXPECT_EQ(plan.limit, PlanLimit::compute);
   EXPECT_EQ(plan.memory.exchange, 0);
-  EXPECT_EQ(plan.memory.total(), training_memory(small_settings()).total());
+  EXPECT_EQ(plan.memory.total(), training_memory(planned_settings()).total());
 }
 
 TEST(ScalingPlan, LosesNothingWithoutLinksAndMemory) {
   const TrainingRates rates = TrainingRates::uniform(rate, infinity);
   for (const int shard : {1, 2, 3}) {
     const ScalingPlan plan =
-        plan_scaling(small_settings(), {.nodes = 8, .bandwidth = infinity, .latency = 0},
+        plan_scaling(planned_settings(), {.nodes = 8, .bandwidth = infinity, .latency = 0},
                      {.shard = shard}, rates);
     EXPECT_DOUBLE_EQ(plan.efficiency, 1) << shard;
     EXPECT_EQ(plan.step.exposed(), 0) << shard;
@@ -135,7 +135,7 @@ TEST(ScalingPlan, IsFasterOnFasterLinks) {
 }
 
 TEST(ScalingPlan, SendsWhatEachStageSends) {
-  TrainSettings settings = small_settings();
+  TrainSettings settings = planned_settings();
   settings.accumulation = 2;
   const double share = 4 * arena_numbers / 2;
   const auto bytes = [&](int shard) {
@@ -205,7 +205,7 @@ TEST(ScalingPlan, DividesSequencesThatAreShared) {
 }
 
 TEST(ScalingPlan, ChoosesBatchesThatFit) {
-  TrainSettings settings = small_settings();
+  TrainSettings settings = planned_settings();
   settings.batch_size = 12;
   settings.accumulation = 40;
   // As they are, where they can be.
@@ -247,14 +247,14 @@ TEST(ScalingPlan, FindsTheFewestNodesThatHoldAModel) {
 }
 
 TEST(ScalingPlan, SweepsBeyondTheCluster) {
-  const auto plans = sweep_nodes(small_settings(), {.nodes = 3}, {}, small_rates());
+  const auto plans = sweep_nodes(planned_settings(), {.nodes = 3}, {}, small_rates());
   std::vector<std::int64_t> nodes;
   for (const ScalingPlan& plan : plans) nodes.push_back(plan.cluster.nodes);
   EXPECT_EQ(nodes, (std::vector<std::int64_t>{1, 2, 3, 4, 8}));  // not 16: there are 8 sequences
 }
 
 TEST(ScalingPlan, SaysWhatLimits) {
-  TrainSettings settings = small_settings();
+  TrainSettings settings = planned_settings();
   EXPECT_EQ(plan_of(settings, {.nodes = 2, .bandwidth = 1e12, .latency = 0}).limit,
             PlanLimit::compute);
   EXPECT_EQ(plan_of(settings, {.nodes = 2, .bandwidth = 1e12, .latency = 1}).limit,
@@ -271,7 +271,7 @@ TEST(ScalingPlan, SaysWhatLimits) {
 TEST(ScalingPlan, RefusesWhatNoClusterHas) {
   const auto refused = [](const Cluster& cluster, const char* what) {
     expect_error(
-        ErrorCode::invalid_argument, [&] { plan_of(small_settings(), cluster); }, what);
+        ErrorCode::invalid_argument, [&] { plan_of(planned_settings(), cluster); }, what);
   };
   refused({.nodes = 0}, "nodes must be between 1");
   refused({.nodes = -3}, "not -3");
@@ -290,8 +290,8 @@ TEST(ScalingPlan, RefusesWhatNoClusterHas) {
 TEST(ScalingPlan, RefusesWhatNoRunHas) {
   const auto refused = [](const Distribution& distribution, const char* what) {
     expect_error(
-        ErrorCode::invalid_argument, [&] { plan_of(small_settings(), {.nodes = 4}, distribution); },
-        what);
+        ErrorCode::invalid_argument,
+        [&] { plan_of(planned_settings(), {.nodes = 4}, distribution); }, what);
   };
   refused({.shard = 4}, "between 1 and 3, not 4");
   refused({.shard = 0}, "between 1 and 3");
@@ -299,18 +299,19 @@ TEST(ScalingPlan, RefusesWhatNoRunHas) {
   refused({.sequence_parallel = 0}, "rings of 0");
   expect_error(
       ErrorCode::invalid_argument,
-      [] { plan_scaling(small_settings(), {}, {}, TrainingRates::uniform(0, 1)); }, "operations");
+      [] { plan_scaling(planned_settings(), {}, {}, TrainingRates::uniform(0, 1)); }, "operations");
   expect_error(
       ErrorCode::invalid_argument,
-      [] { plan_scaling(small_settings(), {}, {}, TrainingRates::uniform(1, nothing)); }, "memory");
-  TrainSettings settings = small_settings();
+      [] { plan_scaling(planned_settings(), {}, {}, TrainingRates::uniform(1, nothing)); },
+      "memory");
+  TrainSettings settings = planned_settings();
   settings.batch_size = 0;
   expect_error(
       ErrorCode::invalid_argument, [&] { plan_of(settings, {}); }, "batch_size");
   expect_error(
       ErrorCode::unsupported, [] { plan_of(train_preset("multi30k-en-de"), {}); }, "translators");
   expect_error(
-      ErrorCode::invalid_argument, [] { training_bill(plan_of(small_settings(), {}), 0); },
+      ErrorCode::invalid_argument, [] { training_bill(plan_of(planned_settings(), {}), 0); },
       "tokens");
 }
 
