@@ -361,7 +361,8 @@ def signalled(bench):
 
 def interrupted(bench):
     """Ctrl-C, as the terminal sends it: to mpirun, which sends it on."""
-    job = bench.start("interrupted", 3, 4000, grace=10)  # seconds that mpirun leaves to save
+    rare = {"checkpoint_every": 100000}
+    job = bench.start("interrupted", 3, 4000, more=rare, grace=5)  # seconds that mpirun leaves
     job.wait_for_step(7)
     os.killpg(job.child.pid, signal.SIGINT)
     status, text = job.end()
