@@ -19,7 +19,7 @@ fail() {
 for i in $(seq 300); do echo "the cat saw $((i * 7 % 11)) red dogs"; done >text.txt
 settings=()
 for setting in layers=1 channels=32 heads=2 context=32 batch_size=8 evaluate_every=0 sample_every=0 \
-  checkpoint_every=20 precision=f32 warmup_steps=10; do
+  checkpoint_every=20 precision=f32 warmup_steps=10 learning_rate=3e-4; do
   settings+=(--set "$setting")
 done
 options=(--data text.txt "${settings[@]}")
