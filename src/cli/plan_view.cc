@@ -75,8 +75,9 @@ void print_memory(const ScalingPlan& plan, const Ink& ink, int width) {
   table.add({ink.bold("total"), ink.bold(short_bytes(real(memory.total()))), "", "",
              plan.cluster.memory_per_node == 0
                  ? ""
-                 : fmt::format("{}: {} of a node's {}", plan.fits ? "fits" : "does not fit",
-                               short_bytes(node), short_bytes(plan.cluster.memory_per_node))});
+                 : fmt::format("{} {} a node",
+                               node <= real(plan.cluster.memory_per_node) ? "fits" : "exceeds",
+                               short_bytes(plan.cluster.memory_per_node))});
   print(table.text(ink));
 }
 
@@ -135,11 +136,11 @@ void print_run(const PlanReport& report, const Ink& ink) {
 }
 
 void print_sweep(const PlanReport& report, const Ink& ink) {
+  constexpr int bar_width = 6;
   Table table({{"nodes", Align::right},
                {"step", Align::right},
                {"tokens/s", Align::right},
-               {"efficiency", Align::right},
-               {"", Align::left},
+               {"efficiency", Align::left},
                {"time", Align::right},
                {"memory", Align::right},
                {"limit", Align::left}});
@@ -147,8 +148,9 @@ void print_sweep(const PlanReport& report, const Ink& ink) {
     const std::string nodes = grouped(each.cluster.nodes);
     const bool chosen = each.cluster.nodes == report.plan.cluster.nodes;
     table.add({chosen ? ink.bold(nodes) : nodes, short_duration(each.step.total()),
-               short_count(each.tokens_per_second()), percent(each.efficiency),
-               ink.paint(bar(std::min(each.efficiency, 1.0), 12), colour::blue),
+               short_count(each.tokens_per_second()),
+               fmt::format("{:>5} {}", percent(each.efficiency),
+                           ink.paint(bar(std::min(each.efficiency, 1.0), bar_width), colour::blue)),
                long_duration(training_bill(each, report.bill.tokens).seconds),
                short_bytes(real(each.memory.total())) + (each.fits ? "" : " !"),
                std::string(plan_limit_name(each.limit))});

@@ -337,20 +337,23 @@ TEST_F(Processes, HaveToTrainTheSame) {
 // Each of their commands, and what each finds there.
 TEST_F(Processes, HaveToBeStartedAlike) {
   const std::string common = "train --data " + path("text.txt") + " " + settings_;
-  const auto as_second = [&](const std::string& change) {
-    const std::string shell =
-        " sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then " + change + "; fi; exec \"$0\" \"$@\"'";
-    return run_heed(common + " --out " + path("run"), mpirun(2) + shell);
+  const auto out = [&](const char* name) {
+    return " --out \"" + (directory_ / name).string() + "\"";
   };
-  write_text_file(directory_ / "other.txt", small_text() + "and more");
+  const auto as_second = [&](const std::string& second) {
+    const std::string shell = " sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then set -- \"$@\"" +
+                              second + "; else set -- \"$@\"" + out("run") +
+                              "; fi; exec \"$0\" \"$@\"'";
+    return run_heed(common, mpirun(2) + shell);
+  };
+  write_text_file(directory_ / "other.txt", small_text() + small_text());
   const std::pair<std::string, std::string> cases[] = {
-      {"set -- \"$@\" --out \"" + (directory_ / "elsewhere").string() + "\"",
-       "process 1 differs from process 0 in run directory"},
-      {"set -- \"$@\" --set layers=1",
+      {out("elsewhere"), "process 1 differs from process 0 in run directory"},
+      {out("run") + " --set layers=1",
        "process 1 differs from process 0 in layers: 1 instead of 2"},
-      {"set -- \"$@\" --data \"" + (directory_ / "other.txt").string() + "\"",
+      {out("run") + " --data \"" + (directory_ / "other.txt").string() + "\"",
        "process 1 differs from process 0 in text"},
-      {"set -- \"$@\" --wrong", "--wrong"}};
+      {out("run") + " --wrong", "--wrong"}};
   for (const auto& [change, message] : cases) {
     const Outcome outcome = as_second(change);
     EXPECT_NE(outcome.status, 0) << change;
@@ -383,7 +386,7 @@ TEST_F(Processes, NameAShardThatIsMissingOrOfAnotherRun) {
 TEST_F(Processes, LeaveAModelDirectory) {
   ASSERT_EQ(train(3, "run", "").status, 0);
   const Outcome text =
-      run_heed("generate -m " + path("run") + " -n 4 'the cat '", "HEED_THREADS=1");
+      run_heed("generate -m " + path("run") + " -n 4 -p 'the cat '", "HEED_THREADS=1");
   EXPECT_EQ(text.status, 0) << text.err;
   const Outcome model =
       run_heed("convert " + path("run/last") + " --dtype f32 --out " + path("model"), "");
