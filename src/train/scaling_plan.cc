@@ -208,7 +208,7 @@ std::vector<ScalingPlan> sweep_nodes(const TrainSettings& settings, const Cluste
     counts.push_back(nodes);
   }
   std::ranges::sort(counts);
-  counts.erase(std::ranges::unique(counts).begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   std::vector<ScalingPlan> plans;
   for (const std::int64_t nodes : counts) {
     Cluster tried = cluster;
