@@ -36,7 +36,7 @@ struct PlanOptions {
   std::string latency = "50us";
   int shard = 1;
   std::string wire = "f32";
-  std::string exchange = "after";
+  std::string exchange = "during";
   std::int64_t sequence_parallel = 1;
   bool json = false;
 };

@@ -25,7 +25,7 @@ void say(const std::string& message) {
 void say_in_turn(const std::string& message) {
   const bool is_several = launched_processes().value_or(1) > 1;
   if (is_several && launched_rank().value_or(0) > 0) {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(5));
   }
   say(message);
 }

@@ -15,7 +15,7 @@ int exit_status(ErrorCode code);
 void say(const std::string& message);
 
 // The same of what a process finds wrong before it knows the others that mpirun or srun started,
-// who may find it too: the first says it, and the others are ended while they wait a second.
+// who may find it too: the first says it, and the others are ended while they wait.
 void say_in_turn(const std::string& message);
 
 }  // namespace heed::cli

@@ -28,6 +28,8 @@ std::string short_duration(double seconds) {
 // Days where there are any, else what there is.
 std::string long_duration(double seconds) {
   constexpr double minute = 60, hour = 3600, day = 86400;
+  constexpr double year = 365.25 * day;
+  if (seconds >= 100 * year) return short_count(seconds / year) + " years";
   if (seconds >= 100 * day) return grouped(static_cast<std::int64_t>(seconds / day)) + " days";
   if (seconds >= day) return fmt::format("{:.1f} days", seconds / day);
   if (seconds >= hour) return fmt::format("{:.1f} hours", seconds / hour);
@@ -50,7 +52,7 @@ void print_memory(const ScalingPlan& plan, const Ink& ink, int width) {
   const PlannedMemory& memory = plan.memory;
   const int stage = plan.distribution.shard;
   const bool alone = plan.cluster.processes() == 1;
-  const int bar_width = std::clamp(width - 64, 12, 40);
+  const int bar_width = std::clamp(width - 72, 6, 40);
   Table table({{"memory of a process", Align::left},
                {"", Align::right},
                {"", Align::right},
@@ -83,7 +85,7 @@ void print_memory(const ScalingPlan& plan, const Ink& ink, int width) {
 
 void print_step(const ScalingPlan& plan, const Ink& ink, int width) {
   const PlannedStep& step = plan.step;
-  const int bar_width = std::clamp(width - 64, 12, 40);
+  const int bar_width = std::clamp(width - 72, 6, 40);
   Table table({{"a step", Align::left},
                {"", Align::right},
                {"", Align::right},
@@ -147,7 +149,9 @@ void print_sweep(const PlanReport& report, const Ink& ink) {
   for (const ScalingPlan& each : report.sweep) {
     const std::string nodes = grouped(each.cluster.nodes);
     const bool chosen = each.cluster.nodes == report.plan.cluster.nodes;
-    table.add({chosen ? ink.bold(nodes) : nodes, short_duration(each.step.total()),
+    const double step = each.step.total();
+    table.add({chosen ? ink.bold(nodes) : nodes,
+               step < 100'000 ? short_duration(step) : long_duration(step),
                short_count(each.tokens_per_second()),
                fmt::format("{:>5} {}", percent(each.efficiency),
                            ink.paint(bar(std::min(each.efficiency, 1.0), bar_width), colour::blue)),

@@ -163,8 +163,11 @@ void in_process_group(const std::function<void(Group&)>& work) {
   share_machine(group.neighbours());
   try {
     work(group);
-  } catch (const AgreedError&) {
-    throw;
+  } catch (const AgreedError& error) {
+    // Before the group is left, where all wait for each other: the first process that ends behind
+    // that ends the others.
+    if (error.speaks()) say(error.what());
+    throw AgreedError(error.code(), error.what(), /*speaks=*/false);
   } catch (const Error& error) {
     watched.fail_all(error.what(), exit_status(error.code()));
   } catch (const std::bad_alloc&) {

@@ -335,7 +335,7 @@ TEST(Plan, IsWhatItsFormulasSay) {
             480);
   const Outcome printed = run_heed("plan gpt3 --nodes 8 --memory 64GB" + rates);
   EXPECT_EQ(printed.status, 0) << printed.err;
-  EXPECT_THAT(printed.out, HasSubstr("does not fit"));
+  EXPECT_THAT(printed.out, HasSubstr("exceeds"));
   EXPECT_THAT(printed.out, HasSubstr("Memory limits"));
 }
 

@@ -48,7 +48,7 @@ Distribution distribution_of(const Request& request) {
                       ? Distribution::Wire::bf16
                       : Distribution::Wire::f32,
           .sequence_parallel = request.integer("sequence_parallel", 1),
-          .exchange = one_of(request, "exchange", {"after", "after", "during"}) == "during"
+          .exchange = one_of(request, "exchange", {"during", "after"}) == "during"
                           ? Distribution::Exchange::during_backward
                           : Distribution::Exchange::after_backward};
 }
