@@ -91,7 +91,7 @@ cat >cluster/scontrol <<'SCONTROL'
 echo "$@" >>scontrol.log
 SCONTROL
 ln -s "$heed" cluster/heed
-chmod +x cluster/*
+chmod +x cluster/srun cluster/scontrol
 # As a user changes it: other data.
 sed "s|^options=.*|options=(${options[*]} --set steps=\$STEPS)|" "$scripts/train.slurm" >job
 job() { PATH="$folder/cluster:$PATH" SLURM_JOB_ID=7 HEED_RUN=queued bash job >>job.log 2>&1; }
