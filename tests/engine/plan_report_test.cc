@@ -30,7 +30,9 @@ TEST(PlanReport, SaysWhatLimitsAndWhatWouldHelp) {
   EXPECT_THAT(report_of({.nodes = 2, .latency = 10}, 1).limit, HasSubstr("Latency limits"));
   EXPECT_THAT(report_of({.nodes = 320}, 1).limit, HasSubstr("do not divide evenly"));
   const Cluster small{.nodes = 2, .memory_per_node = 2.2e9};
-  EXPECT_THAT(report_of(small, 1).limit, HasSubstr("parameters and gradients whole"));
+  EXPECT_THAT(report_of(small, 1).limit, HasSubstr("would be enough"));
+  const Cluster tiny{.nodes = 2, .memory_per_node = 0.9e9};  // less than a process has whole
+  EXPECT_THAT(report_of(tiny, 1).limit, HasSubstr("parameters and gradients whole"));
   const PlanReport sharded = report_of(small, 3);
   ASSERT_TRUE(sharded.least_nodes.has_value());
   EXPECT_THAT(sharded.plan.fits ? "" : sharded.limit,
