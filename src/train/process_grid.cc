@@ -32,9 +32,9 @@ class GroupRing final : public KeyValueRing {
   double sum(double value) override {
     const std::vector<double> all = gather(group_, value);
     double total = 0;
-    for (int member = 0; member < place().members; ++member) {
-      total += all[static_cast<std::size_t>(first_ + member)];
-    }
+    const auto first = static_cast<std::size_t>(first_);
+    const auto members = static_cast<std::size_t>(place().members);
+    for (std::size_t member = 0; member < members; ++member) total += all[first + member];
     return total;
   }
 
