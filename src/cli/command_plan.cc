@@ -31,7 +31,7 @@ struct PlanOptions {
   std::int64_t nodes = 1;
   std::int64_t processes_per_node = 1;
   // Quantities with units; empty: this machine's, or not known.
-  std::string cores, memory, price, flops, read, tokens;
+  std::string cores, memory, price, flops, read, copies, tokens;
   std::string bandwidth = "10Gbit";
   std::string latency = "50us";
   int shard = 1;
@@ -105,6 +105,7 @@ TrainingRates rates_of(const PlanOptions& options, PlanRequest& request) {
     if (options.read.empty()) rates.memory = measure_memory_rate(shape.parameters, measurement);
   }
   if (!options.read.empty()) rates.memory = parse_quantity(options.read, Quantity::rate);
+  rates.copies = given_or(options.copies, Quantity::rate, 0);
   line.clear();
   return rates;
 }
@@ -155,6 +156,8 @@ void add_cluster_options(Command command, PlanOptions& options) {
   add("--flops", options.flops, Quantity::count, "N",
       "Operations per second that a core sustains [measured here]");
   add("--read", options.read, Quantity::rate, "RATE", "Memory bandwidth of a core [measured here]");
+  add("--copies", options.copies, Quantity::rate, "RATE",
+      "What a core can send, and receive at the same time [a quarter of --read]");
   add("--price", options.price, Quantity::number, "X", "Price of a node for an hour [none]");
 }
 

@@ -22,6 +22,7 @@ class ExchangeQueue {
   // Finishes what has arrived, and begins what there is room for. Throws Error{input_output} where
   // the transport failed.
   void progress();
+  bool is_idle() const { return under_way_.empty(); }
 
  private:
   class Pending;

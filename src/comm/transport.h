@@ -4,13 +4,14 @@
 
 #include <stddef.h>
 
-#define HEED_TRANSPORT_VERSION 2
+#define HEED_TRANSPORT_VERSION 3
 
 /* Requests of one lane begin in the same order in every member; those of different lanes in any. */
 #define HEED_TRANSPORT_LANES 3
 
-/* Sizes and offsets are in bytes. A `begin_` function returns a request, or null when it failed;
-   its buffers stay untouched until test() has said that the request is done. */
+/* Any thread may call functions, one at a time. Sizes and offsets are in bytes. A `begin_` function
+   returns a request, or null when it failed; its buffers stay untouched until test() has said that
+   the request is done. */
 struct HeedTransport {
   int version; /* HEED_TRANSPORT_VERSION */
 
@@ -31,6 +32,9 @@ struct HeedTransport {
 
   /* 1: done, and the request is freed. 0: not yet. Negative: failed. */
   int (*test)(void* request);
+
+  /* Moves on what is under way. */
+  void (*progress)(void);
 
   /* What failed last, in words. */
   const char* (*error)(void);

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "comm/exchange_queue.h"
+#include "comm/mover.h"
 
 namespace heed {
 namespace {
@@ -49,10 +51,14 @@ class TransportGroup final : public Group {
     queues_.emplace_back(transport_, sums, rank_, size_);
     queues_.emplace_back(transport_, copies, rank_, size_);
     control_.emplace(transport_, control, rank_, size_);
+    mover_.emplace(transport_, transport_lock_);
   }
   TransportGroup(const TransportGroup&) = delete;
   TransportGroup& operator=(const TransportGroup&) = delete;
-  ~TransportGroup() override { transport_.finish(); }
+  ~TransportGroup() override {
+    mover_.reset();
+    transport_.finish();
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -60,17 +66,17 @@ class TransportGroup final : public Group {
   double seconds() const override { return seconds_; }
 
   void all_gather(std::span<std::byte> bytes, PartStarts starts) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     wait_for(*control_->gather(bytes, starts));
   }
 
   void reduce_scatter(std::span<float> values, PartStarts starts) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     wait_for(*control_->add_up(values, starts, Wire::f32));
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     for (std::size_t at = 0; at < bytes.size(); at += most_broadcast) {
       const std::size_t count = std::min(most_broadcast, bytes.size() - at);
       wait_for(
@@ -80,18 +86,18 @@ class TransportGroup final : public Group {
 
   std::shared_ptr<const Exchange> begin_all_gather(std::span<std::byte> bytes,
                                                    PartStarts starts) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     return queues_[1].gather(bytes, starts);
   }
 
   std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float> values, PartStarts starts,
                                                        Wire wire) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     return queues_[0].add_up(values, starts, wire);
   }
 
   std::shared_ptr<const Exchange> begin_shift(const Shift& shift) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     auto begun = std::make_shared<ShiftExchange>();
     const auto add = [&](void* request) {
       require_working(request != nullptr);
@@ -108,12 +114,12 @@ class TransportGroup final : public Group {
   }
 
   void progress() override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     move_on();
   }
 
   void wait(const Exchange& exchange) override {
-    const Stopwatch watch(*this);
+    const Turn turn(*this);
     wait_for(exchange);
   }
 
@@ -123,19 +129,22 @@ class TransportGroup final : public Group {
   }
 
  private:
-  // Adds the time that it lives to the group's.
-  class Stopwatch {
+  // A call of one of the group's functions: it has the transport alone, and its time is added up.
+  class Turn {
    public:
-    explicit Stopwatch(TransportGroup& group) : group_(group), start_(Clock::now()) {}
-    ~Stopwatch() {
+    explicit Turn(TransportGroup& group)
+        : group_(group), start_(Clock::now()), lock_(group.transport_lock_) {}
+    ~Turn() {
+      group_.mover_->set_busy(!group_.is_idle());
       group_.seconds_ += std::chrono::duration<double>(Clock::now() - start_).count();
     }
-    Stopwatch(const Stopwatch&) = delete;
-    Stopwatch& operator=(const Stopwatch&) = delete;
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
 
    private:
     TransportGroup& group_;
     Clock::time_point start_;
+    std::scoped_lock<std::mutex> lock_;
   };
 
   struct ShiftExchange final : Exchange {
@@ -152,6 +161,11 @@ class TransportGroup final : public Group {
       body(bytes.subspan(at, count));
       at += count;
     } while (at < bytes.size());
+  }
+
+  bool is_idle() const {
+    return shifts_.empty() && control_->is_idle() &&
+           std::ranges::all_of(queues_, [](const ExchangeQueue& queue) { return queue.is_idle(); });
   }
 
   void move_on() {
@@ -199,6 +213,8 @@ class TransportGroup final : public Group {
   std::optional<ExchangeQueue> control_;                // of calls that wait
   std::vector<ExchangeQueue> queues_;                   // of sums, of copies
   std::vector<std::shared_ptr<ShiftExchange>> shifts_;  // under way
+  std::mutex transport_lock_;
+  std::optional<Mover> mover_;
 };
 
 }  // namespace

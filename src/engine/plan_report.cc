@@ -151,6 +151,22 @@ bool is_model_config(const Json& document) {
                                   document.contains("architectures"));
 }
 
+TrainSettings named_settings(const std::string& name_or_path) {
+  if (is_gpt_preset(name_or_path) || is_run_preset(name_or_path)) return train_preset(name_or_path);
+  TrainSettings settings;
+  settings.precision.reset();
+  if (name_or_path.ends_with(".json") && std::filesystem::exists(name_or_path)) {
+    constexpr std::int64_t largest = std::int64_t{1} << 24;
+    const Json document = parse_json(read_text_file(name_or_path, largest), name_or_path);
+    if (!is_model_config(document)) {
+      apply_settings(settings, document, name_or_path);
+      return settings;
+    }
+  }
+  settings.model = find_gpt_config(name_or_path);
+  return settings;
+}
+
 }  // namespace
 
 PlanReport make_plan_report(const PlanRequest& request) {
@@ -189,7 +205,8 @@ OrderedJson plan_report_json(const PlanReport& report) {
            {{"block_forward", rates.block_forward},
             {"block_backward", rates.block_backward},
             {"ends", rates.ends},
-            {"memory", rates.memory}}},
+            {"memory", rates.memory},
+            {"copies", rates.copies}}},
           {"memory", memory_json(plan)},
           {"least_nodes", report.least_nodes ? OrderedJson(*report.least_nodes) : OrderedJson()},
           {"step_seconds", step_json(plan.step)},
@@ -211,18 +228,9 @@ OrderedJson plan_report_json(const PlanReport& report) {
 }
 
 TrainSettings planned_settings(const std::string& name_or_path) {
-  if (is_gpt_preset(name_or_path) || is_run_preset(name_or_path)) return train_preset(name_or_path);
-  TrainSettings settings;
-  settings.precision.reset();
-  if (name_or_path.ends_with(".json") && std::filesystem::exists(name_or_path)) {
-    constexpr std::int64_t largest = std::int64_t{1} << 24;
-    const Json document = parse_json(read_text_file(name_or_path, largest), name_or_path);
-    if (!is_model_config(document)) {
-      apply_settings(settings, document, name_or_path);
-      return settings;
-    }
-  }
-  settings.model = find_gpt_config(name_or_path);
+  TrainSettings settings = named_settings(name_or_path);
+  // No text is read, and vocabulary_size may become smaller than the token that ends one.
+  settings.model.end_of_text = -1;
   return settings;
 }
 

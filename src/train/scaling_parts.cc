@@ -27,7 +27,8 @@ constexpr double small_exchanges = 9;
 constexpr double clear_passes = 1;
 constexpr double norm_passes = 1;
 constexpr double adamw_passes = 7;  // four arrays read, three written
-// To send and to receive through the memory of the system: read and written each.
+// To send and to receive through the memory of the system, where nothing else is known: read and
+// written each.
 constexpr double copy_passes = 4;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t parts) {
@@ -53,17 +54,35 @@ struct PlannedRun {
   double buckets() const { return std::ceil(numbers / as_double(bucket_numbers)); }
 };
 
-// Seconds that the core spends on moving bytes, whatever else happens meanwhile.
+// Seconds that the core spends on sending and receiving so many bytes, whatever else happens
+// meanwhile.
 double copy_seconds(const PlannedRun& run, double bytes) {
-  return copy_passes * bytes / run.speed(run.rates.memory);
+  const double rate = run.rates.copies > 0 ? run.rates.copies : run.rates.memory / copy_passes;
+  return bytes / run.speed(rate);
 }
 
-// What passes behind `available` seconds of computing, where the piece that nothing hides is `open`
-// of the whole: the last that is computed, or the first that is waited for.
+// The shares that overlap with nothing: of what is exchanged, the part of the model that is
+// computed last, or waited for first (a block and the embeddings); of the computing, a block.
+struct OpenShares {
+  double exchange;
+  double computing;
+};
+
+OpenShares open_shares(const PlannedRun& run) {
+  const ParameterCount count = count_parameters(run.settings.model);
+  const double embeddings =
+      std::min(as_double(count.embedding + count.position) / run.numbers, 1.0);
+  const double block = 1 / as_double(run.settings.model.layers);
+  return {.exchange = embeddings + (1 - embeddings) * block, .computing = block};
+}
+
+// What passes behind `available` seconds of computing.
 double hidden_seconds(const PlannedRun& run, const PlannedExchange& exchange, double available,
-                      double open, double bytes) {
+                      double bytes) {
+  const OpenShares open = open_shares(run);
   const double seconds = exchange.seconds();
-  const double exposed = std::max(seconds * open, seconds - std::max(available, 0.0) * (1 - open));
+  const double behind = std::max(available, 0.0) * (1 - open.computing);
+  const double exposed = std::max(seconds * open.exchange, seconds - behind);
   return std::max(seconds - std::max(exposed, copy_seconds(run, bytes)), 0.0);
 }
 
@@ -114,20 +133,13 @@ double update_seconds(const PlannedRun& run) {
   return number_bytes * passes / run.speed(run.rates.memory);
 }
 
-// Backward comes to the embeddings last, and a forward pass begins with them.
-double embedding_share(const PlannedRun& run) {
-  const ParameterCount count = count_parameters(run.settings.model);
-  return std::min(as_double(count.embedding + count.position) / run.numbers, 1.0);
-}
-
 PlannedExchange gradient_exchange(const PlannedRun& run, double backward) {
   // Sharded gradients cannot wait for the last pass.
   const double times = run.shard() >= 2 ? run.passes : 1;
   const double bytes = share_bytes(run, run.wire_bytes());
   PlannedExchange gradients = exchange(run, times * bytes, times * run.buckets());
   if (run.overlaps()) {
-    gradients.hidden = hidden_seconds(run, gradients, times * backward / run.passes,
-                                      embedding_share(run), times * bytes);
+    gradients.hidden = hidden_seconds(run, gradients, times * backward / run.passes, times * bytes);
   }
   return gradients;
 }
@@ -141,7 +153,7 @@ PlannedExchange parameter_exchange(const PlannedRun& run, const PlannedStep& ste
   if (run.overlaps()) {
     const double available = run.shard() == 3 ? step.forward + step.backward - step.gradients.hidden
                                               : step.forward / run.passes;
-    parameters.hidden = hidden_seconds(run, parameters, available, embedding_share(run), bytes);
+    parameters.hidden = hidden_seconds(run, parameters, available, bytes);
   }
   return parameters;
 }

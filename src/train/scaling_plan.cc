@@ -136,6 +136,7 @@ void TrainingRates::validate() const {
   require_above_zero(block_backward, "the rate of operations");
   require_above_zero(ends, "the rate of operations");
   require_above_zero(memory, "the rate of memory");
+  require_not_below_zero(copies, "the rate of copies");
 }
 
 void Distribution::validate(std::int64_t processes) const {

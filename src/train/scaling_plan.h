@@ -38,9 +38,14 @@ struct TrainingRates {
   double block_backward = 0;  // and backward
   double ends = 0;    // operations a second of embedding, unembedding and loss, both directions
   double memory = 0;  // bytes a second of AdamW and sums: arrays read and written once
+  // Bytes a second that a core sends and at the same time receives; 0: as memory suggests.
+  double copies = 0;
 
   static TrainingRates uniform(double operations, double bytes) {
-    return {operations, operations, operations, bytes};
+    return {.block_forward = operations,
+            .block_backward = operations,
+            .ends = operations,
+            .memory = bytes};
   }
   void validate() const;
 };

@@ -2,6 +2,8 @@
 // be done, other ones for every member.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -24,6 +26,7 @@ struct Board {
 };
 
 Board board;
+std::atomic<int> moves{0};
 thread_local int own_rank = 0;
 thread_local int begun[HEED_TRANSPORT_LANES] = {};
 
@@ -94,6 +97,7 @@ const HeedTransport transport{.version = HEED_TRANSPORT_VERSION,
                               .begin_gather = &begin_gather,
                               .begin_broadcast = &begin_broadcast,
                               .test = &test,
+                              .progress = [] { ++moves; },
                               .error = [] { return "none"; },
                               .abort = [](int) {},
                               .finish = [] {}};
@@ -178,6 +182,26 @@ TEST(Exchange, GoesOnBesideOthers) {
       EXPECT_GT(group.seconds(), 0);
     });
   }
+}
+
+// While a process computes, and only while something is under way.
+TEST(Exchange, IsMovedOnByItself) {
+  as_transported(2, [](Group& group) {
+    std::vector<std::byte> bytes(64);
+    const int before = moves;
+    const auto exchange = group.begin_all_gather(bytes, std::vector<std::size_t>{0, 32, 64});
+    while (moves < before + 10) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    group.wait(*exchange);
+    barrier(group);
+  });
+  board.size = 1;
+  board.brought.clear();
+  const auto group = transport_group(transport);
+  std::vector<std::byte> bytes(64);
+  group->wait(*group->begin_all_gather(bytes, std::vector<std::size_t>{0, 64}));
+  const int before = moves;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(moves, before);
 }
 
 TEST(Exchange, AllReduceIsTheSameForAll) {

@@ -22,8 +22,8 @@ bool succeeded(int code) {
 
 int start(int* rank, int* size, int* neighbours) {
   int provided = MPI_THREAD_SINGLE;
-  if (!succeeded(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided))) return 1;
-  if (provided < MPI_THREAD_FUNNELED) {
+  if (!succeeded(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided))) return 1;
+  if (provided < MPI_THREAD_SERIALIZED) {
     last_error = "this MPI does not support programs with threads";
     return 1;
   }
@@ -92,6 +92,12 @@ int test(void* pending) {
   return 1;
 }
 
+// MPI moves everything on in any of its calls.
+void progress() {
+  int found = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, group[0], &found, MPI_STATUS_IGNORE);
+}
+
 const char* error() { return last_error.c_str(); }
 
 void abort_all(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
@@ -106,6 +112,6 @@ void finish() {
 extern "C" __attribute__((visibility("default"))) const HeedTransport* heed_transport() {
   static const HeedTransport table{
       HEED_TRANSPORT_VERSION, &start, &begin_exchange, &begin_gather, &begin_broadcast, &begin_send,
-      &begin_receive,         &test,  &error,          &abort_all,    &finish};
+      &begin_receive,         &test,  &progress,       &error,        &abort_all,       &finish};
   return &table;
 }

@@ -77,6 +77,7 @@ Reply plan(State& state, const Request& request) {
     rates = TrainingRates::uniform(request.number("flops", 0), rates.memory);
   }
   rates.memory = request.number("read", rates.memory);
+  rates.copies = request.number("copies", 0);
   asked.rates = rates;
   return json_reply(plan_report_json(make_plan_report(asked)));
 }

@@ -387,7 +387,7 @@ export interface ScalingPlan {
   cluster: { nodes: number; processes: number; cores_per_node: number; memory_per_node: number; bandwidth: number; latency: number };
   run: { sequences_per_step: number; batch_size: number; accumulation: number; own_sequences: number; context: number; tokens_per_step: number; precision: string; shard: number };
   /** Of a core: operations and bytes a second. */
-  rates: { block_forward: number; block_backward: number; ends: number; memory: number };
+  rates: { block_forward: number; block_backward: number; ends: number; memory: number; copies: number };
   memory: { parameters: number; gradients: number; moments: number; activations: number; working: number; exchange: number; total: number; fits: boolean };
   least_nodes: number | null;
   step_seconds: { forward: number; backward: number; update: number; gradients: PlannedExchange; parameters: PlannedExchange; ring: PlannedExchange; agreement: number; compute: number; hidden: number; exposed: number; total: number };
