@@ -34,10 +34,11 @@ struct PlanOptions {
   std::string cores, memory, price, flops, read, copies, tokens;
   std::string bandwidth = "10Gbit";
   std::string latency = "50us";
-  int shard = 1;
-  std::string wire = "f32";
   std::string exchange = "during";
-  std::int64_t sequence_parallel = 1;
+  // Absent: as the run's settings say.
+  std::optional<int> shard;
+  std::optional<std::string> wire;
+  std::optional<std::int64_t> sequence_parallel;
   bool json = false;
 };
 
@@ -78,10 +79,11 @@ Cluster cluster_of(const PlanOptions& options) {
           .price_per_node_hour = given_or(options.price, Quantity::number, 0)};
 }
 
-Distribution distribution_of(const PlanOptions& options) {
-  return {.shard = options.shard,
-          .wire = options.wire == "bf16" ? Distribution::Wire::bf16 : Distribution::Wire::f32,
-          .sequence_parallel = options.sequence_parallel,
+Distribution distribution_of(const PlanOptions& options, const TrainSettings& settings) {
+  const bool halves = options.wire ? *options.wire == "bf16" : settings.wire == Wire::bf16;
+  return {.shard = options.shard.value_or(static_cast<int>(settings.shard)),
+          .wire = halves ? Distribution::Wire::bf16 : Distribution::Wire::f32,
+          .sequence_parallel = options.sequence_parallel.value_or(settings.sequence_parallel),
           .exchange = options.exchange == "during" ? Distribution::Exchange::during_backward
                                                    : Distribution::Exchange::after_backward};
 }
@@ -114,12 +116,8 @@ void plan(const PlanOptions& options) {
   PlanRequest request{.name = options.config,
                       .settings = settings_of(options),
                       .cluster = cluster_of(options),
-                      .distribution = distribution_of(options)};
-  // What a run's settings say of it, unless an option does.
-  Distribution& how = request.distribution;
-  if (how.shard == 1) how.shard = static_cast<int>(request.settings.shard);
-  if (request.settings.wire == Wire::bf16) how.wire = Distribution::Wire::bf16;
-  if (how.sequence_parallel == 1) how.sequence_parallel = request.settings.sequence_parallel;
+                      .distribution = {}};
+  request.distribution = distribution_of(options, request.settings);
   request.settings.sequence_parallel = 1;  // sequences are divided by the plan
   request.tokens =
       given_or(options.tokens, Quantity::count, usual_tokens(options.config, request.settings));
@@ -179,13 +177,11 @@ void add_run_options(Command command, PlanOptions& options) {
       ->type_name("N");
   command
       .add_option("--shard", options.shard,
-                  "Shard moments (1), gradients too (2), parameters too (3)")
+                  "Shard moments (1), gradients too (2), parameters too (3) [as set]")
       ->check(between(1, 3))
-      ->capture_default_str()
       ->type_name("STAGE");
-  command.add_option("--wire", options.wire, "Send f32 or bf16")
+  command.add_option("--wire", options.wire, "Send f32 or bf16 [as set]")
       ->check(one_of({"f32", "bf16"}))
-      ->capture_default_str()
       ->type_name("DTYPE");
   command.add_option("--exchange", options.exchange, "Send gradients after or during backward")
       ->check(one_of({"after", "during"}))
@@ -193,9 +189,8 @@ void add_run_options(Command command, PlanOptions& options) {
       ->type_name("WHEN");
   command
       .add_option("--sequence-parallel", options.sequence_parallel,
-                  "Share each sequence among N processes")
+                  "Share each sequence among N processes [as set]")
       ->check(at_least(1))
-      ->capture_default_str()
       ->type_name("N");
 }
 

@@ -43,7 +43,7 @@ void print_title(const PlanReport& report, const Ink& ink) {
   print("\n" + ink.title(fit(report.name, 30)) +
         ink.quiet(fmt::format("  {} parameters on {} of {} {}, {} in all\n\n",
                               short_count(real(plan.parameters)), counted(cluster.nodes, "node"),
-                              short_number(cluster.cores_per_node),
+                              fmt::format("{:.4g}", cluster.cores_per_node),
                               cluster.cores_per_node == 1 ? "core" : "cores",
                               number_of(cluster.processes(), "process"))));
 }

@@ -206,7 +206,7 @@ OrderedJson plan_report_json(const PlanReport& report) {
             {"block_backward", rates.block_backward},
             {"ends", rates.ends},
             {"memory", rates.memory},
-            {"copies", rates.copies}}},
+            {"copies", rates.copy_rate()}}},
           {"memory", memory_json(plan)},
           {"least_nodes", report.least_nodes ? OrderedJson(*report.least_nodes) : OrderedJson()},
           {"step_seconds", step_json(plan.step)},

@@ -27,9 +27,6 @@ constexpr double small_exchanges = 9;
 constexpr double clear_passes = 1;
 constexpr double norm_passes = 1;
 constexpr double adamw_passes = 7;  // four arrays read, three written
-// To send and to receive through the memory of the system, where nothing else is known: read and
-// written each.
-constexpr double copy_passes = 4;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t parts) {
   return (count + parts - 1) / parts;
@@ -57,8 +54,7 @@ struct PlannedRun {
 // Seconds that the core spends on sending and receiving so many bytes, whatever else happens
 // meanwhile.
 double copy_seconds(const PlannedRun& run, double bytes) {
-  const double rate = run.rates.copies > 0 ? run.rates.copies : run.rates.memory / copy_passes;
-  return bytes / run.speed(rate);
+  return bytes / run.speed(run.rates.copy_rate());
 }
 
 // The shares that overlap with nothing: of what is exchanged, the part of the model that is

@@ -41,6 +41,9 @@ struct TrainingRates {
   // Bytes a second that a core sends and at the same time receives; 0: as memory suggests.
   double copies = 0;
 
+  // Through the memory of the system bytes are read and written twice.
+  double copy_rate() const { return copies > 0 ? copies : memory / 4; }
+
   static TrainingRates uniform(double operations, double bytes) {
     return {.block_forward = operations,
             .block_backward = operations,

@@ -348,6 +348,11 @@ TEST(Plan, TakesSettingsOfARun) {
   const Json plan = json_of("plan " + file.string() + rates);
   EXPECT_EQ(plan["run"]["sequences_per_step"], 8);
   EXPECT_EQ(plan["run"]["context"], 16);
+  write_text_file(file, R"({"layers": 2, "heads": 2, "channels": 32, "context": 16, "shard": 3,
+                            "vocabulary_size": 64, "batch_size": 8})");
+  const std::string sharded = "plan " + file.string() + " --nodes 2" + rates;
+  EXPECT_EQ(json_of(sharded)["run"]["shard"], 3);
+  EXPECT_EQ(json_of(sharded + " --shard 1")["run"]["shard"], 1);
   const std::string model = testing::model_directory().string();
   EXPECT_EQ(json_of("plan " + model + rates)["parameters"],
             json_of("params " + model + " --json")["total"]);
