@@ -37,18 +37,16 @@ Variants::Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::
   require(base.batch() == 1 && base.keep() == Keep::every_block, ErrorCode::invalid_argument,
           "variants need the activations of one sequence with every block kept");
   begins_.push_back(0);
-  std::vector<std::int64_t> positions;  // of each row
   for (const std::int64_t first : firsts_) {
     require(first >= 0 && first < positions_, ErrorCode::invalid_argument,
             "a variant cannot begin at position {} of a sequence of {}", first, positions_);
     begins_.push_back(begins_.back() + positions_ - first);
-    for (std::int64_t t = first; t < positions_; ++t) positions.push_back(t);
+    for (std::int64_t t = first; t < positions_; ++t) row_positions_.push_back(t);
   }
   const StackSpecification& config = gpt.config();
   const AttentionSpecification& attention = config.block.attention;
   const std::int64_t n = rows(), c = config.channels, f = config.feed_forward();
   const std::int64_t a = attention.query_width(), k = attention.key_value_width();
-  rotary_ = RotaryRows(attention, positions);
   stream_storage_ = Tensor<float>(Shape{n, c});
   stream_ = stream_storage_;
   norm_ = Tensor<float>(Shape{n, c});
@@ -148,79 +146,116 @@ void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View
   kernels::add(stream, out, stream);
 }
 
-// Queries, keys and values of all rows.
-void Variants::project_heads(std::int64_t layer) {
+// Queries, keys and values of the first rows.
+void Variants::project_heads(std::int64_t layer, std::int64_t rows) {
+  if (rows != rotary_rows_) {
+    rotary_ = RotaryRows(gpt_.config().block.attention,
+                         std::span(row_positions_).first(static_cast<std::size_t>(rows)));
+    rotary_rows_ = rows;
+  }
   const LayerPass at = layer_pass(layer, rotary_);
   const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
-  normalise(gpt_.config(), stream_, at.parameters.norm_1,
-            {has_mean ? mean_.view() : View<float>(), deviation_}, norm_);
-  project(pass_, norm_, at.parameters.query_key_value, query_key_value_);
-  position(at, attention_rows(0, rows()));
+  const View<float> norm = first_rows(norm_, rows);
+  normalise(gpt_.config(), first_rows(stream_, rows), at.parameters.norm_1,
+            {has_mean ? first_rows(mean_, rows) : View<float>(), first_rows(deviation_, rows)},
+            norm);
+  project(pass_, norm, at.parameters.query_key_value, first_rows(query_key_value_, rows));
+  position(at, attention_rows(0, rows));
 }
 
-void Variants::block(std::int64_t layer) {
+void Variants::run_block(std::int64_t layer, std::int64_t active) {
+  if (active == 0) return;
+  if (layer + 1 == gpt_.config().layers) return last_block(layer, active);
+  block(layer, active);
+}
+
+void Variants::block(std::int64_t layer, std::int64_t active) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
-  project_heads(layer);
-  for (std::int64_t variant = 0; variant < count(); ++variant) {
-    attend(layer, variant, firsts_[static_cast<std::size_t>(variant)],
-           mixed_.view().slice(0, begins_[static_cast<std::size_t>(variant)],
-                               begins_[static_cast<std::size_t>(variant) + 1]));
+  const std::int64_t n = rows_of(active);
+  const View<float> stream = first_rows(stream_, n), mixed = first_rows(mixed_, n);
+  const View<float> out = first_rows(branch_out_, n);
+  project_heads(layer, n);
+  for (std::int64_t variant = 0; variant < active; ++variant) {
+    attend(layer, variant, first(variant), mixed.slice(0, rows_of(variant), rows_of(variant + 1)));
   }
-  project(pass_, mixed_, parameters.projection, branch_out_);
+  project(pass_, mixed, parameters.projection, out);
   if (!gpt_.config().is_parallel()) {
-    kernels::add(stream_, branch_out_, stream_);
-    return add_feed_forward(layer, stream_, stream_);
+    kernels::add(stream, out, stream);
+    return add_feed_forward(layer, stream, stream);
   }
-  Tensor<float> read(stream_.shape());
-  std::ranges::copy(stream_.span(), read.data());
-  kernels::add(stream_, branch_out_, stream_);
-  add_feed_forward(layer, read, stream_);
+  Tensor<float> read(stream.shape());
+  std::ranges::copy(stream.span(), read.data());
+  kernels::add(stream, out, stream);
+  add_feed_forward(layer, read, stream);
 }
 
-View<float> Variants::gather_last_rows(View<const float> rows) {
-  for (std::int64_t variant = 0; variant < count(); ++variant) {
-    std::copy_n(&rows(begins_[static_cast<std::size_t>(variant) + 1] - 1, 0), rows.extent(1),
+// Of variants [begin, end).
+View<float> Variants::gather_last_rows(std::int64_t begin, std::int64_t end) {
+  for (std::int64_t variant = begin; variant < end; ++variant) {
+    std::copy_n(&stream_(rows_of(variant + 1) - 1, 0), stream_.extent(1),
                 &last_rows_.view()(variant, 0));
   }
-  return last_rows_;
+  return last_rows_.view().slice(0, begin, end);
 }
 
 // In the last block only the last position of each variant attends; the others provide keys and
 // values.
-void Variants::last_block(std::int64_t layer) {
+void Variants::last_block(std::int64_t layer, std::int64_t active) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
-  const std::int64_t b = count();
-  project_heads(layer);
-  const View<float> mixed = first_rows(mixed_, b), out = first_rows(branch_out_, b);
-  for (std::int64_t variant = 0; variant < b; ++variant) {
+  project_heads(layer, rows_of(active));
+  const View<float> mixed = first_rows(mixed_, active), out = first_rows(branch_out_, active);
+  for (std::int64_t variant = 0; variant < active; ++variant) {
     attend(layer, variant, positions_ - 1, mixed.slice(0, variant, variant + 1));
   }
   project(pass_, mixed, parameters.projection, out);
-  const View<float> last = gather_last_rows(stream_);
+  const View<float> last = gather_last_rows(0, active);
   View<const float> read = last;
   if (gpt_.config().is_parallel()) {
-    std::ranges::copy(last.span(), last_read_.data());
-    read = last_read_;
+    const View<float> before = first_rows(last_read_, active);
+    std::ranges::copy(last.span(), before.data());
+    read = before;
   }
   kernels::add(last, out, last);
   add_feed_forward(layer, read, last);
+  ended_ = active;
+}
+
+Tensor<float> Variants::logits(std::span<const std::int32_t> tokens) {
+  const std::int64_t b = count(), vocabulary = gpt_.config().vocabulary_size;
+  gather_last_rows(ended_, b);
+  const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
+  const View<float> norm = first_rows(norm_, b);
+  normalise(gpt_.config(), last_rows_, gpt_.parameters().final_norm(),
+            {has_mean ? first_rows(mean_, b) : View<float>(), first_rows(deviation_, b)}, norm);
+  const auto& unembedding = gpt_.parameters().unembedding();
+  const std::int64_t wanted = std::ssize(tokens);
+  if (wanted == 0 || unembedding.prepared != nullptr) {
+    Tensor<float> logits(Shape{b, vocabulary});
+    gpt_.project(norm, logits, positions_);
+    if (wanted == 0) return logits;
+    Tensor<float> chosen(Shape{b, wanted});
+    for (std::int64_t i = 0; i < b * wanted; ++i) {
+      chosen[i] = logits.view()(i / wanted, tokens[static_cast<std::size_t>(i % wanted)]);
+    }
+    return chosen;
+  }
+  // The rows of these tokens: sums have the order that they have in the whole product.
+  Tensor<float> weight(Shape{wanted, norm.extent(1)}), bias, logits(Shape{b, wanted});
+  if (unembedding.bias.present()) bias = Tensor<float>(Shape{wanted});
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    const std::int32_t token = tokens[static_cast<std::size_t>(i)];
+    std::ranges::copy(unembedding.weight[token].span(), &weight.view()(i, 0));
+    if (bias.present()) bias[i] = unembedding.bias(token);
+  }
+  kernels::LinearParameters<float> rows{.weight = weight, .precision = unembedding.precision};
+  if (bias.present()) rows.bias = bias;
+  kernels::linear_forward(norm, rows, logits, positions_);
+  return logits;
 }
 
 Tensor<float> Variants::run(std::int64_t layer) {
-  const std::int64_t layers = gpt_.config().layers, b = count();
-  for (; layer + 1 < layers; ++layer) block(layer);
-  if (layer < layers) {
-    last_block(layer);
-  } else {
-    gather_last_rows(stream_);
-  }
-  const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
-  normalise(gpt_.config(), last_rows_, gpt_.parameters().final_norm(),
-            {has_mean ? first_rows(mean_, b) : View<float>(), first_rows(deviation_, b)},
-            first_rows(norm_, b));
-  Tensor<float> logits(Shape{b, gpt_.config().vocabulary_size});
-  gpt_.project(first_rows(norm_, b), logits, positions_);
-  return logits;
+  for (; layer < gpt_.config().layers; ++layer) run_block(layer, count());
+  return logits();
 }
 
 }  // namespace heed

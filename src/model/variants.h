@@ -1,7 +1,7 @@
-// Variants of one sequence, the base, that each differ from it from some position on; what comes
-// before is computed once and shared. The rows of all variants form one matrix, so that a linear
-// layer reads its weights once for all of them. Attention uses the base's keys and values before a
-// variant's first position and the variant's own from there on.
+// Variants of one sequence, the base, that each differ from it from some position on, and from some
+// layer on; what comes before is computed once and shared. The rows of all variants form one
+// matrix, so that a linear layer reads its weights once for all of them. Attention uses the base's
+// keys and values before a variant's first position and the variant's own from there on.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,8 @@ class Variants {
   std::int64_t first(std::int64_t variant) const { return firsts_[variant]; }
   std::int64_t rows() const { return begins_.back(); }  // N, Σ T - first
 
-  // The residual stream of a variant, (T - first, C): to be filled before run().
+  // The residual stream of a variant, (T - first, C): to be filled before the first block that the
+  // variant runs.
   View<float> stream(std::int64_t variant) const {
     return View<float>(stream_).slice(0, begins_[variant], begins_[variant + 1]);
   }
@@ -33,8 +34,13 @@ class Variants {
   // stream itself or, where the residual is parallel, the stream before the block.
   void add_feed_forward(std::int64_t layer, View<const float> read, View<float> stream);
 
-  // Runs blocks [layer, L) and the final norm; the stream comes in as residual_pre of `layer`.
-  // Returns the logits (count, V) at the last position of each variant.
+  // Runs a block for the first `active` variants, whose streams are its residual_pre: others enter
+  // at a later layer. Of the last block only what the last positions read is computed.
+  void run_block(std::int64_t layer, std::int64_t active);
+  // The logits at the last position of each variant, once all blocks have run: (count, V), or
+  // (count, tokens) of some tokens alone.
+  Tensor<float> logits(std::span<const std::int32_t> tokens = {});
+  // Both, for variants that all enter at `layer`: (count, V).
   Tensor<float> run(std::int64_t layer);
 
  private:
@@ -42,20 +48,26 @@ class Variants {
     return gpt_.layer_pass(layer, pass_, rotary);
   }
   AttentionActivations attention_rows(std::int64_t begin, std::int64_t end);
-  void project_heads(std::int64_t layer);
-  void block(std::int64_t layer);
-  void last_block(std::int64_t layer);
+  void project_heads(std::int64_t layer, std::int64_t rows);
+  void block(std::int64_t layer, std::int64_t active);
+  void last_block(std::int64_t layer, std::int64_t active);
   void attend(std::int64_t layer, std::int64_t variant, std::int64_t first_query,
               View<float> mixed);
-  View<float> gather_last_rows(View<const float> rows);
+  View<float> gather_last_rows(std::int64_t begin, std::int64_t end);
+  std::int64_t rows_of(std::int64_t variants) const {
+    return begins_[static_cast<std::size_t>(variants)];
+  }
 
   const Gpt& gpt_;
   const GptActivations& base_;
   std::int64_t positions_;  // T
   Pass pass_;               // every row is computed as one of the base's pass
   std::vector<std::int64_t> firsts_;
-  std::vector<std::int64_t> begins_;  // rows of variant v are [begins_[v], begins_[v + 1])
-  RotaryRows rotary_;                 // (N)
+  std::vector<std::int64_t> begins_;         // rows of variant v are [begins_[v], begins_[v + 1])
+  std::vector<std::int64_t> row_positions_;  // (N)
+  RotaryRows rotary_;                        // of the first rotary_rows_ rows
+  std::int64_t rotary_rows_ = -1;
+  std::int64_t ended_ = 0;  // variants whose last rows the last block left in last_rows_
   Tensor<float> stream_storage_;
   View<float> stream_;             // (N, C)
   Tensor<float> norm_;             // (N, C)

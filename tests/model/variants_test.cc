@@ -52,6 +52,47 @@ TEST(Variants, ThatDifferInNothingEndAsTheirBase) {
   }
 }
 
+// Variants that enter at different layers run the blocks that follow together, and logits of some
+// tokens are those of all: to the bit.
+TEST(Variants, MayEnterAtDifferentLayers) {
+  for (const kernels::WeightFormat format :
+       {kernels::WeightFormat::f32, kernels::WeightFormat::int8}) {
+    Base base;
+    base.gpt.parameters().prepare(format);
+    const GptActivations activations = base.activations();
+    const auto enter = [&](Variants& variants, std::int64_t variant, std::int64_t layer) {
+      const View<const float> stream =
+          layer < 3 ? activations.block(layer).residual_pre : activations.last_residual();
+      const auto rows = stream.slice(0, variants.first(variant), Base::positions).span();
+      std::ranges::copy(rows, variants.stream(variant).data());
+      for (float& value : variants.stream(variant).span()) value *= 1.5F;  // other than the base
+    };
+    const std::vector<std::int64_t> firsts{0, 3, 8, 2}, layers{0, 1, 1, 3};
+    Variants together(base.gpt, activations, firsts);
+    std::int64_t active = 0;
+    for (std::int64_t layer = 0; layer <= 3; ++layer) {
+      for (; active < 4 && layers[static_cast<std::size_t>(active)] == layer; ++active) {
+        enter(together, active, layer);
+      }
+      if (layer < 3) together.run_block(layer, active);
+    }
+    const Tensor<float> logits = together.logits();
+    const Tensor<float> chosen = together.logits(std::vector<std::int32_t>{60, 0, 7});
+    EXPECT_EQ(chosen.shape(), Shape({4, 3}));
+    for (std::int64_t variant = 0; variant < 4; ++variant) {
+      const auto at = static_cast<std::size_t>(variant);
+      Variants alone(base.gpt, activations, {firsts[at]});
+      enter(alone, 0, layers[at]);
+      const Tensor<float> expected = alone.run(layers[at]);
+      EXPECT_TRUE(std::ranges::equal(logits.view()[variant].span(), expected.span()))
+          << kernels::weight_format_name(format) << ", variant " << variant;
+      EXPECT_EQ(chosen.view()(variant, 0), expected[60]);
+      EXPECT_EQ(chosen.view()(variant, 1), expected[0]);
+      EXPECT_EQ(chosen.view()(variant, 2), expected[7]);
+    }
+  }
+}
+
 TEST(Variants, NeedABaseThatKeepsEveryBlock) {
   const Base base;
   const GptActivations kept = base.activations();

@@ -132,28 +132,35 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
             request.results.empty() ? "" : "; repeat the call to resume");
   };
   const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.config());
+  std::vector<std::int32_t> tokens;  // whose logits alone the metric reads
+  if (request.metric.kind == PatchMetric::Kind::logit_difference) {
+    tokens = {request.metric.answer, request.metric.wrong};
+  }
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
-    // Unknown cells of one layer, as many as fit the memory limit.
+    // Unknown cells, as many as fit the memory limit.
     std::vector<PatchCell> together;
     std::int64_t rows = 0;
     for (; begin < cells.size(); ++begin, ++done) {
       const PatchCell& cell = cells[begin];
       if (!std::isnan(place(cell))) continue;
-      const std::int64_t own_rows = positions - runs.first_position(cell);
-      if (!together.empty() &&
-          (cell.layer != together.front().layer || rows + own_rows > most_rows)) {
-        break;
+      if (runs.changes_nothing(cell)) {
+        place(cell) = result.corrupted;
+        continue;
       }
+      const std::int64_t own_rows = positions - runs.first_position(cell);
+      if (!together.empty() && rows + own_rows > most_rows) break;
       together.push_back(cell);
       rows += own_rows;
     }
     if (together.empty()) break;
     report(done - std::ssize(together));
-    const Tensor<float> logits = runs.run(together);
+    const Tensor<float> logits = runs.run(together, tokens);
     for (std::int64_t i = 0; i < std::ssize(together); ++i) {
-      place(together[i]) =
-          patch_metric(request.metric, logits.view()[i].span(), runs.clean_logits());
+      const std::span<const float> own = logits.view()[i].span();
+      place(together[static_cast<std::size_t>(i)]) =
+          tokens.empty() ? patch_metric(request.metric, own, runs.clean_logits())
+                         : double{own[0]} - own[1];
     }
     file.write(result.values);
   }

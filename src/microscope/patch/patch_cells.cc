@@ -20,6 +20,12 @@ Tensor<float> read(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
   return logits;
 }
 
+// The first position at which the prompts differ; 0 where they are the same.
+std::int64_t first_difference(const PatchRequest& request) {
+  if (request.clean == request.corrupted) return 0;
+  return std::ranges::mismatch(request.clean, request.corrupted).in1 - request.clean.begin();
+}
+
 void copy_row(View<const float> from, std::int64_t row, View<float> to, std::int64_t to_row) {
   std::copy_n(&from(row, 0), from.extent(1), &to(to_row, 0));
 }
@@ -61,13 +67,18 @@ PatchRuns::PatchRuns(const Gpt& gpt, const PatchRequest& request)
     : gpt_(gpt),
       grid_(request.grid),
       kind_(patch_grid_kind(request.grid)),
+      first_difference_(first_difference(request)),
       clean_(gpt.config(), 1, std::ssize(request.clean), Keep::every_block),
       corrupted_(gpt.config(), 1, std::ssize(request.corrupted), Keep::every_block),
       clean_logits_(read(gpt, request.clean, clean_)),
       corrupted_logits_(read(gpt, request.corrupted, corrupted_)) {}
 
 std::int64_t PatchRuns::first_position(const PatchCell& cell) const {
-  return std::max<std::int64_t>(cell.position, 0);
+  return cell.position >= 0 ? cell.position : first_difference_;
+}
+
+bool PatchRuns::changes_nothing(const PatchCell& cell) const {
+  return !kind_.is_edge() && cell.position >= 0 && cell.position < first_difference_;
 }
 
 // The rows that the patched layer itself changes; rows after them equal the corrupted run's until
@@ -182,14 +193,15 @@ void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
 
 // The streams as the corrupted run has them, before or behind the patched layer, with what needs no
 // computing put back.
-void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& variants) const {
+void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t first_variant,
+                             const Variants& variants) const {
   const BlockActivations& clean = clean_.block(cells.front().layer);
   const BlockActivations& corrupted = corrupted_.block(cells.front().layer);
   const bool enters_before = kind_.point == PointKind::residual_pre;
   const View<const float> stem = enters_before ? corrupted.residual_pre : corrupted.residual_post;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
-    const std::int64_t first = variants.first(i);
-    const View<float> stream = variants.stream(i);
+    const std::int64_t first = variants.first(first_variant + i);
+    const View<float> stream = variants.stream(first_variant + i);
     for (std::int64_t t = first; t < clean_.positions(); ++t) {
       copy_row(stem, t, stream, t - first);
     }
@@ -203,12 +215,14 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, const Variants& v
   Tensor<float> neurons(Shape{rows, gpt_.config().feed_forward()});
   Tensor<float> added(Shape{rows, gpt_.config().channels});
   for (std::int64_t i = 0; i < rows; ++i) {
-    copy_row(clean.feed_forward.post, variants.first(i), neurons, i);
+    copy_row(clean.feed_forward.post, variants.first(first_variant + i), neurons, i);
   }
   const Pass pass{.positions = clean_.positions()};
   project(pass, neurons, gpt_.parameters().block(cells.front().layer).down, added);
   for (std::int64_t i = 0; i < rows; ++i) {
-    kernels::add(corrupted.residual_mid[variants.first(i)], added.view()[i], variants.stream(i)[0]);
+    const std::int64_t variant = first_variant + i;
+    kernels::add(corrupted.residual_mid[variants.first(variant)], added.view()[i],
+                 variants.stream(variant)[0]);
   }
 }
 
@@ -253,17 +267,20 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
   return middles;
 }
 
-Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
-  std::vector<std::int64_t> firsts;
-  for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
-  Variants variants(gpt_, corrupted_, std::move(firsts));
-  fill_streams(cells, variants);
-  const std::int64_t layer = cells.front().layer;
-  if (kind_.point == PointKind::residual_pre) return variants.run(layer);
-  if (kind_.point == PointKind::residual_mid || kind_.point == PointKind::feed_forward_out) {
-    return variants.run(layer + 1);
-  }
+// The layer whose residual_pre a patch changes.
+std::int64_t PatchRuns::entered_layer(const PatchCell& cell) const {
+  return kind_.point == PointKind::residual_pre ? cell.layer : cell.layer + 1;
+}
 
+// The streams of cells that patch one layer, variants from `first_variant` on, as they enter.
+void PatchRuns::enter(std::span<const PatchCell> cells, std::int64_t first_variant,
+                      Variants& variants) const {
+  fill_streams(cells, first_variant, variants);
+  const std::int64_t layer = cells.front().layer;
+  if (kind_.point == PointKind::residual_pre || kind_.point == PointKind::residual_mid ||
+      kind_.point == PointKind::feed_forward_out) {
+    return;
+  }
   std::vector<std::int64_t> positions;  // of the changed rows of all cells
   for (const PatchCell& cell : cells) {
     const Changed changed = changed_rows(cell);
@@ -281,12 +298,32 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
   variants.add_feed_forward(layer, before.present() ? before.view() : streams.view(), streams);
   std::int64_t row = 0;
   for (std::int64_t i = 0; i < std::ssize(cells); ++i) {
+    const std::int64_t variant = first_variant + i;
     const Changed changed = changed_rows(cells[static_cast<std::size_t>(i)]);
     for (std::int64_t t = changed.begin; t < changed.end; ++t, ++row) {
-      copy_row(streams, row, variants.stream(i), t - variants.first(i));
+      copy_row(streams, row, variants.stream(variant), t - variants.first(variant));
     }
   }
-  return variants.run(layer + 1);
+}
+
+// Cells of early layers are on their way when those of later layers enter: a block runs once.
+Tensor<float> PatchRuns::run(std::span<const PatchCell> cells,
+                             std::span<const std::int32_t> tokens) const {
+  std::vector<std::int64_t> firsts;
+  for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
+  Variants variants(gpt_, corrupted_, std::move(firsts));
+  const std::int64_t layers = gpt_.config().layers;
+  std::size_t active = 0;
+  for (std::int64_t layer = entered_layer(cells.front()); layer <= layers; ++layer) {
+    const std::size_t begin = active;
+    while (active < cells.size() && entered_layer(cells[active]) == layer) ++active;
+    if (active > begin) {
+      enter(cells.subspan(begin, active - begin), static_cast<std::int64_t>(begin), variants);
+    }
+    if (layer < layers) variants.run_block(layer, static_cast<std::int64_t>(active));
+  }
+  check(active == cells.size(), "cells in the order of their layers");
+  return variants.logits(tokens);
 }
 
 }  // namespace heed

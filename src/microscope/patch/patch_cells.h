@@ -29,16 +29,23 @@ class PatchRuns {
   std::span<const float> clean_logits() const { return clean_logits_.span(); }
   std::span<const float> corrupted_logits() const { return corrupted_logits_.span(); }
 
-  // The first position that a cell changes.
+  // The first position that a cell changes: none before the first that differs in the prompts.
   std::int64_t first_position(const PatchCell& cell) const;
+  // Whether a cell patches what is the same in both prompts.
+  bool changes_nothing(const PatchCell& cell) const;
 
-  // Logits (cells, V) of cells that patch the same layer.
-  Tensor<float> run(std::span<const PatchCell> cells) const;
+  // Logits (cells, V) of cells in the order of their layers, or (cells, tokens) of some tokens.
+  Tensor<float> run(std::span<const PatchCell> cells,
+                    std::span<const std::int32_t> tokens = {}) const;
 
  private:
   struct Changed;  // rows, or heads, [begin, end)
   Changed changed_rows(const PatchCell& cell) const;
-  void fill_streams(std::span<const PatchCell> cells, const Variants& variants) const;
+  std::int64_t entered_layer(const PatchCell& cell) const;
+  void enter(std::span<const PatchCell> cells, std::int64_t first_variant,
+             Variants& variants) const;
+  void fill_streams(std::span<const PatchCell> cells, std::int64_t first_variant,
+                    const Variants& variants) const;
   Changed changed_heads(const PatchCell& cell) const;
   Tensor<float> patched_middles(std::span<const PatchCell> cells,
                                 std::span<const std::int64_t> positions) const;
@@ -48,6 +55,7 @@ class PatchRuns {
   const Gpt& gpt_;
   PatchGrid grid_;
   PatchGridKind kind_;
+  std::int64_t first_difference_;
   GptActivations clean_;
   GptActivations corrupted_;
   Tensor<float> clean_logits_;

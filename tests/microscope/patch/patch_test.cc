@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
 #include "base/error.h"
 #include "generate/random_gpt.h"
 #include "microscope/intervene/intervention.h"
+#include "microscope/patch/patch_cells.h"
 #include "microscope/traces/capture.h"
 #include "support/gpt2_names.h"
 #include "support/small_model.h"
@@ -36,6 +38,9 @@ struct PatchExample {
     gpt.project(activations.final_norm().slice(0, prompt_positions - 1, prompt_positions),
                 View<float>(values.data(), {1, 61}));
     return values;
+  }
+  double metric(const Tensor<float>& values) const {
+    return metric(std::vector<float>(values.span().begin(), values.span().end()));
   }
   double metric(const std::vector<float>& values) const {
     return patch_metric(request.metric, values, logits(request.clean, nullptr));
@@ -141,6 +146,32 @@ TEST(PatchSweep, CutsAndReplacesEdges) {
   }
 }
 
+// What the prompts share is computed once, and cells of it change nothing.
+TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
+  for (const std::string& name : patch_grid_names()) {
+    PatchExample apart;
+    apart.request.grid = patch_grid_from_name(name);
+    apart.request.layer = apart.request.head = 1;
+    if (patch_grid_kind(apart.request.grid).is_edge()) continue;
+    constexpr std::int64_t first = 4;
+    std::copy_n(apart.request.clean.begin(), first, apart.request.corrupted.begin());
+    ASSERT_NE(apart.request.clean[first], apart.request.corrupted[first]);
+    const PatchResult result = patch_sweep(apart.gpt, apart.request);
+    const PatchRuns runs(apart.gpt, apart.request);
+    std::int64_t unchanged = 0;
+    for (const PatchCell& cell : patch_cells(apart.gpt.config(), apart.request)) {
+      unchanged += runs.changes_nothing(cell) ? 1 : 0;
+      EXPECT_GE(runs.first_position(cell), runs.changes_nothing(cell) ? 0 : first) << name;
+      // Computed from the cell's own position on, where it has one.
+      const Tensor<float> logits = runs.run(std::span(&cell, 1));
+      EXPECT_NEAR(result.value(cell.row, cell.column), apart.metric(logits), patch_tolerance)
+          << name << ' ' << cell.row << ' ' << cell.column;
+    }
+    const bool by_position = patch_grid_kind(apart.request.grid).columns != PatchColumns::heads;
+    EXPECT_EQ(unchanged, by_position ? result.cells * first / prompt_positions : 0) << name;
+  }
+}
+
 TEST(PatchSweep, DoesNotDependOnTheMemoryItMayTake) {
   PatchExample example;
   const auto wide = patch_sweep(example.gpt, example.request);
@@ -153,6 +184,7 @@ TEST(PatchSweep, DoesNotDependOnTheMemoryItMayTake) {
 
 TEST(PatchSweep, GoesOnWhereItWasInterrupted) {
   PatchExample example;
+  example.request.memory = 1;  // a cell at a time
   const auto whole = patch_sweep(example.gpt, example.request);
   const testing::ScratchDirectory scratch;
   example.request.results = scratch.path() / "cells.json";
@@ -163,7 +195,7 @@ TEST(PatchSweep, GoesOnWhereItWasInterrupted) {
   EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
   example.request.progress = {};
   const auto resumed = patch_sweep(example.gpt, example.request);
-  EXPECT_EQ(resumed.resumed_cells, prompt_positions);  // one layer of three
+  EXPECT_EQ(resumed.resumed_cells, prompt_positions);
   EXPECT_EQ(resumed.values, whole.values);
   EXPECT_EQ(patch_sweep(example.gpt, example.request).resumed_cells,
             model_layers * prompt_positions);
