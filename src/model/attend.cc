@@ -277,4 +277,22 @@ void attend_rows_backward(const LayerPass& at, AttentionKind kind,
   for (std::int64_t b = 0; b < pass.batch; ++b) backward(b);  // all add to one table
 }
 
+View<const float> unedited_mixed_values(const LayerPass& at, AttentionKind kind,
+                                        const kernels::AttentionInput<float>& input,
+                                        View<const float> mixed_values, Tensor<float>& again) {
+  const PointKind point =
+      kind == AttentionKind::self ? PointKind::mixed_values : PointKind::cross_mixed_values;
+  if (!at.pass.edits(at.pass.point(point, at.layer))) return mixed_values;
+  again = Tensor<float>(mixed_values.shape());
+  const Shape& heads = input.query.shape();  // (B, T, H, D)
+  Tensor<float> log_sum_exp(Shape{heads[0], heads[2], heads[1]});
+  const View<float> mixed = again.view().reshape(heads);
+  if (at.pass.is_ragged()) {
+    attend_rows(at, kind, input, mixed, log_sum_exp);
+  } else {
+    kernels::attention_forward(input, mixed, log_sum_exp);
+  }
+  return again;
+}
+
 }  // namespace heed

@@ -66,9 +66,11 @@ void self_attention_backward(const LayerPass& at, const BlockGradients& gradient
   // 3. mixed_values = softmax(query·keyᵀ·scale)·value, the pattern recomputed from log_sum_exp
   const auto d_heads = split_heads(at.attention(), pass.view_batch(), buffers.query_key_value);
   const auto input = saved_attention_input(at, saved);
-  const View<const float> d_mixed = concatenated_heads(at, buffers.mixed_values);
-  pass.observe_gradient(PointKind::mixed_values, at.layer, d_mixed);
-  const View<const float> mixed = concatenated_heads(at, View<const float>(saved.mixed_values));
+  const View<float> d_mixed = concatenated_heads(at, buffers.mixed_values);
+  pass.visit_gradient(PointKind::mixed_values, at.layer, d_mixed);
+  Tensor<float> unedited;
+  const View<const float> mixed = concatenated_heads(
+      at, unedited_mixed_values(at, AttentionKind::self, input, saved.mixed_values, unedited));
   const kernels::AttentionGradients<float> d_attended{.query = d_heads.query,
                                                       .key = d_heads.key,
                                                       .value = d_heads.value,
@@ -86,13 +88,13 @@ void self_attention_backward(const LayerPass& at, const BlockGradients& gradient
 
   // 2. queries and keys of their position
   if (at.attention().changes_query_and_key()) {
-    pass.observe_gradient(PointKind::rotated_query, at.layer, d_heads.query);
-    pass.observe_gradient(PointKind::rotated_key, at.layer, d_heads.key);
+    pass.visit_gradient(PointKind::rotated_query, at.layer, d_heads.query);
+    pass.visit_gradient(PointKind::rotated_key, at.layer, d_heads.key);
     position_backward(at, saved, gradients, buffers.query_key_value);
   }
-  pass.observe_gradient(PointKind::query, at.layer, d_heads.query);
-  pass.observe_gradient(PointKind::key, at.layer, d_heads.key);
-  pass.observe_gradient(PointKind::value, at.layer, d_heads.value);
+  pass.visit_gradient(PointKind::query, at.layer, d_heads.query);
+  pass.visit_gradient(PointKind::key, at.layer, d_heads.key);
+  pass.visit_gradient(PointKind::value, at.layer, d_heads.value);
 
   // 1. query_key_value = x · weightᵀ + bias
   project_backward(at.parameters.query_key_value, gradients.query_key_value,

@@ -108,13 +108,21 @@ void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGra
   normalise_branch_backward(at, branch, branch.sum, buffers.norm, buffers.residual, gradients);
 }
 
-// The gradient of the branch's output: that of the sum, times the dropout factor.
+// The gradient of the branch's output: that of the sum, times the dropout factor. An editor changes
+// a copy: the stream's own gradient stays.
 View<const float> out_gradient(const LayerPass& at, const Branch& branch,
                                const GptActivationGradients& buffers, View<const float> d_sum) {
-  at.pass.observe_gradient_rows(branch.out_point, at.layer, d_sum);
+  View<const float> d_out = d_sum;
+  if (at.pass.edits_gradient(branch.out_point, at.layer)) {
+    std::ranges::copy(d_sum.span(), buffers.branch.data());
+    at.pass.visit_gradient_rows(branch.out_point, at.layer, buffers.branch);
+    d_out = buffers.branch;
+  } else {
+    at.pass.observe_gradient_rows(branch.out_point, at.layer, d_sum);
+  }
   const bool drops =
-      at.pass.drop(branch.dropout, at.layer, at.stack.residual_dropout, d_sum, buffers.branch);
-  return drops ? buffers.branch : d_sum;
+      at.pass.drop(branch.dropout, at.layer, at.stack.residual_dropout, d_out, buffers.branch);
+  return drops ? buffers.branch : d_out;
 }
 
 // Adds to buffers.residual the gradient of the stream through the branch, whose gradient of what it
@@ -126,9 +134,9 @@ void begin_backward(const LayerPass& at, const Branch& branch, const NormWeightG
   normalise_branch_backward(at, branch, branch.stream, buffers.norm, buffers.residual, gradients);
 }
 
-void observe_sum_gradient(const LayerPass& at, const Branch& branch, View<const float> d_sum) {
+void visit_sum_gradient(const LayerPass& at, const Branch& branch, View<float> d_sum) {
   if (!has_point(at.stack, branch.sum_point)) return;
-  at.pass.observe_gradient_rows(branch.sum_point, at.layer, d_sum);
+  at.pass.visit_gradient_rows(branch.sum_point, at.layer, d_sum);
 }
 
 }  // namespace
@@ -167,11 +175,11 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
   // 3. residual_post
   const Branch last = feed_forward_branch(at, saved);
   if (at.stack.is_post_norm()) {
-    at.pass.observe_gradient_rows(PointKind::normalized_residual_post, at.layer, buffers.residual);
+    at.pass.visit_gradient_rows(PointKind::normalized_residual_post, at.layer, buffers.residual);
   }
   end_backward(at, last, gradients.norm_2, buffers);
-  observe_sum_gradient(at, last, buffers.residual);
-  View<const float> d_mid = buffers.residual;
+  visit_sum_gradient(at, last, buffers.residual);
+  View<float> d_mid = buffers.residual;
   if (at.stack.is_parallel()) {  // where feed-forward does not read residual_mid
     std::ranges::copy(buffers.residual.span(), buffers.residual_mid.data());
     d_mid = buffers.residual_mid;
@@ -188,7 +196,7 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
   if (at.stack.block.cross_attention) {
     const Branch cross = cross_branch(at, saved);
     end_backward(at, cross, gradients.cross_norm, buffers);
-    observe_sum_gradient(at, cross, buffers.residual);
+    visit_sum_gradient(at, cross, buffers.residual);
     cross_attention_backward(at, gradients, saved.cross, buffers,
                              {.x = read(at, cross),
                               .d_out = out_gradient(at, cross, buffers, buffers.residual),
@@ -200,14 +208,14 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
   // 1. residual_mid
   const Branch attention = attention_branch(at, saved);
   end_backward(at, attention, gradients.norm_1, buffers);
-  observe_sum_gradient(at, attention, d_mid);
+  visit_sum_gradient(at, attention, d_mid);
   self_attention_backward(at, gradients, saved.attention, buffers,
                           {.x = read(at, attention),
                            .d_out = out_gradient(at, attention, buffers, d_mid),
                            .d_x = buffers.norm});
   observe_head_input_gradients(at, saved, buffers.query_key_value);
   begin_backward(at, attention, gradients.norm_1, buffers);
-  at.pass.observe_gradient_rows(PointKind::residual_pre, at.layer, buffers.residual);
+  at.pass.visit_gradient_rows(PointKind::residual_pre, at.layer, buffers.residual);
 }
 
 }  // namespace heed

@@ -44,7 +44,8 @@ void project_memory(const LayerPass& at, View<const float> rows, View<float> key
   project(memory_pass(at.pass), rows, at.parameters.cross_key_value, key_value);
 }
 
-View<float> mixed_heads(const LayerPass& at, View<float> mixed) {
+template <class T>
+View<T> mixed_heads(const LayerPass& at, View<T> mixed) {
   const AttentionSpecification& cross = at.cross_attention();
   return heads_of(mixed, 0, cross.query_heads, cross.head_size, at.pass.view_batch());
 }
@@ -104,9 +105,11 @@ void cross_attention_backward(const LayerPass& at, const BlockGradients& gradien
   const Heads<const float> heads = cross_heads(at, saved.query, saved.key_value);
   const auto input = attention_input(at, AttentionKind::cross, heads);
   const Heads<float> d_heads = cross_heads(at, buffers.cross_query, buffers.cross_key_value);
-  const View<const float> mixed = mixed_heads(at, saved.mixed_values);
-  const View<const float> d_mixed = mixed_heads(at, buffers.mixed_values);
-  pass.observe_gradient(PointKind::cross_mixed_values, at.layer, d_mixed);
+  Tensor<float> unedited;
+  const View<const float> mixed = mixed_heads(
+      at, unedited_mixed_values(at, AttentionKind::cross, input, saved.mixed_values, unedited));
+  const View<float> d_mixed = mixed_heads(at, buffers.mixed_values);
+  pass.visit_gradient(PointKind::cross_mixed_values, at.layer, d_mixed);
   const kernels::AttentionGradients<float> d_attended{
       .query = d_heads.query, .key = d_heads.key, .value = d_heads.value};
   if (pass.is_ragged()) {
@@ -121,9 +124,9 @@ void cross_attention_backward(const LayerPass& at, const BlockGradients& gradien
                                 d_mixed);
     kernels::attention_backward(input, mixed, saved.log_sum_exp, d_mixed, d_attended);
   }
-  pass.observe_gradient(PointKind::cross_query, at.layer, d_heads.query);
-  pass.observe_gradient(PointKind::cross_key, at.layer, d_heads.key);
-  pass.observe_gradient(PointKind::cross_value, at.layer, d_heads.value);
+  pass.visit_gradient(PointKind::cross_query, at.layer, d_heads.query);
+  pass.visit_gradient(PointKind::cross_key, at.layer, d_heads.key);
+  pass.visit_gradient(PointKind::cross_value, at.layer, d_heads.value);
 
   // 1. query = x · queryᵀ + bias; key and value = memory · key_valueᵀ + bias
   project_backward(at.parameters.cross_query, gradients.cross_query,

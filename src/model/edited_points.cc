@@ -1,10 +1,12 @@
 #include "model/edited_points.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "base/error.h"
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
 
@@ -169,7 +171,10 @@ void edit_attention(const Pass& pass, std::int64_t layer, const AttentionPoints&
   if (!pass.edits(pass.point(points.scores, layer)) &&
       !pass.edits(pass.point(points.pattern, layer)))
     return;
-  check(input.dropout.rate == 0, "edits of patterns run without dropout");
+  require(input.dropout.rate == 0, ErrorCode::unsupported,
+          "scores and patterns cannot be edited in training with dropout of attention {}: set it "
+          "to 0",
+          input.dropout.rate);
   if (pass.editor->edits_heads_together()) {
     return edit_attention_together(pass, layer, points, input, log_sum_exp, mixed);
   }
@@ -274,11 +279,24 @@ void edit_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& inpu
   if (!pass.edits(pass.point(PointKind::embedding, -1)) &&
       !pass.edits(pass.point(PointKind::position, -1)))
     return;
-  embedding_values(pass, input, PointKind::embedding, out);
-  if (!input.position_table.present()) return;
-  Tensor<float> position(out.shape());
-  embedding_values(pass, input, PointKind::position, position);
-  kernels::add(out, position, out);
+  Pass unedited = pass;
+  unedited.editor = nullptr;
+  const auto both = [&](const Pass& of, PointKind kind) {
+    std::array<Tensor<float>, 2> values{Tensor<float>(out.shape()), Tensor<float>(out.shape())};
+    embedding_values(unedited, input, kind, values[0]);
+    embedding_values(of, input, kind, values[1]);
+    return values;
+  };
+  const auto [token, edited_token] = both(pass, PointKind::embedding);
+  bool changes = !is_unchanged(token.span(), edited_token.span());
+  if (!input.position_table.present()) {
+    if (changes) std::ranges::copy(edited_token.span(), out.data());
+    return;
+  }
+  const auto [position, edited_position] = both(pass, PointKind::position);
+  changes = changes || !is_unchanged(position.span(), edited_position.span());
+  // The sum is not that of the kernel, which scales and adds in one operation.
+  if (changes) kernels::add(edited_token, edited_position, out);
 }
 
 }  // namespace heed

@@ -59,6 +59,25 @@ class Editor {
   // where sequences have caches of their own. Scores are edited first, then the pattern computed
   // from them; rows of an edited pattern need not sum to one.
   virtual void edit(const EditedPoint& edited, View<float> values) = 0;
+
+  // In backward, where gradient_is_editable(): whether edit_gradient() changes the gradient at a
+  // point in place, before it is observed and before what was computed before the point gets it.
+  virtual bool edits_gradient(const Point& point) const {
+    static_cast<void>(point);
+    return false;
+  }
+  virtual void edit_gradient(const Point& point, View<float> gradient) {
+    static_cast<void>(point);
+    static_cast<void>(gradient);
+  }
 };
+
+// Whether backward holds the gradient at a point in memory, and goes on with it. The gradients at
+// norms, scores, patterns, inputs and results of heads, embeddings and logits are computed for a
+// probe alone.
+bool gradient_is_editable(PointKind kind);
+// Whether backward goes on from the values that an editor left at a point, as if the edit had added
+// a constant. It computes norms, patterns and the inputs and results of heads again, without edits.
+bool backward_sees_edit(PointKind kind);
 
 }  // namespace heed

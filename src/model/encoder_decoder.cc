@@ -47,6 +47,7 @@ struct PairPasses {
     encoder.dropout = at_site(step.dropout, StackSite::encoder, step.first_source_row);
     decoder.dropout = at_site(step.dropout, StackSite::decoder, step.first_target_row);
     encoder.probe = decoder.probe = step.probe;
+    encoder.editor = decoder.editor = step.editor;
     memory = {.rows = encoded, .row_starts = batch.source.row_starts};
     decoder.memory = &memory;
   }

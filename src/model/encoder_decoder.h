@@ -102,6 +102,7 @@ class EncoderDecoder {
     float scale = 1.0F;
     DropoutPlan dropout{};
     Probe* probe = nullptr;
+    Editor* editor = nullptr;  // of values and gradients; see backward_sees_edit()
     // Of a batch that is a part of another: the rows before it on either side.
     std::int64_t first_source_row = 0;
     std::int64_t first_target_row = 0;

@@ -90,6 +90,7 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
   pass.token_types = step.token_types;
   pass.dropout = step.dropout;
   pass.probe = step.probe;
+  pass.editor = step.editor;
   forward(rows.tokens(), pass, buffers.activations);
   if (pass.wants_gradient(PointKind::logits, -1)) {
     const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);

@@ -82,6 +82,7 @@ class Gpt {
     float scale = 1.0F;
     DropoutPlan dropout{};
     Probe* probe = nullptr;
+    Editor* editor = nullptr;  // of values and gradients; see backward_sees_edit()
     std::span<const std::int32_t> token_types{};  // (B·T), of the pass
     KeyValueRing* ring = nullptr;
   };

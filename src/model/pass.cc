@@ -42,6 +42,38 @@ bool Pass::drop(DropoutPoint point, std::int64_t layer, float rate, View<const f
   return true;
 }
 
+bool gradient_is_editable(PointKind kind) {
+  switch (kind) {
+    case PointKind::residual_pre:
+    case PointKind::query:
+    case PointKind::key:
+    case PointKind::value:
+    case PointKind::rotated_query:
+    case PointKind::rotated_key:
+    case PointKind::mixed_values:
+    case PointKind::attention_out:
+    case PointKind::residual_mid:
+    case PointKind::cross_query:
+    case PointKind::cross_key:
+    case PointKind::cross_value:
+    case PointKind::cross_mixed_values:
+    case PointKind::cross_attention_out:
+    case PointKind::residual_cross:
+    case PointKind::neurons_pre:
+    case PointKind::neurons_linear:
+    case PointKind::neurons_post:
+    case PointKind::feed_forward_out:
+    case PointKind::residual_post:
+    case PointKind::normalized_residual_post:
+    case PointKind::unembedding_in: return true;
+    default: return false;
+  }
+}
+
+bool backward_sees_edit(PointKind kind) {
+  return gradient_is_editable(kind) || kind == PointKind::embedding || kind == PointKind::position;
+}
+
 kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b) {
   if (dropout.rate <= 0.0F) return dropout;
   const auto mixed = philox(

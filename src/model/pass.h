@@ -152,6 +152,21 @@ struct Pass {
     }
   }
 
+  bool edits_gradient(PointKind kind, std::int64_t layer) const {
+    return editor != nullptr && editor->edits_gradient({kind, layer, site});
+  }
+  // Edits a gradient in place, then shows it.
+  void visit_gradient(PointKind kind, std::int64_t layer, View<float> values) const {
+    if (edits_gradient(kind, layer)) [[unlikely]] {
+      editor->edit_gradient({kind, layer, site}, values);
+    }
+    observe_gradient(kind, layer, values);
+  }
+  void visit_gradient_rows(PointKind kind, std::int64_t layer, View<float> rows) const {
+    if (editor != nullptr || probe != nullptr) [[unlikely]] {
+      visit_gradient(kind, layer, rows.reshape({view_batch(), view_positions(), rows.extent(1)}));
+    }
+  }
   // The same for gradients, which are shown only where the probe wants them.
   bool wants_gradient(PointKind kind, std::int64_t layer) const {
     return probe != nullptr && probe->wants_gradient({kind, layer, site});

@@ -129,8 +129,8 @@ void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass
   const EmbeddingRows embedding(stack, tokens, pass);
   const View<float> sum = activations.embedding_sum();
   kernels::embedding_forward(embedding.input, embedding.shaped(sum));
-  add_token_types(stack, pass, sum);
   edit_embedding(pass, embedding.input, embedding.shaped(sum));
+  add_token_types(stack, pass, sum);
   observe_embedding(pass, embedding.input);
   if (stack.specification.embedding_norm) {
     normalise(stack.specification, sum, stack.parameters.embedding_norm,
@@ -240,7 +240,7 @@ void end_backward(const Stack& stack, const Pass& pass, const GptActivations& ac
   const StackSpecification& specification = stack.specification;
   const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
   if (specification.has_unembedding) {
-    pass.observe_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
+    pass.visit_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
   }
   if (specification.prediction_head)
     prediction_backward(stack, pass, activations, buffers, gradients);
@@ -292,7 +292,6 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   require_positions_fit(specification, positions_end(pass));
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
         "a pass starts at the length of its cache");
-  check(pass.editor == nullptr || !pass.dropout.active, "edited passes run without dropout");
   check(pass.ring != nullptr || pass.caches.size() == pass.first_positions.size(),
         "every cache has a first position");
   check(pass.ring == nullptr ||

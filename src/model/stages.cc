@@ -152,11 +152,11 @@ void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& sa
   // 3. out = post · downᵀ + bias
   project_backward(at.parameters.down, gradients.down,
                    {.x = saved.post, .d_out = operands.d_out, .d_x = d_neurons});
-  at.pass.observe_gradient_rows(PointKind::neurons_post, at.layer, d_neurons);
+  at.pass.visit_gradient_rows(PointKind::neurons_post, at.layer, d_neurons);
   if (!layer.gated) {
     // 2. post = activation(pre), in place
     kernels::activation_backward(saved.pre, layer.activation, d_neurons, d_neurons);
-    at.pass.observe_gradient_rows(PointKind::neurons_pre, at.layer, d_neurons);
+    at.pass.visit_gradient_rows(PointKind::neurons_pre, at.layer, d_neurons);
     // 1. pre = x · upᵀ + bias
     return project_backward(at.parameters.up, gradients.up,
                             {.x = operands.x, .d_out = d_neurons, .d_x = operands.d_x});
@@ -164,8 +164,8 @@ void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& sa
   // 2. post = activation(pre) · linear
   kernels::gated_activation_backward(saved.pre, saved.linear, layer.activation, d_neurons,
                                      d_neurons, operands.d_linear);
-  at.pass.observe_gradient_rows(PointKind::neurons_pre, at.layer, d_neurons);
-  at.pass.observe_gradient_rows(PointKind::neurons_linear, at.layer, operands.d_linear);
+  at.pass.visit_gradient_rows(PointKind::neurons_pre, at.layer, d_neurons);
+  at.pass.visit_gradient_rows(PointKind::neurons_linear, at.layer, operands.d_linear);
   // 1. pre = x · gateᵀ + bias, linear = x · upᵀ + bias
   project_backward(at.parameters.gate, gradients.gate,
                    {.x = operands.x, .d_out = d_neurons, .d_x = operands.d_x});

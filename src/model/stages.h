@@ -12,6 +12,7 @@
 #include "model/parameters.h"
 #include "model/pass.h"
 #include "model/rotary.h"
+#include "tensor/tensor.h"
 
 namespace heed {
 
@@ -119,6 +120,12 @@ void attend_rows_backward(const LayerPass& at, AttentionKind kind,
                           const kernels::AttentionInput<float>& input, View<const float> mixed,
                           View<const float> log_sum_exp, View<const float> d_mixed,
                           const kernels::AttentionGradients<float>& gradients);
+
+// The result (N, A) of attention for backward, which needs what attention gave: mixed_values, or,
+// where the pass edits them, what is computed again into `again`.
+View<const float> unedited_mixed_values(const LayerPass& at, AttentionKind kind,
+                                        const kernels::AttentionInput<float>& input,
+                                        View<const float> mixed_values, Tensor<float>& again);
 
 // out (R, C) = down(activation(up(x))), or down(activation(gate(x)) · up(x)), from x (R, C).
 void feed_forward(const LayerPass& at, View<const float> x, const FeedForwardActivations& saved,

@@ -89,14 +89,29 @@ LazyAttention::LazyAttention(const StackSpecification& config, std::vector<std::
 }
 
 LazyAttention::LazyAttention(const Architecture& architecture, PairAttentionKind kind,
-                             std::int64_t queries, std::int64_t keys)
+                             std::int64_t queries, std::int64_t keys,
+                             std::vector<std::int64_t> layers)
     : pattern_(pattern_point(kind, -1)),
-      layers_(static_cast<std::size_t>(stack_of(architecture, kind).layers)),
+      layers_(std::move(layers)),
       attention_(attention_of(architecture, kind)),
       capacity_(queries),
       key_capacity_(keys) {
-  std::iota(layers_.begin(), layers_.end(), 0);
+  if (layers_.empty()) {
+    layers_.resize(static_cast<std::size_t>(stack_of(architecture, kind).layers));
+    std::iota(layers_.begin(), layers_.end(), 0);
+  }
   make_layers();
+}
+
+std::int64_t LazyAttention::bytes() const {
+  std::size_t bytes = 0;
+  for (const Layer& layer : kept_) {
+    for (const Tensor<float>* rows : {&layer.query, &layer.keys.rows, &layer.rounded_keys.rows,
+                                      &layer.log_sum_exp, &layer.bias}) {
+      bytes += rows->span().size_bytes();
+    }
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
 void LazyAttention::make_layers() {

@@ -27,10 +27,10 @@ class LazyAttention final : public Probe {
                 std::int64_t positions);
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t layers,
                                    std::int64_t positions);
-  // One kind of attention of an encoder-decoder, in all layers, for up to `queries` and `keys`
-  // positions.
+  // One kind of attention of an encoder-decoder, for up to `queries` and `keys` positions.
   LazyAttention(const Architecture& architecture, PairAttentionKind kind, std::int64_t queries,
-                std::int64_t keys);
+                std::int64_t keys, std::vector<std::int64_t> layers = {});
+  std::int64_t bytes() const;  // of what was recorded
 
   // Each pass appends its positions: a prompt, then the steps of a generation.
   bool wants(const Point&) const override { return false; }

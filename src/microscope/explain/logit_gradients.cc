@@ -144,7 +144,7 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   const std::int64_t position = position_in_text(metric.position, positions);
   const MetricRow row = metric_row(gpt, metric.question);
   for (const Point& point : points) require_point(config, point);
-  require_gradients_past(editor, config, [&](const Point& point) {
+  require_gradients_past(editor, {.stacks = {config}}, [&](const Point& point) {
     return std::ranges::find(points, point) != points.end();
   });
 

@@ -32,10 +32,10 @@ std::vector<double> row_changes(View<const float> before, View<const float> afte
 // An encoded source, and the decoder's state after some tokens.
 class GreedyDecoder {
  public:
-  GreedyDecoder(const EncoderDecoder& model, std::span<const std::int32_t> source, Editor* editor,
-                std::int64_t longest)
+  GreedyDecoder(const EncoderDecoder& model, std::span<const std::int32_t> source,
+                const GreedyOptions& options, std::int64_t longest)
       : model_(model),
-        editor_(editor),
+        options_(options),
         sources_(std::ssize(source)),
         encoder_(model.architecture().encoder(), 1, sources_, Keep::one_block),
         decoder_(model.architecture().decoder(), 1, 1, Keep::one_block, sources_),
@@ -43,7 +43,11 @@ class GreedyDecoder {
         row_starts_{0, sources_},
         memory_{.rows = encoder_.final_norm(), .row_starts = row_starts_} {
     stack_forward(model.encoder(), {source.data(), Shape{1, sources_}},
-                  {.positions = sources_, .site = StackSite::encoder, .editor = editor}, encoder_);
+                  {.positions = sources_,
+                   .site = StackSite::encoder,
+                   .probe = options.probe,
+                   .editor = options.editor},
+                  encoder_);
   }
   GreedyDecoder(const GreedyDecoder&) = delete;
   GreedyDecoder& operator=(const GreedyDecoder&) = delete;
@@ -54,7 +58,8 @@ class GreedyDecoder {
                     .cache = &cache_,
                     .memory = &memory_,
                     .site = StackSite::decoder,
-                    .editor = editor_};
+                    .probe = options_.probe,
+                    .editor = options_.editor};
     stack_forward(model_.decoder(), {&token, Shape{1, 1}}, pass, decoder_);
     logits_ = Tensor<float>(Shape{1, model_.architecture().decoder().vocabulary_size});
     unembed(model_.decoder(), decoder_.unembedding_in(), logits_, 1);
@@ -63,7 +68,7 @@ class GreedyDecoder {
 
  private:
   const EncoderDecoder& model_;
-  Editor* editor_;
+  const GreedyOptions& options_;
   std::int64_t sources_;
   GptActivations encoder_;
   GptActivations decoder_;
@@ -94,7 +99,7 @@ GreedyTranslation translate_greedily(const EncoderDecoder& model,
           "this model does not say with which token its decoder starts");
   const std::int64_t room = architecture.decoder().context;
   const std::int64_t longest = options.longest > 0 ? std::min(options.longest, room) : room;
-  GreedyDecoder decoder(model, source, options.editor, longest);
+  GreedyDecoder decoder(model, source, options, longest);
   GreedyTranslation translation;
   auto token = static_cast<std::int32_t>(architecture.decoder_start);
   for (std::int64_t step = 0; step < longest; ++step) {

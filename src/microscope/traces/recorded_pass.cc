@@ -50,14 +50,13 @@ bool is_plane(PointKind kind) { return kind == PointKind::scores || kind == Poin
 
 }  // namespace
 
-RecordedPass::RecordedPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::int64_t batch,
-                           Probe* observer)
+RecordedPass::RecordedPass(const Gpt& gpt, Batch batch, Probe* observer)
     : gpt_(gpt),
-      tokens_(std::move(tokens)),
-      batch_(batch),
-      positions_(checked_positions(gpt, tokens_, batch)),
-      activations_(gpt.config(), batch, positions_, Keep::points),
-      branches_(Shape{gpt.config().layers, 2, batch * positions_, gpt.config().channels}) {
+      input_(std::move(batch)),
+      batch_(input_.sequences),
+      positions_(checked_positions(gpt, input_.tokens, batch_)),
+      activations_(gpt.config(), batch_, positions_, Keep::points),
+      branches_(Shape{gpt.config().layers, 2, batch_ * positions_, gpt.config().channels}) {
   AddedRows probe(branches_, observer);
   gpt_.forward(token_view(), pass(&probe), activations_);
 }
@@ -67,7 +66,8 @@ std::int64_t RecordedPass::bytes() const {
 }
 
 Pass RecordedPass::pass(Probe* probe) const {
-  return {.batch = batch_, .positions = positions_, .probe = probe};
+  return {
+      .batch = batch_, .positions = positions_, .token_types = input_.token_types, .probe = probe};
 }
 
 View<float> RecordedPass::rows(View<float> all) const {

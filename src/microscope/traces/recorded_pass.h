@@ -14,10 +14,15 @@ namespace heed {
 
 class RecordedPass {
  public:
-  // Runs the model on tokens (B, T); `observer` (or null) is told of its points. Borrows the model.
-  // Throws Error{invalid_argument} for no tokens, unknown ids and more than the context.
-  RecordedPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::int64_t batch,
-               Probe* observer = nullptr);
+  struct Batch {
+    std::vector<std::int32_t> tokens;         // (B, T)
+    std::vector<std::int32_t> token_types{};  // (B, T), as Pass::token_types; or none
+    std::int64_t sequences = 1;               // B
+  };
+
+  // Runs the model; `observer` (or null) is told of its points. Borrows the model. Throws
+  // Error{invalid_argument} for no tokens, unknown ids and more than the context.
+  RecordedPass(const Gpt& gpt, Batch batch, Probe* observer = nullptr);
   RecordedPass(const RecordedPass&) = delete;
   RecordedPass& operator=(const RecordedPass&) = delete;
 
@@ -38,7 +43,9 @@ class RecordedPass {
 
  private:
   Pass pass(Probe* probe) const;
-  View<const std::int32_t> token_view() const { return {tokens_.data(), {batch_, positions_}}; }
+  View<const std::int32_t> token_view() const {
+    return {input_.tokens.data(), {batch_, positions_}};
+  }
   View<float> rows(View<float> all) const;
   View<float> stored_in_block(const Point& point) const;
   void replay(const Point& point, Probe& probe) const;
@@ -46,7 +53,7 @@ class RecordedPass {
   Tensor<float> neurons_post(std::int64_t layer) const;
 
   const Gpt& gpt_;
-  std::vector<std::int32_t> tokens_;
+  Batch input_;
   std::int64_t batch_;
   std::int64_t positions_;
   GptActivations activations_;

@@ -24,11 +24,11 @@ bool is_head_input(PointKind kind) {
 
 }  // namespace
 
-void require_gradients_past(const Editor* editor, const StackSpecification& config,
+void require_gradients_past(const Editor* editor, const Architecture& architecture,
                             const std::function<bool(const Point&)>& wanted) {
   if (editor == nullptr) return;
   std::optional<Point> asked;
-  for (const Point& point : all_points(config)) {
+  for (const Point& point : all_points(architecture)) {
     const bool passes = !is_head_input(point.kind) && editor->only_adds(point);
     require(!asked || !editor->edits(point) || passes, ErrorCode::unsupported,
             "the gradient at {} would have to pass through the intervention at {}: gradients pass "

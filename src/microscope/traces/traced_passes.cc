@@ -21,42 +21,46 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
 
 }  // namespace
 
-void start_gradient(const Gpt& gpt, std::span<const std::int32_t> tokens, const Pass& pass,
-                    const GradientTarget& target, const TargetGradient& rows) {
-  const View<const float> final_norm = rows.unembedding_in;
-  const View<float> d_final_norm = rows.d_unembedding_in;
-  const auto positions = std::ssize(tokens);
+std::vector<std::int32_t> next_tokens_of(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+  require_predicts_next(gpt.config(), "the gradient of the loss of a text");
+  require(tokens.size() >= 2, ErrorCode::invalid_argument,
+          "the loss needs a text of at least two tokens, not one");
+  std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
+  next.push_back(kernels::ignored_target);
+  return next;
+}
+
+void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& target,
+                    const TargetGradient& rows) {
+  const View<const float> x = rows.unembedding_in;
+  const View<float> d_x = rows.d_unembedding_in;
+  const std::int64_t positions = x.extent(0), vocabulary = stack.specification.vocabulary_size;
+  const auto& unembedding = stack.parameters.unembedding;
   if (target.logits.empty()) {
-    require_predicts_next(gpt.config(), "the gradient of the loss of a text");
-    require(positions >= 2, ErrorCode::invalid_argument,
-            "the loss needs a text of at least two tokens, not one");
-    std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
-    next.push_back(kernels::ignored_target);
-    const View<const std::int32_t> targets(next.data(), {positions});
-    const float scale = 1.0F / static_cast<float>(positions - 1);
-    observe_logit_gradients(pass, gpt.parameters().unembedding(), final_norm, {targets, scale});
+    const View<const std::int32_t> next(rows.next.data(), {positions});
+    const auto counted = positions - std::ranges::count(rows.next, kernels::ignored_target);
+    const float scale = 1.0F / static_cast<float>(counted);
+    observe_logit_gradients(pass, unembedding, x, {next, scale});
     Tensor<float> losses(Shape{positions});
-    VocabularyLoss loss(gpt.config().vocabulary_size);
-    loss.forward_backward(final_norm, gpt.parameters().unembedding(), targets, losses,
-                          {.scale = scale, .d_x = d_final_norm, .d_unembedding = {}});
+    VocabularyLoss loss(vocabulary);
+    loss.forward_backward(x, unembedding, next, losses,
+                          {.scale = scale, .d_x = d_x, .d_unembedding = {}});
     return;
   }
   // A logit is a row of the unembedding times the final norm.
   Tensor<float> d_logits;
   if (pass.wants_gradient(PointKind::logits, -1)) {
-    d_logits = Tensor<float>(Shape{positions, gpt.config().vocabulary_size});
+    d_logits = Tensor<float>(Shape{positions, vocabulary});
   }
-  std::ranges::fill(d_final_norm.span(), 0.0F);
+  std::ranges::fill(d_x.span(), 0.0F);
   for (const GradientTarget::Logit& logit : target.logits) {
-    require(logit.token >= 0 && logit.token < gpt.config().vocabulary_size,
-            ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", logit.token,
-            gpt.config().vocabulary_size);
+    require(logit.token >= 0 && logit.token < vocabulary, ErrorCode::invalid_argument,
+            "token {} is outside the vocabulary of {}", logit.token, vocabulary);
     const std::int64_t row = position_of(logit.position, positions);
     if (d_logits.present()) d_logits.view()(row, logit.token) += static_cast<float>(logit.weight);
-    const std::vector<float> weights =
-        kernels::multiplied_row(gpt.parameters().unembedding(), logit.token);
+    const std::vector<float> weights = kernels::multiplied_row(unembedding, logit.token);
     for (std::size_t channel = 0; channel < weights.size(); ++channel) {
-      d_final_norm(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
+      d_x(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
     }
   }
   if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
@@ -73,7 +77,7 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                       GptActivationGradients::bytes_needed(config, positions)
                 : 0;
   ActivationTrace trace(config, request, 1, positions, more);
-  require_gradients_past(editor, config,
+  require_gradients_past(editor, {.stacks = {config}},
                          [&](const Point& point) { return trace.wants_gradient(point); });
   const View<const std::int32_t> read(tokens.data(), {1, positions});
   const Pass pass{.positions = positions, .probe = &trace, .editor = editor};
@@ -82,7 +86,9 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
   gpt.forward(read, pass, activations);
   if (gradients) {
     const GptActivationGradients buffers(config, positions);
-    start_gradient(gpt, tokens, pass, target, {activations.unembedding_in(), buffers.norm});
+    const std::vector<std::int32_t> next =
+        target.logits.empty() ? next_tokens_of(gpt, tokens) : std::vector<std::int32_t>{};
+    start_gradient(gpt.stack(), pass, target, {next, activations.unembedding_in(), buffers.norm});
     gpt.backward(read, pass, activations, buffers, nullptr);
   }
   Trace taken = trace.take();

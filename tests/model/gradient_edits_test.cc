@@ -1,0 +1,170 @@
+// Editors in training: backward goes on from what they leave, values and gradients.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/expect_error.h"
+#include "generate/random_gpt.h"
+#include "microscope/toy_pairs.h"
+#include "model/encoder_decoder.h"
+
+namespace heed {
+namespace {
+
+constexpr float factor = 0.6F;
+
+void scale(View<float> values) {
+  if (values.rank() == 0) {
+    *values.data() *= factor;
+    return;
+  }
+  for (std::int64_t i = 0; i < values.extent(0); ++i) scale(values[i]);
+}
+
+// Multiplies a point's values by a factor and, as the chain rule says, its gradient.
+class Scaling final : public Editor {
+ public:
+  explicit Scaling(const Point& point) : point_(point) {}
+
+  bool edits(const Point& point) const override { return point == point_; }
+  void edit(const EditedPoint&, View<float> values) override {
+    ++edits_;
+    scale(values);
+  }
+  bool edits_gradient(const Point& point) const override { return point == point_; }
+  void edit_gradient(const Point&, View<float> gradient) override {
+    ++gradient_edits_;
+    scale(gradient);
+  }
+
+  int edits_ = 0;
+  int gradient_edits_ = 0;
+
+ private:
+  Point point_;
+};
+
+// The slope of a loss along its gradient is the gradient's norm.
+void expect_gradient(GptParameters& parameters, GptGradients& gradients,
+                     const std::function<double()>& compute, const std::string& what) {
+  std::ranges::fill(gradients.all(), 0.0F);
+  compute();
+  const std::vector<float> gradient(gradients.all().begin(), gradients.all().end());
+  const std::vector<float> before(parameters.all().begin(), parameters.all().end());
+  double squares = 0;
+  for (const float g : gradient) squares += static_cast<double>(g) * g;
+  const double norm = std::sqrt(squares);
+  ASSERT_GT(norm, 1e-2) << what;
+  const auto loss_at = [&](double distance) {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      parameters.all()[i] = static_cast<float>(before[i] + distance * gradient[i] / norm);
+    }
+    return compute();
+  };
+  const double step = 4e-3;
+  const double near = loss_at(step) - loss_at(-step);
+  const double far = loss_at(2 * step) - loss_at(-2 * step);
+  std::ranges::copy(before, parameters.all().begin());
+  EXPECT_NEAR((8 * near - far) / (12 * step) / norm, 1.0, 5e-3) << what << " norm " << norm;
+}
+
+// Of the layer at index 1, which has others before and behind it.
+std::vector<Point> editable_points(const Architecture& architecture) {
+  std::vector<Point> points;
+  for (const Point& point : all_points(architecture)) {
+    if (point.layer == 0 || point.layer > 1) continue;
+    if (gradient_is_editable(point.kind)) points.push_back(point);
+  }
+  return points;
+}
+
+struct Texts {
+  std::vector<std::int32_t> tokens = testing::random_tokens(2 * 9, 61, 3);
+  std::vector<std::int32_t> targets = testing::random_tokens(2 * 9, 61, 4);
+
+  View<const std::int32_t> read() const { return {tokens.data(), {2, 9}}; }
+  View<const std::int32_t> next() const { return {targets.data(), {2, 9}}; }
+};
+
+void expect_edits_in(StackSpecification config) {
+  config.initial_deviation = 0.15F;  // gradients well above rounding
+  Gpt gpt(config);
+  gpt.parameters().initialize(7);
+  const Texts texts;
+  TrainingBuffers buffers(config, 2, 9);
+  GptGradients gradients(gpt.parameters().architecture());
+  for (const Point& point : editable_points(gpt.parameters().architecture())) {
+    Scaling editor(point);
+    const auto compute = [&] {
+      return gpt
+          .loss_and_gradients(texts.read(), texts.next(), {.editor = &editor}, buffers, gradients)
+          .sum;
+    };
+    expect_gradient(gpt.parameters(), gradients, compute, point_name(point));
+    EXPECT_EQ(editor.edits_, editor.gradient_edits_) << point_name(point);
+    EXPECT_GT(editor.edits_, 0) << point_name(point);
+  }
+}
+
+TEST(GradientEdits, OfEveryPointOfGpt2) { expect_edits_in(testing::small_config()); }
+
+TEST(GradientEdits, OfRotatedQueriesAndGates) {
+  StackSpecification config = testing::small_config();
+  config.block.attention.positions = PositionKind::rotary;
+  config.block.attention.key_value_heads = 2;
+  config.block.attention.query_key_norm = true;
+  config.block.feed_forward.gated = true;
+  config.block.feed_forward.activation = Activation::silu;
+  expect_edits_in(config);
+}
+
+TEST(GradientEdits, OfParallelBlocks) {
+  StackSpecification config = testing::small_config();
+  config.block.residual = ResidualKind::parallel;
+  expect_edits_in(config);
+}
+
+TEST(GradientEdits, OfEveryPointOfPairs) {
+  for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
+    EncoderDecoder model(testing::toy_pair_architecture({placement, PositionKind::sinusoidal}));
+    model.parameters().initialize(7);
+    const std::vector<std::int32_t> source{3, 9, 27, 41, 5, 12, 12, 8, 30, 2};
+    const std::vector<std::int32_t> target{1, 7, 19, 33, 1, 44, 6}, next{7, 19, 33, 2, 44, 6, 2};
+    const std::vector<std::int64_t> source_starts{0, 4, 10}, target_starts{0, 4, 7};
+    const PairBatch batch{
+        .source = {source, source_starts}, .target = {target, target_starts}, .next = next};
+    PairBuffers buffers(model.architecture(), Keep::every_block);
+    GptGradients gradients(model.architecture());
+    for (const Point& point : editable_points(model.architecture())) {
+      Scaling editor(point);
+      const auto compute = [&] {
+        return model.loss_and_gradients(batch, {.editor = &editor}, buffers, gradients).sum;
+      };
+      expect_gradient(model.parameters(), gradients, compute, point_name(point));
+      EXPECT_EQ(editor.edits_, editor.gradient_edits_) << point_name(point);
+    }
+  }
+}
+
+TEST(GradientEdits, OfPatternsNeedAttentionWithoutDropout) {
+  Gpt gpt = testing::random_gpt(testing::small_config());
+  gpt.set_dropout(0, 0.5F, 0);
+  const Texts texts;
+  TrainingBuffers buffers(gpt.config(), 2, 9);
+  GptGradients gradients(gpt.parameters().architecture());
+  Scaling editor({PointKind::pattern, 1});
+  testing::expect_error(
+      ErrorCode::unsupported,
+      [&] {
+        gpt.loss_and_gradients(texts.read(), texts.next(),
+                               {.dropout = {.active = true, .seed = 1}, .editor = &editor}, buffers,
+                               gradients);
+      },
+      "dropout");
+}
+
+}  // namespace
+}  // namespace heed
