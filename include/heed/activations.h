@@ -28,6 +28,9 @@ namespace heed {
 struct TokenBatch {
   std::span<const std::int32_t> tokens;
   std::int64_t sequences = 1;  // B
+  // (B, T): which of the texts that a sequence joins each token is of, for encoders that tell them
+  // apart; empty: all of the first.
+  std::span<const std::int32_t> token_types{};
 };
 
 // Numbers in heed's memory, with a shape and strides (in elements), kept alive by their owner.
@@ -56,8 +59,12 @@ struct Hook {
 
 struct RunOptions {
   std::vector<Hook> hooks{};  // at one point, in their order
-  // Called with the gradient at their points, which they cannot change: of `target`, or of the mean
-  // next-token loss. For one sequence.
+  // Called with the gradient at their points: of `target`, or of the mean next-token loss. What
+  // they leave is what backward goes on with; gradients of embeddings, norms, scores, patterns,
+  // inputs and results of heads and logits can only be read. For one sequence. heed does not know
+  // the derivative of what `hooks` do: gradients before a point whose values they change are
+  // refused, unless a gradient hook stands at the same point, which turns the gradient of what was
+  // left there into that of what was given.
   std::vector<Hook> gradient_hooks{};
   GradientTarget target{};
   // Called at points of the pass, some each layer, on the thread that called; an exception ends the
@@ -104,10 +111,12 @@ class Activations {
   Activations& operator=(Activations&&) noexcept;
   ~Activations();
 
-  std::int64_t sequences() const;                   // B
-  std::int64_t positions() const;                   // T
-  const std::vector<std::int32_t>& tokens() const;  // (B, T)
-  const std::vector<std::string>& names() const;    // in the order of a forward pass
+  std::int64_t sequences() const;  // B
+  std::int64_t positions() const;  // T
+  const std::vector<std::int32_t>& tokens()
+      const;  // (B, T), of the decoder if there are two stacks
+  const std::vector<std::int32_t>& source_tokens() const;  // (1, M), of the encoder, or none
+  const std::vector<std::string>& names() const;           // in the order of a forward pass
   // Of a point by any of its names ("pattern3"). Throws Error{invalid_argument} for an unknown one,
   // with the nearest, and for one of several points.
   std::string full_name(std::string_view name) const;

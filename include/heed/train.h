@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "heed/activations.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -61,6 +62,17 @@ struct TrainingOptions {
   // ends the training and is rethrown; saved checkpoints stay.
   std::function<void(const TrainingProgress&)> progress{};
   std::function<void(std::int64_t step, const std::string& text)> sampled{};
+
+  // Called in the passes of training steps, as those of heed/activations.h, with values of the
+  // batch (B, T, …); of pairs (1, N, …), one below the other. Backward goes on from what hooks
+  // leave, and takes what they changed for a constant that they added: a gradient hook at the same
+  // point can give another derivative. Throws Error{unsupported} for hooks that change norms,
+  // scores, patterns, inputs and results of heads, which can only be read. Not saved with the run.
+  std::vector<Hook> hooks{};
+  std::vector<Hook> gradient_hooks{};
+
+  // Multiplies the schedule's learning rate, read before every step: it may change at any time.
+  const std::atomic<double>* learning_rate_factor = nullptr;
 
   // Set it to true, from a signal handler or another thread, to stop within a part of a step.
   const std::atomic<bool>* stop = nullptr;

@@ -55,6 +55,7 @@ class Translator {
   // A directory in Hugging Face's layout or of a run of `heed train` on pairs, or a model that
   // `heed pull` downloaded. Weights in f32 are packed if memory allows (LoadOptions::pack is not
   // needed). Throws what Model::load throws, and Error{unsupported} for a model without an encoder.
+  // Without tokenizers, functions of texts throw Error{not_found}.
   static Translator load(const std::string& name_or_directory, const LoadOptions& options = {});
 
   Translator(Translator&&) noexcept;
@@ -85,6 +86,7 @@ class Translator {
                         std::span<const std::int32_t> target) const;
 
  private:
+  friend struct TranslatorAccess;
   struct Parts;
   explicit Translator(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;

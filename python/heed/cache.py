@@ -116,14 +116,9 @@ class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
         return f"LazyAttention({self._name!r}, shape={self.shape})"
 
 
-class ActivationCache(Mapping):
-    """The activations of one pass.
-
-    Keys are TransformerLens's: ``cache["blocks.3.attn.hook_pattern"]``, ``cache["pattern", 3]``,
-    ``cache["normalized", 3, "ln2"]``, ``cache["resid_post", -1]``. Values are NumPy views of
-    heed's memory, (B, T, …); scores and patterns are :class:`LazyAttention`. They outlive the
-    model and the cache.
-    """
+class RecordedActivations(Mapping):
+    """The activations of one pass by name: NumPy views of heed's memory, (B, T, …), that outlive
+    the model and the cache; scores and patterns are :class:`LazyAttention`."""
 
     def __init__(self, recorded, model, without_batch: bool = False):
         self._recorded = recorded
@@ -131,27 +126,7 @@ class ActivationCache(Mapping):
         self.has_batch_dim = not without_batch
 
     def _name(self, key) -> str:
-        if isinstance(key, tuple):
-            if not key or not isinstance(key[0], str):
-                raise InvalidArgument(f"a key is a name, or (name, layer), not {key!r}")
-            name, layer, *rest = key + (None,) * (2 - len(key))
-            if isinstance(layer, (int, np.integer)):
-                layers = self.model.cfg.n_layers
-                if not -layers <= layer < layers:
-                    raise NotFound(f"layer {layer} does not exist: the model has layers 0 to "
-                                   f"{layers - 1}")
-                layer = int(layer) % layers
-            gradient = name.endswith("_grad")
-            plain = get_act_name(name[:-5] if gradient else name, layer, *rest)
-            name = plain + ("_grad" if gradient else "")
-        elif isinstance(key, str):
-            name = key
-        else:
-            raise InvalidArgument(f"a key is a name, or (name, layer), not {key!r}")
-        if self._recorded.has(name):
-            return name
-        full = get_act_name(name)
-        return full if self._recorded.has(full) else self._recorded.full_name(name)
+        raise NotImplementedError
 
     def __getitem__(self, key) -> Union[np.ndarray, LazyAttention]:
         name = self._name(key)
@@ -180,17 +155,57 @@ class ActivationCache(Mapping):
         """Bytes of memory that the cache holds, without logits."""
         return self._recorded.bytes
 
-    @property
-    def tokens(self) -> np.ndarray:
-        """The token ids of the pass, (B, T)."""
-        return np.array(self._recorded.tokens, np.int32).reshape(self._recorded.sequences, -1)
-
-    def remove_batch_dim(self) -> "ActivationCache":
+    def remove_batch_dim(self):
         """The same cache of one sequence, whose values lack the first dimension."""
         if self._recorded.sequences != 1:
             raise InvalidArgument(f"the batch has {self._recorded.sequences} sequences: only that "
                                   "of one can be removed")
-        return ActivationCache(self._recorded, self.model, without_batch=True)
+        return type(self)(self._recorded, self.model, without_batch=True)
+
+    @staticmethod
+    def _parts(key):
+        """Name, layer and what else a key says; None where it does not."""
+        if isinstance(key, str):
+            return key, None, None
+        if not isinstance(key, tuple) or not key or not isinstance(key[0], str) or len(key) > 3:
+            raise InvalidArgument(f"a key is a name, or (name, layer), not {key!r}")
+        return key + (None,) * (3 - len(key))
+
+    @staticmethod
+    def _layer_of(layer, layers):
+        """Counted from the end where it is negative."""
+        if not isinstance(layer, (int, np.integer)):
+            return layer
+        if not -layers <= layer < layers:
+            raise NotFound(f"layer {layer} does not exist: the model has layers 0 to {layers - 1}")
+        return int(layer) % layers
+
+
+class ActivationCache(RecordedActivations):
+    """The activations of one pass of a model.
+
+    Keys are TransformerLens's: ``cache["blocks.3.attn.hook_pattern"]``, ``cache["pattern", 3]``,
+    ``cache["normalized", 3, "ln2"]``, ``cache["resid_post", -1]``. Values are NumPy views of
+    heed's memory, (B, T, …); scores and patterns are :class:`LazyAttention`. They outlive the
+    model and the cache.
+    """
+
+    def _name(self, key) -> str:
+        name, layer, kind = self._parts(key)
+        if not isinstance(key, str):
+            gradient = name.endswith("_grad")
+            plain = get_act_name(name[:-5] if gradient else name,
+                                 self._layer_of(layer, self.model.cfg.n_layers), kind)
+            name = plain + ("_grad" if gradient else "")
+        if self._recorded.has(name):
+            return name
+        full = get_act_name(name)
+        return full if self._recorded.has(full) else self._recorded.full_name(name)
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The token ids of the pass, (B, T)."""
+        return np.array(self._recorded.tokens, np.int32).reshape(self._recorded.sequences, -1)
 
     # Stacks of the residual stream
 
@@ -305,4 +320,44 @@ class ActivationCache(Mapping):
 
     def __repr__(self):
         return (f"ActivationCache of {self._recorded.sequences} x {self._recorded.positions} "
+                f"tokens with {len(self)} activations")
+
+
+class PairActivationCache(RecordedActivations):
+    """The activations of a translator's pass over a source and a target.
+
+    Keys are names of points and what `heed trace` takes for them: ``cache["encoder.1.hook_resid_post"]``,
+    ``cache["cross.pattern", 1]``, ``cache["decoder.z", -1]``, ``cache["decoder.normalized", 0, "ln3"]``.
+    Points of the encoder have the M positions of the source, those of the decoder the T of the
+    target, scores and patterns of cross-attention are (B, H, T, M).
+    """
+
+    def _name(self, key) -> str:
+        name, layer, kind = self._parts(key)
+        if not isinstance(key, str):
+            stack, _, point = name.partition(".")
+            plain = point[:-5] if point.endswith("_grad") else point
+            layer = self._layer_of(layer, self.model.layers("encoder" if stack == "encoder"
+                                                            else "decoder"))
+            if kind is not None:
+                name = f"{stack}.{layer}.{kind}.hook_{plain}"
+            elif layer is not None:
+                name = f"{stack}.{plain}{layer}"
+            else:
+                name = f"{stack}.{plain}" if point else stack
+            name += point[len(plain):]
+        return name if self._recorded.has(name) else self._recorded.full_name(name)
+
+    @property
+    def source_tokens(self) -> np.ndarray:
+        """(1, M), that the encoder read."""
+        return np.array(self._recorded.source_tokens, np.int32)[None]
+
+    @property
+    def target_tokens(self) -> np.ndarray:
+        """(1, T), that the decoder read: its start first."""
+        return np.array(self._recorded.tokens, np.int32)[None]
+
+    def __repr__(self):
+        return (f"PairActivationCache of {self.source_tokens.size} and {self.target_tokens.size} "
                 f"tokens with {len(self)} activations")

@@ -16,9 +16,7 @@ from .pictures import AttentionPicture, LensTable, NextWords, Tokens, framed, gr
 Token = Union[str, int]
 
 
-def _id(model, token: Optional[Token]) -> Optional[int]:
-    if token is None:
-        return None
+def _id(model, token: Token) -> int:
     return model.to_single_token(token) if isinstance(token, str) else int(token)
 
 
@@ -63,27 +61,38 @@ class Attribution(NamedTuple):
                                    ["logit"], "The largest contributions", digits=3))
 
 
+class TokenAttribution(Tokens):
+    """The tokens of a text with what each adds to a logit: ``values``, from ``baseline`` to
+    ``logit`` but for ``completeness_error``."""
+
+    def __init__(self, pieces, ids, values, logit: float, baseline: float,
+                 completeness_error: float):
+        super().__init__(pieces, ids, values,
+                         f"Integrated gradients: logit {logit:.4g}, baseline {baseline:.4g}, "
+                         f"completeness error {completeness_error:.2g}")
+        self.logit = logit
+        self.baseline = baseline
+        self.completeness_error = completeness_error
+
+
 def attribute_logit(model, text, answer: Token, wrong: Optional[Token] = None,
                     position: int = -1, unit: str = "component") -> Attribution:
     """Direct logit attribution, with the final norm's scale held: by "component", "head",
     "neuron", or "source" (heads split by key)."""
-    return Attribution(*_heed.attribute_logit(model._handle, _tokens(model, text),
-                                              _id(model, answer), _id(model, wrong), position,
-                                              unit))
+    return Attribution(*_heed.attribute_logit(
+        model._handle, _tokens(model, text), _id(model, answer),
+        None if wrong is None else _id(model, wrong), position, unit))
 
 
 def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
-                     position: int = -1, steps: int = 64) -> Tokens:
+                     position: int = -1, steps: int = 64) -> TokenAttribution:
     """Integrated gradients from zero embeddings: ``values`` (T), which sum to the change of the
     logit."""
     tokens = _tokens(model, text)
     values, logit, baseline, error = _heed.attribute_tokens(
-        model._handle, tokens, _id(model, answer), _id(model, wrong), position, steps)
-    shown = Tokens(_pieces(model, tokens), tokens, values,
-                   f"Integrated gradients: logit {logit:.4g}, baseline {baseline:.4g}, "
-                   f"completeness error {error:.2g}")
-    shown.logit, shown.baseline, shown.completeness_error = logit, baseline, error
-    return shown
+        model._handle, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
+        position, steps)
+    return TokenAttribution(_pieces(model, tokens), tokens, values, logit, baseline, error)
 
 
 def heads(model, text) -> Dict[str, np.ndarray]:

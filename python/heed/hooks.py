@@ -1,7 +1,8 @@
 """Hooks: Python functions at the points of a pass."""
 
+import contextlib
 import re
-from typing import Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import _inputs
 from .errors import InvalidArgument
@@ -38,20 +39,17 @@ def call_with_point(function):
 
 
 def call_with_gradient(function):
-    """The same for gradients, which a hook only reads."""
+    """The same for gradients; torch's backward hooks return a tuple of one."""
 
-    def call(name, first_position, values):
-        values.flags.writeable = False
-        if function(values, hook=HookPoint(name, first_position)) is not None:
-            raise InvalidArgument(f"the backward hook at '{name}' returned a value: gradients "
-                                  "can be read but not changed")
+    def unwrapped(values, hook):
+        result = function(values, hook=hook)
+        return result[0] if isinstance(result, tuple) and len(result) == 1 else result
 
-    return call
+    return call_with_point(unwrapped)
 
 
-def resolved(model, hooks, wrap):
-    """(name, call) pairs for heed, of (name or predicate, function) pairs."""
-    pairs = []
+def checked(hooks):
+    """(name or predicate, function) pairs, refused where they are none."""
     for entry in hooks:
         if not isinstance(entry, (tuple, list)) or len(entry) != 2:
             raise InvalidArgument(f"a hook is a pair (name, function), not {entry!r}")
@@ -59,14 +57,112 @@ def resolved(model, hooks, wrap):
         if not callable(function):
             raise InvalidArgument(f"the hook at {where!r} is {type(function).__name__}, expected "
                                   "a function of (values, hook)")
-        if isinstance(where, str):
-            names = [where]
-        elif callable(where):
-            # Logits cannot be changed: see unembed.hook_in.
-            names = [name for name in model.hook_names
-                     if name != "unembed.hook_out" and where(name)]
-        else:
+        if not isinstance(where, str) and not callable(where):
             raise InvalidArgument(f"the name of a hook is {where!r}, expected a string or a "
                                   "function of a name")
+        yield where, function
+
+
+def resolved(model, hooks, wrap):
+    """(name, call) pairs for heed, of (name or predicate, function) pairs."""
+    pairs = []
+    for where, function in checked(hooks):
+        # Logits cannot be changed: see unembed.hook_in.
+        names = [where] if isinstance(where, str) else [
+            name for name in model.hook_names if name != "unembed.hook_out" and where(name)]
         pairs += [(name, wrap(function)) for name in names]
     return pairs
+
+
+def named(hooks, wrap):
+    """The same where no model is known yet, so that only names say where."""
+    pairs = []
+    for where, function in checked(hooks):
+        if not isinstance(where, str):
+            raise InvalidArgument("the name of a hook in training is a function, expected a string "
+                                  "or a glob: the model is not made yet")
+        pairs.append((where, wrap(function)))
+    return pairs
+
+
+class Hooked:
+    """What has points, and hooks that stay: ``hook_names``, ``add_hook``, ``hooks``.
+
+    Its ``_handle`` knows the names of points.
+    """
+
+    def __init__(self, handle):
+        self._handle = handle
+        self._fwd_hooks: List[Tuple[Any, Callable]] = []
+        self._hook_names = handle.point_names()
+
+    @property
+    def hook_names(self) -> List[str]:
+        """The points, in the order of a pass."""
+        return list(self._hook_names)
+
+    def points_named(self, name: str) -> List[str]:
+        """Those that a name, a glob or a short name selects."""
+        return self._handle.points_named(name)
+
+    def add_hook(self, name, hook: Callable) -> None:
+        """Adds a hook to all passes, until :meth:`reset_hooks`."""
+        resolved(self, [(name, hook)], call_with_point)
+        if isinstance(name, str):
+            self._handle.points_named(name)
+        self._fwd_hooks.append((name, hook))
+
+    def reset_hooks(self) -> None:
+        self._fwd_hooks.clear()
+
+    @contextlib.contextmanager
+    def hooks(self, fwd_hooks=()):
+        """Adds hooks to the passes of a ``with`` block."""
+        before = list(self._fwd_hooks)
+        try:
+            for name, hook in fwd_hooks:
+                self.add_hook(name, hook)
+            yield self
+        finally:
+            self._fwd_hooks[:] = before
+
+    def _forward(self, fwd_hooks):
+        """The calls of hooks that stay, and of these."""
+        return resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+
+    def _options(self, fwd_hooks, bwd_hooks, target):
+        """Of a recorded pass."""
+        return {"hooks": self._forward(fwd_hooks), "target": list(target or []),
+                "gradient_hooks": resolved(self, bwd_hooks, call_with_gradient)}
+
+    def _points(self, names_filter, incl_bwd) -> List[str]:
+        """Names for heed's recorder; none: everything where the pass wrote it."""
+        if names_filter is None:
+            # A list of names: gradients are not kept where the pass wrote its activations.
+            names = [name for name in self._hook_names if not _is_optional(name)]
+            return names + [name + "_grad" for name in names] if incl_bwd else []
+        if isinstance(names_filter, str):
+            names = [names_filter]
+        elif callable(names_filter):
+            names = [name for name in self._hook_names if names_filter(name)]
+        else:
+            names = list(names_filter)
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidArgument(f"names_filter is {names_filter!r}, expected names, or a "
+                                  "function of a name")
+        if not names:
+            raise InvalidArgument("names_filter selects no activation")
+        return names + [name + "_grad" for name in names] if incl_bwd else names
+
+
+def _is_optional(name: str) -> bool:
+    return name.endswith(("hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input",
+                          "hook_mlp_in", "hook_result"))
+
+
+def wanted_return(return_type):
+    """``return_type``, if it is one."""
+    if return_type not in ("logits", "loss", "both", None):
+        raise InvalidArgument(f"return_type is {return_type!r}, expected 'logits', 'loss', "
+                              "'both' or None")
+    return return_type

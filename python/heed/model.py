@@ -1,6 +1,5 @@
 """Models: tokens, logits, losses, generation, hooks, caches, weights."""
 
-import contextlib
 from dataclasses import dataclass
 from typing import (Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple,
                     Union)
@@ -10,7 +9,7 @@ import numpy as np
 from . import _heed, _inputs
 from .cache import ActivationCache
 from .errors import InvalidArgument
-from .hooks import call_with_gradient, call_with_point, resolved
+from .hooks import Hooked, call_with_gradient, resolved, wanted_return
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
 Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
@@ -98,7 +97,7 @@ def _dimension(name: str, doc: str):
     return property(lambda self: self._weight(name), doc=doc)
 
 
-class Model:
+class Model(Hooked):
     """A GPT-style model: ``heed.load("starter")``.
 
     Text, token ids ``(T,)`` or ``(B, T)``, and lists of texts or of ids are taken alike. Texts of
@@ -106,8 +105,7 @@ class Model:
     """
 
     def __init__(self, handle: "_heed.Model"):
-        self._handle = handle
-        self._fwd_hooks: List[Tuple[Any, Callable]] = []
+        super().__init__(handle)
         known = handle.dimensions
         self.cfg = Config(
             model_name=handle.name, n_layers=known["layers"], d_model=known["channels"],
@@ -119,7 +117,6 @@ class Model:
             positions=known["positions"], rotary_base=known["rotary_base"],
             windows=tuple(known["windows"]), parallel_attn_mlp=known["parallel"],
             tied_unembedding=known["tied_unembedding"], dtype=known["dtype"])
-        self._hook_names = handle.point_names()
 
     @classmethod
     def load(cls, name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
@@ -189,7 +186,7 @@ class Model:
         """The text of ids (T,), or of each row of (B, T)."""
         array = _inputs.token_array(tokens)
         if array.ndim == 2:
-            return [self.to_string(row) for row in array]
+            return [self._handle.decode(row).decode("utf-8", "replace") for row in array]
         return self._handle.decode(array).decode("utf-8", "replace")
 
     def to_str_tokens(self, text: Input, prepend_bos: Optional[bool] = None) -> List[str]:
@@ -236,55 +233,66 @@ class Model:
             raise InvalidArgument(f"there are {len(tokens)} texts, expected one")
         return tokens[0]
 
-    @staticmethod
-    def _batch(tokens) -> np.ndarray:
-        if isinstance(tokens, list):
-            lengths = sorted({len(row) for row in tokens})
-            raise InvalidArgument(f"the texts have {lengths[0]} to {lengths[-1]} tokens, expected "
-                                  "one length: run them one by one")
-        return tokens
-
     # Passes
 
     def __call__(self, input: Input, return_type: Optional[str] = "logits",
-                 loss_per_token: bool = False, prepend_bos: Optional[bool] = None):
+                 loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
+                 token_types: Optional[Input] = None):
         """Logits (B, T, V); with ``return_type`` "loss" the mean next-token loss in nats, with
         "both" the two, with None nothing.
 
-        Texts of different lengths give a list of (1, T, V).
+        Texts of different lengths give a list of (1, T, V). ``token_types``: of an encoder that
+        joins two texts, which of them each token is of, in the shape of the tokens [all 0].
         """
         return self.run_with_hooks(input, (), return_type=return_type,
-                                   loss_per_token=loss_per_token, prepend_bos=prepend_bos)
+                                   loss_per_token=loss_per_token, prepend_bos=prepend_bos,
+                                   token_types=token_types)
 
     forward = __call__
 
     def run_with_hooks(self, input: Input, fwd_hooks: Hooks = (), bwd_hooks: Hooks = (),
                        return_type: Optional[str] = "logits", loss_per_token: bool = False,
-                       prepend_bos: Optional[bool] = None, target=None):
+                       prepend_bos: Optional[bool] = None, target=None,
+                       token_types: Optional[Input] = None):
         """Runs the model with functions at its points.
 
         ``fwd_hooks``: pairs of a name (or a function of names that says whether) and a function
         of ``(values, hook)``. It may change the values in place or return others; what it keeps
         stays as it was left. Points are listed in ``hook_names``; shapes are (B, T, …), of scores
         and patterns (B, H, T, S).
-        ``bwd_hooks``: functions of the gradient at their points, which they can only read: of the
-        mean next-token loss, or of ``target``, a list of (position, token id, weight) of logits.
+        ``bwd_hooks``: the same with the gradient at their points, of the mean next-token loss, or
+        of ``target``, a list of (position, token id, weight) of logits. What they leave is what
+        backward goes on with; gradients of norms, scores, patterns, embeddings and of the inputs
+        and results of heads can only be read.
         """
-        forward = resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+        forward = self._forward(fwd_hooks)
         backward = resolved(self, bwd_hooks, call_with_gradient)
         tokens = self._tokens(input, prepend_bos)
-        if isinstance(tokens, list):
-            return [self._run(row[None], forward, backward, return_type, loss_per_token, target)
-                    for row in tokens]
-        return self._run(tokens, forward, backward, return_type, loss_per_token, target)
+        types = self._types(token_types, tokens)
+        if not isinstance(tokens, list):
+            return self._run(tokens, types, forward, backward, return_type, loss_per_token, target)
+        return [self._run(row[None], types, forward, backward, return_type, loss_per_token, target)
+                for row in tokens]
 
-    def _run(self, tokens, forward, backward, return_type, loss_per_token, target):
-        if return_type not in ("logits", "loss", "both", None):
-            raise InvalidArgument(f"return_type is {return_type!r}, expected 'logits', 'loss', "
-                                  "'both' or None")
-        if return_type == "loss" and not backward:
-            return self._loss(self._handle.losses(tokens, forward, []), loss_per_token)
-        logits = self._handle.run(tokens, forward, backward, target or [])
+    @staticmethod
+    def _types(token_types, tokens) -> np.ndarray:
+        """As heed takes them: in the shape of the tokens, or none."""
+        if token_types is None or (isinstance(token_types, np.ndarray) and token_types.size == 0):
+            return np.empty(0, np.int32)
+        if isinstance(tokens, list):
+            raise InvalidArgument("token_types are those of texts of one length: run others one by "
+                                  "one")
+        types = _inputs.token_array(token_types)
+        types = types[None] if types.ndim == 1 else types
+        if types.shape != tokens.shape:
+            raise InvalidArgument(f"token_types have the shape {types.shape}, expected that of the "
+                                  f"tokens, {tokens.shape}")
+        return types
+
+    def _run(self, tokens, types, forward, backward, return_type, loss_per_token, target):
+        if wanted_return(return_type) == "loss" and not backward:
+            return self._loss(self._handle.losses(tokens, forward), loss_per_token)
+        logits = self._handle.run(tokens, types, forward, backward, target or [])
         if return_type is None:
             return None
         if return_type == "logits":
@@ -305,7 +313,8 @@ class Model:
                        names_filter: Union[None, str, Sequence[str], Callable[[str], bool]] = None,
                        return_type: Optional[str] = "logits", remove_batch_dim: bool = False,
                        incl_bwd: bool = False, fwd_hooks: Hooks = (),
-                       prepend_bos: Optional[bool] = None, target=None):
+                       prepend_bos: Optional[bool] = None, target=None, bwd_hooks: Hooks = (),
+                       token_types: Optional[Input] = None):
         """(logits, :class:`ActivationCache`) of a pass.
 
         Without ``names_filter`` everything is kept where the pass wrote it, and what follows from
@@ -314,12 +323,21 @@ class Model:
         function of names, only copies of those points are.
         ``incl_bwd``: also their gradients, as ``name + "_grad"``, of the mean next-token loss or
         of ``target``: a list of (position, token id, weight) of logits. For one text.
+
+        Texts of different lengths give a list of what is returned, and a list of caches.
         """
-        hooks = resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+        tokens = self._tokens(input, prepend_bos)
+        if isinstance(tokens, list):
+            each = [self.run_with_cache(row, names_filter, return_type, remove_batch_dim, incl_bwd,
+                                        fwd_hooks, target=target, bwd_hooks=bwd_hooks,
+                                        token_types=self._types(token_types, tokens))
+                    for row in tokens]
+            return [found for found, _ in each], [cache for _, cache in each]
+        options = self._options(fwd_hooks, bwd_hooks, target)
         points = self._points(names_filter, incl_bwd)
-        tokens = self._batch(self._tokens(input, prepend_bos))
-        wants_logits = return_type in ("logits", "loss", "both")
-        recorded = _heed.record(self._handle, tokens, points, wants_logits, hooks, target or [])
+        wants_logits = wanted_return(return_type) is not None
+        recorded = _heed.record(self._handle, tokens, self._types(token_types, tokens), points,
+                                wants_logits, options)
         cache = ActivationCache(recorded, self)
         if remove_batch_dim:
             cache = cache.remove_batch_dim()
@@ -331,64 +349,11 @@ class Model:
         loss = float(np.mean(_heed.losses_of(logits, tokens), dtype=np.float64))
         return (loss if return_type == "loss" else (logits, loss)), cache
 
-    def _points(self, names_filter, incl_bwd) -> List[str]:
-        if names_filter is None:
-            # A list of names: gradients are not kept where the pass wrote its activations.
-            names = [name for name in self._hook_names if not self._is_optional(name)]
-            return names + [name + "_grad" for name in names] if incl_bwd else []
-        if isinstance(names_filter, str):
-            names = [names_filter]
-        elif callable(names_filter):
-            names = [name for name in self._hook_names if names_filter(name)]
-        else:
-            names = list(names_filter)
-        if not all(isinstance(name, str) for name in names):
-            raise InvalidArgument(f"names_filter is {names_filter!r}, expected names, or a "
-                                  "function of a name")
-        if not names:
-            raise InvalidArgument("names_filter selects no activation")
-        return names + [name + "_grad" for name in names] if incl_bwd else names
-
-    @staticmethod
-    def _is_optional(name: str) -> bool:
-        return name.endswith(("hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input",
-                              "hook_mlp_in", "hook_result"))
-
-    @property
-    def hook_names(self) -> List[str]:
-        """The points of the model, in the order of a pass."""
-        return list(self._hook_names)
-
-    def points_named(self, name: str) -> List[str]:
-        """Those that a name, a glob or a short name selects."""
-        return self._handle.points_named(name)
-
-    def add_hook(self, name, hook: Callable) -> None:
-        """Adds a hook to all passes, until :meth:`reset_hooks`."""
-        resolved(self, [(name, hook)], call_with_point)
-        if isinstance(name, str):
-            self._handle.points_named(name)
-        self._fwd_hooks.append((name, hook))
-
-    def reset_hooks(self) -> None:
-        self._fwd_hooks.clear()
-
-    @contextlib.contextmanager
-    def hooks(self, fwd_hooks: Hooks = ()):
-        """Adds hooks to the passes of a ``with`` block."""
-        before = list(self._fwd_hooks)
-        try:
-            for name, hook in fwd_hooks:
-                self.add_hook(name, hook)
-            yield self
-        finally:
-            self._fwd_hooks[:] = before
-
     def generate(self, prompt: Input, max_new_tokens: int = 128, temperature: float = 0.8,
                  top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05,
                  repeat_penalty: float = 1.0, repeat_last_n: int = 64, seed: int = 0,
                  stop: Sequence[str] = (), shift_context: bool = False, fwd_hooks: Hooks = (),
-                 prepend_bos: Optional[bool] = None) -> Generation:
+                 prepend_bos: Optional[bool] = None) -> Union[Generation, List[Generation]]:
         """Continues a prompt token by token with a key-value cache, as it is iterated.
 
             for step in model.generate("Once upon a time", max_new_tokens=20):
@@ -396,15 +361,17 @@ class Model:
 
         The options are those of `heed generate`: ``temperature`` 0 is greedy, ``stop`` are texts
         that end it, the same ``seed`` gives the same text. Hooks see the prompt's pass, then one
-        position in each step (``hook.first_position`` tells which).
+        position in each step (``hook.first_position`` tells which). Several prompts give a list of
+        generations, each with the tokens that it has alone.
         """
-        hooks = resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+        hooks = self._forward(fwd_hooks)
         sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
                     "repeat_penalty": repeat_penalty, "repeat_last_n": repeat_last_n, "seed": seed}
-        tokens = self._one(self._tokens(prompt, prepend_bos))
         stop = [stop] if isinstance(stop, str) else list(stop)
-        return Generation(self._handle.generate(tokens, max_new_tokens, sampling, stop,
-                                                shift_context, hooks))
+        each = [Generation(self._handle.generate(row, max_new_tokens, sampling, stop,
+                                                 shift_context, hooks))
+                for row in self._tokens(prompt, prepend_bos)]
+        return each if len(each) != 1 else each[0]
 
     # Weights
 

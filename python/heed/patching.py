@@ -8,7 +8,7 @@ Sources: Meng et al. 2022 (causal tracing), Wang et al. 2022 (interchange), Nand
 patching), Goldowsky-Dill et al. 2023 (path patching).
 """
 
-from typing import Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -71,13 +71,13 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
     ``results``: a file that finished cells are kept in and resumed from. ``progress``: called with
     (cells done, cells); returning False stops.
     """
-    prompts = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
+    clean, corrupted = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
     options = {"grid": grid, "metric": metric, "method": method, "layer": layer, "head": head,
                "answer": _token(model, answer, "answer"), "wrong": _token(model, wrong, "wrong"),
                "results": str(results)}
-    values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._handle, *prompts, options,
+    values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._handle, clean, corrupted, options,
                                                           progress)
-    rows, columns = _labels(model, values.shape, prompts[1], grid)
+    rows, columns = _labels(model, values.shape, corrupted, grid)
     return Sweep(grid, values, of_clean, of_corrupted, rows, columns)
 
 
@@ -188,7 +188,7 @@ def path_patch(model, clean, corrupted, senders: Sequence[Tuple[int, int]],
     hooks = [(name, send) for name in z_names]
     if receivers == "logits":
         return metric(model.run_with_hooks(corrupted_tokens, hooks))
-    wanted = {}
+    wanted: Dict[str, List[int]] = {}
     for layer, head, part in receivers:
         if part not in _RECEIVERS:
             raise InvalidArgument(f"a receiver reads {part!r}, expected 'q', 'k' or 'v'")

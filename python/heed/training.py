@@ -8,12 +8,13 @@
     model = run.model()
 """
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _heed, _inputs
 from .errors import InvalidArgument
+from .hooks import call_with_gradient, call_with_point, named
 from .model import Model, load
 
 
@@ -32,6 +33,7 @@ class Training:
 
     ``for step in run`` trains; :meth:`stop` ends it after the step, with all of it saved, so that
     ``heed.train(out=…, resume=True)`` goes on. Dropped, it stops too.
+    :attr:`learning_rate_factor` changes the learning rate from the next step on.
     """
 
     def __init__(self, run, out: str):
@@ -49,6 +51,17 @@ class Training:
 
     def stop(self) -> None:
         self._run.stop()
+
+    @property
+    def learning_rate_factor(self) -> float:
+        """Multiplies the schedule's learning rate [1]. It is not saved with the run."""
+        return self._run.learning_rate_factor
+
+    @learning_rate_factor.setter
+    def learning_rate_factor(self, factor: float) -> None:
+        if not 0 <= float(factor) < float("inf"):
+            raise InvalidArgument(f"learning_rate_factor is {factor}, expected a number from 0 on")
+        self._run.learning_rate_factor = float(factor)
 
     def finish(self) -> "Training":
         """Takes all steps that are left."""
@@ -74,11 +87,18 @@ class Training:
 def train(files: Sequence[str] = (), text: str = "", out: str = "", validation: str = "",
           pairs: Sequence[str] = (), validation_pairs: Sequence[str] = (), preset: str = "",
           settings: Optional[Dict[str, Any]] = None, from_: str = "",
-          resume: bool = False) -> Training:
+          resume: bool = False, fwd_hooks: Sequence[Tuple[str, Callable]] = (),
+          bwd_hooks: Sequence[Tuple[str, Callable]] = ()) -> Training:
     """Prepares a training run on text files, a text, or pairs of a translator's sentences.
 
     ``settings``: those of `heed train --set` by name, on top of ``preset``. ``out``: the run's
     directory. ``from_``: a model directory to fine-tune.
+
+    ``fwd_hooks``, ``bwd_hooks``: pairs of a name and a function of ``(values, hook)``, as in
+    :meth:`heed.Model.run_with_hooks`, in the passes of every training step, not of evaluations.
+    Values are those of the batch, (B, T, …). Backward goes on from what a forward hook leaves, and
+    takes what it changed for a constant that it added; a backward hook at the same point can give
+    another derivative. They run while a step is waited for, on a thread of their own.
     """
     if not out:
         raise InvalidArgument("a run needs a directory: out is empty")
@@ -86,7 +106,9 @@ def train(files: Sequence[str] = (), text: str = "", out: str = "", validation: 
     options = {"files": listed(files), "text": text, "validation": str(validation),
                "pairs": listed(pairs), "validation_pairs": listed(validation_pairs),
                "out": str(out), "resume": bool(resume), "preset": preset, "from": str(from_),
-               "settings": [(name, _setting(value)) for name, value in (settings or {}).items()]}
+               "settings": [(name, _setting(value)) for name, value in (settings or {}).items()],
+               "hooks": named(fwd_hooks, call_with_point),
+               "gradient_hooks": named(bwd_hooks, call_with_gradient)}
     return Training(_heed.train(options), str(out))
 
 

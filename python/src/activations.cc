@@ -19,16 +19,39 @@ py::array attention(const Recorded& recorded, const std::string& name,
   }));
 }
 
-Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens,
-                     const std::vector<std::string>& points, bool logits, const PythonHooks& hooks,
-                     const std::vector<std::tuple<std::int64_t, std::int32_t, double>>& target) {
+struct HooksAndTarget {
+  PythonHooks hooks, gradient_hooks;
+  TargetLogits target;
+};
+
+HooksAndTarget looks_of(const py::dict& options) {
+  return {.hooks = options["hooks"].cast<PythonHooks>(),
+          .gradient_hooks = options["gradient_hooks"].cast<PythonHooks>(),
+          .target = options["target"].cast<TargetLogits>()};
+}
+
+// A pass over tokens of a model with `options`: hooks, gradient_hooks, target.
+Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
+                     const std::vector<std::string>& points, bool logits, const py::dict& options) {
   auto model = handle.get();
-  RunOptions options = run_options(hooks);
-  options.target = target_of(target);
+  const HooksAndTarget looks = looks_of(options);
+  const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
   Activations found = unlocked([&] {
-    return record(*model, batch_of(tokens), {.points = points, .logits = logits}, options);
+    return record(*model, batch_of(tokens, types), {.points = points, .logits = logits}, run);
   });
   return {std::move(model), std::move(found)};
+}
+
+// The same over a source and what the decoder reads.
+Recorded record_pair(std::shared_ptr<Translator> translator, const TokenArray& source,
+                     const TokenArray& target, const std::vector<std::string>& points, bool logits,
+                     const py::dict& options) {
+  const HooksAndTarget looks = looks_of(options);
+  const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
+  Activations found = unlocked([&] {
+    return record(*translator, pair_of(source, target), {.points = points, .logits = logits}, run);
+  });
+  return {std::move(translator), std::move(found)};
 }
 
 }  // namespace
@@ -39,6 +62,9 @@ void bind_activations(py::module_& module) {
           "names", [](const Recorded& recorded) { return recorded.activations().names(); })
       .def_property_readonly(
           "tokens", [](const Recorded& recorded) { return recorded.activations().tokens(); })
+      .def_property_readonly(
+          "source_tokens",
+          [](const Recorded& recorded) { return recorded.activations().source_tokens(); })
       .def_property_readonly(
           "sequences", [](const Recorded& recorded) { return recorded.activations().sequences(); })
       .def_property_readonly(
@@ -63,6 +89,11 @@ void bind_activations(py::module_& module) {
       .def("at", &Recorded::at)
       .def("attention", &attention);
   module.def("record", &record_pass);
+  module.def("record_pair", &record_pair);
+  // (1, T) from logits (1, T, V), an array of heed's, and the tokens (T) that follow.
+  module.def("losses_of_next", [](const FloatArray& logits, const std::vector<std::int32_t>& next) {
+    return array_of(unlocked([&] { return losses_of_next(borrowed(logits), next); }));
+  });
   // (B, T − 1) from logits (B, T, V), an array of heed's, and tokens (B, T).
   module.def("losses_of", [](const FloatArray& logits, const TokenArray& tokens) {
     return array_of(

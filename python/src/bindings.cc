@@ -28,8 +28,19 @@ TokenBatch batch_of(const TokenArray& tokens) {
           .sequences = tokens.ndim() == 2 ? tokens.shape(0) : 1};
 }
 
+TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types) {
+  TokenBatch batch = batch_of(tokens);
+  batch.token_types = {types.data(), static_cast<std::size_t>(types.size())};
+  return batch;
+}
+
 std::vector<std::int32_t> vector_of(const TokenArray& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
+}
+
+TokenPair pair_of(const TokenArray& source, const TokenArray& target) {
+  return {.source = {source.data(), static_cast<std::size_t>(source.size())},
+          .target = {target.data(), static_cast<std::size_t>(target.size())}};
 }
 
 std::shared_ptr<const Model> ModelHandle::get() const {
@@ -63,13 +74,15 @@ std::vector<Hook> hooks_of(const PythonHooks& hooks) {
   return all;
 }
 
-RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks) {
-  return {
-      .hooks = hooks_of(hooks), .gradient_hooks = hooks_of(gradient_hooks), .poll = SignalPoll{}};
+RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks,
+                       const TargetLogits& target) {
+  return {.hooks = hooks_of(hooks),
+          .gradient_hooks = hooks_of(gradient_hooks),
+          .target = target_of(target),
+          .poll = SignalPoll{}};
 }
 
-GradientTarget target_of(
-    const std::vector<std::tuple<std::int64_t, std::int32_t, double>>& logits) {
+GradientTarget target_of(const TargetLogits& logits) {
   GradientTarget target;
   for (const auto& [position, token, weight] : logits) {
     target.logits.push_back({.position = position, .token = token, .weight = weight});

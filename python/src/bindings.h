@@ -18,6 +18,7 @@
 #include "heed/activations.h"
 #include "heed/error.h"
 #include "heed/heed.h"
+#include "heed/pair_activations.h"
 
 namespace heed::python {
 
@@ -37,9 +38,11 @@ void bind_translation(py::module_& module);
 py::array array_of(const Array& array);
 py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
 
-// The tokens of an array (B, T) or (T).
+// The tokens of an array (B, T) or (T), and their types, of the same shape or none.
 TokenBatch batch_of(const TokenArray& tokens);
+TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types);
 std::vector<std::int32_t> vector_of(const TokenArray& tokens);
+TokenPair pair_of(const TokenArray& source, const TokenArray& target);
 
 // A model that Python may close; what runs or is viewed keeps it alive.
 class ModelHandle {
@@ -90,9 +93,11 @@ auto unlocked(Compute&& compute) {
 // values).
 using PythonHooks = std::vector<std::pair<std::string, py::function>>;
 std::vector<Hook> hooks_of(const PythonHooks& hooks);
-RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks = {});
-
 // Pairs of a target, (position, token, weight).
-GradientTarget target_of(const std::vector<std::tuple<std::int64_t, std::int32_t, double>>& logits);
+using TargetLogits = std::vector<std::tuple<std::int64_t, std::int32_t, double>>;
+GradientTarget target_of(const TargetLogits& logits);
+
+RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks = {},
+                       const TargetLogits& target = {});
 
 }  // namespace heed::python

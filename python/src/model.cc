@@ -133,6 +133,11 @@ py::list predict(const ModelHandle& handle, const TokenArray& tokens, std::size_
   return found;
 }
 
+bool& is_forked() {
+  static bool forked = false;
+  return forked;
+}
+
 std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
@@ -180,19 +185,18 @@ void bind_model(py::module_& module) {
              return points_named(*handle.get(), name);
            })
       .def("run",
-           [](const ModelHandle& handle, const TokenArray& tokens, const PythonHooks& hooks,
-              const PythonHooks& gradient_hooks,
-              const std::vector<std::tuple<std::int64_t, std::int32_t, double>>& target) {
+           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
+              const PythonHooks& hooks, const PythonHooks& gradient_hooks,
+              const TargetLogits& target) {
              const auto model = handle.get();
-             RunOptions options = run_options(hooks, gradient_hooks);
-             options.target = target_of(target);
-             return array_of(unlocked([&] { return run(*model, batch_of(tokens), options); }));
+             const RunOptions options = run_options(hooks, gradient_hooks, target);
+             return array_of(
+                 unlocked([&] { return run(*model, batch_of(tokens, types), options); }));
            })
       .def("losses",
-           [](const ModelHandle& handle, const TokenArray& tokens, const PythonHooks& hooks,
-              const PythonHooks& gradient_hooks) {
+           [](const ModelHandle& handle, const TokenArray& tokens, const PythonHooks& hooks) {
              const auto model = handle.get();
-             const RunOptions options = run_options(hooks, gradient_hooks);
+             const RunOptions options = run_options(hooks);
              return array_of(
                  unlocked([&] { return next_token_losses(*model, batch_of(tokens), options); }));
            })
@@ -213,8 +217,19 @@ void bind_model(py::module_& module) {
       });
 
   module.def("set_threads", [](int count) {
+    if (is_forked() && count != 1) {
+      throw Error(ErrorCode::unsupported,
+                  "a fork of a process has none of its threads: it computes with one, not with " +
+                      std::to_string(count) + "; start processes by 'spawn' instead");
+    }
     const HeedThreads own;
     set_threads(count);
+  });
+  // In the child: OpenMP would wait for threads that are not there.
+  module.def("after_fork", [] {
+    is_forked() = true;
+    const HeedThreads own;
+    set_threads(1);
   });
   module.def("threads", &threads);
   module.def("allow_integer_prompts", &allow_integer_prompts);

@@ -8,10 +8,10 @@
 
 namespace heed::python {
 
-// Keeps the model that computes what a pass did not have in memory.
+// Keeps the model or translator that computes what a pass did not have in memory.
 class Recorded {
  public:
-  Recorded(std::shared_ptr<const Model> model, Activations found)
+  Recorded(std::shared_ptr<const void> model, Activations found)
       : model_(std::move(model)), found_(std::move(found)) {}
 
   const Activations& activations() const { return found_; }
@@ -22,7 +22,7 @@ class Recorded {
   }
 
  private:
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const void> model_;
   Activations found_;
 };
 

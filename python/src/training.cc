@@ -1,4 +1,6 @@
 // Training as steps that Python takes, evaluation, tokenizers, the microworld.
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -23,19 +25,32 @@ class TrainingRun {
  public:
   explicit TrainingRun(TrainingOptions options) : options_(std::move(options)) {
     options_.stop = &stop_;
+    options_.learning_rate_factor = &rate_factor;
     options_.progress = [this](const TrainingProgress& now) { hand_over(now); };
     options_.sampled = [this](std::int64_t step, const std::string& text) {
       const std::lock_guard lock(mutex_);
       samples_.emplace_back(step, text);
     };
   }
-  ~TrainingRun() { end(); }
+  // A hook that still runs needs the interpreter's lock.
+  ~TrainingRun() {
+    const py::gil_scoped_release release;
+    end();
+  }
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
 
   // The next step; nothing at the end. Throws what train_model() threw.
   std::optional<TrainingProgress> next() {
+    if (is_elsewhere()) {
+      throw Error(ErrorCode::unsupported,
+                  "this training run goes on in the process that began it, not in a fork of it");
+    }
     std::unique_lock lock(mutex_);
+    if (thread_.get_id() == std::this_thread::get_id()) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the training run is being advanced by one of its own hooks");
+    }
     if (!thread_.joinable() && !finished_) thread_ = std::thread([this] { run(); });
     asked_ = true;
     changed_.notify_all();
@@ -67,13 +82,22 @@ class TrainingRun {
     return result_;
   }
 
-  // Stops and waits.
+  // Stops and waits. A fork of the process has no such thread, and may have its lock without an
+  // owner.
   void end() {
+    if (is_elsewhere()) {
+      if (thread_.joinable()) thread_.detach();
+      return;
+    }
     stop();
     if (thread_.joinable()) thread_.join();
   }
 
+  std::atomic<double> rate_factor{1.0};  // of the learning rate
+
  private:
+  bool is_elsewhere() const { return process_ != ::getpid(); }
+
   void run() {
     std::optional<TrainingResult> result;
     std::exception_ptr error;
@@ -108,6 +132,7 @@ class TrainingRun {
   std::optional<TrainingResult> result_;
   std::exception_ptr error_;
   std::vector<std::pair<std::int64_t, std::string>> samples_;
+  const pid_t process_ = ::getpid();
   std::thread thread_;
 };
 
@@ -131,7 +156,9 @@ std::unique_ptr<TrainingRun> train(const py::dict& options) {
       .resume = options["resume"].cast<bool>(),
       .preset = text("preset"),
       .settings = options["settings"].cast<std::vector<std::pair<std::string, std::string>>>(),
-      .from = text("from")});
+      .from = text("from"),
+      .hooks = hooks_of(options["hooks"].cast<PythonHooks>()),
+      .gradient_hooks = hooks_of(options["gradient_hooks"].cast<PythonHooks>())});
 }
 
 py::object next_step(TrainingRun& run) {
@@ -188,6 +215,9 @@ void bind_training(py::module_& module) {
       .def("next", &next_step)
       .def("stop", [](TrainingRun& run) { unlocked([&] { run.stop(); }); })
       .def("end", [](TrainingRun& run) { unlocked([&] { run.end(); }); })
+      .def_property(
+          "learning_rate_factor", [](const TrainingRun& run) { return run.rate_factor.load(); },
+          [](TrainingRun& run, double factor) { run.rate_factor = factor; })
       .def_property_readonly("samples", &TrainingRun::samples)
       .def_property_readonly("result", &result_of);
   module.def("train", &train);

@@ -126,10 +126,50 @@ class Edited {
 }  // namespace
 
 void bind_translation(py::module_& module) {
-  py::class_<Translator>(module, "Translator")
+  py::class_<Translator, std::shared_ptr<Translator>>(module, "Translator")
       .def_static(
           "load",
-          [](const std::string& name) { return unlocked([&] { return Translator::load(name); }); })
+          [](const std::string& name) {
+            return unlocked([&] { return std::make_shared<Translator>(Translator::load(name)); });
+          })
+      .def("decoder_tokens",
+           [](const Translator& translator, const std::string& text) {
+             return decoder_tokens(translator, text);
+           })
+      .def("decoder_input",
+           [](const Translator& translator, const TokenArray& tokens) {
+             return decoder_tokens(translator, vector_of(tokens));
+           })
+      .def("next_tokens",
+           [](const Translator& translator, const TokenArray& target) {
+             return tokens_after(translator, vector_of(target));
+           })
+      .def("point_names", [](const Translator& translator) { return point_names(translator); })
+      .def("points_named", [](const Translator& translator,
+                              const std::string& name) { return points_named(translator, name); })
+      .def("run",
+           [](const Translator& translator, const TokenArray& source, const TokenArray& target,
+              const PythonHooks& hooks, const PythonHooks& gradient_hooks,
+              const TargetLogits& logits) {
+             const RunOptions options = run_options(hooks, gradient_hooks, logits);
+             return array_of(
+                 unlocked([&] { return run(translator, pair_of(source, target), options); }));
+           })
+      .def("losses",
+           [](const Translator& translator, const TokenArray& source, const TokenArray& target,
+              const PythonHooks& hooks) {
+             const RunOptions options = run_options(hooks);
+             return array_of(unlocked(
+                 [&] { return next_token_losses(translator, pair_of(source, target), options); }));
+           })
+      .def("translate_greedily",
+           [](const Translator& translator, const TokenArray& source, std::int64_t longest,
+              const PythonHooks& hooks) {
+             const std::vector<std::int32_t> tokens = vector_of(source);
+             const RunOptions options = run_options(hooks);
+             return hypotheses_of({unlocked(
+                 [&] { return translate_greedily(translator, tokens, longest, options); })});
+           })
       .def_property_readonly("name", &Translator::name)
       .def("encode", &Translator::encode)
       .def("decode", [](const Translator& translator,

@@ -1,12 +1,59 @@
-// What other files of the facade need of recorded passes.
+// What files of the facade share of recorded passes.
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/point_keeper.h"
 #include "heed/activations.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/gpt.h"
 
 namespace heed {
 
-// The model that ran.
+struct Activations::Parts {
+  Architecture architecture;
+  const Gpt* gpt = nullptr;          // null: of an encoder-decoder
+  std::vector<std::int32_t> tokens;  // (B, T), of the decoder where there are two stacks
+  std::vector<std::int32_t> source;  // (1, M), of the encoder
+  std::int64_t sequences = 1;
+  std::int64_t positions = 1;
+  std::vector<std::string> names;
+  std::optional<RecordedPass> pass;
+  std::map<std::string, Array, std::less<>> kept;
+  std::vector<LazyAttention> attention;
+  Array logits;
+  // Computed values in use: another reader gets the same.
+  mutable std::mutex mutex;
+  mutable std::map<std::string, std::weak_ptr<float[]>, std::less<>> computed;
+
+  Point point(std::string_view name) const;  // throws Error{not_found} for one that is not there
+  bool has(std::string_view name) const;
+  std::int64_t queries(const Point& point) const;
+  std::int64_t keys(const Point& plane) const;
+  Array tiles(const Point& plane, AttentionTiles wanted) const;
+};
+
+struct ActivationsAccess {
+  using Parts = Activations::Parts;
+  static Activations make(std::shared_ptr<Parts> parts) { return Activations(std::move(parts)); }
+  static const Parts& parts(const Activations& found) { return *found.parts_; }
+};
+
+// The model that ran. Throws Error{unsupported} for an encoder-decoder.
 const Gpt& activations_model(const Activations& found);
+
+// What a request selects of a model's points, in the order of a pass.
+struct RequestedPoints {
+  std::vector<Point> points;
+  std::vector<Point> gradients;
+  std::vector<std::string> names;  // of both
+
+  // Throws what points_named throws.
+  RequestedPoints(const RecordRequest& request, const Architecture& architecture);
+};
 
 }  // namespace heed

@@ -1,9 +1,11 @@
 #include "engine/hooks.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "engine/arrays.h"
+#include "engine/point_keeper.h"
 #include "microscope/traces/point_names.h"
 
 namespace heed {
@@ -40,6 +42,18 @@ void copy_to(const float* from, View<float> values) {
   });
 }
 
+// Whether a view has the bits of dense numbers.
+bool is_same(View<const float> values, const float* dense) {
+  float* at = const_cast<float*>(dense);  // only read
+  bool same = true;
+  visit_rows_of(values, at, [&](const float* own, View<const float> row) {
+    for (std::int64_t i = 0; i < row.extent(0); ++i) {
+      same = same && std::bit_cast<std::uint32_t>(own[i]) == std::bit_cast<std::uint32_t>(row(i));
+    }
+  });
+  return same;
+}
+
 std::vector<std::int64_t> extents(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -54,31 +68,49 @@ Array dense_copy(View<const float> values) {
   return make_array(std::move(dense));
 }
 
-HookEditor::HookEditor(const StackSpecification& stack, const std::vector<Hook>& hooks)
-    : hooks_(hooks) {
-  for (const Hook& hook : hooks_) {
-    for (const Point& point : points_named(hook.where, stack)) {
-      calls_[point_name(point)].push_back(&hook);
+HookEditor::HookEditor(const Architecture& architecture, const std::vector<Hook>& hooks,
+                       const std::vector<Hook>& gradient_hooks)
+    : hooks_(hooks),
+      gradient_hooks_(gradient_hooks),
+      calls_(calls_of(architecture, hooks_)),
+      gradient_calls_(calls_of(architecture, gradient_hooks_)) {}
+
+HookEditor::CallsByPoint HookEditor::calls_of(const Architecture& architecture,
+                                              const std::vector<Hook>& hooks) {
+  CallsByPoint calls;
+  for (const Hook& hook : hooks) {
+    for (const Point& point : points_named(hook.where, architecture)) {
+      calls[point_name(point)].push_back(&hook);
     }
   }
+  return calls;
 }
 
-const HookEditor::Calls* HookEditor::calls_at(const Point& point) const {
-  if (calls_.empty()) return nullptr;
-  const auto found = calls_.find(point_name(point));
-  return found == calls_.end() ? nullptr : &found->second;
+const HookEditor::Calls* HookEditor::calls_at(const CallsByPoint& calls, const Point& point) {
+  if (calls.empty()) return nullptr;
+  const auto found = calls.find(point_name(point));
+  return found == calls.end() ? nullptr : &found->second;
+}
+
+void HookEditor::call(const Calls& calls, const HookedPoint& point, Array& values) {
+  const std::vector<std::int64_t> shape = values.shape();
+  for (const Hook* hook : calls) {
+    hook->call(point, values);
+    require(values.shape() == shape, ErrorCode::invalid_argument,
+            "the hook at '{}' left values of shape {}, expected {}", point.name,
+            shape_text(values.shape()), shape_text(shape));
+  }
 }
 
 bool HookEditor::keeps(const Point& point) const {
   if (calls_.empty() || std::ranges::find(kept_points_, point) == kept_points_.end()) return false;
-  if (calls_at(point) != nullptr) return true;
+  if (calls_at(calls_, point) != nullptr) return true;
   // A pattern follows from the scores that a hook left.
-  return point.kind == PointKind::pattern &&
-         calls_at({PointKind::scores, point.layer, point.site}) != nullptr;
+  return is_pattern_point(point.kind) && calls_at(calls_, scores_of(point)) != nullptr;
 }
 
 bool HookEditor::edits(const Point& point) const {
-  return calls_at(point) != nullptr || keeps(point);
+  return calls_at(calls_, point) != nullptr || keeps(point);
 }
 
 void HookEditor::keep(const std::vector<Point>& points) { kept_points_ = points; }
@@ -113,15 +145,9 @@ void HookEditor::edit(const EditedPoint& edited, View<float> values) {
   }
   Array array = memory_for(values.shape());
   copy_from(values, array.data());
-  const Calls* const calls = calls_at(edited.point);
-  if (calls != nullptr) {
-    const HookedPoint point{.name = name, .first_position = edited.position(0, 0)};
-    for (const Hook* hook : *calls) {
-      hook->call(point, array);
-      require(array.shape() == extents(values.shape()), ErrorCode::invalid_argument,
-              "the hook at '{}' left values of shape {}, expected {}", name,
-              shape_text(array.shape()), shape_text(extents(values.shape())));
-    }
+  if (const Calls* const calls = calls_at(calls_, edited.point)) {
+    call(*calls, {.name = name, .first_position = edited.position(0, 0)}, array);
+    if (notes_changes_) note_change(edited.point, values, array);
     copy_to(array.data(), values);
   }
   if (keeps(edited.point)) kept_[name] = array;
@@ -136,29 +162,50 @@ void HookEditor::edit(const EditedPoint& edited, View<float> values) {
     case PointKind::feed_forward_in:
     case PointKind::norm_1_normalized:
     case PointKind::norm_2_normalized:
+    case PointKind::cross_norm_normalized:
     case PointKind::final_normalized:
     case PointKind::head_results: left_[name] = std::move(array); break;
     default: recycle(std::move(array));
   }
 }
 
-GradientHooks::GradientHooks(const StackSpecification& stack, const std::vector<Hook>& hooks)
-    : hooks_(hooks) {
-  for (const Hook& hook : hooks_) points_.push_back(points_named(hook.where, stack));
+void HookEditor::note_change(const Point& point, View<const float> before, const Array& after) {
+  if (is_same(before, after.data())) return;
+  changed_.insert(point_name(point));
+  require(!refuses_unseen_ || backward_sees_edit(point.kind), ErrorCode::unsupported,
+          "the hook at '{}' changed values that the backward pass of training computes again: "
+          "there it may only read them; q, k, v, z, neurons, outputs and the stream can be changed",
+          point_name(point));
 }
 
-bool GradientHooks::wants(const Point& point) const {
-  return std::ranges::any_of(points_, [&](const std::vector<Point>& points) {
-    return std::ranges::find(points, point) != points.end();
-  });
+bool HookEditor::only_adds(const Point& point) const {
+  if (!changed_.contains(point_name(point))) return true;
+  return edits_gradient(point) && backward_sees_edit(point.kind);
 }
 
-void GradientHooks::call(const Point& point, View<const float> gradient) const {
-  for (std::size_t i = 0; i < hooks_.size(); ++i) {
-    if (std::ranges::find(points_[i], point) == points_[i].end()) continue;
-    Array values = dense_copy(gradient);
-    hooks_[i].call({.name = point_name(point)}, values);
-  }
+bool HookEditor::edits_gradient(const Point& point) const {
+  return gradient_is_editable(point.kind) && calls_at(gradient_calls_, point) != nullptr;
+}
+
+void HookEditor::edit_gradient(const Point& point, View<float> gradient) {
+  Array array = memory_for(gradient.shape());
+  copy_from(gradient, array.data());
+  call(*calls_at(gradient_calls_, point), {.name = point_name(point)}, array);
+  copy_to(array.data(), gradient);
+  recycle(std::move(array));
+}
+
+bool HookEditor::reads_gradient(const Point& point) const {
+  return !gradient_is_editable(point.kind) && calls_at(gradient_calls_, point) != nullptr;
+}
+
+void HookEditor::show_gradient(const Point& point, View<const float> gradient) {
+  Array array = dense_copy(gradient);
+  call(*calls_at(gradient_calls_, point), {.name = point_name(point)}, array);
+  require(is_same(gradient, array.data()), ErrorCode::unsupported,
+          "the backward hook at '{}' changed a gradient that is computed for reading alone: "
+          "gradients can be changed at q, k, v, z, neurons, outputs and the stream",
+          point_name(point));
 }
 
 void HookProbe::observe(const Point& point, View<const float> values) {
@@ -176,12 +223,14 @@ void HookProbe::observe_attention_at(const Point& pattern,
 }
 
 bool HookProbe::wants_gradient(const Point& point) const {
+  if (editor_ != nullptr && editor_->reads_gradient(point)) return true;
   return next_ != nullptr && next_->wants_gradient(point);
 }
 
 void HookProbe::observe_gradient(const Point& point, View<const float> values) {
   if (poll_) poll_();
-  next_->observe_gradient(point, values);
+  if (editor_ != nullptr && editor_->reads_gradient(point)) editor_->show_gradient(point, values);
+  if (next_ != nullptr && next_->wants_gradient(point)) next_->observe_gradient(point, values);
 }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,40 @@
 
 namespace heed {
 
-// Calls functions of the user at points of a pass, once for each point and pass.
+// Calls functions of the user at points of a pass, once for each point and pass: with values in
+// forward, with gradients in backward.
 class HookEditor final : public Editor {
  public:
   // Throws Error{invalid_argument} for unknown names, and Error{unsupported} for points that the
   // model lacks.
-  HookEditor(const StackSpecification& stack, const std::vector<Hook>& hooks);
+  HookEditor(const Architecture& architecture, const std::vector<Hook>& hooks,
+             const std::vector<Hook>& gradient_hooks = {});
 
-  bool empty() const { return hooks_.empty(); }
+  bool empty() const { return hooks_.empty() && gradient_hooks_.empty(); }
+  bool has_hooks() const { return !hooks_.empty(); }
+  bool has_gradient_hooks() const { return !gradient_hooks_.empty(); }
   bool edits(const Point& point) const override;
+  // Values that hooks left as they were, or whose derivative a gradient hook there knows.
+  bool only_adds(const Point& point) const override;
   bool edits_heads_together() const override { return true; }
   void edit(const EditedPoint& edited, View<float> values) override;
+  bool edits_gradient(const Point& point) const override;
+  void edit_gradient(const Point& point, View<float> gradient) override;
+
+  // Gradients that are shown where they cannot be edited. Throws Error{unsupported} where a hook
+  // changed one.
+  bool reads_gradient(const Point& point) const;
+  void show_gradient(const Point& point, View<const float> gradient);
+
+  bool has_gradient_hook(const Point& point) const {
+    return calls_at(gradient_calls_, point) != nullptr;
+  }
+
+  // For only_adds(): remembers which points hooks changed.
+  void note_changes() { notes_changes_ = true; }
+  // For passes whose backward goes on from whatever hooks leave: throws Error{unsupported}, out of
+  // the pass, where one changes values that backward computes again.
+  void refuse_unseen_changes() { notes_changes_ = refuses_unseen_ = true; }
 
   // Has the values of these points kept, as they are left, where hooks change them or, of patterns,
   // what they follow from.
@@ -37,33 +61,29 @@ class HookEditor final : public Editor {
 
  private:
   using Calls = std::vector<const Hook*>;
-  const Calls* calls_at(const Point& point) const;
+  using CallsByPoint = std::map<std::string, Calls>;
+  static CallsByPoint calls_of(const Architecture& architecture, const std::vector<Hook>& hooks);
+  static const Calls* calls_at(const CallsByPoint& calls, const Point& point);
+  static void call(const Calls& calls, const HookedPoint& point, Array& values);
+  void note_change(const Point& point, View<const float> before, const Array& after);
   Array memory_for(const Shape& shape);
   void recycle(Array values);
 
   std::vector<Hook> hooks_;
-  std::map<std::string, Calls> calls_;  // by the point's name
+  std::vector<Hook> gradient_hooks_;
+  CallsByPoint calls_;  // by the point's name
+  CallsByPoint gradient_calls_;
+  bool notes_changes_ = false;
+  bool refuses_unseen_ = false;
+  std::set<std::string> changed_;  // points whose values hooks changed
   std::vector<Point> kept_points_;
   std::map<std::string, Array> left_;  // by the point's name, of this pass
   std::map<std::string, Array> kept_;
   std::vector<Array> spare_;
 };
 
-// Calls hooks with the gradients at their points.
-class GradientHooks {
- public:
-  GradientHooks(const StackSpecification& stack, const std::vector<Hook>& hooks);
-  bool wants(const Point& point) const;
-  bool empty() const { return hooks_.empty(); }
-  void call(const Point& point, View<const float> gradient) const;
-
- private:
-  std::vector<Hook> hooks_;
-  std::vector<std::vector<Point>> points_;  // of each hook
-};
-
-// Polls at the points of a pass, tells the editor (or null) where one begins, and passes all on to
-// another probe (or null).
+// Polls at the points of a pass, tells the editor (or null) where one begins and of gradients that
+// it cannot edit, and passes all on to another probe (or null).
 class HookProbe final : public Probe {
  public:
   HookProbe(HookEditor* editor, const std::function<void()>& poll, Probe* next = nullptr)

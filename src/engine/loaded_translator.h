@@ -19,8 +19,11 @@ struct LoadedTranslator {
   bool is_embedded = false;               // the one that heed carries
 
   // Tokens of a source; messages call it `what`, such as "line 3". Throws what encode_source does.
+  // Without tokenizers, text throws Error{not_found}.
   std::vector<std::int32_t> encode(std::string_view text, std::string_view what) const;
   std::string decode(std::span<const std::int32_t> target) const;
+  const Tokenizer& source_tokenizer() const;
+  const Tokenizer& target_tokenizer() const;
 
   // Searches in caches of cache_type, whatever the options say.
   std::vector<std::vector<TokenHypothesis>> translate(const SourceTokens& sources,
@@ -30,10 +33,14 @@ struct LoadedTranslator {
 // Whether `name_or_path` is that of a translator. Throws what model_path throws.
 bool is_translator(const std::string& name_or_path);
 
+// Whether a model without tokenizers, which takes and gives token ids alone, is refused.
+enum class TokenizerNeed { required, optional };
+
 // A directory of an encoder-decoder (Marian, BART, T5, heed's own) with its tokenizers, the
 // directory of a run on pairs, the built-in name "translator", or the name of a model that was
 // pulled. Weights in f32 are packed, if that takes at most a quarter of the free memory. Throws
 // what load_model throws, and Error{unsupported} for a model that has no encoder.
-LoadedTranslator load_translator(const std::string& name_or_path, const LoadOptions& options = {});
+LoadedTranslator load_translator(const std::string& name_or_path, const LoadOptions& options = {},
+                                 TokenizerNeed need = TokenizerNeed::required);
 
 }  // namespace heed

@@ -14,27 +14,72 @@ bool holds(const std::vector<Point>& points, const Point& point) {
 
 }  // namespace
 
-PointKeeper::PointKeeper(const StackSpecification& stack, Request request, HookEditor* editor,
-                         const GradientHooks* gradient_hooks)
-    : request_(std::move(request)), editor_(editor), gradient_hooks_(gradient_hooks) {
+bool is_scores_point(PointKind kind) {
+  return kind == PointKind::scores || kind == PointKind::cross_scores;
+}
+
+bool is_pattern_point(PointKind kind) {
+  return kind == PointKind::pattern || kind == PointKind::cross_pattern;
+}
+
+bool is_plane_point(PointKind kind) { return is_scores_point(kind) || is_pattern_point(kind); }
+
+Point pattern_of(const Point& plane) {
+  return {is_cross_point(plane.kind) ? PointKind::cross_pattern : PointKind::pattern, plane.layer,
+          plane.site};
+}
+
+Point scores_of(const Point& plane) {
+  return {is_cross_point(plane.kind) ? PointKind::cross_scores : PointKind::scores, plane.layer,
+          plane.site};
+}
+
+const LazyAttention* attention_reader(const std::vector<LazyAttention>& readers,
+                                      const Point& plane) {
+  const auto found = std::ranges::find_if(readers, [&](const LazyAttention& reader) {
+    return reader.wants_attention_at(pattern_of(plane));
+  });
+  return found == readers.end() ? nullptr : &*found;
+}
+
+PointKeeper::PointKeeper(const Architecture& architecture, Request request, HookEditor* editor)
+    : request_(std::move(request)), editor_(editor) {
   if (editor_ != nullptr) editor_->keep(request_.points);
+  if (architecture.is_encoder_decoder()) {
+    for (const PairAttentionKind kind : pair_attention_kinds) add_reader(architecture, kind);
+    return;
+  }
+  const std::vector<std::int64_t> layers = lazy_layers({PointKind::pattern});
+  if (!layers.empty()) {
+    attention_.emplace_back(architecture.decoder(), layers, request_.positions);
+  }
+}
+
+void PointKeeper::add_reader(const Architecture& architecture, PairAttentionKind kind) {
+  const std::vector<std::int64_t> layers = lazy_layers(pattern_point(kind, -1));
+  if (layers.empty()) return;
+  const bool of_source = kind == PairAttentionKind::encoder;
+  const bool to_target = kind == PairAttentionKind::decoder;
+  attention_.emplace_back(architecture, kind, of_source ? request_.sources : request_.positions,
+                          to_target ? request_.positions : request_.sources, layers);
+}
+
+// Layers in which tiles are computed of this pattern, or of its scores.
+std::vector<std::int64_t> PointKeeper::lazy_layers(const Point& pattern) const {
   std::set<std::int64_t> layers;
   for (const Point& point : request_.points) {
-    if (is_lazy(point)) layers.insert(point.layer);
+    if (!is_lazy(point)) continue;
+    const Point own = pattern_of(point);
+    if (own.kind == pattern.kind && own.site == pattern.site) layers.insert(point.layer);
   }
-  if (!layers.empty()) {
-    attention_.emplace(stack, std::vector<std::int64_t>(layers.begin(), layers.end()),
-                       request_.positions);
-  }
+  return {layers.begin(), layers.end()};
 }
 
 // Of one sequence, where no hook changes scores or pattern.
 bool PointKeeper::is_lazy(const Point& point) const {
-  if (point.kind != PointKind::scores && point.kind != PointKind::pattern) return false;
-  const auto is_edited = [&](PointKind kind) {
-    return editor_ != nullptr && editor_->edits({kind, point.layer, point.site});
-  };
-  return request_.batch == 1 && !is_edited(PointKind::scores) && !is_edited(PointKind::pattern);
+  if (!is_plane_point(point.kind) || request_.batch != 1) return false;
+  return editor_ == nullptr ||
+         (!editor_->edits(scores_of(point)) && !editor_->edits(pattern_of(point)));
 }
 
 bool PointKeeper::wants(const Point& point) const {
@@ -46,25 +91,25 @@ void PointKeeper::observe(const Point& point, View<const float> values) {
   if (wants(point)) kept_.insert_or_assign(point_name(point), dense_copy(values));
 }
 
-bool PointKeeper::wants_attention(std::int64_t layer) const {
-  return attention_ && attention_->wants_attention(layer);
+bool PointKeeper::wants_attention_at(const Point& pattern) const {
+  return attention_reader(attention_, pattern) != nullptr;
 }
 
-void PointKeeper::observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
-                                    View<const float> log_sum_exp) {
-  attention_->observe_attention(layer, input, log_sum_exp);
+void PointKeeper::observe_attention_at(const Point& pattern,
+                                       const kernels::AttentionInput<float>& input,
+                                       View<const float> log_sum_exp) {
+  for (LazyAttention& reader : attention_) {
+    if (!reader.wants_attention_at(pattern)) continue;
+    reader.observe_attention(pattern.layer, input, log_sum_exp);
+  }
 }
 
 bool PointKeeper::wants_gradient(const Point& point) const {
-  return holds(request_.gradients, point) ||
-         (gradient_hooks_ != nullptr && gradient_hooks_->wants(point));
+  return holds(request_.gradients, point);
 }
 
 void PointKeeper::observe_gradient(const Point& point, View<const float> values) {
-  if (gradient_hooks_ != nullptr) gradient_hooks_->call(point, values);
-  if (holds(request_.gradients, point)) {
-    kept_.insert_or_assign(point_name(point) + std::string(gradient_suffix), dense_copy(values));
-  }
+  kept_.insert_or_assign(point_name(point) + std::string(gradient_suffix), dense_copy(values));
 }
 
 std::map<std::string, Array> PointKeeper::take() {

@@ -3,16 +3,24 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/hooks.h"
 #include "heed/array.h"
 #include "microscope/attention/lazy_attention.h"
-#include "model/gpt.h"
+#include "model/architecture.h"
 
 namespace heed {
+
+bool is_scores_point(PointKind kind);  // of self-attention or cross-attention
+bool is_pattern_point(PointKind kind);
+bool is_plane_point(PointKind kind);  // either
+Point pattern_of(const Point& plane);
+Point scores_of(const Point& plane);
+// The one of `readers` that recorded what scores or a pattern follow from, or null.
+const LazyAttention* attention_reader(const std::vector<LazyAttention>& readers,
+                                      const Point& plane);
 
 class PointKeeper final : public Probe {
  public:
@@ -20,32 +28,33 @@ class PointKeeper final : public Probe {
     std::vector<Point> points{};
     std::vector<Point> gradients{};
     std::int64_t batch = 1;
-    std::int64_t positions = 1;
+    std::int64_t positions = 1;  // of the decoder, where there are two stacks
+    std::int64_t sources = 0;    // positions of the encoder
   };
 
-  // `editor` (or null) keeps the points that it changes, `gradient_hooks` (or null) are called.
-  PointKeeper(const StackSpecification& stack, Request request, HookEditor* editor,
-              const GradientHooks* gradient_hooks);
+  // `editor` (or null) keeps the points that it changes.
+  PointKeeper(const Architecture& architecture, Request request, HookEditor* editor);
 
   bool wants(const Point& point) const override;
   void observe(const Point& point, View<const float> values) override;
-  bool wants_attention(std::int64_t layer) const override;
-  void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
-                         View<const float> log_sum_exp) override;
+  bool wants_attention_at(const Point& pattern) const override;
+  void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
+                            View<const float> log_sum_exp) override;
   bool wants_gradient(const Point& point) const override;
   void observe_gradient(const Point& point, View<const float> values) override;
 
   // By full name, after the pass.
   std::map<std::string, Array> take();
-  std::optional<LazyAttention> take_attention() { return std::move(attention_); }
+  std::vector<LazyAttention> take_attention() { return std::move(attention_); }
 
  private:
   bool is_lazy(const Point& point) const;
+  void add_reader(const Architecture& architecture, PairAttentionKind kind);
+  std::vector<std::int64_t> lazy_layers(const Point& pattern) const;
 
   Request request_;
   HookEditor* editor_;
-  const GradientHooks* gradient_hooks_;
-  std::optional<LazyAttention> attention_;
+  std::vector<LazyAttention> attention_;
   std::map<std::string, Array> kept_;
 };
 

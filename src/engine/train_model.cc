@@ -8,6 +8,7 @@
 #include "engine/run_sample.h"
 #include "engine/run_text.h"
 #include "engine/small_runs.h"
+#include "engine/training_hooks.h"
 #include "engine/training_translator.h"
 #include "formats/model_files.h"
 #include "heed/train.h"
@@ -118,6 +119,7 @@ TrainRequest request_of(const TrainingOptions& options) {
       .validation = options.validation_pairs.empty() ? options.validation : pair_file(0),
       .validation_target = pair_file(1),
       .out = options.out,
+      .learning_rate_factor = options.learning_rate_factor,
       .stop = options.stop};
   if (options.resume) {
     require(options.text.empty(), ErrorCode::invalid_argument,
@@ -153,6 +155,12 @@ TrainingResult train_model(const TrainingOptions& options) {
     request.data = {text->file()};
   }
   request.observer = &observer;
+  TrainingHooks hooks(options);
+  if (!hooks.empty()) {
+    request.hooks = [&hooks](const Architecture& architecture) {
+      return hooks.attach(architecture);
+    };
+  }
   if (options.sampled) {
     request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
       return run_sample(gpt, tokenizer, request.settings, request.stop);

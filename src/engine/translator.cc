@@ -2,15 +2,9 @@
 #include <fmt/format.h>
 
 #include "engine/arrays.h"
-#include "engine/loaded_translator.h"
-#include "heed/translate.h"
+#include "engine/translator_parts.h"
 
 namespace heed {
-
-struct Translator::Parts {
-  LoadedTranslator loaded;
-};
-
 namespace {
 
 BeamOptions beam_options(const TranslateOptions& options) {
@@ -25,12 +19,12 @@ BeamOptions beam_options(const TranslateOptions& options) {
   return beam;
 }
 
-std::vector<std::string> pieces_of(const Tokenizer& tokenizer,
+std::vector<std::string> pieces_of(const Tokenizer* tokenizer,
                                    std::span<const std::int32_t> tokens) {
   std::vector<std::string> pieces;
   for (const std::int32_t token : tokens) {
-    const bool known = token >= 0 && token < tokenizer.vocabulary_size();
-    pieces.push_back(known ? tokenizer.token_text(token) : fmt::format("#{}", token));
+    const bool known = tokenizer != nullptr && token >= 0 && token < tokenizer->vocabulary_size();
+    pieces.push_back(known ? tokenizer->token_text(token) : fmt::format("#{}", token));
   }
   return pieces;
 }
@@ -43,7 +37,8 @@ Translator& Translator::operator=(Translator&&) noexcept = default;
 Translator::~Translator() = default;
 
 Translator Translator::load(const std::string& name_or_directory, const LoadOptions& options) {
-  return Translator(std::make_unique<Parts>(Parts{load_translator(name_or_directory, options)}));
+  return Translator(std::make_unique<Parts>(
+      Parts{load_translator(name_or_directory, options, TokenizerNeed::optional)}));
 }
 
 const std::string& Translator::name() const { return parts_->loaded.name; }
@@ -57,11 +52,11 @@ std::string Translator::decode(std::span<const std::int32_t> target) const {
 }
 
 std::vector<std::string> Translator::source_pieces(std::span<const std::int32_t> tokens) const {
-  return pieces_of(*parts_->loaded.tokenizers.source, tokens);
+  return pieces_of(parts_->loaded.tokenizers.source.get(), tokens);
 }
 
 std::vector<std::string> Translator::target_pieces(std::span<const std::int32_t> tokens) const {
-  return pieces_of(*parts_->loaded.tokenizers.target, tokens);
+  return pieces_of(parts_->loaded.tokenizers.target.get(), tokens);
 }
 
 std::vector<Translator::Translation> Translator::translate(std::span<const std::string> texts,

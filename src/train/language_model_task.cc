@@ -77,6 +77,7 @@ class LanguageModelTask final : public TrainingTask {
   std::optional<TrainingBuffers> buffers_;
   std::optional<BatchReader> batches_;
   std::optional<MaskedBatch> masked_;  // of a masked language model
+  PassHooks hooks_;
 };
 
 void LanguageModelTask::prepare_text(bool has_checkpoint) {
@@ -123,9 +124,10 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
   gradients_.emplace(gpt_->parameters().architecture(), shards_.gradient_memory());
   shards_.hold(*gradients_);
+  hooks_ = make_hooks(request_, gpt_->parameters().architecture());
   const PassShape pass(share().size(), settings_.sequence(), ring_.get());
   buffers_.emplace(settings_.model, pass.batch, pass.positions,
-                   settings_.recompute ? Keep::residuals : Keep::every_block);
+                   settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
   require_going_on(request_, has_checkpoint);
   buffers_->loss.set_stop(request_.stop);
@@ -194,6 +196,8 @@ LanguageModelTask::Rows LanguageModelTask::rows(std::uint64_t pass) {
 
 StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& position) {
   StopProbe stop(request_.stop);
+  Probe* const passing = request_.stop != nullptr ? &stop : shards_.probe();
+  Probe* const probe = hooks_.probe != nullptr ? hooks_.probe : passing;
   StepLoss result{.tokens = settings_.tokens_per_step()};
   // A masked model predicts a share of the tokens.
   const double predicted = static_cast<double>(settings_.tokens_per_step()) *
@@ -205,16 +209,16 @@ StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& p
     const Rows batch = rows(pass);
     shards_.begin_pass(part + 1 == settings_.accumulation ? ShardedModel::Pass::last
                                                           : ShardedModel::Pass::not_last);
-    result.loss +=
-        gpt_->loss_and_gradients(batch.tokens, batch.targets,
-                                 {.scale = scale,
-                                  .dropout = {.active = true,
-                                              .seed = settings_.seed,
-                                              .pass = pass,
-                                              .first_sequence = share().begin},
-                                  .probe = request_.stop != nullptr ? &stop : shards_.probe(),
-                                  .ring = ring_.get()},
-                                 *buffers_, *gradients_);
+    result.loss += gpt_->loss_and_gradients(batch.tokens, batch.targets,
+                                            {.scale = scale,
+                                             .dropout = {.active = true,
+                                                         .seed = settings_.seed,
+                                                         .pass = pass,
+                                                         .first_sequence = share().begin},
+                                             .probe = probe,
+                                             .editor = hooks_.editor,
+                                             .ring = ring_.get()},
+                                            *buffers_, *gradients_);
   }
   return result;
 }

@@ -84,6 +84,7 @@ class PairTask final : public TrainingTask {
   std::optional<PairBuffers> buffers_;
   std::optional<PairOrder> order_;
   std::vector<PairShare> parts_;  // of a step
+  PassHooks hooks_;
 };
 
 PairTask::PairTask(const TaskContext& context)
@@ -196,8 +197,9 @@ void PairTask::prepare_model(bool has_checkpoint) {
   model_->parameters().set_precision(*settings_.precision);
   gradients_.emplace(model_->architecture(), shards_.gradient_memory());
   shards_.hold(*gradients_);
+  hooks_ = make_hooks(request_, model_->architecture());
   buffers_.emplace(model_->architecture(),
-                   settings_.recompute ? Keep::residuals : Keep::every_block);
+                   settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
   buffers_->loss() = VocabularyLoss(model_->architecture().decoder().vocabulary_size,
                                     settings_.label_smoothing, chunk_rows);
   buffers_->loss().set_stop(request_.stop);
@@ -249,6 +251,8 @@ double PairTask::flops_per_token() const {
 
 StepLoss PairTask::compute_gradients(std::int64_t step, DataPosition& position) {
   StopProbe stop(request_.stop);
+  Probe* const passing = request_.stop != nullptr ? &stop : shards_.probe();
+  Probe* const probe = hooks_.probe != nullptr ? hooks_.probe : passing;
   StepLoss result;
   for (PairShare& part : parts_) {
     part.read(*training_, order_->next(position),
@@ -272,7 +276,8 @@ StepLoss PairTask::compute_gradients(std::int64_t step, DataPosition& position) 
                                                 .seed = settings_.seed,
                                                 .pass = pass,
                                                 .first_sequence = share.place().sequence},
-                                    .probe = request_.stop != nullptr ? &stop : shards_.probe(),
+                                    .probe = probe,
+                                    .editor = hooks_.editor,
                                     .first_source_row = share.place().source_row,
                                     .first_target_row = share.place().target_row},
                                    *buffers_, *gradients_);

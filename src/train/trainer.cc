@@ -168,6 +168,14 @@ TrainSummary Run::train() {
   return summary;
 }
 
+PassHooks make_hooks(const TrainRequest& request, const Architecture& architecture) {
+  if (!request.hooks) return {};
+  const Group& group = group_of(request);
+  require(group.is_alone(), ErrorCode::unsupported,
+          "hooks look into the passes of one process, not of {}", group.size());
+  return request.hooks(architecture);
+}
+
 void require_going_on(const TrainRequest& request, bool has_checkpoint) {
   require(has_checkpoint || !stop_requested(request.stop), ErrorCode::interrupted,
           "stopped before the first step");

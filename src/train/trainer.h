@@ -75,6 +75,12 @@ class TrainObserver {
   virtual void saved(std::int64_t /*step*/, const std::filesystem::path&) {}
 };
 
+// What looks into passes, borrowed. The probe has to end a pass that is to be stopped.
+struct PassHooks {
+  Editor* editor = nullptr;
+  Probe* probe = nullptr;
+};
+
 enum class RunStart {
   fresh,   // the directory must not hold a run
   resume,  // the directory must hold this run
@@ -99,6 +105,10 @@ struct TrainRequest {
   RunStart start = RunStart::fresh;
   TrainObserver* observer = nullptr;
   StopFlag stop = nullptr;
+  // Makes, once the model is known, what looks into the passes of training steps; it is not asked
+  // in evaluations. Activations are then kept even where settings ask to recompute them. Empty:
+  // nothing looks. Throws Error{unsupported} where several processes train.
+  std::function<PassHooks(const Architecture&)> hooks{};
   // Measures the model at every evaluation, as settings.measure asks; its members become a line of
   // metrics.jsonl. Empty: nothing is measured. Both may throw Error{interrupted} when stopped.
   std::function<OrderedJson(const Gpt&, const Tokenizer&)> measure;

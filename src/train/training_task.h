@@ -74,6 +74,9 @@ class TrainingTask {
 std::unique_ptr<TrainingTask> make_language_model_task(const TaskContext& context);
 std::unique_ptr<TrainingTask> make_pair_task(const TaskContext& context);
 
+// Of the request, or none.
+PassHooks make_hooks(const TrainRequest& request, const Architecture& architecture);
+
 // Throws Error{interrupted} where a run that has no checkpoint yet is asked to stop.
 void require_going_on(const TrainRequest& request, bool has_checkpoint);
 

@@ -243,40 +243,6 @@ class Others(TestCase):
         with self.assertRaisesRegex(Wrong, "text 2"):
             translator.translate(["A dog runs.", ""])
 
-    def test_training(self):
-        text = "\n".join(heed.microworld.story(1, index)["text"] for index in range(60))
-        settings = {"steps": 6, "layers": 1, "heads": 2, "channels": 16, "context": 32,
-                    "batch_size": 2}
-        with tempfile.TemporaryDirectory() as folder:
-            out = str(pathlib.Path(folder) / "run")
-            run = heed.train(text=text, out=out, settings=settings)
-            steps = []
-            for step in run:
-                if not steps or step.step != steps[-1].step:
-                    steps.append(step)
-                if step.step == 3:
-                    run.stop()
-            self.assertEqual([step.step for step in steps][:3], [1, 2, 3])
-            self.assertTrue(run.result["interrupted"])
-            rest = heed.train(out=out, resume=True).finish()
-            self.assertEqual(rest.result["steps"], 6)
-            self.assertEqual(rest.model().cfg.n_layers, 1)
-            # the same as a run that was never stopped
-            whole = heed.train(text=text, out=str(pathlib.Path(folder) / "whole"),
-                               settings=settings).finish()
-            self.assertEqual(whole.result["losses"][-1], rest.result["losses"][-1])
-            with self.assertRaises(heed.errors.Conflict):
-                heed.train(text=text, out=out, settings=settings).finish()
-            dropped = heed.train(text=text, out=str(pathlib.Path(folder) / "dropped"),
-                                 settings=settings)
-            next(dropped)
-            del dropped  # stops
-            with self.assertRaisesRegex(Wrong, "did you mean|no setting"):
-                heed.train(text=text, out=str(pathlib.Path(folder) / "other"),
-                           settings={"stepps": 3}).finish()
-        with self.assertRaisesRegex(Wrong, "needs a directory"):
-            heed.train(text=text)
-
 
 class Pictures(TestCase):
     def setUp(self):

@@ -152,8 +152,67 @@ class Hooks(TestCase):
         self.assertAlmostEqual(loss, self.model.loss(self.tokens), places=6)
         self.assert_same_bits(seen["blocks.0.hook_resid_post"], cache["resid_post_grad", 0])
         self.assert_same_bits(seen["blocks.1.attn.hook_pattern"], cache["pattern_grad", 1])
-        with self.assertRaisesRegex(heed.errors.InvalidArgument, "read but not changed"):
-            self.model.run_with_hooks(self.tokens, bwd_hooks=[("resid_post0", lambda g, hook: g)])
+        # Returning what it was given changes nothing, and a tuple of one is what torch wants.
+        for same in (lambda g, hook: g, lambda g, hook: (g,), lambda g, hook: g.copy()):
+            _, again = self.model.run_with_cache(
+                self.tokens, "resid_pre0", incl_bwd=True,
+                bwd_hooks=[("resid_post0", same), ("pattern1", same), ("blocks.1.ln1.hook_normalized", same)])
+            _, plain = self.model.run_with_cache(self.tokens, "resid_pre0", incl_bwd=True)
+            self.assert_same_bits(again["resid_pre_grad", 0], plain["resid_pre_grad", 0])
+        for name in ("pattern1", "attn_scores1", "blocks.1.ln1.hook_normalized", "result1", "embed",
+                     "unembed.hook_out"):
+            with self.assertRaisesRegex(heed.errors.Unsupported, "for reading alone"):
+                self.model.run_with_hooks(self.tokens, bwd_hooks=[(name, lambda g, hook: g * 2)])
+
+    def test_backward_hooks_change_what_comes_before(self):
+        def zero(gradient, hook):
+            gradient[...] = 0
+
+        def gradients(*bwd_hooks):
+            _, cache = self.model.run_with_cache(self.tokens, ["resid_pre1", "z1", "resid_post1"],
+                                                 incl_bwd=True, bwd_hooks=bwd_hooks)
+            return cache
+
+        plain = gradients()
+        # Without both branches, the gradient of a layer's input is that of its output.
+        cut = gradients(("attn_out1", zero), ("mlp_out1", zero))
+        self.assert_close(cut["resid_pre_grad", 1], plain["resid_post_grad", 1], 1e-6)
+        self.assertEqual(float(np.abs(cut["z_grad", 1]).max()), 0.0)
+        doubled = gradients(("resid_post1", lambda g, hook: g * 2))
+        self.assert_close(doubled["resid_pre_grad", 1], plain["resid_pre_grad", 1] * 2, 1e-5)
+        self.assert_same_bits(doubled["resid_post_grad", 1], plain["resid_post_grad", 1] * 2)
+        with self.assertRaisesRegex(Exception, r"shape \(1, 2\), expected"):
+            gradients(("z1", lambda g, hook: np.zeros((1, 2))))
+
+    def test_gradients_through_a_change_are_as_its_hooks_say(self):
+        """A scaled point, and its gradient scaled alike, beside differences of the loss."""
+        scale = lambda values, hook: values * 0.5
+        points = ["q1", "k1", "v1", "z1", "attn_out1", "resid_mid1", "pre1", "post1", "mlp_out1",
+                  "resid_post1", "unembed.hook_in"]
+        _, cache = self.model.run_with_cache(self.tokens, "resid_pre1", incl_bwd=True)
+        direction = cache["resid_pre_grad", 1].astype(np.float64)
+        direction *= 0.02 * np.linalg.norm(cache["resid_pre", 1]) / np.linalg.norm(direction)
+        for name in points:
+            def loss_at(step, hooks):
+                losses = self.model.run_with_hooks(
+                    self.tokens, [("resid_pre1", lambda v, hook: v + step * direction), *hooks],
+                    return_type="loss", loss_per_token=True)
+                return float(losses.astype(np.float64).mean())
+
+            hooks = [(name, scale)]
+            _, cache = self.model.run_with_cache(
+                self.tokens, "resid_pre1", incl_bwd=True, fwd_hooks=hooks, bwd_hooks=hooks)
+            slope = (8 * (loss_at(1, hooks) - loss_at(-1, hooks)) -
+                     (loss_at(2, hooks) - loss_at(-2, hooks))) / 12
+            found = float((cache["resid_pre_grad", 1].astype(np.float64) * direction).sum())
+            self.assertAlmostEqual(slope / found, 1, delta=0.02, msg=name)
+            with self.assertRaisesRegex(heed.errors.Unsupported, "would have to pass through"):
+                self.model.run_with_cache(self.tokens, "resid_pre1", incl_bwd=True, fwd_hooks=hooks)
+        # A hook that changes nothing is in no gradient's way.
+        _, plain = self.model.run_with_cache(self.tokens, "resid_pre0", incl_bwd=True)
+        _, looked = self.model.run_with_cache(self.tokens, "resid_pre0", incl_bwd=True, fwd_hooks=[
+            ("z1", lambda v, hook: v), ("pattern1", lambda v, hook: None)])
+        self.assert_close(looked["resid_pre_grad", 0], plain["resid_pre_grad", 0], 1e-6)
 
     def test_a_raising_hook_leaves_the_model_usable(self):
         class Mine(Exception):

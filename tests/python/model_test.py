@@ -45,8 +45,21 @@ class Tokens(TestCase):
         logits = self.model([PROMPT, PROMPT + " the thief."])
         self.assertEqual([each.shape[1] for each in logits], [len(row) for row in ragged])
         self.assert_same_bits(logits[0], self.model(PROMPT))
-        with self.assertRaisesRegex(Wrong, "expected one length"):
-            self.model.run_with_cache([PROMPT, PROMPT + " the thief."])
+        both, caches = self.model.run_with_cache([PROMPT, PROMPT + " the thief."])
+        for one, alone, cache, row in zip(both, logits, caches, ragged):
+            self.assert_same_bits(one, alone)
+            self.assertEqual(cache.tokens[0].tolist(), row.tolist())
+        self.assertEqual(len(self.model([PROMPT, PROMPT + " the thief."], return_type="loss")), 2)
+        with self.assertRaisesRegex(Wrong, "texts of one length"):
+            self.model([PROMPT, PROMPT + " the thief."], token_types=[0, 0])
+
+    def test_generations_of_several_prompts(self):
+        prompts = [PROMPT, PROMPT + " the thief."]
+        together = self.model.generate(prompts, 6, temperature=0)
+        for found, prompt in zip(together, prompts):
+            self.assertEqual(found.finish().tokens,
+                             self.model.generate(prompt, 6, temperature=0).finish().tokens)
+        self.assertEqual(len(self.model.generate(self.model.to_tokens([PROMPT] * 3), 2)), 3)
 
 
 class Passes(TestCase):
@@ -233,8 +246,8 @@ class Generations(TestCase):
                                  ({"stop": [""]}, "stop")):
             with self.assertRaisesRegex(Wrong, message):
                 self.model.generate(PROMPT, **options).finish()
-        with self.assertRaisesRegex(Wrong, "there are 2 texts, expected one"):
-            self.model.generate([PROMPT, PROMPT])
+        with self.assertRaisesRegex(Wrong, "at least one token"):
+            self.model.generate([]).finish()
 
 
 class Weights(TestCase):

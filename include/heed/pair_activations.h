@@ -1,0 +1,65 @@
+// Passes of a translator over a pair of texts, with hooks at the points of both of its stacks and
+// activations that can be read afterwards.
+//
+//   std::vector<std::int32_t> source = translator.encode("A dog runs.");
+//   std::vector<std::int32_t> target = heed::decoder_tokens(translator, "Ein Hund rennt.");
+//   heed::Activations found = heed::record(translator, {source, target});
+//   found.at("encoder.2.hook_resid_post");                                 // (1, M, C)
+//   found.attention("decoder.1.cross_attn.hook_pattern", {.query_end = 6, .key_end = 5});
+//
+// Points are those of the command line, with their shapes, in docs/notation.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/activations.h"
+#include "heed/translate.h"
+
+namespace heed {
+
+// What both stacks read. `target` has the decoder's start in front: position t has read tokens 0 to
+// t and predicts token t + 1, the last one the end.
+struct TokenPair {
+  std::span<const std::int32_t> source;  // (M)
+  std::span<const std::int32_t> target;  // (T)
+};
+
+// All of these throw Error{invalid_argument} for tokens that do not fit the stacks, and what run()
+// of a Model throws. Gradients are of a target, or of the mean loss of the tokens after each
+// position of the decoder.
+
+// Logits (1, T, V) of the token after every position of the target.
+Array run(const Translator& translator, const TokenPair& pair, const RunOptions& options = {});
+// (1, T): of the tokens of the target behind the first, and of the end. In nats.
+Array next_token_losses(const Translator& translator, const TokenPair& pair,
+                        const RunOptions& options = {});
+// The same from logits (1, T, V), of any tokens (T) that follow.
+Array losses_of_next(const Array& logits, std::span<const std::int32_t> next);
+// What is to be predicted after each token that the decoder reads; −1: nothing.
+std::vector<std::int32_t> tokens_after(const Translator& translator,
+                                       std::span<const std::int32_t> target);
+// Copies of points; scores and patterns that no hook changes are computed tile by tile.
+Activations record(const Translator& translator, const TokenPair& pair,
+                   const RecordRequest& request = {}, const RunOptions& options = {});
+
+// As of a Model, in the order of a pass.
+std::vector<std::string> point_names(const Translator& translator);
+std::vector<std::string> points_named(const Translator& translator, std::string_view name);
+
+// A text as the decoder reads it: its start, the tokens with which its texts begin, the text.
+std::vector<std::int32_t> decoder_tokens(const Translator& translator, std::string_view text);
+std::vector<std::int32_t> decoder_tokens(const Translator& translator,
+                                         std::span<const std::int32_t> tokens);
+
+// The most likely token each time, up to `longest` (0: as many as fit behind the start). Hooks see
+// the source once, then one position of the target in each step (HookedPoint::first_position tells
+// which).
+Translator::Hypothesis translate_greedily(const Translator& translator,
+                                          std::span<const std::int32_t> source,
+                                          std::int64_t longest = 0, const RunOptions& options = {});
+
+}  // namespace heed

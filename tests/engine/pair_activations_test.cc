@@ -1,0 +1,109 @@
+#include "heed/pair_activations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/expect_error.h"
+#include "heed/stacks.h"
+
+namespace heed {
+namespace {
+
+using ::testing::ElementsAre;
+
+const Translator& built_in() {
+  static const Translator translator = Translator::load("translator");
+  return translator;
+}
+
+struct Texts {
+  std::vector<std::int32_t> source = built_in().encode("A dog runs.");
+  std::vector<std::int32_t> target = decoder_tokens(built_in(), "Ein Hund rennt.");
+
+  TokenPair pair() const { return {source, target}; }
+  std::int64_t sources() const { return std::ssize(source); }
+  std::int64_t targets() const { return std::ssize(target); }
+};
+
+TEST(PairActivations, HaveTheRowsOfTheirTexts) {
+  const Texts texts;
+  const Activations found = record(built_in(), texts.pair());
+  EXPECT_EQ(found.tokens(), texts.target);
+  EXPECT_EQ(found.source_tokens(), texts.source);
+  EXPECT_EQ(found.shape("encoder.0.hook_resid_pre")[1], texts.sources());
+  EXPECT_EQ(found.shape("decoder.0.hook_resid_pre")[1], texts.targets());
+  EXPECT_EQ(found.shape("decoder.0.cross_attn.hook_k")[1], texts.sources());
+  const auto plane = found.shape("decoder.0.cross_attn.hook_pattern");
+  EXPECT_THAT(std::vector(plane.begin() + 2, plane.end()),
+              ElementsAre(texts.targets(), texts.sources()));
+  for (const char* const name : {"encoder.0.attn.hook_pattern", "decoder.0.attn.hook_attn_scores",
+                                 "decoder.0.cross_attn.hook_pattern"}) {
+    ASSERT_TRUE(found.is_lazy_attention(name)) << name;
+    const std::vector<std::int64_t> shape = found.shape(name);
+    const SharedView whole = found.at(name);
+    const Array tile = found.attention(
+        name, {.heads = {1}, .query_begin = 1, .query_end = 3, .key_begin = 2, .key_end = 4});
+    for (std::int64_t t = 0; t < 2; ++t) {
+      for (std::int64_t s = 0; s < 2; ++s) {
+        EXPECT_EQ(tile[static_cast<std::size_t>(2 * t + s)],
+                  whole.data[(shape[2] + 1 + t) * shape[3] + 2 + s])
+            << name;
+      }
+    }
+  }
+  EXPECT_EQ(found.logits(), run(built_in(), texts.pair()));
+}
+
+TEST(PairActivations, AreNoStreamOfOneModel) {
+  const Texts texts;
+  const Activations found = record(built_in(), texts.pair());
+  testing::expect_error(
+      ErrorCode::unsupported, [&] { head_results(found, {}); }, "an encoder-decoder has two");
+}
+
+TEST(PairHooks, ThatChangeNothingChangeNoBit) {
+  const Texts texts;
+  const Array logits = run(built_in(), texts.pair());
+  for (const std::string& name : point_names(built_in())) {
+    if (name == "unembed.hook_out") continue;
+    int calls = 0;
+    const auto count = [&](const HookedPoint& point, Array&) {
+      EXPECT_EQ(point.name, name);
+      ++calls;
+    };
+    EXPECT_EQ(run(built_in(), texts.pair(), {.hooks = {{name, count}}}), logits) << name;
+    EXPECT_EQ(calls, 1) << name;
+  }
+}
+
+TEST(PairHooks, LossesAreOfTheTokensThatFollowAndTheEnd) {
+  const Texts texts;
+  const std::vector<std::int32_t> next = tokens_after(built_in(), texts.target);
+  EXPECT_EQ(std::ssize(next), texts.targets());
+  EXPECT_TRUE(std::equal(texts.target.begin() + 1, texts.target.end(), next.begin()));
+  const Array losses = next_token_losses(built_in(), texts.pair());
+  const Array same = losses_of_next(run(built_in(), texts.pair()), next);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], same[i], 1e-4F);
+}
+
+TEST(PairHooks, SeeEveryStepOfAGreedyTranslation) {
+  const Texts texts;
+  std::vector<std::int64_t> positions;
+  const auto plain = translate_greedily(built_in(), texts.source);
+  const auto hooked = translate_greedily(
+      built_in(), texts.source, 0,
+      {.hooks = {{"decoder.resid_pre0", [&](const HookedPoint& point, Array& values) {
+                    EXPECT_EQ(values.shape()[1], 1);
+                    positions.push_back(point.first_position);
+                  }}}});
+  EXPECT_EQ(hooked.tokens, plain.tokens);
+  EXPECT_EQ(positions.size(), plain.tokens.size());
+  EXPECT_TRUE(std::ranges::is_sorted(positions));
+  const auto found = built_in().translate("A dog runs.", {.beams = 1});
+  EXPECT_EQ(found.front().tokens, plain.tokens);
+}
+
+}  // namespace
+}  // namespace heed
