@@ -17,7 +17,7 @@ build=(build-essential g++ cmake ninja-build pkg-config git make
        libcurl4-openssl-dev libssl-dev ca-certificates)
 python=(python3 python3-dev python3-numpy python3-pip python3-setuptools python3-wheel pybind11-dev)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-jinja2 python3-numpy
-       python3-torch python3-sentencepiece libopenmpi-dev openmpi-bin)
+       python3-torch python3-sentencepiece mypy libopenmpi-dev openmpi-bin)
 # To cross-build for 64-bit ARM. The libraries of that architecture are only unpacked.
 cross=(g++-aarch64-linux-gnu cmake ninja-build pkg-config git make qemu-user)
 cross_libraries=(libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev

@@ -8,9 +8,29 @@
 Errors are those of :mod:`heed.errors`. Docs: docs/python.md.
 """
 
+import importlib
+import os
+
+
+def _require_main_interpreter():
+    """NumPy and the extension keep state of a process, which subinterpreters would share."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise ImportError("heed cannot be imported in a subinterpreter: import it in the main "
+                              "interpreter, or in another process")
+        return
+
+
+_require_main_interpreter()
+
 from . import errors, explain, interventions, microworld, patching
+from . import _heed
 from ._heed import __version__, allow_integer_prompts, set_threads, threads
-from .cache import ActivationCache, LazyAttention
+from .cache import ActivationCache, LazyAttention, PairActivationCache
 from .errors import Error
 from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, next_words,
                       show_attention, show_tokens)
@@ -21,8 +41,10 @@ from .tokenizer import Tokenizer
 from .training import Evaluation, Training, TrainingStep, evaluate, train
 from .translator import Hypothesis, Translation, Translator
 
+os.register_at_fork(after_in_child=_heed.after_fork)
+
 __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
-           "LazyAttention", "Model", "Step", "Tokenizer", "Training", "TrainingStep",
+           "LazyAttention", "Model", "PairActivationCache", "Step", "Tokenizer", "Training", "TrainingStep",
            "Translation", "Translator", "__version__", "allow_integer_prompts", "attribute_logit",
            "attribute_tokens", "detect_head", "errors", "evaluate", "explain", "get_act_name",
            "heads", "interventions", "lens", "load", "microworld", "next_words", "patching",
