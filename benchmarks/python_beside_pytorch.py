@@ -33,6 +33,10 @@ def make_torch(folder):
     from torch import nn
 
     import heed
+    loaded = pathlib.Path("/proc/self/maps").read_text()
+    if not any(name in loaded for name in ("openblas", "libmkl", "libblis")):
+        sys.exit("PyTorch multiplies with the reference BLAS here, which is many times slower: install "
+                 "libopenblas0-pthread")
     torch.set_num_threads(heed.threads())
 
     class Norm(nn.Module):

@@ -23,7 +23,7 @@ namespace heed {
 
 // What both stacks read. `target` has the decoder's start in front: position t has read tokens 0 to
 // t and predicts token t + 1, the last one the end.
-struct TokenPair {
+struct SourceAndTarget {
   std::span<const std::int32_t> source;  // (M)
   std::span<const std::int32_t> target;  // (T)
 };
@@ -33,9 +33,10 @@ struct TokenPair {
 // position of the decoder.
 
 // Logits (1, T, V) of the token after every position of the target.
-Array run(const Translator& translator, const TokenPair& pair, const RunOptions& options = {});
+Array run(const Translator& translator, const SourceAndTarget& pair,
+          const RunOptions& options = {});
 // (1, T): of the tokens of the target behind the first, and of the end. In nats.
-Array next_token_losses(const Translator& translator, const TokenPair& pair,
+Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
                         const RunOptions& options = {});
 // The same from logits (1, T, V), of any tokens (T) that follow.
 Array losses_of_next(const Array& logits, std::span<const std::int32_t> next);
@@ -43,7 +44,7 @@ Array losses_of_next(const Array& logits, std::span<const std::int32_t> next);
 std::vector<std::int32_t> tokens_after(const Translator& translator,
                                        std::span<const std::int32_t> target);
 // Copies of points; scores and patterns that no hook changes are computed tile by tile.
-Activations record(const Translator& translator, const TokenPair& pair,
+Activations record(const Translator& translator, const SourceAndTarget& pair,
                    const RecordRequest& request = {}, const RunOptions& options = {});
 
 // As of a Model, in the order of a pass.

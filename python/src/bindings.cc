@@ -38,7 +38,7 @@ std::vector<std::int32_t> vector_of(const TokenArray& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
 }
 
-TokenPair pair_of(const TokenArray& source, const TokenArray& target) {
+SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target) {
   return {.source = {source.data(), static_cast<std::size_t>(source.size())},
           .target = {target.data(), static_cast<std::size_t>(target.size())}};
 }

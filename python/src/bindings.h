@@ -42,7 +42,7 @@ py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
 TokenBatch batch_of(const TokenArray& tokens);
 TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types);
 std::vector<std::int32_t> vector_of(const TokenArray& tokens);
-TokenPair pair_of(const TokenArray& source, const TokenArray& target);
+SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target);
 
 // A model that Python may close; what runs or is viewed keeps it alive.
 class ModelHandle {

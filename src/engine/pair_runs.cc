@@ -24,7 +24,7 @@ const LoadedTranslator& loaded(const Translator& translator) {
   return TranslatorAccess::loaded(translator);
 }
 
-PairTokens checked_pair(const EncoderDecoder& model, const TokenPair& pair) {
+PairTokens checked_pair(const EncoderDecoder& model, const SourceAndTarget& pair) {
   PairTokens tokens{.source = {pair.source.begin(), pair.source.end()},
                     .target = {pair.target.begin(), pair.target.end()}};
   require_pair_fits(model.architecture(), tokens);
@@ -43,7 +43,7 @@ std::vector<std::int32_t> next_tokens_of(std::span<const std::int32_t> target,
 // A pass with the hooks of `options`, and backward from the target where gradients are wanted.
 class HookedPair {
  public:
-  HookedPair(const EncoderDecoder& model, const TokenPair& pair, const RunOptions& options)
+  HookedPair(const EncoderDecoder& model, const SourceAndTarget& pair, const RunOptions& options)
       : model_(model),
         tokens_(checked_pair(model, pair)),
         options_(options),
@@ -132,13 +132,13 @@ class HookedPair {
 
 }  // namespace
 
-Array run(const Translator& translator, const TokenPair& pair, const RunOptions& options) {
+Array run(const Translator& translator, const SourceAndTarget& pair, const RunOptions& options) {
   HookedPair pass(loaded(translator).model, pair, options);
   pass.run();
   return pass.logits();
 }
 
-Array next_token_losses(const Translator& translator, const TokenPair& pair,
+Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
                         const RunOptions& options) {
   const EncoderDecoder& model = loaded(translator).model;
   HookedPair pass(model, pair, options);
@@ -169,7 +169,7 @@ Array losses_of_next(const Array& logits, std::span<const std::int32_t> next) {
   return make_array(std::move(losses));
 }
 
-Activations record(const Translator& translator, const TokenPair& pair,
+Activations record(const Translator& translator, const SourceAndTarget& pair,
                    const RecordRequest& request, const RunOptions& options) {
   const EncoderDecoder& model = loaded(translator).model;
   HookedPair pass(model, pair, options);

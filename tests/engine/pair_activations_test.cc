@@ -22,7 +22,7 @@ struct Texts {
   std::vector<std::int32_t> source = built_in().encode("A dog runs.");
   std::vector<std::int32_t> target = decoder_tokens(built_in(), "Ein Hund rennt.");
 
-  TokenPair pair() const { return {source, target}; }
+  SourceAndTarget pair() const { return {source, target}; }
   std::int64_t sources() const { return std::ssize(source); }
   std::int64_t targets() const { return std::ssize(target); }
 };
@@ -44,11 +44,10 @@ TEST(PairActivations, HaveTheRowsOfTheirTexts) {
     const std::vector<std::int64_t> shape = found.shape(name);
     const SharedView whole = found.at(name);
     const Array tile = found.attention(
-        name, {.heads = {1}, .query_begin = 1, .query_end = 3, .key_begin = 2, .key_end = 4});
+        name, {.heads = {0}, .query_begin = 1, .query_end = 3, .key_begin = 2, .key_end = 4});
     for (std::int64_t t = 0; t < 2; ++t) {
       for (std::int64_t s = 0; s < 2; ++s) {
-        EXPECT_EQ(tile[static_cast<std::size_t>(2 * t + s)],
-                  whole.data[(shape[2] + 1 + t) * shape[3] + 2 + s])
+        EXPECT_EQ(tile[static_cast<std::size_t>(2 * t + s)], whole.data[(1 + t) * shape[3] + 2 + s])
             << name;
       }
     }
