@@ -23,7 +23,7 @@ TEST(PatchSweepOfAModel, IsThatOfOneEditPerCell) {
     return true;
   };
   const PatchResult found = patch_sweep(model, request);
-  EXPECT_EQ(reports, 3);  // before each layer, and at the end
+  EXPECT_EQ(reports, 2);  // before the batch, which holds all cells, and at the end
   ASSERT_EQ(found.rows, 2);
   ASSERT_EQ(found.columns, 3);
   for (std::int64_t layer = 0; layer < 2; ++layer) {
