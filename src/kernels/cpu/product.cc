@@ -1,5 +1,7 @@
 #include "kernels/cpu/product.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <span>
 
@@ -318,7 +320,9 @@ class RowParts {
     // Where tiles of fewer rows take less time, threads have equal rows.
     unit_ = kernels.row_unit == 1 ? 1 : tile_;
     if (!in_place || grid.rows * grid.columns == 1) return;
-    constexpr std::int64_t fewest_tiles = 16, most = 4;
+    // Each part reads all panels of B: enough tiles to hide that, with room for slower memory.
+    const auto fewest_tiles = static_cast<std::int64_t>(2.5 * kernels.panel_from_memory);
+    constexpr std::int64_t most = 8;
     parts_ = std::clamp<std::int64_t>(rows_ / tile_ / threads_ / fewest_tiles, 1, most);
   }
 
@@ -342,6 +346,14 @@ class RowParts {
 };
 
 }  // namespace
+
+std::int64_t rows_in_second_level(std::int64_t row_bytes, std::int64_t tile_rows) {
+  static const std::int64_t bytes = [] {
+    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return told > 0 ? static_cast<std::int64_t>(told) : std::int64_t{1} << 20;
+  }();
+  return std::max<std::int64_t>(bytes / 2 / row_bytes / tile_rows, 1) * tile_rows;
+}
 
 void multiply(const Product& product) {
   if (product.rows == 0 || product.columns == 0) return;

@@ -327,17 +327,17 @@ void MultiplyTile(const ProductTile& tile) {
 }
 
 ProductKernels Kernels() {
-  // With AVX-512 a panel of A is 42 KiB, a block of B 480 KiB; with panels of B in place, a
-  // block of A is 1 MiB.
+  // With AVX-512 a panel of A is 42 KiB, a block of B 480 KiB.
+  constexpr std::int64_t depth = 768;
   return {.rows = kTileRows,
           .columns = TileColumns(),
           .row_unit = 1,
           .inner_unit = 1,
           .element = sizeof(float),
-          .inner_block = 768,
+          .inner_block = depth,
           .row_block = 2016,
           .column_block = 160,
-          .row_block_in_place = 336,
+          .row_block_in_place = rows_in_second_level(depth * sizeof(float), kTileRows),
           .panel_from_memory = 2.4,
           .f32_panels = true,
           .rows_in_place = true,

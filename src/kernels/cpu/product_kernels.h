@@ -81,6 +81,10 @@ struct ProductKernels {
   }
 };
 
+// As many rows of `row_bytes`, whole tiles of them, as fill half of a core's second-level cache: of
+// 1 MiB where the system does not tell.
+std::int64_t rows_in_second_level(std::int64_t row_bytes, std::int64_t tile_rows);
+
 // The kernels of the instruction set in use. f32: AMX, or Highway; bf16: AMX, AVX-512 BF16, BFDOT
 // of AArch64, or f32 arithmetic on rounded operands.
 ProductKernels product_kernels(Precision precision);
