@@ -5,7 +5,9 @@ fuzz_seconds ?= 60
 
 # All test programs run under the sanitizers, in some minutes, except the comparison with tiktoken, which
 # only repeats one of them.
-sanitized_tests ?= ^(base|tensor|kernels|tokenizer|chat|checkpoint|microworld|scoring|download|comm|model|formats|generate|train|microscope|engine|server|cli)$$
+quick_tests = base|tensor|kernels|tokenizer|chat|checkpoint|scoring|download|comm|model|formats|generate|train|microscope|engine
+slow_tests = microworld|server|cli
+sanitized_tests ?= ^($(quick_tests)|$(slow_tests))$$
 
 # What runs under emulation, where tests take many times as long: what depends on the processor most.
 # Tests of cli cannot: they start the program themselves.
