@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "train/scaling_plan.h"
 
 namespace heed::server {
 
@@ -16,6 +19,9 @@ struct ExplorerOptions {
   std::filesystem::path live_runs{};
   std::filesystem::path recorded_run{};  // the one that comes with heed; empty: it is not shown
   std::string why_no_training{};         // empty: clients may train
+  // Of this machine, by precision ("f32", "bf16"); those that are not there are measured when a
+  // plan needs them.
+  std::map<std::string, TrainingRates> rates{};
 };
 
 }  // namespace heed::server

@@ -25,6 +25,7 @@ struct State {
         runs(chosen.runs),
         models(shared.model, runs),
         traces(chosen.trace_budget),
+        rates(chosen.rates),
         training(std::make_unique<LiveTraining>(shared.compute, runs, options)) {
     if (!chosen.recorded_run.empty()) runs.add(chosen.recorded_run, RunOrigin::recorded);
     if (!chosen.live_runs.empty()) runs.add_live_runs(chosen.live_runs);
