@@ -73,9 +73,8 @@ class GroupTraining : public Training {
     return lines;
   }
 
-  // All numbers that a run reports: losses to 1e-5, norms of gradients and spreads to 1e-3. AdamW
-  // divides gradients by their own size, so that rounding moves parameters with the smallest ones
-  // by a part of the learning rate, and gradients of later steps with them.
+  // All numbers that a run reports: losses to 1e-5, norms and spreads to 1e-4, but whole norms to
+  // 1e-3: AdamW divides gradients by their own size, so that rounding moves parameters.
   void expect_same_run(const std::string& one, const std::string& other) const {
     const auto first = metrics(one), second = metrics(other);
     ASSERT_EQ(first.size(), second.size());
@@ -85,7 +84,9 @@ class GroupTraining : public Training {
         ASSERT_EQ(first[i].contains(name), second[i].contains(name));
         if (!first[i].contains(name)) continue;
         const double expected = first[i][name];
-        const double tolerance = std::string_view(name).ends_with("loss") ? 1e-5 : 1e-3;
+        const double tolerance = std::string_view(name).ends_with("loss")    ? 1e-5
+                                 : std::string_view(name) == "gradient_norm" ? 1e-3
+                                                                             : 1e-4;
         EXPECT_NEAR(second[i][name].get<double>(), expected, tolerance * expected)
             << name << " of line " << i << " of " << other;
       }
@@ -93,7 +94,7 @@ class GroupTraining : public Training {
       if (!first[i].contains("gradient_norms")) continue;
       for (const auto& [part, norm] : first[i]["gradient_norms"].items()) {
         const double expected = norm;
-        EXPECT_NEAR(second[i]["gradient_norms"][part].get<double>(), expected, 1e-3 * expected)
+        EXPECT_NEAR(second[i]["gradient_norms"][part].get<double>(), expected, 1e-4 * expected)
             << part;
       }
     }
