@@ -22,10 +22,12 @@ constexpr std::int64_t kWidth = PreparedWeight::panel_outputs;
 constexpr std::int64_t kStep =
     PreparedWeight::input_unit;  // inputs accumulated before they are added to the sums
 
-// The number of panels read as parallel streams, and the prefetch distance of each, that maximise
-// bandwidth: two threads then read as fast as a plain loop; a single stream reaches 0.8 of that.
+// The number of panels read as parallel streams, the prefetch distance of each and the cache that
+// it fills, that maximise bandwidth: with vectors of 512 bits two threads then read as fast as a
+// plain loop; a single stream reaches 0.8 of that.
 constexpr int kStreams = kMaxVectors == 4 ? 4 : 2;
-constexpr std::int64_t kAhead = 1536 / sizeof(std::uint16_t);
+constexpr std::int64_t kAhead = (kMaxVectors == 4 ? 1536 : 1024) / sizeof(std::uint16_t);
+constexpr int kLocality = kMaxVectors == 4 ? 2 : 3;
 
 // Pairs of inputs of as many outputs as there are lanes, as f32.
 struct Pair {
@@ -75,7 +77,7 @@ HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t firs
         Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
           const std::uint16_t* const from =
               inputs + 2 * (column + static_cast<std::int64_t>(v) * lanes);
-          __builtin_prefetch(from + kAhead, 0, 2);
+          __builtin_prefetch(from + kAhead, 0, kLocality);
           const Pair weights = LoadPair(from);
           Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
             const float* const x = operands.x + static_cast<std::int64_t>(r) * operands.inputs + i;

@@ -42,6 +42,26 @@ bool reads_rows_in_place(const Product& product, const ProductKernels& kernels) 
          product.a.stride * kernels.element % conflicting_stride != 0;
 }
 
+// Of prepared weights that have to be restored: whether that is done in the layout of the kernels,
+// for all threads at once.
+bool restores_columns(const Product& product, const ProductKernels& kernels) {
+  return product.prepared_b != nullptr && !reads_in_place(product, kernels) && product.inner > 0 &&
+         kernels.f32_panels && PreparedWeight::panel_outputs % kernels.columns == 0;
+}
+
+// The depth of the blocks of `inner`.
+std::int64_t depth_of(const Product& product, const ProductKernels& kernels) {
+  return kernels.block_depth(product.inner, product.prepared_b == nullptr
+                                                ? kernels.inner_unit
+                                                : PreparedWeight::input_unit);
+}
+
+// Some columns of B as panels in f32, (padded inputs, columns of a panel) each.
+struct RestoredColumns {
+  const std::byte* panels = nullptr;  // null: B is not restored
+  std::int64_t first = 0;             // column
+};
+
 // The `index`-th of pieces of `size` bytes.
 std::span<const std::byte> piece(std::span<const std::byte> whole, std::int64_t index,
                                  std::size_t size) {
@@ -51,14 +71,15 @@ std::span<const std::byte> piece(std::span<const std::byte> whole, std::int64_t 
 // One thread's share of a product.
 class Worker {
  public:
-  Worker(const Product& product, const ProductKernels& kernels, const Rectangle& rectangle)
+  Worker(const Product& product, const ProductKernels& kernels, const RestoredColumns& restored,
+         const Rectangle& rectangle)
       : product_(product),
         kernels_(kernels),
+        restored_(restored),
         rectangle_(rectangle),
-        in_place_(reads_in_place(product, kernels)),
-        rows_in_place_(reads_rows_in_place(product, kernels)) {
-    depth_ = kernels.block_depth(
-        inner(), product.prepared_b == nullptr ? kernels.inner_unit : PreparedWeight::input_unit);
+        in_place_(restored.panels != nullptr || reads_in_place(product, kernels)),
+        rows_in_place_(reads_rows_in_place(product, kernels)),
+        depth_(depth_of(product, kernels)) {
     const std::int64_t blocks =
         divide_up(rectangle.rows, in_place_ ? kernels.row_block_in_place : kernels.row_block);
     block_rows_ = round_up(divide_up(rectangle.rows, blocks), kernels.rows);
@@ -131,32 +152,20 @@ class Worker {
   // Those that can be packed together. Returns how many columns they have.
   std::int64_t pack_whole_panels(std::int64_t column, std::int64_t columns, std::int64_t k,
                                  std::int64_t depth) const {
-    if (product_.prepared_b != nullptr) return restore_whole_panels(column, columns, k, depth);
-    if (product_.b.transposed || kernels_.pack_panels_of_rows == nullptr) return 0;
+    const bool is_prepared = product_.prepared_b != nullptr;
+    if (is_prepared || product_.b.transposed || kernels_.pack_panels_of_rows == nullptr) return 0;
     const std::int64_t whole = columns - columns % kernels_.columns;
     kernels_.pack_panels_of_rows(
         product_.b, {.first = column, .count = whole, .k = k, .inner = depth}, packed_b_);
     return whole;
   }
 
-  // Prepared weights whose panels become whole panels of B are restored in their place.
-  std::int64_t restore_whole_panels(std::int64_t column, std::int64_t columns, std::int64_t k,
-                                    std::int64_t depth) const {
-    constexpr std::int64_t width = PreparedWeight::panel_outputs;
-    const bool whole = column % width == 0 && depth % PreparedWeight::input_unit == 0;
-    if (!kernels_.f32_panels || !whole) return 0;
-    std::int64_t c = 0;
-    for (; c + width <= columns; c += width) {
-      read_prepared_panel(
-          *product_.prepared_b, (column + c) / width, k, depth,
-          {.to = reinterpret_cast<float*>(packed_b_ + kernels_.panel_bytes(c, depth)),
-           .columns = kernels_.columns,
-           .stride = kernels_.columns * depth});
-    }
-    return c;
-  }
-
   const std::byte* panel_in_place(std::int64_t column, std::int64_t k) const {
+    if (restored_.panels != nullptr) {
+      return restored_.panels +
+             kernels_.panel_bytes(column - restored_.first, product_.prepared_b->padded_inputs()) +
+             kernels_.panel_bytes(kernels_.columns, k);
+    }
     if (reads_packed(product_, kernels_)) return product_.packed_b->panel(column, k);
     return product_.prepared_b->panel(column / PreparedWeight::panel_outputs) +
            kernels_.panel_bytes(kernels_.columns, k);
@@ -269,10 +278,11 @@ class Worker {
 
   const Product& product_;
   const ProductKernels& kernels_;
+  RestoredColumns restored_;
   Rectangle rectangle_;
   bool in_place_;       // panels of B
   bool rows_in_place_;  // A
-  std::int64_t depth_ = 0;
+  std::int64_t depth_;
   std::int64_t block_rows_ = 0;
   std::int64_t block_columns_ = 0;
   std::byte* packed_a_ = nullptr;
@@ -345,6 +355,89 @@ class RowParts {
   std::int64_t parts_ = 1;  // of a thread's rows
 };
 
+// Restores panel `index` of the prepared weights to `to`. In the last one, tiles of fewer columns
+// have panels of another layout.
+void restore_panel(const Product& product, const ProductKernels& kernels, std::int64_t index,
+                   std::byte* to) {
+  constexpr std::int64_t width = PreparedWeight::panel_outputs;
+  const PreparedWeight& weight = *product.prepared_b;
+  const std::int64_t padded = weight.padded_inputs();
+  const std::int64_t columns = std::min(width, product.columns - index * width);
+  if (columns == width) {
+    return read_prepared_panel(weight, index, 0, padded,
+                               {.to = reinterpret_cast<float*>(to),
+                                .columns = kernels.columns,
+                                .stride = kernels.columns * padded});
+  }
+  float* const values = scratch(Scratch::item, static_cast<std::size_t>(padded * width));
+  read_prepared_panel(weight, index, 0, padded, {.to = values});
+  const std::int64_t depth = depth_of(product, kernels);
+  for (std::int64_t c = 0; c < columns; c += kernels.columns) {
+    for (std::int64_t k = 0; k < product.inner; k += depth) {
+      kernels.pack_b({.data = values, .stride = width},
+                     {.first = c,
+                      .count = std::min(kernels.columns, columns - c),
+                      .k = k,
+                      .inner = std::min(depth, product.inner - k)},
+                     to + kernels.panel_bytes(c, padded) + kernels.panel_bytes(kernels.columns, k));
+    }
+  }
+}
+
+// Rows of C times columns [begin, end) of B, in all threads.
+void multiply_columns(const Product& product, const ProductKernels& kernels, std::int64_t begin,
+                      std::int64_t end, const RestoredColumns& restored) {
+  const std::int64_t row_tiles = divide_up(product.rows, kernels.rows);
+  // Threads divide the columns between panels of prepared weights.
+  const std::int64_t column_unit = product.prepared_b == nullptr
+                                       ? kernels.columns
+                                       : std::max(kernels.columns, PreparedWeight::panel_outputs);
+  const std::int64_t column_tiles = divide_up(end - begin, column_unit);
+  const std::int64_t work = product.rows * (end - begin) * std::max<std::int64_t>(product.inner, 1);
+  const bool in_place = restored.panels != nullptr || reads_in_place(product, kernels);
+  const PanelTimes times = in_place
+                               ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
+                               : PanelTimes{.from_memory = 0, .to_pack = 1.5};
+  const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
+  const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
+  const RowParts parts(product, kernels, grid, in_place);
+  parallel_items(parts.count() * grid.columns, [&](std::int64_t item) {
+    const std::int64_t i = item / grid.columns, j = item % grid.columns;
+    const std::int64_t row = parts.first_row(i), end_row = parts.first_row(i + 1);
+    const std::int64_t column = begin + column_tiles * j / grid.columns * column_unit;
+    const std::int64_t end_column =
+        std::min(begin + column_tiles * (j + 1) / grid.columns * column_unit, end);
+    if (row >= end_row || column >= end_column) return;
+    Worker(product, kernels, restored,
+           {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})
+        .run();
+  });
+}
+
+// Restores prepared weights a few columns at a time, which stay in the last-level cache until they
+// have been multiplied.
+void multiply_restored(const Product& product, const ProductKernels& kernels) {
+  constexpr std::int64_t width = PreparedWeight::panel_outputs, most_bytes = std::int64_t{8} << 20;
+  const std::int64_t panel_bytes = kernels.panel_bytes(width, product.prepared_b->padded_inputs());
+  const std::int64_t panels = divide_up(product.columns, width);
+  const std::int64_t parts =
+      std::min(divide_up(panels * panel_bytes, most_bytes), panels);  // of equal size
+  const std::int64_t most_panels = divide_up(panels, parts);
+  auto* const restored = reinterpret_cast<std::byte*>(scratch(
+      Scratch::shared, static_cast<std::size_t>(most_panels * panel_bytes) / sizeof(float)));
+  for (std::int64_t first = 0; first < panels; first += most_panels) {
+    const std::int64_t count = std::min(most_panels, panels - first);
+    parallel_ranges(count, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t index = begin; index < end; ++index) {
+        restore_panel(product, kernels, first + index, restored + index * panel_bytes);
+      }
+    });
+    multiply_columns(product, kernels, first * width,
+                     std::min((first + count) * width, product.columns),
+                     {.panels = restored, .first = first * width});
+  }
+}
+
 }  // namespace
 
 std::int64_t rows_in_second_level(std::int64_t row_bytes, std::int64_t tile_rows) {
@@ -358,32 +451,8 @@ std::int64_t rows_in_second_level(std::int64_t row_bytes, std::int64_t tile_rows
 void multiply(const Product& product) {
   if (product.rows == 0 || product.columns == 0) return;
   const ProductKernels kernels = product_kernels(product.precision);
-  const std::int64_t row_tiles = divide_up(product.rows, kernels.rows);
-  // Threads divide the columns between panels of prepared weights.
-  const std::int64_t column_unit = product.prepared_b == nullptr
-                                       ? kernels.columns
-                                       : std::max(kernels.columns, PreparedWeight::panel_outputs);
-  const std::int64_t column_tiles = divide_up(product.columns, column_unit);
-  const std::int64_t work =
-      product.rows * product.columns * std::max<std::int64_t>(product.inner, 1);
-  const bool in_place = reads_in_place(product, kernels);
-  const PanelTimes times = in_place
-                               ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
-                               : PanelTimes{.from_memory = 0, .to_pack = 1.5};
-  const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
-  const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
-  const RowParts parts(product, kernels, grid, in_place);
-  parallel_items(parts.count() * grid.columns, [&](std::int64_t item) {
-    const std::int64_t i = item / grid.columns, j = item % grid.columns;
-    const std::int64_t row = parts.first_row(i), end_row = parts.first_row(i + 1);
-    const std::int64_t column = column_tiles * j / grid.columns * column_unit;
-    const std::int64_t end_column =
-        std::min(column_tiles * (j + 1) / grid.columns * column_unit, product.columns);
-    if (row >= end_row || column >= end_column) return;
-    Worker(product, kernels,
-           {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})
-        .run();
-  });
+  if (restores_columns(product, kernels)) return multiply_restored(product, kernels);
+  multiply_columns(product, kernels, 0, product.columns, {});
 }
 
 }  // namespace heed::kernels
