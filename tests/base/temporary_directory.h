@@ -33,4 +33,13 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
+// A new directory of this test program, or the former one of that name, emptied. It is removed with
+// the program.
+inline std::filesystem::path new_directory(const std::string& name) {
+  static const TemporaryDirectory all;
+  std::filesystem::remove_all(all / name);
+  std::filesystem::create_directories(all / name);
+  return all / name;
+}
+
 }  // namespace heed::testing

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> matches(const AddedToken& token, std::string_view text) {
   std::vector<std::string> found;

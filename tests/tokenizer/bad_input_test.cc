@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/temporary_directory.h"
 #include "tokenizer/byte_letters.h"
 #include "tokenizer/small_tokenizer.h"
 #include "tokenizer/tokenizer_files.h"
@@ -15,7 +16,7 @@
 namespace heed {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Refusal {
   ErrorCode code;
@@ -182,7 +183,7 @@ struct Gpt2Files {
 TEST(Gpt2Files, AreReadWithAndWithoutAVersionLine) {
   Gpt2Files files;
   const auto tokenizer = files.parse();
-  EXPECT_THAT(tokenizer->encode("abcab"), testing::ElementsAre(257, 256));
+  EXPECT_THAT(tokenizer->encode("abcab"), ::testing::ElementsAre(257, 256));
   EXPECT_EQ(tokenizer->end_of_text(), std::nullopt);
   for (const char* merges : {"a b\nab c", "a b\r\nab c\r\n", "#version: 9\na b\n\nab c\n\n"}) {
     files.merges = merges;
@@ -201,12 +202,12 @@ TEST(Gpt2Files, OfBartPutTokensAroundATextAsTokenizerJsonDoes) {
   }
   const auto tokenizer = files.parse();
   EXPECT_THAT(tokenizer->encode("abc", {.add_beginning = true, .add_ending = true}),
-              testing::ElementsAre(258, 257, 260));
+              ::testing::ElementsAre(258, 257, 260));
   EXPECT_EQ(tokenizer->start(), 258);
   EXPECT_EQ(tokenizer->padding(), 259);
   EXPECT_EQ(tokenizer->end_of_text(), 260);
   // The mask takes along the space before it; <|endoftext|> is text.
-  EXPECT_THAT(tokenizer->encode("abc <mask>"), testing::ElementsAre(257, 263));
+  EXPECT_THAT(tokenizer->encode("abc <mask>"), ::testing::ElementsAre(257, 263));
   EXPECT_GT(tokenizer->encode("<|endoftext|>").size(), 1U);
 
   // Without </s>, or where merges make <s>, the files are GPT-2's.
@@ -238,7 +239,7 @@ TEST(Gpt2Files, DamagedAreRefused) {
 }
 
 TEST(LoadTokenizer, SaysWhatIsMissing) {
-  const auto directory = std::filesystem::path(testing::TempDir()) / "heed_load_tokenizer";
+  const auto directory = testing::new_directory("load_tokenizer");
   std::filesystem::remove_all(directory);
   const auto load = [&] { return refusal([&] { load_tokenizer(directory); }); };
   EXPECT_EQ(load().code, ErrorCode::not_found);
@@ -252,7 +253,6 @@ TEST(LoadTokenizer, SaysWhatIsMissing) {
   EXPECT_EQ(load_tokenizer(directory)->vocabulary_size(), 258);
   small_tokenizer()->save(directory);  // takes precedence
   EXPECT_EQ(load_tokenizer(directory)->content_key(), small_tokenizer()->content_key());
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::int32_t end_id() { return *small_tokenizer()->end_of_text(); }
 
@@ -172,7 +172,7 @@ TEST(Llama3Json, TakesAWordThatIsATokenWhole) {
   Json document = llama3_json();
   document["model"]["vocab"]["zzz"] = end_id() + 1;  // no merge makes it
   const auto tokenizer = parse_tokenizer_json(document.dump(), "file.json");
-  EXPECT_THAT(tokenizer->encode("zzz"), testing::ElementsAre(end_id() + 1));
+  EXPECT_THAT(tokenizer->encode("zzz"), ::testing::ElementsAre(end_id() + 1));
   EXPECT_EQ(tokenizer->encode("zzzz").size(), 4u);
   document["model"]["ignore_merges"] = false;
   EXPECT_EQ(parse_tokenizer_json(document.dump(), "file.json")->encode("zzz").size(), 3u);

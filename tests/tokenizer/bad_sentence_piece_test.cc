@@ -13,8 +13,8 @@
 namespace heed {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string model_refusal(const std::string& model, ErrorCode code) {
   try {

@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::string random_bytes(RandomStream& random, std::size_t size) {
   std::string bytes(size, '\0');
@@ -134,8 +134,8 @@ TEST(BytePair, NamesTheIdThatIsOutOfRange) {
       FAIL() << "decoded " << id;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-      EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(id)));
-      EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(tokenizer->vocabulary_size())));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(std::to_string(id)));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(std::to_string(tokenizer->vocabulary_size())));
     }
     EXPECT_THROW(tokenizer->token_text(id), Error);
   }

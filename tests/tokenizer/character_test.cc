@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/temporary_directory.h"
 #include "tokenizer/test_data.h"
 #include "tokenizer/tokenizer_files.h"
 
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::unique_ptr<CharacterTokenizer> train(std::string_view text,
                                           const CharacterTrainingOptions& options = {}) {
@@ -60,7 +61,7 @@ TEST(Character, KnowsSpecialTokensIfAsked) {
 
 TEST(Character, IsTheSameAfterSaving) {
   const auto tokenizer = train("ab\"\\\n\t語\u0001", {.special_tokens = {"<|endoftext|>"}});
-  const auto directory = std::filesystem::path(testing::TempDir()) / "heed_character_tokenizer";
+  const auto directory = testing::new_directory("character_tokenizer");
   tokenizer->save(directory);
   for (const auto& path : {directory, directory / "tokenizer.json"}) {
     const auto again = load_tokenizer(path);
@@ -68,7 +69,6 @@ TEST(Character, IsTheSameAfterSaving) {
     EXPECT_EQ(again->to_json(), tokenizer->to_json());
     EXPECT_EQ(again->encode("語<|endoftext|>\"\\"), tokenizer->encode("語<|endoftext|>\"\\"));
   }
-  std::filesystem::remove_all(directory);
 }
 
 TEST(Character, RefusesTextsThatHaveNoCharacters) {

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Base64, Decodes) {
   for (const std::string text : {"", "a", "ab", "abc", "abcd", "\xFF\xFE\x00z"}) {

@@ -6,14 +6,15 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/temporary_directory.h"
 #include "tokenizer/tokenizer_files.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr std::string_view english =
     "A man in a blue shirt is standing on a ladder.\nA man and a dog are in the street.\n";
@@ -70,7 +71,7 @@ TEST(JointVocabulary, EndsATextOnRequest) {
 
 TEST(JointVocabulary, IsTheSameAfterSaving) {
   const auto tokenizer = learn({.vocabulary_size = 320, .special_tokens = {"<mask>"}});
-  const auto directory = std::filesystem::path(testing::TempDir()) / "joint_vocabulary";
+  const auto directory = testing::new_directory("joint_vocabulary");
   tokenizer->save(directory);
   const auto again = load_tokenizer(directory);
   EXPECT_EQ(again->content_key(), tokenizer->content_key());
@@ -84,7 +85,7 @@ TEST(JointVocabulary, IsTheSameAfterSaving) {
 }
 
 TEST(JointVocabulary, LearnsFromFiles) {
-  const auto directory = std::filesystem::path(testing::TempDir());
+  const auto directory = testing::new_directory("texts");
   const std::vector<std::filesystem::path> files = {directory / "joint.en", directory / "joint.de"};
   std::ofstream(files[0]) << english;
   std::ofstream(files[1]) << german;

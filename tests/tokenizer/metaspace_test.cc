@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> pieces(const Tokenizer& tokenizer, std::string_view text,
                                 EncodeOptions options = {}) {

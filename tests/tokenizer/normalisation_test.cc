@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::string nfc(std::string_view text) {
   ChangedText changed;

@@ -126,7 +126,7 @@ void compare(const std::filesystem::path& stem, const Disputed& disputed, Tally&
     if (!tokenizer->encode(text).empty()) {  // nothing covers a text without tokens
       expect_covering(tokenizer->encode_with_offsets(text, options), actual, text);
     }
-    if (testing::Test::HasFatalFailure()) return;
+    if (::testing::Test::HasFatalFailure()) return;
     ++tally.compared;
     tally.tokens += expected.size();
   }

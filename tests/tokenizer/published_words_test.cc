@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 template <class Words>
 std::vector<std::string> words_of(std::string_view text) {

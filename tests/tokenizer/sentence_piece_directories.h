@@ -1,14 +1,13 @@
 // Directories of T5's and Marian's tokenizers, made of the golden models.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <set>
 #include <string>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/temporary_directory.h"
 #include "tokenizer/sentence_piece_model.h"
 
 namespace heed {
@@ -17,16 +16,9 @@ inline std::filesystem::path sentence_piece_goldens() {
   return HEED_SOURCE_DIR "/tests/golden/sentence_piece";
 }
 
-inline std::filesystem::path new_directory(const std::string& name) {
-  const auto directory = std::filesystem::path(::testing::TempDir()) / name;
-  std::filesystem::remove_all(directory);
-  std::filesystem::create_directories(directory);
-  return directory;
-}
-
 // The Unigram model, and tokenizer_config.json if `config` is not empty.
 inline std::filesystem::path t5_directory(const std::string& config) {
-  const auto directory = new_directory("t5_tokenizer");
+  const auto directory = testing::new_directory("t5_tokenizer");
   write_text_file(directory / "spiece.model",
                   read_text_file(sentence_piece_goldens() / "unigram.model"));
   if (!config.empty()) write_text_file(directory / "tokenizer_config.json", config);
@@ -54,7 +46,7 @@ inline std::string marian_vocabulary(const std::set<std::string>& pieces,
 }
 
 inline std::filesystem::path marian_directory(const MarianOptions& options) {
-  const auto directory = new_directory("marian_tokenizer");
+  const auto directory = testing::new_directory("marian_tokenizer");
   std::set<std::string> source;
   std::set<std::string> target;
   for (auto* pieces : {&source, &target}) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/temporary_directory.h"
 #include "tokenizer/sentence_piece_directories.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
@@ -15,8 +16,8 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct GoldenText {
   std::string model;
@@ -108,8 +109,7 @@ TEST(T5Tokenizer, EndsTextsAndHasExtraTokens) {
   EXPECT_EQ(tokenizer->encode("A man <extra_id_0> A man", {.add_ending = true}), expected);
   EXPECT_EQ(tokenizer->decode(plain, {.special_tokens = false}), "A man");
 
-  const auto saved = std::filesystem::path(testing::TempDir()) / "t5_saved";
-  std::filesystem::remove_all(saved);
+  const auto saved = testing::new_directory("t5_saved");
   tokenizer->save(saved);
   const auto again = load_tokenizer(saved);
   EXPECT_EQ(again->content_key(), tokenizer->content_key());
@@ -183,8 +183,7 @@ TEST(MarianTokenizers, MayHaveVocabulariesOfTheirOwn) {
 
 TEST(MarianTokenizers, AreSavedTogether) {
   const auto [source, target] = load_translation_tokenizers(marian_directory({.separate = true}));
-  const auto saved = std::filesystem::path(testing::TempDir()) / "marian_saved";
-  std::filesystem::remove_all(saved);
+  const auto saved = testing::new_directory("marian_saved");
   target->save(saved);
   const auto [source_again, target_again] = load_translation_tokenizers(saved);
   EXPECT_EQ(source_again->encode("A man"), source->encode("A man"));

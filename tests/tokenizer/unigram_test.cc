@@ -14,8 +14,8 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Ids = std::vector<std::int32_t>;
 
 std::unique_ptr<Tokenizer> unigram(const std::function<void(Json&)>& change = {}) {
@@ -154,7 +154,7 @@ TEST(Unigram, IsTheSameAfterSaving) {
 TEST(Unigram, NamesWhatItCannotDo) {
   const auto unsupported = [](const std::function<void(Json&)>& change, const char* named) {
     EXPECT_THAT(unigram_refusal(change, ErrorCode::unsupported),
-                testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
+                ::testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
   };
   unsupported([](Json& d) { d["normalizer"] = {{"type", "Nmt"}}; }, "Nmt");
   unsupported([](Json& d) { d["pre_tokenizer"] = {{"type", "Digits"}}; }, "Digits");
@@ -173,7 +173,7 @@ TEST(Unigram, NamesWhatItCannotDo) {
 TEST(Unigram, NamesWhatIsDamaged) {
   const auto damaged = [](const std::function<void(Json&)>& change, const char* named) {
     EXPECT_THAT(unigram_refusal(change, ErrorCode::corrupt_data),
-                testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
+                ::testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
   };
   damaged([](Json& d) { d["model"]["unk_id"] = 15; }, "unk_id");
   damaged([](Json& d) { d["model"]["vocab"][4] = "▁t"; }, "4");

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/temporary_directory.h"
 #include "tokenizer/small_published.h"
 #include "tokenizer/tokenizer_files.h"
 #include "tokenizer/word_piece_json.h"
@@ -12,8 +13,8 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Ids = std::vector<std::int32_t>;
 
 std::unique_ptr<Tokenizer> word_pieces(const std::function<void(Json&)>& change = {}) {
@@ -111,8 +112,7 @@ TEST(WordPiece, ReadsVocabTxt) {
   const auto cased = read_word_piece_lines(lines, {{"do_lower_case", false}}, "vocab.txt");
   EXPECT_EQ(cased->encode("Thes"), (Ids{5, 7}));
 
-  const auto directory = std::filesystem::path(testing::TempDir()) / "bert_tokenizer";
-  std::filesystem::create_directories(directory);
+  const auto directory = testing::new_directory("bert_tokenizer");
   write_text_file(directory / "vocab.txt", lines);
   write_text_file(directory / "tokenizer_config.json", R"({"do_lower_case": false})");
   EXPECT_EQ(load_tokenizer(directory)->encode("Thes [MASK]"), (Ids{5, 7, 4}));
@@ -131,7 +131,7 @@ TEST(WordPiece, RefusesDamagedVocabTxt) {
 TEST(WordPiece, NamesWhatItCannotDo) {
   const auto unsupported = [](const std::function<void(Json&)>& change, const char* named) {
     EXPECT_THAT(word_piece_refusal(change, ErrorCode::unsupported),
-                testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
+                ::testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
   };
   unsupported([](Json& d) { d["normalizer"] = {{"type", "NFKC"}}; }, "NFKC");
   unsupported([](Json& d) { d["pre_tokenizer"] = {{"type", "Whitespace"}}; }, "Whitespace");
@@ -149,7 +149,7 @@ TEST(WordPiece, NamesWhatItCannotDo) {
 TEST(WordPiece, NamesWhatIsDamaged) {
   const auto damaged = [](const std::function<void(Json&)>& change, const char* named) {
     EXPECT_THAT(word_piece_refusal(change, ErrorCode::corrupt_data),
-                testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
+                ::testing::AllOf(HasSubstr("file.json"), HasSubstr(named)));
   };
   damaged([](Json& d) { d["model"]["unk_token"] = "<none>"; }, "<none>");
   damaged([](Json& d) { d["model"]["max_input_chars_per_word"] = -1; }, "max_input_chars_per_word");

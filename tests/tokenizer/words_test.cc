@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> result;
