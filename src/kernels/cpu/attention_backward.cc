@@ -28,7 +28,8 @@ struct BlockRows {
 template <bool dropping, bool general>
 HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, const BlockRows& rows,
                                     const TileDropout& dropout, float keep_scale, float cap,
-                                    float* HWY_RESTRICT scores, float* HWY_RESTRICT products) {
+                                    RowsAhead<4>& ahead, float* HWY_RESTRICT scores,
+                                    float* HWY_RESTRICT products) {
   const Floats d;
   const ColumnLimits limits = LimitsOf<general>(place, j);
   const Float log_sum_exp = hn::Load(d, rows.log_sum_exp + j);
@@ -72,7 +73,8 @@ HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, cons
   };
   for (std::int64_t i = 0; i < limits.begin; ++i) clear(i);
   ByFours(limits.begin, limits.whole_begin, differentiate_some);
-  ByFours(limits.whole_begin, limits.whole, [&](std::int64_t i, auto) HEED_INLINE_LAMBDA {
+  ByFours(limits.whole_begin, limits.whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    ahead.Step(chain);
     const Float score = score_at(i);
     differentiate(i, score, pattern_of(score));
   });
@@ -83,10 +85,11 @@ HWY_INLINE void DifferentiateColumn(const TilePlace& place, std::int64_t j, cons
 template <bool dropping, bool general>
 HWY_NOINLINE void DifferentiateTile(const TilePlace& place, const BlockRows& rows,
                                     const TileDropout& dropout, float keep_scale, float cap,
-                                    float* HWY_RESTRICT scores, float* HWY_RESTRICT products) {
+                                    RowsAhead<4>& ahead, float* HWY_RESTRICT scores,
+                                    float* HWY_RESTRICT products) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   for (std::int64_t j = 0; j < place.queries; j += lanes) {
-    DifferentiateColumn<dropping, general>(place, j, rows, dropout, keep_scale, cap, scores,
+    DifferentiateColumn<dropping, general>(place, j, rows, dropout, keep_scale, cap, ahead, scores,
                                            products);
   }
 }
@@ -226,7 +229,8 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
     const std::int64_t last = std::min(visible_end(head, begin + queries), end);
     const std::int64_t skipped =
         std::max<std::int64_t>(first_tile(head, begin) - first_of_part + step - 1, 0) / step;
-    for (std::int64_t s = first_of_part + skipped * step; s < last; s += step) {
+    const std::int64_t first_row = first_of_part + skipped * step - start;
+    for (std::int64_t s = first_row + start; s < last; s += step) {
       TilePlace place = PlaceTile(head, begin, queries, s);
       place.keys = std::min(place.keys, last - s);
       const std::int64_t row = s - start;
@@ -240,10 +244,14 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
                      size, buffers.products);
       // 3 and 2: pattern = softmax(scores), dropped
       dropout.first_column = static_cast<std::uint32_t>(s);
+      const std::int64_t next = s + step < last ? row + step : first_row;
+      RowsAhead<4> ahead(
+          {memory.key[next], memory.value[next], memory.d_key[next], memory.d_value[next]},
+          memory.copied);
       const auto differentiate =
           general ? (dropping ? DifferentiateTile<true, true> : DifferentiateTile<false, true>)
                   : (dropping ? DifferentiateTile<true, false> : DifferentiateTile<false, false>);
-      differentiate(place, rows, dropout, keep_scale, cap, buffers.scores, buffers.products);
+      differentiate(place, rows, dropout, keep_scale, cap, ahead, buffers.scores, buffers.products);
       if (gradients.bias != nullptr) {
         AddBiasGradient(head, place, begin, s, buffers.products, gradients.bias);
       }

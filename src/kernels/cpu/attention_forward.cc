@@ -26,7 +26,7 @@ struct RunningSoftmax {
 // Replaces the scores of column vector j by exp2(scores - maximum) and updates the running state.
 template <bool dropping, bool windowed>
 HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const TileDropout& dropout,
-                              float* tile, RunningSoftmax& state) {
+                              RowsAhead<2>& ahead, float* tile, RunningSoftmax& state) {
   const Floats d;
   const Float lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   const ColumnLimits limits = LimitsOf<windowed>(place, j);
@@ -67,6 +67,7 @@ HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const Tile
   }
   ByFours(limits.begin, limits.whole_begin, weigh_some);
   ByFours(limits.whole_begin, limits.whole, [&](std::int64_t i, auto chain) HEED_INLINE_LAMBDA {
+    ahead.Step(chain);
     put(i, chain, Exp2Clamped(d, hn::Sub(at(i), reference)));
   });
   ByFours(limits.whole, limits.part, weigh_some);
@@ -132,9 +133,11 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
     CapScores(head, place, unit, tile);
     BiasScores(head, place, begin, s, unit, tile);
     dropout.first_column = static_cast<std::uint32_t>(s);
+    const std::int64_t next = s + key_block < last ? s + key_block : first;
+    RowsAhead<2> ahead({head.key[next], head.value[next]}, head.padded);
     const auto weigh = [&](auto drops, auto windows) HEED_INLINE_LAMBDA {
       for (std::int64_t j = 0; j < queries; j += lanes) {
-        SoftmaxColumn<drops(), windows()>(place, j, dropout, tile, state);
+        SoftmaxColumn<drops(), windows()>(place, j, dropout, ahead, tile, state);
       }
     };
     if (place.windowed()) {

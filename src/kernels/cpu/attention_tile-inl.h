@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "kernels/cpu/attention_head.h"
@@ -347,6 +348,35 @@ HWY_INLINE Rows<const float> Operand(const Head& head, Rows<const float> rows, s
   CopyOperand(head, rows, count, buffer);
   return {buffer, columns};
 }
+
+// Rows that the next tile reads, prefetched in small steps between the products of this one: a long
+// memory does not stay in a core's own caches.
+template <int ranges>
+class RowsAhead {
+ public:
+  // Dense rows from `begin` on, for each range; `wanted` says whether to prefetch them.
+  RowsAhead(const std::array<const float*, ranges>& begin, bool wanted)
+      : at_(begin), step_(wanted ? kLine : 0) {}
+
+  // For each vector of a tile, in four chains: as many lines as a vector's share of rows of 64.
+  template <class Chain>
+  HWY_INLINE void Step(Chain) {
+    constexpr std::size_t lanes = hn::MaxLanes(Floats());
+    constexpr std::size_t lines =
+        std::max<std::size_t>(ranges * lanes * 64 / (key_block * kLine), 1);
+    Unroll<lines>([&](auto line) HEED_INLINE_LAMBDA {
+      constexpr std::size_t range = (Chain() * lines + line) % ranges;
+      __builtin_prefetch(at_[range], 0, 2);
+      at_[range] += step_;
+    });
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64 / sizeof(float);  // of a cache
+
+  std::array<const float*, ranges> at_;
+  std::size_t step_;
+};
 
 // Dropout inside a tile: lanes hold queries, that is rows of dropout's matrix, and rows hold keys,
 // its columns.
