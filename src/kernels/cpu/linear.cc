@@ -2,6 +2,7 @@
 // each weight once, at memory bandwidth.
 #include "base/threads.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/product_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
@@ -35,15 +36,16 @@ void FewRows(const float* x, std::int64_t inputs, const float* weight, const flo
       Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA { sum[w][r] = hn::Zero(d); });
     });
     const auto step = [&](auto load) HEED_INLINE_LAMBDA {
-      Float x_vector[rows];
-      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-        x_vector[r] = load(x + static_cast<std::int64_t>(r) * inputs);
-        KeepInRegister(x_vector[r]);
-      });
+      Float weights[count];
       Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-        const Float weights = load(weight + (o + static_cast<std::int64_t>(w) * half) * inputs);
-        Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-          sum[w][r] = hn::MulAdd(weights, x_vector[r], sum[w][r]);
+        weights[w] = load(weight + (o + static_cast<std::int64_t>(w) * half) * inputs);
+        KeepInRegister(weights[w]);
+      });
+      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+        Float x_vector = load(x + static_cast<std::int64_t>(r) * inputs);
+        KeepInRegister(x_vector);
+        Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+          sum[w][r] = hn::MulAdd(weights[w], x_vector, sum[w][r]);
         });
       });
     };
@@ -73,15 +75,16 @@ void FewRows(const float* x, std::int64_t inputs, const float* weight, const flo
   }
 }
 
-// Rows taken together: their sums beside two weights fill half of the registers.
-constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
+// Rows taken together: their sums, two weights and an element of x fill the registers.
+constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 6;
 
-// Rows by kMostRows; where they take more passes, weights by pieces that stay in the first-level
-// cache (32 KiB) for all of them, so that they leave memory once.
+// Rows by kMostRows; where they take more passes, weights by pieces that stay in the caches (48
+// KiB) for all of them, so that they leave memory once.
 void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const float* weight,
                const float* bias, std::int64_t outputs, std::int64_t begin, std::int64_t end,
                float* out) {
-  const std::int64_t in_cache = std::max<std::int64_t>(8192 / std::max<std::int64_t>(inputs, 1), 4);
+  const std::int64_t in_cache =
+      std::max<std::int64_t>(12288 / std::max<std::int64_t>(inputs, 1) / 2 * 2, 4);
   const bool is_one_pass = rows <= 4 || rows == kMostRows;
   const std::int64_t piece = is_one_pass ? end - begin : in_cache;
   for (std::int64_t o = begin; o < end; o += piece) {
@@ -92,7 +95,7 @@ void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const flo
       row += some;
     };
     while (rows - row >= kMostRows) run(std::integral_constant<int, kMostRows>{});
-    if (kMostRows > 4 && rows - row >= 4) run(std::integral_constant<int, 4>{});
+    if (rows - row >= 4) run(std::integral_constant<int, 4>{});
     if (rows - row == 3) run(std::integral_constant<int, 3>{});
     if (rows - row == 2) run(std::integral_constant<int, 2>{});
     if (rows - row == 1) run(std::integral_constant<int, 1>{});
@@ -157,6 +160,13 @@ namespace {
 // to 32 rows of 768 and 3,072).
 constexpr std::int64_t few_rows = 32;
 
+// Rows of x that dot products take together: as many as stay in the second-level cache.
+std::int64_t rows_together(std::int64_t inputs) {
+  constexpr std::int64_t unit = 24;  // of 6 and of 8 rows a pass
+  const auto row_bytes = std::max<std::int64_t>(inputs, 1) * std::int64_t{sizeof(float)};
+  return std::max(rows_in_second_level(row_bytes, unit), few_rows);
+}
+
 }  // namespace
 
 void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
@@ -172,9 +182,13 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
   const float* const bias = parameters.bias.data();
   if (inputs == 0 || (length <= few_rows && parameters.precision == Precision::f32)) {
     const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
+    const std::int64_t together = rows_together(inputs);
     parallel_ranges(outputs, grain, [&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(FewRowsOf)
-      (rows, x.data(), inputs, parameters.weight.data(), bias, outputs, begin, end, out.data());
+      for (std::int64_t row = 0; row < rows; row += together) {
+        HWY_DYNAMIC_DISPATCH(FewRowsOf)
+        (std::min(together, rows - row), x.data() + row * inputs, inputs, parameters.weight.data(),
+         bias, outputs, begin, end, out.data() + row * outputs);
+      }
     });
     return;
   }
