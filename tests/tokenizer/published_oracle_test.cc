@@ -55,6 +55,12 @@ Disputed find_disputed(const std::filesystem::path& directory) {
         static_cast<int>(character_class(point)) + 4 * static_cast<int>(letter_case(point));
     if (actual != expected && !(point >= 0xD800 && point < 0xE000)) disputed.add(point);
   }
+  const MappedFile digits(directory / "digits");
+  EXPECT_EQ(digits.text().size(), disputed.points.size());
+  for (char32_t point = 0; point < digits.text().size(); ++point) {
+    const bool is_number = character_class(point) == CharacterClass::number;
+    if (is_number != (digits.text()[point] == 1)) disputed.add(point);
+  }
   const MappedFile normalised(directory / "nfc");
   std::string_view rest = normalised.text();
   for (char32_t point = 0x80; point < 0x110000; ++point) {

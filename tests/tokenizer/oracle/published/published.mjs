@@ -6,6 +6,8 @@
 //                     ids, the decoded text without special tokens; a text is u32 bytes, UTF-8
 //   OUT/classes       one byte for each code point: its CharacterClass + 4 * LetterCase as the
 //                     library's regular expressions see them
+//   OUT/digits        one byte for each code point: 1 if the step Digits, whose Unicode is a newer
+//                     one, takes it for a digit
 //   OUT/nfc           lines: for each code point from U+0080 on, but surrogates, probe(c) in form C
 //   OUT/bert          lines: for the same, 1 if BERT's words are cut at it, else 0, and probe(c) as
 //                     BERT's normaliser leaves it
@@ -418,6 +420,19 @@ function writeClasses() {
   fs.writeFileSync(path.join(out, "classes"), classes);
 }
 
+function writeDigits() {
+  const document = gpt2();
+  document.pre_tokenizer = { type: "Digits", individual_digits: true };
+  const words = Tokenizer.fromString(JSON.stringify(document)).getPreTokenizer();
+  const digits = Buffer.alloc(0x110000);
+  for (let point = 0; point < 0x110000; ++point) {
+    if (isSurrogate(point)) continue;
+    const cut = words.preTokenizeString(`a${String.fromCodePoint(point)}a`).length === 3;
+    digits[point] = cut ? 1 : 0;
+  }
+  fs.writeFileSync(path.join(out, "digits"), digits);
+}
+
 // Alone; behind a mark of a high class; and before one of the lowest.
 function probe(character) {
   return `${character}|a\u0345${character}|a${character}\u0334`;
@@ -448,6 +463,7 @@ function writeBert() {
 }
 
 writeClasses();
+writeDigits();
 writeNormalised();
 writeBert();
 // HEED_ORACLE_SHARE: which share of the texts to compare, for those who have little time [1].
