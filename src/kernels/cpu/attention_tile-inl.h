@@ -358,12 +358,12 @@ class RowsAhead {
   RowsAhead(const std::array<const float*, ranges>& begin, bool wanted)
       : at_(begin), step_(wanted ? kLine : 0) {}
 
-  // For each vector of a tile, in four chains: as many lines as a vector's share of rows of 64.
+  // For each vector of a tile, in four chains: its share of the lines, for heads of 64.
   template <class Chain>
   HWY_INLINE void Step(Chain) {
-    constexpr std::size_t lanes = hn::MaxLanes(Floats());
+    constexpr std::size_t lanes = hn::MaxLanes(Floats()), head_size = 64;
     constexpr std::size_t lines =
-        std::max<std::size_t>(ranges * lanes * 64 / (key_block * kLine), 1);
+        std::max<std::size_t>(ranges * lanes * head_size / (query_block * kLine), 1);
     Unroll<lines>([&](auto line) HEED_INLINE_LAMBDA {
       constexpr std::size_t range = (Chain() * lines + line) % ranges;
       __builtin_prefetch(at_[range], 0, 2);
@@ -372,7 +372,7 @@ class RowsAhead {
   }
 
  private:
-  static constexpr std::size_t kLine = 64 / sizeof(float);  // of a cache
+  static constexpr std::size_t kLine = kLineBytes / sizeof(float);
 
   std::array<const float*, ranges> at_;
   std::size_t step_;

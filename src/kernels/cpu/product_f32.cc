@@ -23,7 +23,6 @@ constexpr int kTileRows = 14;
 constexpr int kTileRows = 6;
 #endif
 constexpr int kTileVectors = 2;
-constexpr std::size_t kLineBytes = 64;  // of a cache
 
 std::int64_t TileColumns() { return kTileVectors * static_cast<std::int64_t>(hn::Lanes(Floats())); }
 

@@ -22,6 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Float = hn::Vec<Floats>;
 
+inline constexpr std::size_t kLineBytes = 64;  // of a cache
+
 // Unrolls at compile time, so that accumulators are registers and not an array in memory.
 template <class Body, std::size_t... index>
 HWY_INLINE void UnrollSequence(Body&& body, std::index_sequence<index...>) {
