@@ -51,6 +51,18 @@ bool is_quantised(const StoredTensor& stored) {
   return is_linear(stored.parameter.role) && stored.parameter.part == Part::weight;
 }
 
+// The rows of a table whose first piece is `part`, each while it is here.
+std::function<void(const ByteSink&)> in_pieces(const StackSchedule& schedule,
+                                               const ParameterPart& part, View<const float> rows) {
+  return [schedule, part, rows](const ByteSink& sink) {
+    for (ParameterPart piece = part; piece.piece < schedule.pieces(); ++piece.piece) {
+      const Reading reading(schedule, piece);
+      const auto [begin, end] = schedule.rows(piece.piece);
+      sink(std::as_bytes(rows.slice(0, begin, end).span()));
+    }
+  };
+}
+
 // bf16, in the order that `tensor` is in the file.
 OutgoingTensor as_bf16(OutgoingTensor tensor) {
   tensor.dtype = DType::bf16;
@@ -298,9 +310,11 @@ std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameter
     }
     const std::size_t first = tensors.size();
     append(stored, parameters, room, tensors);
+    const StackSchedule& schedule = parameters.schedule_of(stored.parameter);
+    const ParameterPart part = part_of(stored.parameter, architecture_, schedule.piece_rows);
+    if (part.piece >= 0) continue;  // read piece by piece: append()
     for (std::size_t i = first; i < tensors.size(); ++i) {
-      tensors[i].produce = [schedule = parameters.schedule_of(stored.parameter),
-                            part = part_of(stored.parameter, architecture_),
+      tensors[i].produce = [schedule, part,
                             produce = std::move(tensors[i].produce)](const ByteSink& sink) {
         const Reading reading(schedule, part);
         produce(sink);
@@ -333,6 +347,12 @@ void StoredModel::append(const StoredTensor& stored, const GptParameters& parame
   } else {
     if (stored.storage == Storage::one_row) rows = rows.reshape(shape_in_file(stored));
     tensor = heed::outgoing(stored.name, rows);
+  }
+  const StackSchedule& schedule = parameters.schedule_of(stored.parameter);
+  const ParameterPart part = part_of(stored.parameter, architecture_, schedule.piece_rows);
+  if (part.piece >= 0) {
+    check(stored.storage == Storage::straight && !is_copied, "tables are stored as they are");
+    tensor.produce = in_pieces(schedule, part, rows);
   }
   const bool rounds = weights_ == WeightFormat::bf16 && is_quantised(stored);
   tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));

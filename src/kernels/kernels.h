@@ -112,6 +112,18 @@ void cross_entropy_forward_backward(View<float> logits, View<const std::int32_t>
                                     float scale, View<float> losses,
                                     const LabelSmoothing<float>& smoothing = {});
 
+// The same where the vocabulary comes in pieces. Forward adds a piece's logits (N, W) to the sums;
+// then loss = normaliser − target logit, and the mean of −log p is normaliser − logit_sum / V.
+// Backward overwrites the logits of a piece by their gradients, of the normalisers (N) of all
+// pieces. `targets` are words of the whole vocabulary; ignored ones have gradients of zero, and
+// sums that mean nothing.
+void cross_entropy_piece_forward(View<const float> logits, const VocabularyPiece& piece,
+                                 View<const std::int32_t> targets,
+                                 const VocabularySums<float>& sums);
+void cross_entropy_piece_backward(View<float> logits, const VocabularyPiece& piece,
+                                  View<const std::int32_t> targets, View<const float> normalisers,
+                                  float scale, float smoothing_rate = 0.0F);
+
 // One AdamW update of a range of parameters and its moments.
 void adamw_step(const AdamWState<float>& state, const AdamWStep<float>& step);
 

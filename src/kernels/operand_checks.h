@@ -359,6 +359,26 @@ void cross_entropy(const View<Logits>& logits, const View<const std::int32_t>& t
   }
 }
 
+template <class Logits, class T>
+void cross_entropy_piece(const View<Logits>& logits, const VocabularyPiece& piece,
+                         const View<const std::int32_t>& targets, const View<T>& normalisers,
+                         std::string_view normaliser_name) {
+  rank(logits, 2, "logits");
+  contiguous(logits, logits.shape(), "logits");
+  const std::int64_t rows = logits.extent(0), end = piece.first + logits.extent(1);
+  contiguous(targets, Shape{rows}, "targets");
+  contiguous(normalisers, Shape{rows}, normaliser_name);
+  require(piece.first >= 0 && end <= piece.vocabulary, ErrorCode::invalid_argument,
+          "words {} to {} are outside the vocabulary of {}", piece.first, end - 1,
+          piece.vocabulary);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int32_t target = targets.data()[row];
+    require(target == ignored_target || (target >= 0 && target < piece.vocabulary),
+            ErrorCode::invalid_argument, "target {} of row {} is outside the vocabulary of {}",
+            target, row, piece.vocabulary);
+  }
+}
+
 template <class T>
 void adamw(const AdamWState<T>& state, const AdamWStep<T>& step) {
   const std::size_t size = state.parameters.size();

@@ -220,4 +220,18 @@ struct LabelSmoothing {
   View<T> losses{};  // (N), the smoothed losses, overwritten; absent: not wanted
 };
 
+// Words first, first + 1, … of a vocabulary that does not come all at once.
+struct VocabularyPiece {
+  std::int64_t first = 0;
+  std::int64_t vocabulary = 0;  // V, of the whole
+};
+
+// Of the logits of each row, over those pieces of the vocabulary that have come.
+template <class T>
+struct VocabularySums {
+  View<T> normaliser;    // (N): log Σ exp(logit); −∞ before the first piece
+  View<T> target_logit;  // (N), once its piece has come
+  View<T> logit_sum{};   // (N): Σ logit, 0 before the first piece; absent: not wanted
+};
+
 }  // namespace heed::kernels

@@ -143,10 +143,11 @@ LossSum EncoderDecoder::loss(const PairBatch& batch, PairBuffers& buffers, Probe
   stack_forward(encoder(), view_of(batch.source), passes.encoder, buffers.encoder_);
   stack_forward(decoder(), view_of(batch.target), passes.decoder, buffers.decoder_);
   const Shape rows{batch.target.rows()};
-  const Reading unembedding = Reading::of_unembedding(decoder().parameters.schedule);
-  return buffers.loss_.forward(buffers.decoder_.unembedding_in(), decoder().parameters.unembedding,
-                               {batch.next.data(), rows}, {buffers.losses_.data(), rows},
-                               ragged_positions);
+  return unembedding_loss(decoder(),
+                          {.x = buffers.decoder_.unembedding_in(),
+                           .targets = {batch.next.data(), rows},
+                           .losses = {buffers.losses_.data(), rows}},
+                          buffers.loss_, ragged_positions);
 }
 
 LossSum EncoderDecoder::loss_and_gradients(const PairBatch& batch, const Step& step,

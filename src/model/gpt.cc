@@ -77,9 +77,11 @@ LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targ
   pass.cache = buffers.cache ? &*buffers.cache : nullptr;
   pass.probe = probe;
   forward(rows.tokens(), pass, buffers.activations);
-  const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);
-  return buffers.loss.forward(buffers.activations.unembedding_in(), parameters_.unembedding(),
-                              flat(rows.targets()), buffers.losses, pass.sequence_positions());
+  return unembedding_loss(stack(),
+                          {.x = buffers.activations.unembedding_in(),
+                           .targets = flat(rows.targets()),
+                           .losses = buffers.losses},
+                          buffers.loss, pass.sequence_positions());
 }
 
 LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std::int32_t> targets,
@@ -93,7 +95,7 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
   pass.editor = step.editor;
   forward(rows.tokens(), pass, buffers.activations);
   if (pass.wants_gradient(PointKind::logits, -1)) {
-    const Reading unembedding = Reading::of_unembedding(parameters_.stack().schedule);
+    const UnembeddingReading unembedding(parameters_.stack().schedule);
     observe_logit_gradients(pass, parameters_.unembedding(), buffers.activations.unembedding_in(),
                             {flat(rows.targets()), step.scale, buffers.loss.label_smoothing()});
   }

@@ -66,6 +66,7 @@ Stack bind_stack(const Architecture& architecture, std::size_t index, const auto
               .prediction_norm = bind(make_norm, Role::prediction_norm),
               .schedule = {.site = architecture.site(index),
                            .layers = stack.layers,
+                           .vocabulary = stack.vocabulary_size,
                            .embedding_site = used_parameter(architecture, stack,
                                                             {.role = Role::token_embedding,
                                                              .site = architecture.site(index)})
@@ -186,25 +187,58 @@ ArenaLayout parameter_layout(const Architecture& architecture) {
   return layout;
 }
 
-ParameterPart part_of(const ParameterId& id, const Architecture& architecture) {
-  const bool is_behind = id.role == Role::final_norm || id.role == Role::prediction ||
-                         id.role == Role::prediction_norm || id.role == Role::unembedding;
-  return {id.site, is_behind ? architecture.of(id.site).layers : id.layer};
+bool is_table(const ParameterId& id) {
+  return id.part == Part::weight &&
+         (id.role == Role::token_embedding || id.role == Role::unembedding);
 }
 
-std::vector<PartRange> part_ranges(const Architecture& architecture) {
+ParameterPart part_of(const ParameterId& id, const Architecture& architecture,
+                      std::int64_t piece_rows) {
+  const bool is_behind = id.role == Role::final_norm || id.role == Role::prediction ||
+                         id.role == Role::prediction_norm || id.role == Role::unembedding;
+  return {.site = id.site,
+          .layer = is_behind ? architecture.of(id.site).layers : id.layer,
+          .piece = piece_rows > 0 && is_table(id) ? 0 : -1};
+}
+
+std::vector<PartRange> part_ranges(const Architecture& architecture, std::int64_t piece_rows) {
   const std::vector<Parameter> list = parameters_of(architecture);
   const ArenaLayout layout = parameter_layout(architecture);
   std::vector<PartRange> ranges;
+  const auto begin_part = [&](const ParameterPart& part, std::int64_t begin) {
+    if (!ranges.empty()) ranges.back().end = static_cast<std::size_t>(begin);
+    ranges.push_back({part, static_cast<std::size_t>(begin), 0});
+  };
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const ParameterPart part = part_of(list[i].id, architecture);
-    const auto begin = static_cast<std::size_t>(layout.entries()[i].offset);
-    if (!ranges.empty() && ranges.back().part == part) continue;
-    if (!ranges.empty()) ranges.back().end = begin;
-    ranges.push_back({part, begin, begin});
+    ParameterPart part = part_of(list[i].id, architecture, piece_rows);
+    const ArenaLayout::Entry& entry = layout.entries()[i];
+    if (part.piece < 0) {
+      if (ranges.empty() || ranges.back().part != part) begin_part(part, entry.offset);
+      continue;
+    }
+    for (std::int64_t row = 0; row < entry.shape[0]; row += piece_rows, ++part.piece) {
+      begin_part(part, entry.offset + row * entry.shape[1]);
+    }
   }
   if (!ranges.empty()) ranges.back().end = static_cast<std::size_t>(layout.size());
   return ranges;
+}
+
+std::int64_t table_piece_rows(const Architecture& architecture) {
+  constexpr std::int64_t least = std::int64_t{1} << 20;  // numbers: pieces are sent one by one
+  std::int64_t block = least;
+  for (const PartRange& range : part_ranges(architecture)) {
+    const std::int64_t layers = architecture.of(range.part.site).layers;
+    if (range.part.layer < 0 || range.part.layer == layers) continue;
+    block = std::max(block, static_cast<std::int64_t>(range.end - range.begin));
+  }
+  std::int64_t rows = 0;
+  for (const Parameter& parameter : parameters_of(architecture)) {
+    if (!is_table(parameter.id)) continue;
+    const std::int64_t pieces = (parameter.shape.size() + block - 1) / block;
+    if (pieces > 1) rows = std::max(rows, (parameter.shape[0] + pieces - 1) / pieces);
+  }
+  return rows;
 }
 
 ArenaLayout gpt_layout(const StackSpecification& stack) { return parameter_layout(of_one(stack)); }
@@ -231,8 +265,11 @@ GptParameters::GptParameters(const Architecture& architecture, ArenaMemory memor
   if (memory == ArenaMemory::whole) touch_rows_in_shares(arena_, layout_);
 }
 
-void GptParameters::set_schedule(ParameterSchedule* schedule) {
-  for (StackParameters& stack : stacks_) stack.schedule.schedule = schedule;
+void GptParameters::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
+  for (StackParameters& stack : stacks_) {
+    stack.schedule.schedule = schedule;
+    stack.schedule.piece_rows = schedule != nullptr ? piece_rows : 0;
+  }
 }
 
 void GptParameters::initialize(std::uint64_t seed) { initialize(seed, 0, all().size()); }
@@ -363,8 +400,11 @@ const StackSchedule& GptParameters::schedule_of(const ParameterId& id) const {
   return (id.site == StackSite::encoder ? encoder() : stack()).schedule;
 }
 
-void GptGradients::set_schedule(ParameterSchedule* schedule) {
-  for (StackGradients& stack : stacks_) stack.schedule.schedule = schedule;
+void GptGradients::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
+  for (StackGradients& stack : stacks_) {
+    stack.schedule.schedule = schedule;
+    stack.schedule.piece_rows = schedule != nullptr ? piece_rows : 0;
+  }
 }
 
 void GptGradients::clear() {

@@ -105,8 +105,9 @@ class GptParameters {
   explicit GptParameters(const Architecture& architecture,   // of one stack or two
                          ArenaMemory memory = ArenaMemory::whole);
 
-  // Told of every use from now on; null: nobody. Borrowed.
-  void set_schedule(ParameterSchedule* schedule);
+  // Told of every use from now on; null: nobody. Borrowed. Tables come in pieces of `piece_rows`
+  // rows; 0: they are not divided.
+  void set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows = 0);
   const StackSchedule& schedule_of(const ParameterId& id) const;
 
   // GPT-2's initialisation: weights normal(0, initial_deviation), output projections of attention
@@ -170,8 +171,8 @@ class GptGradients {
   explicit GptGradients(const Architecture& architecture,   // zeros
                         ArenaMemory memory = ArenaMemory::whole);
 
-  // As that of parameters.
-  void set_schedule(ParameterSchedule* schedule);
+  // As that of parameters, with pieces of as many rows.
+  void set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows = 0);
 
   const ArenaLayout& layout() const { return layout_; }
   std::span<float> all() { return arena_.all(); }

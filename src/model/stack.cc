@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
@@ -56,9 +57,19 @@ std::vector<std::int64_t> row_positions(const Pass& pass) {
   return positions;
 }
 
+void require_tokens(View<const std::int32_t> tokens, std::int64_t vocabulary) {
+  for (const std::int32_t token : tokens.span()) {
+    require(token >= 0 && token < vocabulary, ErrorCode::invalid_argument,
+            "token {} is outside the vocabulary of {}", token, vocabulary);
+  }
+}
+
 // What the embedding reads: (B, T), or the rows of a ragged pass as sequences of one token.
 struct EmbeddingRows {
   std::vector<std::int64_t> positions;  // of a ragged pass
+  // Of a table that comes in pieces: its rows of the pass (N, C), and their numbers.
+  Tensor<float> gathered;
+  Tensor<std::int32_t> numbers;
   kernels::EmbeddingInput<float> input;
 
   EmbeddingRows(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass) {
@@ -69,10 +80,12 @@ struct EmbeddingRows {
              .token_scale = stack.specification.embedding_scale,
              .first_position = pass.first_position,
              .first_positions = pass.first_positions};
-    if (!pass.is_ragged()) return;
-    positions = row_positions(pass);
-    input.tokens = tokens.reshape({pass.rows(), 1});
-    input.first_positions = positions;
+    if (pass.is_ragged()) {
+      positions = row_positions(pass);
+      input.tokens = tokens.reshape({pass.rows(), 1});
+      input.first_positions = positions;
+    }
+    if (stack.parameters.schedule.is_divided()) gather(stack, tokens);
   }
   EmbeddingRows(const EmbeddingRows&) = delete;
   EmbeddingRows& operator=(const EmbeddingRows&) = delete;
@@ -80,7 +93,39 @@ struct EmbeddingRows {
   View<float> shaped(View<float> rows) const {
     return rows.reshape({input.tokens.extent(0), input.tokens.extent(1), rows.extent(1)});
   }
+
+ private:
+  void gather(const Stack& stack, View<const std::int32_t> tokens) {
+    const StackSchedule& schedule = stack.parameters.schedule;
+    const View<const float> table = stack.parameters.token_embedding;
+    require_tokens(tokens, schedule.vocabulary);
+    gathered = Tensor<float>(Shape{tokens.size(), table.extent(1)});
+    numbers = Tensor<std::int32_t>(input.tokens.shape());
+    std::iota(numbers.span().begin(), numbers.span().end(), 0);
+    for (std::int64_t piece = 0; piece < schedule.pieces(); ++piece) {
+      const Reading reading(schedule, schedule.token_embedding(piece));
+      const auto [begin, end] = schedule.rows(piece);
+      for (std::int64_t row = 0; row < tokens.size(); ++row) {
+        const std::int32_t token = tokens.data()[row];
+        if (token < begin || token >= end) continue;
+        std::ranges::copy(table[token].span(), gathered.view()[row].data());
+      }
+    }
+    input.tokens = numbers;
+    input.token_table = gathered;
+  }
 };
+
+// Adds the gradients (N, C) of rows to those of their tokens in a piece of the table.
+void add_token_gradients(View<const std::int32_t> tokens, const RowRange& piece, float scale,
+                         View<const float> d_rows, View<float> d_table) {
+  for (std::int64_t row = 0; row < tokens.size(); ++row) {
+    const std::int32_t token = tokens.data()[row];
+    if (token < piece.begin || token >= piece.end) continue;
+    const View<float> to = d_table[token];
+    for (std::int64_t c = 0; c < to.extent(0); ++c) to(c) += scale * d_rows(row, c);
+  }
+}
 
 // Of the text that a row is of.
 std::int64_t token_type(const Pass& pass, std::int64_t row) {
@@ -125,7 +170,10 @@ void drop_embedding(const Stack& stack, const Pass& pass, View<float> rows) {
 
 void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
            const GptActivations& activations) {
-  const Reading tables = Reading::of_embedding(stack.parameters.schedule);
+  const StackSchedule& schedule = stack.parameters.schedule;
+  const Reading before(schedule, schedule.before());
+  const Reading table(schedule,
+                      schedule.is_divided() ? schedule.before() : schedule.token_embedding());
   const EmbeddingRows embedding(stack, tokens, pass);
   const View<float> sum = activations.embedding_sum();
   kernels::embedding_forward(embedding.input, embedding.shaped(sum));
@@ -145,8 +193,9 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   View<float> d_rows = buffers.residual;
   drop_embedding(stack, pass, d_rows);
   if (gradients != nullptr) {
-    gradients->schedule.will_add(gradients->schedule.before());
-    gradients->schedule.will_add(gradients->schedule.token_embedding());
+    const StackSchedule& schedule = gradients->schedule;
+    schedule.will_add(schedule.before());
+    if (!schedule.is_divided()) schedule.will_add(schedule.token_embedding());
   }
   if (stack.specification.embedding_norm) {
     const Reading norm(stack.parameters.schedule, stack.parameters.schedule.before());
@@ -167,15 +216,25 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   const EmbeddingRows embedding(stack, tokens, pass);
   kernels::EmbeddingInput<float> input = embedding.input;
   if (stack.sinusoids.present()) input.position_table = {};
+  const StackSchedule& schedule = gradients->schedule;
   kernels::embedding_backward(
       input, embedding.shaped(d_rows),
-      {.token_table = gradients->token_embedding, .position_table = gradients->position_embedding});
+      {.token_table = schedule.is_divided() ? View<float>() : gradients->token_embedding,
+       .position_table = gradients->position_embedding});
   add_token_type_gradients(pass, gradients->token_type_embedding, d_rows);
-  const StackSchedule& schedule = gradients->schedule;
-  if (schedule.token_embedding() != schedule.before()) {  // the encoder's, which comes later
-    schedule.has_added(schedule.token_embedding(), GradientState::partial);
+  // The encoder's table, where two stacks share one, is complete later.
+  const GradientState state =
+      schedule.embedding_site == schedule.site ? GradientState::complete : GradientState::partial;
+  if (!schedule.is_divided() && state == GradientState::partial) {
+    schedule.has_added(schedule.token_embedding(), state);
   }
   schedule.has_added(schedule.before(), GradientState::complete);
+  for (std::int64_t piece = 0; piece < schedule.pieces(); ++piece) {
+    schedule.will_add(schedule.token_embedding(piece));
+    add_token_gradients(tokens, schedule.rows(piece), stack.specification.embedding_scale, d_rows,
+                        gradients->token_embedding);
+    schedule.has_added(schedule.token_embedding(piece), state);
+  }
 }
 
 // The learned bias of each bucket, as attention reads it: of each distance in a pass.
@@ -229,7 +288,7 @@ void end_forward(const Stack& stack, const Pass& pass, const GptActivations& act
   if (!specification.has_unembedding) return;
   pass.visit_rows(PointKind::unembedding_in, -1, activations.unembedding_in());
   if (!pass.wants(PointKind::logits, -1)) return;
-  const Reading unembedding = Reading::of_unembedding(stack.parameters.schedule);
+  const UnembeddingReading unembedding(stack.parameters.schedule);
   observe_logits(pass, stack.parameters.unembedding, activations.unembedding_in());
 }
 
@@ -319,25 +378,46 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
 }
 
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions) {
-  const Reading unembedding = Reading::of_unembedding(stack.parameters.schedule);
+  const StackSchedule& schedule = stack.parameters.schedule;
+  if (schedule.is_divided()) {
+    return unembed_in_pieces(schedule, x, stack.parameters.unembedding, logits, positions);
+  }
+  const UnembeddingReading unembedding(schedule);
   kernels::linear_forward(x, stack.parameters.unembedding, logits, positions);
+}
+
+LossSum unembedding_loss(const Stack& stack, const UnembeddingLoss& rows, VocabularyLoss& loss,
+                         std::int64_t positions) {
+  const StackSchedule& schedule = stack.parameters.schedule;
+  const LinearWeights& unembedding = stack.parameters.unembedding;
+  if (schedule.is_divided()) {
+    return loss.forward_in_pieces(schedule, rows.x, unembedding, rows.targets, rows.losses,
+                                  positions);
+  }
+  const UnembeddingReading reading(schedule);
+  return loss.forward(rows.x, unembedding, rows.targets, rows.losses, positions);
 }
 
 LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
                          const UnembeddingLoss& rows, VocabularyLoss& loss) {
   const StackSchedule& schedule = gradients.schedule;
-  const Reading unembedding = Reading::of_unembedding(stack.parameters.schedule);
-  schedule.will_add(schedule.behind());
-  if (schedule.tied_unembedding) schedule.will_add(schedule.token_embedding());
-  const LossSum sum =
-      loss.forward_backward(rows.x, stack.parameters.unembedding, rows.targets, rows.losses,
-                            {.scale = rows.scale,
-                             .d_x = rows.d_x,
-                             .d_unembedding = gradients.unembedding.weight,
-                             .d_bias = gradients.unembedding.bias});
+  const LinearWeights& unembedding = stack.parameters.unembedding;
+  const VocabularyLoss::Backward backward{.scale = rows.scale,
+                                          .d_x = rows.d_x,
+                                          .d_unembedding = gradients.unembedding.weight,
+                                          .d_bias = gradients.unembedding.bias};
   // What lies behind the blocks is complete after the final norm.
+  schedule.will_add(schedule.behind());
+  if (schedule.is_divided()) {
+    return loss.forward_backward_in_pieces(schedule, rows.x, unembedding, rows.targets, rows.losses,
+                                           backward);
+  }
+  const UnembeddingReading reading(stack.parameters.schedule);
+  if (schedule.tied_unembedding) schedule.will_add(schedule.unembedding());
+  const LossSum sum =
+      loss.forward_backward(rows.x, unembedding, rows.targets, rows.losses, backward);
   if (schedule.tied_unembedding) {
-    schedule.has_added(schedule.token_embedding(), GradientState::partial);
+    schedule.has_added(schedule.unembedding(), GradientState::partial);
   }
   return sum;
 }

@@ -42,15 +42,18 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
 // logits (M, V) of rows x (M, C) of the end of the stack.
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions);
 
-// The loss of predicting `targets` (N) from rows x (N, C) of the end of the stack. Backward starts
-// here: fills d_x (N, C), and adds to the gradients of the unembedding, as forward_backward().
+// The loss of predicting `targets` (N) from rows x (N, C) of the end of the stack, of passes of so
+// many positions. With gradients, backward starts here: fills d_x (N, C), and adds to the gradients
+// of the unembedding, as forward_backward().
 struct UnembeddingLoss {
   View<const float> x;
   View<const std::int32_t> targets;
   View<float> losses;  // (N)
-  View<float> d_x;
+  View<float> d_x{};
   float scale = 1.0F;  // of gradients
 };
+LossSum unembedding_loss(const Stack& stack, const UnembeddingLoss& rows, VocabularyLoss& loss,
+                         std::int64_t positions);
 LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
                          const UnembeddingLoss& rows, VocabularyLoss& loss);
 

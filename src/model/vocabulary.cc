@@ -47,15 +47,20 @@ std::int64_t VocabularyLoss::bytes_needed(std::int64_t vocabulary_size, std::int
          static_cast<std::int64_t>(sizeof(float));
 }
 
-template <class Chunk>
-LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> targets,
-                                  View<float> losses, Chunk&& chunk) {
-  const std::int64_t rows = x.extent(0);
+std::int64_t VocabularyLoss::reserve(std::int64_t rows) {
   const std::int64_t most = rows_of_chunks(vocabulary_size_, rows, chunk_rows_);
   if (!logits_.present() || logits_.shape()[0] < most) {
     logits_ = Tensor<float>(Shape{most, vocabulary_size_});
     if (label_smoothing_ > 0.0F) smoothed_ = Tensor<float>(Shape{most});
   }
+  return most;
+}
+
+template <class Chunk>
+LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> targets,
+                                  View<float> losses, Chunk&& chunk) {
+  const std::int64_t rows = x.extent(0);
+  const std::int64_t most = reserve(rows);
   LossSum total;
   for (std::int64_t begin = 0; begin < rows; begin += most) {
     require(!stop_requested(stop_), ErrorCode::interrupted, "stopped while computing a loss");

@@ -6,6 +6,7 @@
 
 #include "base/progress.h"
 #include "kernels/operands.h"
+#include "model/parameter_schedule.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -59,7 +60,27 @@ class VocabularyLoss {
                            View<const std::int32_t> targets, View<float> losses,
                            const Backward& backward);
 
+  // Both of an unembedding that comes in pieces (StackSchedule), each of which is read once forward
+  // and once backward. Equal but for rounding: sums are of the pieces' sums.
+  LossSum forward_in_pieces(const StackSchedule& schedule, View<const float> x,
+                            const Unembedding& unembedding, View<const std::int32_t> targets,
+                            View<float> losses, std::int64_t positions = 0);
+  LossSum forward_backward_in_pieces(const StackSchedule& schedule, View<const float> x,
+                                     const Unembedding& unembedding,
+                                     View<const std::int32_t> targets, View<float> losses,
+                                     const Backward& backward);
+
  private:
+  struct PieceSums;
+  class PieceRoom;
+
+  // Room for the logits of a pass of `rows` rows, as many at a time as it returns.
+  std::int64_t reserve(std::int64_t rows);
+  void add_pieces(const StackSchedule& schedule, View<const float> x,
+                  const Unembedding& unembedding, View<const std::int32_t> targets,
+                  std::int64_t positions, PieceRoom& room, PieceSums& sums);
+  LossSum sum_of_rows(const PieceSums& sums, View<const std::int32_t> targets,
+                      View<float> losses) const;
   template <class Chunk>
   LossSum in_chunks(View<const float> x, View<const std::int32_t> targets, View<float> losses,
                     Chunk&& chunk);
@@ -71,5 +92,10 @@ class VocabularyLoss {
   Tensor<float> smoothed_;  // (rows), losses of a chunk, if labels are smoothed
   StopFlag stop_ = nullptr;
 };
+
+// logits (M, V) of rows x (M, C), through an unembedding that comes in pieces.
+void unembed_in_pieces(const StackSchedule& schedule, View<const float> x,
+                       const VocabularyLoss::Unembedding& unembedding, View<float> logits,
+                       std::int64_t positions);
 
 }  // namespace heed

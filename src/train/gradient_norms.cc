@@ -9,7 +9,7 @@ namespace heed {
 namespace {
 
 std::string part_name(const PartRange& range, const Architecture& architecture) {
-  const auto& [site, layer] = range.part;
+  const auto& [site, layer, piece] = range.part;
   const std::string prefix(site_prefix(site));
   if (layer < 0) return prefix + "embedding";
   return prefix + (layer < architecture.of(site).layers ? std::to_string(layer) : "final");

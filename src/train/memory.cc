@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -15,22 +16,24 @@ constexpr std::int64_t float_size = sizeof(float);
 
 // What parameters, gradients and moments take in each of so many processes: `memory` with those
 // members set. Beside its own slices a process has, for a while, those parts of the model that a
-// pass is at: one, and one that arrives or leaves.
+// pass is at: parameters of one, and of one that arrives; gradients of one, and of two that leave.
 TrainingMemory with_state(TrainingMemory memory, const TrainSettings& settings,
                           const Architecture& architecture, int processes) {
   const std::int64_t model = parameter_layout(architecture).size() * float_size;
   const std::int64_t slice = (model + processes - 1) / processes;
   std::vector<std::int64_t> sizes;
-  for (const PartRange& range : part_ranges(architecture)) {
+  const std::int64_t piece_rows = settings.shard == 3 ? table_piece_rows(architecture) : 0;
+  for (const PartRange& range : part_ranges(architecture, piece_rows)) {
     sizes.push_back(static_cast<std::int64_t>(range.end - range.begin) * float_size);
   }
   std::ranges::sort(sizes, std::greater{});
-  const std::int64_t parts = sizes.front() + (sizes.size() > 1 ? sizes[1] : 0);
-  const auto held = [&](std::int64_t stage) {
-    return processes > 1 && settings.shard >= stage ? std::min(slice + parts, model) : model;
+  sizes.resize(std::max<std::size_t>(sizes.size(), 3));
+  const auto held = [&](std::int64_t stage, int parts) {
+    if (processes == 1 || settings.shard < stage) return model;
+    return std::min(std::accumulate(sizes.begin(), sizes.begin() + parts, slice), model);
   };
-  memory.parameters = held(3);
-  memory.gradients = held(2);
+  memory.parameters = held(3, 2);
+  memory.gradients = held(2, 3);
   memory.moments = 2 * slice;
   return memory;
 }

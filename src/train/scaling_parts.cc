@@ -5,6 +5,7 @@
 
 #include "model/parameter_count.h"
 #include "model/parameters.h"
+#include "model/vocabulary.h"
 #include "train/memory.h"
 
 namespace heed {
@@ -49,6 +50,10 @@ struct PlannedRun {
   bool overlaps() const { return distribution.exchange == Distribution::Exchange::during_backward; }
   double wire_bytes() const { return distribution.wire == Distribution::Wire::bf16 ? 2 : 4; }
   double buckets() const { return std::ceil(numbers / as_double(bucket_numbers)); }
+  // Whether the tables of the vocabulary come in pieces.
+  bool divides_tables() const {
+    return !is_alone() && shard() == 3 && table_piece_rows({.stacks = {settings.model}}) > 0;
+  }
 };
 
 // Seconds that the core spends on sending and receiving so many bytes, whatever else happens
@@ -64,10 +69,14 @@ struct OpenShares {
   double computing;
 };
 
-OpenShares open_shares(const PlannedRun& run) {
+// Of the embeddings, in all parameters.
+double table_share(const PlannedRun& run) {
   const ParameterCount count = count_parameters(run.settings.model);
-  const double embeddings =
-      std::min(as_double(count.embedding + count.position) / run.numbers, 1.0);
+  return std::min(as_double(count.embedding + count.position) / run.numbers, 1.0);
+}
+
+OpenShares open_shares(const PlannedRun& run) {
+  const double embeddings = table_share(run);
   const double block = 1 / as_double(run.settings.model.layers);
   return {.exchange = embeddings + (1 - embeddings) * block, .computing = block};
 }
@@ -104,6 +113,14 @@ double share_bytes(const PlannedRun& run, double bytes_each) {
   return run.numbers * bytes_each * (run.processes - 1) / run.processes;
 }
 
+// Logits of a pass do not fit in a chunk.
+bool computes_logits_twice(const PlannedRun& run) {
+  const auto rows = static_cast<std::int64_t>(run.own_tokens);
+  const std::int64_t vocabulary = run.settings.model.vocabulary_size;
+  const std::int64_t chunk = VocabularyLoss::bytes_needed(vocabulary, rows);
+  return as_double(chunk) < number_bytes * run.own_tokens * as_double(vocabulary);
+}
+
 void compute_passes(const PlannedRun& run, PlannedStep& step) {
   const StackSpecification& model = run.settings.model;
   const ParameterCount count = count_parameters(model);
@@ -116,6 +133,7 @@ void compute_passes(const PlannedRun& run, PlannedStep& step) {
   step.forward = forward + unembedding;
   step.backward = 2 * tokens * block / run.speed(run.rates.block_backward) + 2 * unembedding +
                   (run.settings.recompute ? forward : 0);
+  if (run.divides_tables() && computes_logits_twice(run)) step.backward += unembedding;
 }
 
 double update_seconds(const PlannedRun& run) {
@@ -143,7 +161,9 @@ PlannedExchange gradient_exchange(const PlannedRun& run, double backward) {
 // After the update, while the next forward pass begins; parameters that no process has whole, for
 // each forward and each backward pass.
 PlannedExchange parameter_exchange(const PlannedRun& run, const PlannedStep& step) {
-  const double times = run.shard() == 3 ? 2 * run.passes : 1;
+  double times = run.shard() == 3 ? 2 * run.passes : 1;
+  // The unembedding reads its pieces once for the sums and once backward.
+  if (run.divides_tables()) times += run.passes * table_share(run);
   const double bytes = times * share_bytes(run, number_bytes);
   PlannedExchange parameters = exchange(run, bytes, times * run.buckets());
   if (run.overlaps()) {
@@ -188,10 +208,16 @@ TrainSettings own_settings(const TrainSettings& settings, const Cluster& cluster
   return own;
 }
 
-// The largest run of parameters that a pass needs at once: a block, or the embeddings.
-std::int64_t largest_part(const ParameterCount& count, std::int64_t layers) {
-  const std::int64_t block = (count.attention_total + count.feed_forward_total) / layers;
-  return std::max(block, count.embedding + count.position + count.unembedding);
+// The largest run of parameters that a pass needs at once: a block, or what comes before or behind
+// the blocks.
+std::int64_t largest_part(const StackSpecification& model, int shard) {
+  const Architecture architecture{.stacks = {model}};
+  std::size_t largest = 0;
+  for (const PartRange& range :
+       part_ranges(architecture, shard == 3 ? table_piece_rows(architecture) : 0)) {
+    largest = std::max(largest, range.end - range.begin);
+  }
+  return static_cast<std::int64_t>(largest);
 }
 
 }  // namespace
@@ -218,10 +244,10 @@ PlannedMemory planned_memory(const TrainSettings& settings, const Cluster& clust
                        .activations = whole.activations,
                        .working = whole.working};
   if (processes == 1) return memory;
-  const std::int64_t part =
-      4 * largest_part(count_parameters(settings.model), settings.model.layers);
+  const std::int64_t part = 4 * largest_part(settings.model, distribution.shard);
   memory.exchange = bucket_numbers * 4;
-  if (distribution.shard >= 2) memory.exchange += part;      // gradients of what is computed
+  // Gradients of what is computed, and of two that leave.
+  if (distribution.shard >= 2) memory.exchange += 3 * part;
   if (distribution.shard == 3) memory.exchange += 2 * part;  // parameters of this and the next
   if (distribution.sequence_parallel > 1) {
     // Keys and values that are here and that come, and both gradients.

@@ -47,11 +47,13 @@ ShardedModel::ShardedModel(const TrainSettings& settings, Group& group)
 void ShardedModel::plan(const Architecture& architecture) {
   stage_ = group_.is_alone() ? 1 : static_cast<int>(settings_.shard);
   wire_ = settings_.wire;
-  const std::vector<PartRange> ranges = part_ranges(architecture);
+  piece_rows_ = stage_ == 3 ? table_piece_rows(architecture) : 0;
+  const std::vector<PartRange> ranges = part_ranges(architecture, piece_rows_);
   shards_.emplace(ranges, group_);
   parts_.clear();
   for (const PartRange& range : ranges) {
-    Held part{.part = range.part};
+    if (find(range.part) == nullptr) parts_.push_back({.part = range.part});
+    Held& part = *find(range.part);
     for (std::size_t i = 0; i < shards_->segments().size(); ++i) {
       const ArenaSegment& segment = shards_->segments()[i];
       if (segment.begin < range.begin || segment.begin >= range.end) continue;
@@ -62,7 +64,6 @@ void ShardedModel::plan(const Architecture& architecture) {
         if (other.size() > 0) part.others.push_back(other);
       }
     }
-    parts_.push_back(std::move(part));
   }
 }
 
@@ -75,7 +76,7 @@ std::vector<ArenaRange> ShardedModel::own_ranges() const {
 void ShardedModel::hold(GptParameters& parameters) {
   parameters_ = &parameters;
   if (group_.is_alone()) return;
-  parameters.set_schedule(this);
+  parameters.set_schedule(this, piece_rows_);
   if (stage_ < 3) return;
   hold_own(parameters.arena());
   for (Held& part : parts_) part.is_here = false;
@@ -84,7 +85,7 @@ void ShardedModel::hold(GptParameters& parameters) {
 void ShardedModel::hold(GptGradients& gradients) {
   gradients_ = &gradients;
   if (group_.is_alone()) return;
-  gradients.set_schedule(this);
+  gradients.set_schedule(this, piece_rows_);
   if (stage_ < 2) return;
   hold_own(gradients.arena());
   for (Held& part : parts_) part.has_room = false;
@@ -98,14 +99,16 @@ void ShardedModel::hold_own(Arena<float>& arena) {
     commit_memory(all.subspan(at, end - at));
     count(static_cast<std::ptrdiff_t>(end - at));
   };
-  for (const Held& part : parts_) {
-    for (const ArenaRange& other : part.others) {
-      const std::span<std::byte> pages = RangeMemory(arena, other).pages;
-      if (pages.empty()) continue;
-      const auto begin = static_cast<std::size_t>(pages.data() - all.data());
-      commit_until(begin);
-      at = begin + pages.size();
-    }
+  std::vector<ArenaRange> others;
+  for (const Held& part : parts_)
+    others.insert(others.end(), part.others.begin(), part.others.end());
+  std::ranges::sort(others, {}, &ArenaRange::begin);
+  for (const ArenaRange& other : others) {
+    const std::span<std::byte> pages = RangeMemory(arena, other).pages;
+    if (pages.empty()) continue;
+    const auto begin = static_cast<std::size_t>(pages.data() - all.data());
+    commit_until(begin);
+    at = begin + pages.size();
   }
   commit_until(all.size());
 }
@@ -192,11 +195,12 @@ void ShardedModel::will_read(const ParameterPart& which) {
   if (stage_ == 3) {
     const std::ptrdiff_t index = part - parts_.data();
     Held* next = nullptr;
-    if (index != last_read_) {
-      order_[{read_before_, last_read_}] = index;
-      read_before_ = last_read_;
-      last_read_ = index;
-      const auto expected = order_.find({read_before_, last_read_});
+    if (index != now_.last) {
+      order_[now_] = index;
+      // A pass begins with what comes before the blocks.
+      if (which.layer < 0 && which.piece < 0) forget_reads();
+      now_ = {.before = now_.last, .last = index, .reads = ++part->reads};
+      const auto expected = order_.find(now_);
       if (expected != order_.end()) next = &parts_[static_cast<std::size_t>(expected->second)];
       drop_unread(part, next);
     }
@@ -212,7 +216,14 @@ void ShardedModel::has_read(const ParameterPart& which) {
 }
 
 // The order of parts differs between passes, and parameters that arrived before an update are old.
-void ShardedModel::forget_order() { last_read_ = read_before_ = -1; }
+void ShardedModel::forget_order() {
+  now_ = {};
+  forget_reads();
+}
+
+void ShardedModel::forget_reads() {
+  for (Held& part : parts_) part.reads = 0;
+}
 
 void ShardedModel::bring(Held& part) {
   if (stage_ == 3) {

@@ -79,6 +79,7 @@ class ShardedModel final : public ParameterSchedule {
     // Of parameters:
     bool is_here = true;  // or arriving
     int readers = 0;
+    int reads = 0;  // since a pass began; it reads some parts several times
     Exchanges arriving;
     // Of gradients:
     bool has_room = true;
@@ -113,6 +114,7 @@ class ShardedModel final : public ParameterSchedule {
   void drop(Held& part);
   void drop_unread(const Held* kept, const Held* also_kept);
   void forget_order();
+  void forget_reads();
   void begin_sums(Held& part);
   void finish_sums(Held& part);
   // Memory for the others' slices of a part, in one of the arenas.
@@ -124,6 +126,7 @@ class ShardedModel final : public ParameterSchedule {
   const TrainSettings& settings_;
   Group& group_;
   int stage_ = 1;
+  std::int64_t piece_rows_ = 0;  // of tables that come in pieces
   Wire wire_ = Wire::f32;
   std::optional<Shards> shards_;
   std::vector<Held> parts_;
@@ -131,10 +134,16 @@ class ShardedModel final : public ParameterSchedule {
   GptGradients* gradients_ = nullptr;
   Pass pass_ = Pass::last;
   std::deque<Held*> summing_;  // parts whose sums are under way, in the order they began
-  // The part that was read after two others last time, to bring it before it is read.
-  std::map<std::pair<std::ptrdiff_t, std::ptrdiff_t>, std::ptrdiff_t> order_;
-  std::ptrdiff_t last_read_ = -1;
-  std::ptrdiff_t read_before_ = -1;
+  // What was read of late, and how often the last part had been read in that pass.
+  struct Moment {
+    std::ptrdiff_t before = -1;
+    std::ptrdiff_t last = -1;
+    int reads = 0;
+    auto operator<=>(const Moment&) const = default;
+  };
+  // The part that was read next at such a moment the last time, to bring it before it is read.
+  std::map<Moment, std::ptrdiff_t> order_;
+  Moment now_;
   std::size_t bytes_ = 0;
   std::size_t peak_bytes_ = 0;
   ProgressProbe probe_{*this};

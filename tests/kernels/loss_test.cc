@@ -163,6 +163,102 @@ TEST(CrossEntropy, SmoothingByNothingChangesNoBit) {
   });
 }
 
+// Losses, smoothed losses and gradients of a vocabulary in pieces of `most` words.
+void in_pieces(const LossProblem& problem, float rate, std::int64_t most, View<float> losses,
+               View<float> smoothed, View<float> gradients) {
+  const std::int64_t rows = problem.logits.single.shape()[0];
+  const std::int64_t vocabulary = problem.logits.single.shape()[1];
+  Tensor<float> normaliser(Shape{rows}), target(Shape{rows}), sum(Shape{rows});
+  normaliser.fill(-std::numeric_limits<float>::infinity());
+  const View<const float> logits = problem.logits.single;
+  const auto for_each_piece = [&](const auto& body) {
+    for (std::int64_t first = 0; first < vocabulary; first += most) {
+      const std::int64_t words = std::min(most, vocabulary - first);
+      Tensor<float> piece(Shape{rows, words});
+      for (std::int64_t n = 0; n < rows; ++n) {
+        for (std::int64_t v = 0; v < words; ++v) piece.view()(n, v) = logits(n, first + v);
+      }
+      body(VocabularyPiece{first, vocabulary}, piece.view());
+    }
+  };
+  for_each_piece([&](const VocabularyPiece& piece, View<float> values) {
+    cross_entropy_piece_forward(
+        values, piece, problem.targets,
+        {.normaliser = normaliser, .target_logit = target, .logit_sum = sum});
+  });
+  for_each_piece([&](const VocabularyPiece& piece, View<float> values) {
+    cross_entropy_piece_backward(values, piece, problem.targets, normaliser, 0.125F, rate);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      for (std::int64_t v = 0; v < values.extent(1); ++v) {
+        gradients(n, piece.first + v) = values(n, v);
+      }
+    }
+  });
+  for (std::int64_t n = 0; n < rows; ++n) {
+    const bool counts = problem.targets[n] != ignored_target;
+    losses(n) = counts ? normaliser[n] - target[n] : 0.0F;
+    const float mean = normaliser[n] - sum[n] / static_cast<float>(vocabulary);
+    smoothed(n) = counts ? (1.0F - rate) * losses(n) + rate * mean : 0.0F;
+  }
+}
+
+// Of the whole vocabulary at once, in double.
+TEST(CrossEntropy, PiecesOfTheVocabularyMatchTheReference) {
+  for (const cases::Logits& shape : cases::logits()) {
+    if (!cases::checked(shape.use)) continue;
+    for (const std::int64_t most : {std::int64_t{7}, shape.vocabulary / 2 + 1, shape.vocabulary}) {
+      if (shape.vocabulary / most > 100) continue;
+      SCOPED_TRACE(fmt::format("{}, {} words a piece", shape.name(), most));
+      LossProblem exact(shape);
+      Twin smoothed(Shape{shape.rows});
+      reference::cross_entropy_forward_backward<double>(
+          exact.logits.exact, exact.targets, 0.125, exact.losses.exact,
+          {.rate = static_cast<double>(0.1F), .losses = smoothed.exact});
+      on_every_instruction_set([&] {
+        LossProblem fast(shape);
+        Tensor<float> gradients(Shape{shape.rows, shape.vocabulary});
+        in_pieces(fast, 0.1F, most, fast.losses.single, smoothed.single, gradients);
+        // As of the whole; a normaliser of up to 24 is rounded, and its growth errs by 2·u, once a
+        // piece. A mean of logits is of sums of random signs: rounding of their magnitude, 8.
+        const double pieces = std::ceil(static_cast<double>(shape.vocabulary) / most);
+        const double tolerance = unit_roundoff * (24.0 + 8.0 + 26.0 * pieces);
+        for (std::int64_t n = 0; n < shape.rows; ++n) {
+          EXPECT_NEAR(fast.losses.single[n], exact.losses.exact[n], tolerance) << n;
+          EXPECT_NEAR(smoothed.single[n], smoothed.exact[n], tolerance + 8.0 * unit_roundoff) << n;
+        }
+        for (std::int64_t i = 0; i < exact.logits.exact.size(); ++i) {
+          ASSERT_NEAR(gradients[i], exact.logits.exact[i], 0.125 * tolerance) << i;
+        }
+      });
+    }
+  }
+}
+
+TEST(CrossEntropy, PiecesHideNoNumberThatIsNone) {
+  Tensor<float> logits(Shape{1, 2}), normaliser(Shape{1}), target(Shape{1});
+  const Tensor<std::int32_t> targets(Shape{1});
+  normaliser.fill(-std::numeric_limits<float>::infinity());
+  const VocabularySums<float> sums{.normaliser = normaliser, .target_logit = target};
+  cross_entropy_piece_forward(logits, {0, 6}, targets, sums);
+  EXPECT_NEAR(normaliser[0], std::log(2.0), 1e-7);
+  logits[0] = NAN;
+  cross_entropy_piece_forward(logits, {2, 6}, targets, sums);
+  EXPECT_TRUE(std::isnan(normaliser[0]));
+  logits[0] = 0.0F;
+  cross_entropy_piece_forward(logits, {4, 6}, targets, sums);
+  EXPECT_TRUE(std::isnan(normaliser[0]));
+}
+
+TEST(CrossEntropy, PiecesOutsideTheVocabularyAreNamed) {
+  Tensor<float> logits(Shape{3, 4}), normaliser(Shape{3}), target(Shape{3});
+  const Tensor<std::int32_t> targets(Shape{3});
+  const VocabularySums<float> sums{.normaliser = normaliser, .target_logit = target};
+  for (const VocabularyPiece& piece : {VocabularyPiece{2, 5}, VocabularyPiece{-1, 5}}) {
+    EXPECT_THROW(cross_entropy_piece_forward(logits, piece, targets, sums), Error);
+    EXPECT_THROW(cross_entropy_piece_backward(logits, piece, targets, normaliser, 1.0F), Error);
+  }
+}
+
 TEST(CrossEntropy, WrongSmoothingIsNamed) {
   LossProblem problem({3, 4});
   for (const float rate : {-0.1F, 1.5F, std::numeric_limits<float>::quiet_NaN()}) {

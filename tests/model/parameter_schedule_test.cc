@@ -10,6 +10,7 @@
 #include "model/architecture_presets.h"
 #include "model/encoder_decoder.h"
 #include "model/gpt.h"
+#include "model/presets.h"
 
 namespace heed {
 namespace {
@@ -17,8 +18,9 @@ namespace {
 // Keeps parameters and gradients away from the model, where they are not numbers.
 class AwaySchedule final : public ParameterSchedule {
  public:
-  AwaySchedule(const Architecture& architecture, GptParameters& parameters, GptGradients& gradients)
-      : ranges_(part_ranges(architecture)),
+  AwaySchedule(const Architecture& architecture, GptParameters& parameters, GptGradients& gradients,
+               std::int64_t piece_rows)
+      : ranges_(part_ranges(architecture, piece_rows)),
         parameters_(parameters),
         gradients_(gradients),
         kept_(parameters.all().begin(), parameters.all().end()),
@@ -27,8 +29,8 @@ class AwaySchedule final : public ParameterSchedule {
         completed_(ranges_.size()) {
     poison(parameters.all());
     poison(gradients.all());
-    parameters.set_schedule(this);
-    gradients.set_schedule(this);
+    parameters.set_schedule(this, piece_rows);
+    gradients.set_schedule(this, piece_rows);
   }
   AwaySchedule(const AwaySchedule&) = delete;
   AwaySchedule& operator=(const AwaySchedule&) = delete;
@@ -39,35 +41,31 @@ class AwaySchedule final : public ParameterSchedule {
   }
 
   void will_read(const ParameterPart& part) override {
-    const auto i = find(part);
-    if (i < 0) return;
-    ++readers_[static_cast<std::size_t>(i)];
-    const auto [begin, size] = span_of(i);
-    std::copy_n(kept_.begin() + static_cast<std::ptrdiff_t>(begin), size,
-                parameters_.all().begin() + static_cast<std::ptrdiff_t>(begin));
+    for_each_range(part, [&](std::size_t i, std::size_t begin, std::size_t size) {
+      ++readers_[i];
+      std::copy_n(kept_.begin() + static_cast<std::ptrdiff_t>(begin), size,
+                  parameters_.all().begin() + static_cast<std::ptrdiff_t>(begin));
+    });
   }
   void has_read(const ParameterPart& part) override {
-    const auto i = find(part);
-    if (i < 0 || --readers_[static_cast<std::size_t>(i)] > 0) return;
-    const auto [begin, size] = span_of(i);
-    poison(parameters_.all().subspan(begin, size));
+    for_each_range(part, [&](std::size_t i, std::size_t begin, std::size_t size) {
+      if (--readers_[i] == 0) poison(parameters_.all().subspan(begin, size));
+    });
   }
   void will_add(const ParameterPart& part) override {
-    const auto i = find(part);
-    if (i < 0) return;
-    const auto [begin, size] = span_of(i);
-    const auto values = gradients_.all().subspan(begin, size);
-    if (std::isnan(values.front())) std::ranges::fill(values, 0.0F);
+    for_each_range(part, [&](std::size_t, std::size_t begin, std::size_t size) {
+      const auto values = gradients_.all().subspan(begin, size);
+      if (std::isnan(values.front())) std::ranges::fill(values, 0.0F);
+    });
   }
   void has_added(const ParameterPart& part, GradientState state) override {
-    const auto i = find(part);
-    if (i < 0) return;
-    if (state == GradientState::complete) ++completed_[static_cast<std::size_t>(i)];
-    const auto [begin, size] = span_of(i);
-    const auto values = gradients_.all().subspan(begin, size);
-    ASSERT_FALSE(std::isnan(values.front())) << "announced";
-    for (std::size_t at = 0; at < size; ++at) sums_[begin + at] += values[at];
-    poison(values);
+    for_each_range(part, [&](std::size_t i, std::size_t begin, std::size_t size) {
+      if (state == GradientState::complete) ++completed_[i];
+      const auto values = gradients_.all().subspan(begin, size);
+      ASSERT_FALSE(std::isnan(values.front())) << "announced";
+      for (std::size_t at = 0; at < size; ++at) sums_[begin + at] += values[at];
+      poison(values);
+    });
   }
 
   const std::vector<float>& sums() const { return sums_; }
@@ -80,13 +78,12 @@ class AwaySchedule final : public ParameterSchedule {
   static void poison(std::span<float> values) {
     std::ranges::fill(values, std::numeric_limits<float>::quiet_NaN());
   }
-  std::ptrdiff_t find(const ParameterPart& part) const {
-    const auto found = std::ranges::find(ranges_, part, &PartRange::part);
-    return found == ranges_.end() ? -1 : found - ranges_.begin();
-  }
-  std::pair<std::size_t, std::size_t> span_of(std::ptrdiff_t i) const {
-    const PartRange& range = ranges_[static_cast<std::size_t>(i)];
-    return {range.begin, range.end - range.begin};
+  // A part may have several.
+  template <class Body>
+  void for_each_range(const ParameterPart& part, Body&& body) const {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      if (ranges_[i].part == part) body(i, ranges_[i].begin, ranges_[i].end - ranges_[i].begin);
+    }
   }
 
   std::vector<PartRange> ranges_;
@@ -108,25 +105,43 @@ void expect_near(std::span<const float> values, std::span<const float> expected)
   }
 }
 
-constexpr std::int32_t pass_tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
-constexpr std::int32_t next_tokens[] = {1, 4, 1, 5, 9, 2, 6, 5};
+// Losses of pieces are sums of other sums: normalisers of up to 8 nats are rounded once a piece.
+void expect_equal(const LossSum& found, const LossSum& expected, bool in_pieces) {
+  const double tolerance = in_pieces ? 8 * 8 * 6e-8 : 0;
+  EXPECT_NEAR(found.mean(), expected.mean(), tolerance);
+  EXPECT_NEAR(found.smoothed_mean(), expected.smoothed_mean(), tolerance);
+  EXPECT_EQ(found.count, expected.count);
+}
 
-void check_gpt(const StackSpecification& config, Keep keep) {
+constexpr std::int32_t pass_tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
+constexpr std::int32_t next_tokens[] = {1, 4, 1, 5, 9, 2, 6, kernels::ignored_target};
+
+// Tables that come in pieces of `piece_rows` rows; 0: whole.
+void check_gpt(const StackSpecification& config, Keep keep, std::int64_t piece_rows = 0,
+               std::int64_t chunk_rows = VocabularyLoss::most_chunk_rows) {
   const Shape shape{2, 4};
   const View<const std::int32_t> read(pass_tokens, shape), predicted(next_tokens, shape);
   Gpt gpt(config);
   gpt.parameters().initialize(7);
   GptGradients gradients(config);
   TrainingBuffers buffers(config, 2, 4, keep);
+  buffers.loss = VocabularyLoss(config.vocabulary_size, 0.1F, chunk_rows);
   const Gpt::Step step{.scale = 0.5F, .dropout = {.active = true, .seed = 1}};
-  const double expected = gpt.loss_and_gradients(read, predicted, step, buffers, gradients).mean();
+  const LossSum expected = gpt.loss_and_gradients(read, predicted, step, buffers, gradients);
   EvaluationBuffers evaluation(config, 2, 4);
-  const double evaluated = gpt.loss(read, predicted, evaluation).mean();
+  evaluation.loss = VocabularyLoss(config.vocabulary_size, 0.1F, chunk_rows);
+  const LossSum evaluated = gpt.loss(read, predicted, evaluation);
+  const View<const float> ends = evaluation.activations.unembedding_in();
+  Tensor<float> logits(Shape{8, config.vocabulary_size}), away_logits(logits.shape());
+  gpt.project(ends, logits, 4);
 
   GptGradients away(config);
-  const AwaySchedule schedule({.stacks = {config}}, gpt.parameters(), away);
-  EXPECT_EQ(gpt.loss_and_gradients(read, predicted, step, buffers, away).mean(), expected);
-  EXPECT_EQ(gpt.loss(read, predicted, evaluation).mean(), evaluated);
+  const AwaySchedule schedule({.stacks = {config}}, gpt.parameters(), away, piece_rows);
+  expect_equal(gpt.loss_and_gradients(read, predicted, step, buffers, away), expected,
+               piece_rows > 0);
+  expect_equal(gpt.loss(read, predicted, evaluation), evaluated, piece_rows > 0);
+  gpt.project(ends, away_logits, 4);
+  EXPECT_TRUE(std::ranges::equal(away_logits.span(), logits.span()));
   expect_near(schedule.sums(), gradients.all());
   EXPECT_FALSE(schedule.is_read());
   EXPECT_TRUE(std::ranges::all_of(schedule.completed(), [](int count) { return count == 1; }));
@@ -140,6 +155,31 @@ TEST(ParameterSchedule, OfOneStack) {
   config.tied_unembedding = false;
   config.embedding_norm = true;
   check_gpt(config, Keep::every_block);
+}
+
+TEST(ParameterSchedule, TablesInPieces) {
+  StackSpecification config = make_gpt_config(3, 2, 16, 8, 20);
+  config.embedding_scale = 1.5F;
+  for (const bool tied : {true, false}) {
+    config.tied_unembedding = tied;
+    config.unembedding_bias = tied;
+    for (const std::int64_t rows : {1, 7, 19, 20}) {
+      check_gpt(config, Keep::every_block, rows);
+      check_gpt(config, Keep::residuals, rows, 3);  // logits of a chunk are computed again
+    }
+  }
+  config.unembedding_bias = true;  // behind a divided table
+  check_gpt(config, Keep::every_block, 7);
+}
+
+// As blocks are, but no smaller than 4 MiB.
+TEST(ParameterSchedule, PiecesAreAsLargeAsABlock) {
+  const auto rows_of = [](const StackSpecification& config) {
+    return table_piece_rows({.stacks = {config}});
+  };
+  EXPECT_EQ(rows_of(gpt_preset("gpt2").config), (50257 + 5) / 6) << "6 pieces of 7 million numbers";
+  EXPECT_EQ(rows_of(make_gpt_config(3, 2, 64, 8, 16384)), 0) << "a table of 4 MiB";
+  EXPECT_EQ(rows_of(make_gpt_config(3, 2, 64, 8, 16385)), 8193);
 }
 
 TEST(ParameterSchedule, PartsMakeUpTheArena) {
@@ -156,7 +196,7 @@ TEST(ParameterSchedule, PartsMakeUpTheArena) {
 }
 
 TEST(ParameterSchedule, OfEncoderAndDecoder) {
-  for (const bool shares : {true, false}) {
+  for (const auto& [shares, piece_rows] : {std::pair{true, 0}, {false, 0}, {true, 7}, {false, 7}}) {
     Architecture architecture = original_transformer({.layers = 2,
                                                       .heads = 2,
                                                       .channels = 16,
@@ -172,9 +212,9 @@ TEST(ParameterSchedule, OfEncoderAndDecoder) {
     GptGradients gradients(architecture), away(architecture);
     PairBuffers buffers(architecture, Keep::every_block);
     const EncoderDecoder::Step step{.dropout = {.active = true, .seed = 4}};
-    const double expected = model.loss_and_gradients(batch, step, buffers, gradients).mean();
-    const AwaySchedule schedule(architecture, model.parameters(), away);
-    EXPECT_EQ(model.loss_and_gradients(batch, step, buffers, away).mean(), expected);
+    const LossSum expected = model.loss_and_gradients(batch, step, buffers, gradients);
+    const AwaySchedule schedule(architecture, model.parameters(), away, piece_rows);
+    expect_equal(model.loss_and_gradients(batch, step, buffers, away), expected, piece_rows > 0);
     expect_near(schedule.sums(), gradients.all());
     EXPECT_TRUE(std::ranges::all_of(schedule.completed(), [](int count) { return count == 1; }));
     // Decoding reads the same parameters, step by step.

@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "base/temporary_directory.h"
 #include "comm/local_group.h"
+#include "formats/model_files.h"
 #include "model/gpt.h"
 
 namespace heed {
@@ -15,10 +17,11 @@ using testing::as_members;
 
 constexpr std::int64_t row_length = 8;
 
-// A step of one sequence; every process has another one.
+// A step of one sequence; every process has another one, of tokens from the whole vocabulary.
 void compute(const Gpt& gpt, GptGradients& gradients, int rank) {
   std::int32_t tokens[row_length + 1];
-  for (int t = 0; t <= row_length; ++t) tokens[t] = (7 * t + 3 * rank) % 50;
+  const auto stride = static_cast<int>(gpt.config().vocabulary_size / 50);
+  for (int t = 0; t <= row_length; ++t) tokens[t] = (7 * t + 3 * rank) % 50 * stride;
   TrainingBuffers buffers(gpt.config(), 1, row_length);
   gpt.loss_and_gradients({tokens, {1, row_length}}, {tokens + 1, {1, row_length}}, {}, buffers,
                          gradients);
@@ -41,8 +44,7 @@ struct Process {
 };
 
 // Two passes a step, as those of accumulation, and an update between two steps.
-TEST(ShardedModel, EveryStageAddsUpTheSameGradients) {
-  const StackSpecification config = make_gpt_config(3, 2, 64, row_length, 50);
+void check_gradients(const StackSpecification& config) {
   for (const std::int64_t stage : {1, 2, 3}) {
     as_members(3, [&](Group& group) {
       Gpt whole(config);
@@ -89,10 +91,39 @@ TEST(ShardedModel, EveryStageAddsUpTheSameGradients) {
   }
 }
 
+TEST(ShardedModel, EveryStageAddsUpTheSameGradients) {
+  check_gradients(make_gpt_config(3, 2, 64, row_length, 50));
+}
+
+TEST(ShardedModel, EveryStageAddsUpTheSameGradientsOfATableInPieces) {
+  const StackSpecification config = make_gpt_config(2, 2, 64, row_length, 40000);
+  ASSERT_EQ(table_piece_rows({.stacks = {config}}), 13334);
+  check_gradients(config);
+}
+
+// One process saves what no process has.
+TEST(ShardedModel, SavesATableThatComesInPieces) {
+  const StackSpecification config = make_gpt_config(2, 2, 64, row_length, 40000);
+  const testing::TemporaryDirectory directory;
+  as_members(3, [&](Group& group) {
+    TrainSettings settings;
+    settings.shard = 3;
+    const Process process(config, settings, group);
+    if (group.rank() == 0) {
+      save_gpt(*process.gpt, directory.path());
+    } else {
+      read_weights(*process.gpt);
+    }
+  });
+  Gpt whole(config);
+  whole.parameters().initialize(5);
+  const Gpt saved = load_gpt(directory.path());
+  EXPECT_TRUE(std::ranges::equal(saved.parameters().all(), whole.parameters().all()));
+}
+
 // Parameters, gradients and moments of one of four processes, at the worst moment of a step, beside
 // those of one process.
-TEST(ShardedModel, HoldsAThirdOfTheStateInFourProcesses) {
-  const StackSpecification config = make_gpt_config(10, 4, 128, row_length, 50);
+void check_memory(const StackSpecification& config) {
   const auto whole = static_cast<double>(gpt_layout(config).size()) * 4 * sizeof(float);
   as_members(4, [&](Group& group) {
     TrainSettings settings;
@@ -113,6 +144,15 @@ TEST(ShardedModel, HoldsAThirdOfTheStateInFourProcesses) {
     EXPECT_LE(held, 0.35 * whole);
     EXPECT_GE(held, 0.25 * whole);
   });
+}
+
+TEST(ShardedModel, HoldsAThirdOfTheStateInFourProcesses) {
+  check_memory(make_gpt_config(10, 4, 128, row_length, 50));
+}
+
+// Three quarters of the numbers are those of the table.
+TEST(ShardedModel, HoldsAThirdOfALargeVocabulary) {
+  check_memory(make_gpt_config(10, 4, 128, row_length, 60000));
 }
 
 }  // namespace

@@ -138,6 +138,12 @@ struct Losses {
   }
 };
 
+// log(exp(a) + exp(b)), where a may be −∞; not finite where one of them is not.
+float log_add_exp(float a, float b) {
+  if (a == -std::numeric_limits<float>::infinity()) return b;
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
 }  // namespace
 
 void cross_entropy_forward(View<const float> logits, View<const std::int32_t> targets,
@@ -169,6 +175,41 @@ void cross_entropy_forward_backward(View<float> logits, View<const std::int32_t>
     // 1, undone: ∂loss/∂logits = softmax - wanted
     HWY_DYNAMIC_DISPATCH(SoftmaxInPlace)(row, size, normaliser, scale, spread);
     row[targets.data()[n]] -= scale * (1.0F - smoothing.rate);
+  });
+}
+
+void cross_entropy_piece_forward(View<const float> logits, const VocabularyPiece& piece,
+                                 View<const std::int32_t> targets,
+                                 const VocabularySums<float>& sums) {
+  checks::cross_entropy_piece(logits, piece, targets, sums.normaliser, "normalisers");
+  checks::contiguous(sums.target_logit, targets.shape(), "logits of targets");
+  if (sums.logit_sum.present()) checks::contiguous(sums.logit_sum, targets.shape(), "sums");
+  const auto size = static_cast<std::size_t>(logits.extent(1));
+  if (size == 0) return;
+  for_each_row(logits, [&](const float* row, std::int64_t n) {
+    float& normaliser = sums.normaliser.data()[n];
+    normaliser = log_add_exp(normaliser, HWY_DYNAMIC_DISPATCH(LogSumExp)(row, size));
+    const std::int64_t target = targets.data()[n] - piece.first;
+    if (target >= 0 && target < logits.extent(1)) sums.target_logit.data()[n] = row[target];
+    if (!sums.logit_sum.present()) return;
+    sums.logit_sum.data()[n] -= HWY_DYNAMIC_DISPATCH(SumOfSurprisals)(row, size, 0.0F);
+  });
+}
+
+void cross_entropy_piece_backward(View<float> logits, const VocabularyPiece& piece,
+                                  View<const std::int32_t> targets, View<const float> normalisers,
+                                  float scale, float smoothing_rate) {
+  checks::cross_entropy_piece(logits, piece, targets, normalisers, "normalisers");
+  const auto size = static_cast<std::size_t>(logits.extent(1));
+  const float spread = scale * smoothing_rate / static_cast<float>(piece.vocabulary);
+  for_each_row(logits, [&](float* row, std::int64_t n) {
+    if (targets.data()[n] == ignored_target) {
+      std::fill_n(row, size, 0.0F);
+      return;
+    }
+    HWY_DYNAMIC_DISPATCH(SoftmaxInPlace)(row, size, normalisers.data()[n], scale, spread);
+    const std::int64_t target = targets.data()[n] - piece.first;
+    if (target >= 0 && target < logits.extent(1)) row[target] -= scale * (1.0F - smoothing_rate);
   });
 }
 
