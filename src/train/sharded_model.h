@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "model/parameters.h"
@@ -139,7 +140,9 @@ class ShardedModel final : public ParameterSchedule {
     std::ptrdiff_t before = -1;
     std::ptrdiff_t last = -1;
     int reads = 0;
-    auto operator<=>(const Moment&) const = default;
+    bool operator<(const Moment& other) const {
+      return std::tie(before, last, reads) < std::tie(other.before, other.last, other.reads);
+    }
   };
   // The part that was read next at such a moment the last time, to bring it before it is read.
   std::map<Moment, std::ptrdiff_t> order_;
