@@ -96,14 +96,14 @@ TEST(ShardedModel, EveryStageAddsUpTheSameGradients) {
 }
 
 TEST(ShardedModel, EveryStageAddsUpTheSameGradientsOfATableInPieces) {
-  const StackSpecification config = make_gpt_config(2, 2, 64, row_length, 40000);
-  ASSERT_EQ(table_piece_rows({.stacks = {config}}), 13334);
+  const StackSpecification config = make_gpt_config(2, 2, 64, row_length, 20000);
+  ASSERT_EQ(table_piece_rows({.stacks = {config}}), 10000);
   check_gradients(config);
 }
 
 // One process saves what no process has.
 TEST(ShardedModel, SavesATableThatComesInPieces) {
-  const StackSpecification config = make_gpt_config(2, 2, 64, row_length, 40000);
+  const StackSpecification config = make_gpt_config(2, 2, 64, row_length, 20000);
   const testing::TemporaryDirectory directory;
   as_members(3, [&](Group& group) {
     TrainSettings settings;
