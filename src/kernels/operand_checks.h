@@ -340,6 +340,16 @@ void attention_tile(const AttentionInput<T>& input, const AttentionTile& tile, c
           "the last dimension of out must be dense");
 }
 
+inline void targets_in_vocabulary(const View<const std::int32_t>& targets,
+                                  std::int64_t vocabulary) {
+  for (std::int64_t row = 0; row < targets.size(); ++row) {
+    const std::int32_t target = targets.data()[row];
+    require(target == ignored_target || (target >= 0 && target < vocabulary),
+            ErrorCode::invalid_argument, "target {} of row {} is outside the vocabulary of {}",
+            target, row, vocabulary);
+  }
+}
+
 template <class Logits, class T>
 void cross_entropy(const View<Logits>& logits, const View<const std::int32_t>& targets,
                    const View<T>& losses, const LabelSmoothing<T>& smoothing) {
@@ -351,12 +361,7 @@ void cross_entropy(const View<Logits>& logits, const View<const std::int32_t>& t
   require(smoothing.rate >= 0 && smoothing.rate <= 1, ErrorCode::invalid_argument,
           "the label smoothing is {}: expected a number from 0 to 1", smoothing.rate);
   if (smoothing.losses.present()) contiguous(smoothing.losses, Shape{rows}, "smoothed losses");
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int32_t target = targets.data()[row];
-    require(target == ignored_target || (target >= 0 && target < vocabulary),
-            ErrorCode::invalid_argument, "target {} of row {} is outside the vocabulary of {}",
-            target, row, vocabulary);
-  }
+  targets_in_vocabulary(targets, vocabulary);
 }
 
 template <class Logits, class T>
@@ -371,12 +376,7 @@ void cross_entropy_piece(const View<Logits>& logits, const VocabularyPiece& piec
   require(piece.first >= 0 && end <= piece.vocabulary, ErrorCode::invalid_argument,
           "words {} to {} are outside the vocabulary of {}", piece.first, end - 1,
           piece.vocabulary);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int32_t target = targets.data()[row];
-    require(target == ignored_target || (target >= 0 && target < piece.vocabulary),
-            ErrorCode::invalid_argument, "target {} of row {} is outside the vocabulary of {}",
-            target, row, piece.vocabulary);
-  }
+  targets_in_vocabulary(targets, piece.vocabulary);
 }
 
 template <class T>
