@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/input_checks.h"
@@ -13,15 +14,19 @@ namespace {
 
 View<float> first_rows(View<float> matrix, std::int64_t rows) { return matrix.slice(0, 0, rows); }
 
+// Rows that go through a feed-forward layer together: a multiple of the rows that products take
+// together, few enough for their neurons to stay in a cache.
+constexpr std::int64_t feed_forward_rows = 288;
+
+// Rows that attend together, of variants that begin at one position.
+constexpr std::int64_t attending_rows = 512;
+
+// A copy of a row of heads is worth a thread from this number of floats on.
+constexpr std::int64_t copied_floats = 16384;
+
 // (1, R, heads, D) -> (R, heads·D)
 View<const float> matrix_of(const View<const float>& heads) {
   return {heads.data(), {heads.extent(1), heads.extent(2) * heads.extent(3)}, {heads.stride(1), 1}};
-}
-
-// (R, heads·D), dense -> (1, R, heads, D)
-template <class T>
-View<T> heads_of(View<T> rows, std::int64_t size) {
-  return rows.reshape({1, rows.extent(0), rows.extent(1) / size, size});
 }
 
 }  // namespace
@@ -58,16 +63,19 @@ Variants::Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::
   }
   mixed_ = Tensor<float>(Shape{n, a});
   branch_out_ = Tensor<float>(Shape{n, c});
-  neurons_ = Tensor<float>(Shape{n, f});
-  if (config.block.feed_forward.gated) linear_ = Tensor<float>(Shape{n, f});
-  activated_ = Tensor<float>(Shape{n, f});
+  const std::int64_t together = std::min(n, feed_forward_rows);
+  neurons_ = Tensor<float>(Shape{together, f});
+  if (config.block.feed_forward.gated) linear_ = Tensor<float>(Shape{together, f});
+  activated_ = Tensor<float>(Shape{together, f});
   mean_ = Tensor<float>(Shape{n});
   deviation_ = Tensor<float>(Shape{n});
-  queries_ = Tensor<float>(Shape{positions_, a});
-  keys_ = Tensor<float>(Shape{positions_, k});
-  values_ = Tensor<float>(Shape{positions_, k});
-  attended_ = Tensor<float>(Shape{positions_, a});
-  log_sum_exp_ = Tensor<float>(Shape{config.heads() * positions_});
+  const std::int64_t variants =
+      std::clamp<std::int64_t>(attending_rows / positions_, 1, std::max<std::int64_t>(count(), 1));
+  queries_ = Tensor<float>(Shape{variants * positions_, a});
+  keys_ = Tensor<float>(Shape{variants * positions_, k});
+  values_ = Tensor<float>(Shape{variants * positions_, k});
+  attended_ = Tensor<float>(Shape{variants * positions_, a});
+  log_sum_exp_ = Tensor<float>(Shape{variants * config.heads() * positions_});
   last_rows_ = Tensor<float>(Shape{count(), c});
   if (config.is_parallel()) last_read_ = Tensor<float>(Shape{count(), c});
 }
@@ -79,8 +87,7 @@ std::int64_t Variants::bytes_per_row(const StackSpecification& config) {
       (attention.changes_query_and_key()
            ? attention.query_width() + attention.key_value_width() + 2 * attention.query_heads
            : 0);
-  const std::int64_t neurons = config.block.feed_forward.gated ? 3 : 2;
-  const std::int64_t floats = 3 * config.channels + heads + neurons * config.feed_forward() + 2;
+  const std::int64_t floats = 3 * config.channels + heads + 2;
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -94,56 +101,108 @@ AttentionActivations Variants::attention_rows(std::int64_t begin, std::int64_t e
           .key_deviation = part(key_deviation_)};
 }
 
-// mixed (T - first_query, A) for the queries of a variant from position `first_query` on. They are
-// computed from a multiple of query_alignment on, as in the base's pass.
-void Variants::attend(std::int64_t layer, std::int64_t variant, std::int64_t first_query,
-                      View<float> mixed) {
+// As many variants from `begin` on, up to `active`, as begin at its position and attend together.
+std::int64_t Variants::attending_end(std::int64_t begin, std::int64_t active) const {
+  std::int64_t end = begin + 1;
+  while (end < active && first(end) == first(begin) &&
+         (end + 1 - begin) * positions_ <= attending_rows) {
+    ++end;
+  }
+  return end;
+}
+
+// The queries, keys and values of variants [begin, end) at all positions, (end - begin, T, heads,
+// D): before their first position the base's.
+Heads<const float> Variants::heads_of_variants(std::int64_t layer, std::int64_t begin,
+                                               std::int64_t end) {
   const AttentionSpecification& attention = gpt_.config().block.attention;
-  const std::int64_t shared = firsts_[static_cast<std::size_t>(variant)];
-  const std::int64_t aligned = first_query / query_alignment * query_alignment;
+  const std::int64_t shared = first(begin), variants = end - begin;
+  const AttentionActivations rows = attention_rows(rows_of(begin), rows_of(end));
+  if (shared == 0) return attention_heads(attention, variants, rows);
+  const Heads<const float> own = attention_heads(attention, 1, rows);
   const Heads<const float> base = attention_heads(attention, 1, base_.block(layer).attention);
-  const Heads<const float> own =
-      attention_heads(attention, 1,
-                      attention_rows(begins_[static_cast<std::size_t>(variant)],
-                                     begins_[static_cast<std::size_t>(variant) + 1]));
-  // Rows before the variant's first are the base's.
+  const std::int64_t size = attention.head_size, own_rows = positions_ - shared;
   const auto gather = [&](const View<const float>& from_base, const View<const float>& from_own,
-                          View<float> to) {
-    copy_matrix(matrix_of(from_base).slice(0, 0, shared), to.slice(0, 0, shared));
-    copy_matrix(matrix_of(from_own), to.slice(0, shared, positions_));
+                          Tensor<float>& to) {
+    const View<const float> base_rows = matrix_of(from_base), rows_of_own = matrix_of(from_own);
+    const std::int64_t width = base_rows.extent(1);
+    parallel_ranges(variants * positions_, std::max<std::int64_t>(copied_floats / width, 1),
+                    [&](std::int64_t first_row, std::int64_t last_row) {
+                      for (std::int64_t row = first_row; row < last_row; ++row) {
+                        const std::int64_t variant = row / positions_, t = row % positions_;
+                        const float* const from =
+                            t < shared ? &base_rows(t, 0)
+                                       : &rows_of_own(variant * own_rows + t - shared, 0);
+                        std::copy_n(from, width, &to.view()(row, 0));
+                      }
+                    });
+    return View<const float>(to.data(), {variants, positions_, width / size, size});
   };
-  gather(base.query, own.query, queries_);
-  gather(base.key, own.key, keys_);
-  gather(base.value, own.value, values_);
-  const std::int64_t size = attention.head_size, queries = positions_ - aligned;
-  const View<float> attended = attended_.view().slice(0, 0, queries);
+  return {gather(base.query, own.query, queries_), gather(base.key, own.key, keys_),
+          gather(base.value, own.value, values_)};
+}
+
+// mixed ((end - begin)·(T - first_query), A) for the queries of variants [begin, end) from position
+// `first_query` on. They are computed from a multiple of query_alignment on, as in the base's pass.
+void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
+                      std::int64_t first_query, View<float> mixed) {
+  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const std::int64_t aligned = first_query / query_alignment * query_alignment;
+  const std::int64_t variants = end - begin, queries = positions_ - aligned;
+  const std::int64_t size = attention.head_size, width = attention.query_width();
+  const bool in_place = aligned == first_query;
+  const View<float> attended = in_place ? mixed : first_rows(attended_, variants * queries);
+  const Heads<const float> heads = heads_of_variants(layer, begin, end);
   const RotaryRows none;
-  const LayerPass at = layer_pass(layer, none);
-  heed::attend(
-      at,
-      attention_input(
-          at, AttentionKind::self,
-          {heads_of(View<const float>(queries_).slice(0, aligned, positions_), size),
-           heads_of(View<const float>(keys_), size), heads_of(View<const float>(values_), size)}),
-      heads_of(attended, size),
-      View<float>(log_sum_exp_.data(), {1, attention.query_heads, queries}));
-  copy_matrix(View<const float>(attended).slice(0, first_query - aligned, queries), mixed);
+  Pass pass = pass_;
+  pass.batch = variants;
+  const LayerPass at = gpt_.layer_pass(layer, pass, none);
+  heed::attend(at,
+               attention_input(at, AttentionKind::self,
+                               {heads.query.slice(1, aligned, positions_), heads.key, heads.value}),
+               View<float>(attended.data(), {variants, queries, width / size, size}),
+               View<float>(log_sum_exp_.data(), {variants, attention.query_heads, queries}));
+  if (in_place) return;
+  const std::int64_t wanted = positions_ - first_query;
+  for (std::int64_t variant = 0; variant < variants; ++variant) {
+    copy_matrix(attended.slice(0, (variant + 1) * queries - wanted, (variant + 1) * queries),
+                mixed.slice(0, variant * wanted, (variant + 1) * wanted));
+  }
+}
+
+// mixed of the first variants, each from `first_query` on or, where that is −1, from its first
+// position on.
+void Variants::attend_all(std::int64_t layer, std::int64_t active, std::int64_t first_query,
+                          View<float> mixed) {
+  std::int64_t row = 0;
+  for (std::int64_t begin = 0; begin < active;) {
+    const std::int64_t end = attending_end(begin, active);
+    const std::int64_t from = first_query < 0 ? first(begin) : first_query;
+    const std::int64_t rows = (end - begin) * (positions_ - from);
+    attend(layer, begin, end, from, mixed.slice(0, row, row + rows));
+    row += rows;
+    begin = end;
+  }
 }
 
 void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View<float> stream) {
   const RotaryRows none;
   const LayerPass at = layer_pass(layer, none);
-  const std::int64_t r = stream.extent(0);
-  const View<float> norm = first_rows(norm_, r), out = first_rows(branch_out_, r);
   const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
-  normalise(gpt_.config(), read, at.parameters.norm_2,
-            {has_mean ? first_rows(mean_, r) : View<float>(), first_rows(deviation_, r)}, norm);
-  feed_forward(at, norm,
-               {.pre = first_rows(neurons_, r),
-                .linear = linear_.present() ? first_rows(linear_, r) : View<float>(),
-                .post = first_rows(activated_, r)},
-               out);
-  kernels::add(stream, out, stream);
+  for (std::int64_t begin = 0; begin < stream.extent(0); begin += feed_forward_rows) {
+    const std::int64_t end = std::min(begin + feed_forward_rows, stream.extent(0));
+    const std::int64_t r = end - begin;
+    const View<float> norm = first_rows(norm_, r), out = first_rows(branch_out_, r);
+    const View<float> some = stream.slice(0, begin, end);
+    normalise(gpt_.config(), read.slice(0, begin, end), at.parameters.norm_2,
+              {has_mean ? first_rows(mean_, r) : View<float>(), first_rows(deviation_, r)}, norm);
+    feed_forward(at, norm,
+                 {.pre = first_rows(neurons_, r),
+                  .linear = linear_.present() ? first_rows(linear_, r) : View<float>(),
+                  .post = first_rows(activated_, r)},
+                 out);
+    kernels::add(some, out, some);
+  }
 }
 
 // Queries, keys and values of the first rows.
@@ -175,9 +234,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
   const View<float> stream = first_rows(stream_, n), mixed = first_rows(mixed_, n);
   const View<float> out = first_rows(branch_out_, n);
   project_heads(layer, n);
-  for (std::int64_t variant = 0; variant < active; ++variant) {
-    attend(layer, variant, first(variant), mixed.slice(0, rows_of(variant), rows_of(variant + 1)));
-  }
+  attend_all(layer, active, -1, mixed);
   project(pass_, mixed, parameters.projection, out);
   if (!gpt_.config().is_parallel()) {
     kernels::add(stream, out, stream);
@@ -204,9 +261,7 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
   project_heads(layer, rows_of(active));
   const View<float> mixed = first_rows(mixed_, active), out = first_rows(branch_out_, active);
-  for (std::int64_t variant = 0; variant < active; ++variant) {
-    attend(layer, variant, positions_ - 1, mixed.slice(0, variant, variant + 1));
-  }
+  attend_all(layer, active, positions_ - 1, mixed);
   project(pass_, mixed, parameters.projection, out);
   const View<float> last = gather_last_rows(0, active);
   View<const float> read = last;

@@ -17,7 +17,7 @@ class Variants {
   // position outside the sequence.
   Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts);
 
-  // Memory of one row of the matrix.
+  // Memory of one row of the matrix, but for the neurons, of which few rows are there at a time.
   static std::int64_t bytes_per_row(const StackSpecification& config);
 
   std::int64_t count() const { return static_cast<std::int64_t>(firsts_.size()); }
@@ -51,8 +51,12 @@ class Variants {
   void project_heads(std::int64_t layer, std::int64_t rows);
   void block(std::int64_t layer, std::int64_t active);
   void last_block(std::int64_t layer, std::int64_t active);
-  void attend(std::int64_t layer, std::int64_t variant, std::int64_t first_query,
+  std::int64_t attending_end(std::int64_t begin, std::int64_t active) const;
+  Heads<const float> heads_of_variants(std::int64_t layer, std::int64_t begin, std::int64_t end);
+  void attend(std::int64_t layer, std::int64_t begin, std::int64_t end, std::int64_t first_query,
               View<float> mixed);
+  void attend_all(std::int64_t layer, std::int64_t active, std::int64_t first_query,
+                  View<float> mixed);
   View<float> gather_last_rows(std::int64_t begin, std::int64_t end);
   std::int64_t rows_of(std::int64_t variants) const {
     return begins_[static_cast<std::size_t>(variants)];
@@ -77,17 +81,17 @@ class Variants {
   Tensor<float> key_deviation_;    // (N, G)
   Tensor<float> mixed_;            // (N, A)
   Tensor<float> branch_out_;       // (N, C)
-  Tensor<float> neurons_;          // (N, F): before the activation
-  Tensor<float> linear_;           // (N, F)
-  Tensor<float> activated_;        // (N, F)
+  Tensor<float> neurons_;          // (R, F), of R rows at a time: before the activation
+  Tensor<float> linear_;           // (R, F)
+  Tensor<float> activated_;        // (R, F)
   Tensor<float> mean_;             // (N)
   Tensor<float> deviation_;        // (N)
-  // of the variant that attends
-  Tensor<float> queries_;      // (T, A)
-  Tensor<float> keys_;         // (T, K)
-  Tensor<float> values_;       // (T, K)
-  Tensor<float> attended_;     // (T, A)
-  Tensor<float> log_sum_exp_;  // (H, T)
+  // of the G variants that attend together
+  Tensor<float> queries_;      // (G·T, A)
+  Tensor<float> keys_;         // (G·T, K)
+  Tensor<float> values_;       // (G·T, K)
+  Tensor<float> attended_;     // (G·T, A)
+  Tensor<float> log_sum_exp_;  // (G, H, T)
   Tensor<float> last_rows_;    // (count, C)
   Tensor<float> last_read_;    // (count, C): before the last block, where the residual is parallel
 };

@@ -60,29 +60,35 @@ TEST(Variants, MayEnterAtDifferentLayers) {
     Base base;
     base.gpt.parameters().prepare(format);
     const GptActivations activations = base.activations();
-    const auto enter = [&](Variants& variants, std::int64_t variant, std::int64_t layer) {
+    const auto enter = [&](Variants& variants, std::int64_t variant, std::int64_t layer,
+                           float times) {
       const View<const float> stream =
           layer < 3 ? activations.block(layer).residual_pre : activations.last_residual();
       const auto rows = stream.slice(0, variants.first(variant), Base::positions).span();
       std::ranges::copy(rows, variants.stream(variant).data());
-      for (float& value : variants.stream(variant).span()) value *= 1.5F;  // other than the base
+      for (float& value : variants.stream(variant).span()) value *= times;
     };
-    const std::vector<std::int64_t> firsts{0, 3, 8, 2}, layers{0, 1, 1, 3};
+    const auto times_of = [](std::int64_t variant) {  // other than the base, and than each other
+      return 1.5F + 0.1F * static_cast<float>(variant);
+    };
+    // Those that begin at one position attend together.
+    const std::vector<std::int64_t> firsts{0, 0, 3, 3, 3, 8, 2}, layers{0, 0, 0, 1, 1, 1, 3};
+    const auto count = std::ssize(firsts);
     Variants together(base.gpt, activations, firsts);
     std::int64_t active = 0;
     for (std::int64_t layer = 0; layer <= 3; ++layer) {
-      for (; active < 4 && layers[static_cast<std::size_t>(active)] == layer; ++active) {
-        enter(together, active, layer);
+      for (; active < count && layers[static_cast<std::size_t>(active)] == layer; ++active) {
+        enter(together, active, layer, times_of(active));
       }
       if (layer < 3) together.run_block(layer, active);
     }
     const Tensor<float> logits = together.logits();
     const Tensor<float> chosen = together.logits(std::vector<std::int32_t>{60, 0, 7});
-    EXPECT_EQ(chosen.shape(), Shape({4, 3}));
-    for (std::int64_t variant = 0; variant < 4; ++variant) {
+    EXPECT_EQ(chosen.shape(), Shape({count, 3}));
+    for (std::int64_t variant = 0; variant < count; ++variant) {
       const auto at = static_cast<std::size_t>(variant);
       Variants alone(base.gpt, activations, {firsts[at]});
-      enter(alone, 0, layers[at]);
+      enter(alone, 0, layers[at], times_of(variant));
       const Tensor<float> expected = alone.run(layers[at]);
       EXPECT_TRUE(std::ranges::equal(logits.view()[variant].span(), expected.span()))
           << kernels::weight_format_name(format) << ", variant " << variant;

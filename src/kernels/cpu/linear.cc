@@ -1,6 +1,7 @@
 // y = x·Wᵀ + b: a matrix product for many rows; for a few, as in decoding, dot products that read
 // each weight once, at memory bandwidth.
 #include "base/threads.h"
+#include "kernels/cpu/dot_products.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/kernels.h"
@@ -10,97 +11,11 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
-#include "kernels/cpu/tile_product-inl.h"
+#include "kernels/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
-
-// Outputs [begin, end) of `rows` rows: dot products of a row of x with a row of the weights. Every
-// element is summed in the same order for any `rows`, so that decoding a sequence gives the same
-// result alone and in a batch.
-template <int rows>
-void FewRows(const float* x, std::int64_t inputs, const float* weight, const float* bias,
-             std::int64_t outputs, std::int64_t begin, std::int64_t end, float* out) {
-  const Floats d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // Two streams of weights, each of consecutive rows, maximise bandwidth: prefetchers follow them
-  // to the end. Streams of alternate rows break off after each row (on Zen 4, 28 of 65 GB/s), and
-  // more streams, or prefetches by software, are slower.
-  constexpr int streams = 2;
-  const std::int64_t half = (end - begin) / streams;
-  const auto some = [&]<int count>(std::int64_t o,
-                                   std::integral_constant<int, count>) HEED_INLINE_LAMBDA {
-    Float sum[count][rows];
-    Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA { sum[w][r] = hn::Zero(d); });
-    });
-    const auto step = [&](auto load) HEED_INLINE_LAMBDA {
-      Float weights[count];
-      Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-        weights[w] = load(weight + (o + static_cast<std::int64_t>(w) * half) * inputs);
-        KeepInRegister(weights[w]);
-      });
-      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-        Float x_vector = load(x + static_cast<std::int64_t>(r) * inputs);
-        KeepInRegister(x_vector);
-        Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-          sum[w][r] = hn::MulAdd(weights[w], x_vector, sum[w][r]);
-        });
-      });
-    };
-    std::int64_t i = 0;
-    for (; i + lanes <= inputs; i += lanes) {
-      step([&](const float* from) HEED_INLINE_LAMBDA { return hn::LoadU(d, from + i); });
-    }
-    if (i < inputs) {
-      step([&](const float* from) HEED_INLINE_LAMBDA {
-        return LoadPartial(d, from + i, static_cast<std::size_t>(inputs - i));
-      });
-    }
-    Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-      const std::int64_t column = o + static_cast<std::int64_t>(w) * half;
-      const float offset = bias != nullptr ? bias[column] : 0.0F;
-      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-        out[static_cast<std::int64_t>(r) * outputs + column] =
-            hn::GetLane(hn::SumOfLanes(d, sum[w][r])) + offset;
-      });
-    });
-  };
-  for (std::int64_t o = begin; o < begin + half; ++o) {
-    some(o, std::integral_constant<int, streams>{});
-  }
-  for (std::int64_t o = begin + streams * half; o < end; ++o) {
-    some(o, std::integral_constant<int, 1>{});
-  }
-}
-
-// Rows taken together: their sums, two weights and an element of x fill the registers.
-constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 6;
-
-// Rows by kMostRows; where they take more passes, weights by pieces that stay in the caches (48
-// KiB) for all of them, so that they leave memory once.
-void FewRowsOf(std::int64_t rows, const float* x, std::int64_t inputs, const float* weight,
-               const float* bias, std::int64_t outputs, std::int64_t begin, std::int64_t end,
-               float* out) {
-  const std::int64_t in_cache =
-      std::max<std::int64_t>(12288 / std::max<std::int64_t>(inputs, 1) / 2 * 2, 4);
-  const bool is_one_pass = rows <= 4 || rows == kMostRows;
-  const std::int64_t piece = is_one_pass ? end - begin : in_cache;
-  for (std::int64_t o = begin; o < end; o += piece) {
-    const std::int64_t last = std::min(o + piece, end);
-    std::int64_t row = 0;
-    const auto run = [&]<int some>(std::integral_constant<int, some>) {
-      FewRows<some>(x + row * inputs, inputs, weight, bias, outputs, o, last, out + row * outputs);
-      row += some;
-    };
-    while (rows - row >= kMostRows) run(std::integral_constant<int, kMostRows>{});
-    if (rows - row >= 4) run(std::integral_constant<int, 4>{});
-    if (rows - row == 3) run(std::integral_constant<int, 3>{});
-    if (rows - row == 2) run(std::integral_constant<int, 2>{});
-    if (rows - row == 1) run(std::integral_constant<int, 1>{});
-  }
-}
 
 // sums += Σ over rows of `vectors` adjacent vectors of x, so that memory is read in
 // runs of several cache lines.
@@ -151,7 +66,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(FewRowsOf);
 HWY_EXPORT(AddColumnSums);
 
 namespace {
@@ -160,12 +74,9 @@ namespace {
 // to 32 rows of 768 and 3,072).
 constexpr std::int64_t few_rows = 32;
 
-// Rows of x that dot products take together: as many as stay in the second-level cache.
-std::int64_t rows_together(std::int64_t inputs) {
-  constexpr std::int64_t unit = 24;  // of 6 and of 8 rows a pass
-  const auto row_bytes = std::max<std::int64_t>(inputs, 1) * std::int64_t{sizeof(float)};
-  return std::max(rows_in_second_level(row_bytes, unit), few_rows);
-}
+// Rows of x that dot products take together: passes of 6 and of 8 rows fill them, and a block of
+// their inputs stays in the second-level cache.
+constexpr std::int64_t rows_together = 72;
 
 }  // namespace
 
@@ -182,12 +93,18 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
   const float* const bias = parameters.bias.data();
   if (inputs == 0 || (length <= few_rows && parameters.precision == Precision::f32)) {
     const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
-    const std::int64_t together = rows_together(inputs);
     parallel_ranges(outputs, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = 0; row < rows; row += together) {
-        HWY_DYNAMIC_DISPATCH(FewRowsOf)
-        (std::min(together, rows - row), x.data() + row * inputs, inputs, parameters.weight.data(),
-         bias, outputs, begin, end, out.data() + row * outputs);
+      for (std::int64_t row = 0; row < rows; row += rows_together) {
+        dot_products(std::min(rows_together, rows - row),
+                     {.x = x.data() + row * inputs,
+                      .x_row = inputs,
+                      .weight = parameters.weight.data(),
+                      .weight_row = inputs,
+                      .inputs = inputs,
+                      .bias = bias,
+                      .outputs = outputs,
+                      .out = out.data() + row * outputs},
+                     begin, end);
       }
     });
     return;

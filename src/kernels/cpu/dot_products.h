@@ -1,0 +1,28 @@
+// Dot products of some rows of x with the rows of a weight, whole or over a part of their inputs.
+#pragma once
+
+#include <cstdint>
+
+namespace heed::kernels {
+
+struct DotProducts {
+  const float* x;  // (rows, inputs), rows x_row apart
+  std::int64_t x_row;
+  const float* weight;  // (outputs, inputs), rows weight_row apart
+  std::int64_t weight_row;
+  std::int64_t inputs;
+  const float* bias;  // null, or (outputs)
+  std::int64_t outputs;
+  float* out;  // (rows, outputs)
+  // A part that is not the first goes on with the vectors of sums of the part before it, and one
+  // that is not the last leaves its own: one for each element that is computed.
+  bool is_first = true;
+  bool is_last = true;
+  float* sums = nullptr;
+};
+
+// out = x·Wᵀ + bias at the outputs [first, last). Every element is summed in the same order for any
+// number of rows, so that decoding a sequence gives the same result alone and in a batch.
+void dot_products(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last);
+
+}  // namespace heed::kernels
