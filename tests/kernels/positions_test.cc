@@ -27,11 +27,11 @@ struct Threads {
 constexpr std::int64_t row_counts[] = {1, 3, 8, 31, 32, 33, 64, 65, 200};
 constexpr std::int64_t all_rows = 200;
 
-// Sizes on both sides of the panels of every kernel, and deeper than a block of `inner`.
+// Sizes on both sides of the panels of every kernel, and deeper and wider than a block.
 struct Sizes {
   std::int64_t inputs, outputs;
 };
-constexpr Sizes all_sizes[] = {{1, 1}, {31, 70}, {100, 33}, {1100, 45}, {40, 300}};
+constexpr Sizes all_sizes[] = {{1, 1}, {31, 70}, {100, 33}, {1600, 70}, {40, 300}};
 
 // `linear`(x, out, positions) on the first rows of x, and on rows from the middle of it.
 template <class Linear>
