@@ -62,7 +62,7 @@ std::vector<std::int32_t> LoadedModel::encode_part(std::string_view text) const 
 
 std::string LoadedModel::token_bytes(std::int32_t id) const {
   const bool known = tokenizer != nullptr && id >= 0 && id < tokenizer->vocabulary_size();
-  return known ? tokenizer->token_bytes(id) : "#" + std::to_string(id);
+  return known ? tokenizer->token_bytes(id) : fmt::format("#{}", id);
 }
 
 std::vector<std::string> LoadedModel::token_bytes(std::span<const std::int32_t> ids) const {

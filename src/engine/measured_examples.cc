@@ -269,7 +269,8 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
       std::string changes = trial.value("heads", "");
       for (const Json& token : trial.value("tokens", Json::array())) {
         const std::int64_t position = token.at("position");
-        const std::string by = (position > 0 ? " " : "") + examples::text_in(token, "by");
+        std::string by = position > 0 ? " " : "";
+        by += examples::text_in(token, "by");
         changes += fmt::format("{}@{}={}", changes.empty() ? "" : ";", position,
                                model.encode_part(by).front());
       }

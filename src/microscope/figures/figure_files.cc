@@ -52,7 +52,7 @@ void append_text(const DrawnText& text, std::string& svg) {
     svg += fmt::format(" transform=\"rotate({:.4g} {:.6g} {:.6g})\"", text.angle, text.x, text.y);
   }
   if (text.bold) svg += " font-weight=\"bold\"";
-  svg += ">" + escaped(text.text) + "</text>\n";
+  svg += fmt::format(">{}</text>\n", escaped(text.text));
 }
 
 }  // namespace

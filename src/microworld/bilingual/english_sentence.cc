@@ -48,7 +48,8 @@ std::vector<std::string> phrase_texts(std::span<const Phrase> phrases) {
   for (const Phrase& phrase : phrases) {
     std::string text;
     for (std::string_view word : split_words(phrase.english)) {
-      text += (text.empty() ? "" : " ") + std::string(before_slash(word));
+      if (!text.empty()) text += ' ';
+      text += before_slash(word);
     }
     texts.push_back(std::move(text));
   }
