@@ -141,38 +141,51 @@ void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int
   if (rows == 1) run(std::integral_constant<int, 1>{});
 }
 
-// The sizes of blocks: inputs of x in the first level of the caches beside streams of weights, and
-// weights in the second.
-constexpr std::int64_t kInputsTogether = 768;
-constexpr std::int64_t kWeightsTogether = 64;
-
-// Rows that take one pass read each weight once, from memory. Others come in blocks that caches
-// hold, of weights and of inputs; rows of x that are longer than a block lie so far apart that they
-// fall on the same lines of the first level: a block of them is copied.
-void DotProductsOfRows(std::int64_t rows, const DotProducts& all, std::int64_t first,
-                       std::int64_t last) {
-  if (rows <= 4 || rows == kMostRows) return FewRowsOf(rows, all, first, last);
+// Many rows come in blocks: of inputs, so that the rows of x of a pass stay in the first level of
+// the caches, and of weights, which stay in the second. Rows of x that are longer than a block lie
+// so far apart that they fall on the same lines of the first level: a block of them is copied.
+void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last) {
+  constexpr std::int64_t inputs_together = 768, weights_together = 64;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   DotProducts part = all;
   float* copied = nullptr;
-  if (all.inputs > kInputsTogether) {
-    const std::int64_t row_floats = kInputsTogether + kWeightsTogether * lanes;
+  if (all.inputs > inputs_together) {
+    const std::int64_t row_floats = inputs_together + weights_together * lanes;
     copied = scratch(Scratch::item, static_cast<std::size_t>(rows * row_floats));
     part.x = copied;
-    part.x_row = kInputsTogether;
-    part.sums = copied + rows * kInputsTogether;
+    part.x_row = inputs_together;
+    part.sums = copied + rows * inputs_together;
   }
-  for (; first < last; first += kWeightsTogether) {
-    for (std::int64_t i = 0; i == 0 || i < all.inputs; i += kInputsTogether) {
-      part.inputs = std::min(kInputsTogether, all.inputs - i);
+  for (; first < last; first += weights_together) {
+    for (std::int64_t i = 0; i == 0 || i < all.inputs; i += inputs_together) {
+      part.inputs = std::min(inputs_together, all.inputs - i);
       part.weight = all.weight + i;
       part.is_first = i == 0;
       part.is_last = i + part.inputs == all.inputs;
-      for (std::int64_t row = 0; copied != nullptr && row < rows; ++row) {
-        std::copy_n(all.x + row * all.x_row + i, part.inputs, copied + row * kInputsTogether);
+      if (copied != nullptr) {
+        for (std::int64_t row = 0; row < rows; ++row) {
+          std::copy_n(all.x + row * all.x_row + i, part.inputs, copied + row * inputs_together);
+        }
       }
-      FewRowsOf(rows, part, first, std::min(first + kWeightsTogether, last));
+      FewRowsOf(rows, part, first, std::min(first + weights_together, last));
     }
+  }
+}
+
+// Up to this many rows, those of a short prompt or of a batch of sequences that decode, wait for
+// weights from memory. Each is read once: by rows that take one pass, or in pieces that stay in the
+// caches (48 KiB) for all passes.
+constexpr std::int64_t kRowsAtMemorySpeed = 32;
+constexpr std::int64_t kPieceFloats = 12288;
+
+void DotProductsOfRows(std::int64_t rows, const DotProducts& all, std::int64_t first,
+                       std::int64_t last) {
+  if (rows > kRowsAtMemorySpeed) return ManyRows(rows, all, first, last);
+  if (rows <= 4 || rows == kMostRows) return FewRowsOf(rows, all, first, last);
+  const std::int64_t piece =
+      std::max<std::int64_t>(kPieceFloats / std::max<std::int64_t>(all.inputs, 1) / 2 * 2, 4);
+  for (; first < last; first += piece) {
+    FewRowsOf(rows, all, first, std::min(first + piece, last));
   }
 }
 
