@@ -170,14 +170,13 @@ void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
   }
 }
 
-// mixed of the first variants, each from `first_query` on or, where that is −1, from its first
-// position on.
+// mixed of the first variants, each from its first position on, but not from before `first_query`.
 void Variants::attend_all(std::int64_t layer, std::int64_t active, std::int64_t first_query,
                           View<float> mixed) {
   std::int64_t row = 0;
   for (std::int64_t begin = 0; begin < active;) {
     const std::int64_t end = attending_end(begin, active);
-    const std::int64_t from = first_query < 0 ? first(begin) : first_query;
+    const std::int64_t from = std::max(first(begin), first_query);
     const std::int64_t rows = (end - begin) * (positions_ - from);
     attend(layer, begin, end, from, mixed.slice(0, row, row + rows));
     row += rows;
@@ -234,7 +233,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
   const View<float> stream = first_rows(stream_, n), mixed = first_rows(mixed_, n);
   const View<float> out = first_rows(branch_out_, n);
   project_heads(layer, n);
-  attend_all(layer, active, -1, mixed);
+  attend_all(layer, active, 0, mixed);
   project(pass_, mixed, parameters.projection, out);
   if (!gpt_.config().is_parallel()) {
     kernels::add(stream, out, stream);
