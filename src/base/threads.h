@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 
@@ -56,6 +57,53 @@ void parallel_items(std::int64_t count, Body&& body) {
   for (std::int64_t i = 0; i < count; ++i) {
     try {
       body(i);
+    } catch (...) {
+#pragma omp critical(heed_parallel_error)
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+// Like parallel_ranges, but a thread goes through its range in pieces, each half of what is left
+// and rounded up to a multiple of `unit`, and then takes pieces of ranges that others have not
+// finished: a thread that memory or a neighbour slows down is not waited for. Most items are still
+// computed by the thread whose memory they lie in. Results must not depend on which thread computes
+// an item.
+template <class Body>
+void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, Body&& body) {
+  constexpr int most = 64;  // threads; more have plain ranges
+  const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
+  const int threads = static_cast<int>(std::min<std::int64_t>(wanted, thread_count()));
+  if (threads <= 1 || threads > most || omp_in_parallel()) {
+    return parallel_ranges(count, grain, std::forward<Body>(body));
+  }
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next;
+    std::int64_t end;
+  };
+  Share shares[most];
+  for (int thread = 0; thread < threads; ++thread) {
+    shares[thread].next.store(count * thread / threads, std::memory_order_relaxed);
+    shares[thread].end = count * (thread + 1) / threads;
+  }
+  const auto take_all = [&](Share& share) {
+    std::int64_t begin = share.next.load(std::memory_order_relaxed);
+    while (begin < share.end) {
+      const std::int64_t left = share.end - begin;
+      const std::int64_t taken = std::min(left, (left + 2 * unit - 1) / (2 * unit) * unit);
+      if (!share.next.compare_exchange_weak(begin, begin + taken, std::memory_order_relaxed)) {
+        continue;  // `begin` is now where another thread went on
+      }
+      body(begin, begin + taken);
+      begin = share.next.load(std::memory_order_relaxed);
+    }
+  };
+  std::exception_ptr error;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) {
+    try {
+      for (int other = 0; other < threads; ++other) take_all(shares[(thread + other) % threads]);
     } catch (...) {
 #pragma omp critical(heed_parallel_error)
       if (!error) error = std::current_exception();

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,6 +59,45 @@ TEST(ParallelRanges, CoverEverythingOnce) {
   }
 }
 
+TEST(ParallelShares, CoverEverythingOnce) {
+  for (const int threads : {1, 2, 3, 8, 80}) {
+    const WithThreads scope(threads);
+    for (const std::int64_t count : {0, 1, 7, 100, 1001}) {
+      for (const std::int64_t unit : {1, 4, 64}) {
+        std::vector<std::atomic<int>> done(static_cast<std::size_t>(count));
+        parallel_shares(count, 3, unit, [&](std::int64_t begin, std::int64_t end) {
+          ASSERT_LT(begin, end);
+          for (std::int64_t i = begin; i < end; ++i) ++done[static_cast<std::size_t>(i)];
+        });
+        for (const auto& times : done) ASSERT_EQ(times, 1) << count << " by " << threads;
+      }
+    }
+  }
+}
+
+// One thread waits until all but its own piece is done, which the other must have taken from its
+// range.
+TEST(ParallelShares, TakeWhatASlowThreadLeaves) {
+  const WithThreads scope(2);
+  std::atomic<std::int64_t> done = 0;
+  std::atomic<bool> waits = false;  // so that the other is not through before
+  const std::int64_t count = 64;
+  parallel_shares(count, 1, 1, [&](std::int64_t begin, std::int64_t end) {
+    if (begin == 0) {
+      waits = true;
+      const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (done < count - end && std::chrono::steady_clock::now() < latest) {
+        std::this_thread::yield();
+      }
+      EXPECT_EQ(done, count - end);
+    } else {
+      while (!waits) std::this_thread::yield();
+    }
+    done += end - begin;
+  });
+  EXPECT_EQ(done, count);
+}
+
 TEST(ParallelItems, AreEachDoneOnce) {
   for (const int threads : {1, 2, 5}) {
     const WithThreads scope(threads);
@@ -74,6 +115,10 @@ TEST(ParallelLoops, PassOnExceptions) {
     expect_error(
         ErrorCode::diverged,
         [&] { parallel_ranges(100, 1, [&](std::int64_t, std::int64_t) { stop(); }); },
+        "not finite");
+    expect_error(
+        ErrorCode::diverged,
+        [&] { parallel_shares(100, 1, 1, [&](std::int64_t, std::int64_t) { stop(); }); },
         "not finite");
     expect_error(
         ErrorCode::diverged,

@@ -145,7 +145,7 @@ void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int
 // the caches, and of weights, which stay in the second. Rows of x that are longer than a block lie
 // so far apart that they fall on the same lines of the first level: a block of them is copied.
 void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last) {
-  constexpr std::int64_t inputs_together = 768, weights_together = 64;
+  constexpr std::int64_t inputs_together = 768;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   DotProducts part = all;
   float* copied = nullptr;

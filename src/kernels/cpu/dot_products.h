@@ -21,6 +21,9 @@ struct DotProducts {
   float* sums = nullptr;
 };
 
+// Many rows are multiplied by blocks of as many weights: the least that is worth a call of its own.
+inline constexpr std::int64_t weights_together = 64;
+
 // out = x·Wᵀ + bias at the outputs [first, last). Every element is summed in the same order for any
 // number of rows, so that decoding a sequence gives the same result alone and in a batch.
 void dot_products(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last);

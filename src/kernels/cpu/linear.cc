@@ -93,7 +93,8 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
   const float* const bias = parameters.bias.data();
   if (inputs == 0 || (length <= few_rows && parameters.precision == Precision::f32)) {
     const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
-    parallel_ranges(outputs, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t unit = rows > few_rows ? weights_together : 4;
+    parallel_shares(outputs, grain, unit, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = 0; row < rows; row += rows_together) {
         dot_products(std::min(rows_together, rows - row),
                      {.x = x.data() + row * inputs,

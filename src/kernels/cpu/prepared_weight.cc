@@ -51,7 +51,7 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
   });
   constexpr std::int64_t width = PreparedWeight::panel_outputs, panels_at_once = 4;
   const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
-  parallel_ranges(weight.panels(), grain, [&](std::int64_t begin, std::int64_t end) {
+  const auto multiply = [&](std::int64_t begin, std::int64_t end) {
     alignas(64) float sums[panels_at_once * rows_at_once * width];
     const auto multiply_rows = [&](std::int64_t index, std::int64_t panels, std::int64_t first_row,
                                    std::int64_t rows) {
@@ -83,7 +83,8 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
                       std::min(rows_at_once, all_rows - row));
       }
     }
-  });
+  };
+  parallel_shares(weight.panels(), grain, panels_at_once, multiply);
 }
 
 }  // namespace
