@@ -35,8 +35,10 @@ HWY_INLINE void Unroll(Body&& body) {
 }
 #define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
-// Prevents the compiler from reloading a vector for each use.
-HWY_INLINE void KeepInRegister([[maybe_unused]] Float& value) {
+// Prevents the compiler from reloading a vector for each use, and from taking it apart: sums of
+// integers it would otherwise add in another order, which keeps every term until the end.
+template <class Vector>
+HWY_INLINE void KeepInRegister([[maybe_unused]] Vector& value) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   asm("" : "+v"(value.raw));
 #endif
