@@ -33,7 +33,7 @@ struct ProductShape {
 
 const ProductShape product_shapes[] = {{1, 1, 1},      {3, 5, 7},     {14, 32, 32},  {16, 33, 65},
                                        {33, 31, 70},   {40, 130, 17}, {100, 64, 40}, {129, 300, 97},
-                                       {17, 1100, 34}, {520, 40, 33}};
+                                       {17, 1100, 34}, {520, 40, 33}, {600, 70, 530}};
 
 TEST(Bf16Products, MatchTheReferenceOnRoundedOperands) {
   on_every_instruction_set([&] {

@@ -338,6 +338,9 @@ class RowParts {
 
   std::int64_t count() const { return threads_ * parts_; }
 
+  // As many as the last parts, which threads begin while others finish.
+  std::int64_t last() const { return parts_ >= 4 ? threads_ : 0; }
+
   // Of part `index`: whole tiles behind the first row of its thread.
   std::int64_t first_row(std::int64_t index) const {
     const std::int64_t thread = index / parts_, begin = first_of(thread);
@@ -401,12 +404,19 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
   const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
   const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
   const RowParts parts(product, kernels, grid, in_place);
-  parallel_items(parts.count() * grid.columns, [&](std::int64_t item) {
-    const std::int64_t i = item / grid.columns, j = item % grid.columns;
+  // The last parts are cut into columns too, so that no thread waits long for another's.
+  constexpr std::int64_t cuts = 4;
+  const std::int64_t last = column_tiles >= 4 * cuts * grid.columns ? parts.last() : 0;
+  const std::int64_t whole = (parts.count() - last) * grid.columns;
+  parallel_items(whole + last * cuts * grid.columns, [&](std::int64_t item) {
+    const std::int64_t columns = item < whole ? grid.columns : cuts * grid.columns;
+    const std::int64_t i =
+        item < whole ? item / columns : parts.count() - last + (item - whole) / columns;
+    const std::int64_t j = (item < whole ? item : item - whole) % columns;
     const std::int64_t row = parts.first_row(i), end_row = parts.first_row(i + 1);
-    const std::int64_t column = begin + column_tiles * j / grid.columns * column_unit;
+    const std::int64_t column = begin + column_tiles * j / columns * column_unit;
     const std::int64_t end_column =
-        std::min(begin + column_tiles * (j + 1) / grid.columns * column_unit, end);
+        std::min(begin + column_tiles * (j + 1) / columns * column_unit, end);
     if (row >= end_row || column >= end_column) return;
     Worker(product, kernels, restored,
            {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})
