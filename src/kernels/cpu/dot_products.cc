@@ -142,31 +142,21 @@ void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int
 }
 
 // Many rows come in blocks: of inputs, so that the rows of x of a pass stay in the first level of
-// the caches, and of weights, which stay in the second. Rows of x that are longer than a block lie
-// so far apart that they fall on the same lines of the first level: a block of them is copied.
+// the caches, and of weights, which stay in the second.
 void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last) {
-  constexpr std::int64_t inputs_together = 768;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   DotProducts part = all;
-  float* copied = nullptr;
   if (all.inputs > inputs_together) {
-    const std::int64_t row_floats = inputs_together + weights_together * lanes;
-    copied = scratch(Scratch::item, static_cast<std::size_t>(rows * row_floats));
-    part.x = copied;
-    part.x_row = inputs_together;
-    part.sums = copied + rows * inputs_together;
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
+    part.sums = scratch(Scratch::item, static_cast<std::size_t>(rows * weights_together * lanes));
   }
   for (; first < last; first += weights_together) {
     for (std::int64_t i = 0; i == 0 || i < all.inputs; i += inputs_together) {
       part.inputs = std::min(inputs_together, all.inputs - i);
+      part.x = all.x + (all.x_in_blocks ? i * rows : i);
+      part.x_row = all.x_in_blocks ? part.inputs : all.x_row;
       part.weight = all.weight + i;
       part.is_first = i == 0;
       part.is_last = i + part.inputs == all.inputs;
-      if (copied != nullptr) {
-        for (std::int64_t row = 0; row < rows; ++row) {
-          std::copy_n(all.x + row * all.x_row + i, part.inputs, copied + row * inputs_together);
-        }
-      }
       FewRowsOf(rows, part, first, std::min(first + weights_together, last));
     }
   }
@@ -180,7 +170,7 @@ constexpr std::int64_t kPieceFloats = 12288;
 
 void DotProductsOfRows(std::int64_t rows, const DotProducts& all, std::int64_t first,
                        std::int64_t last) {
-  if (rows > kRowsAtMemorySpeed) return ManyRows(rows, all, first, last);
+  if (rows > kRowsAtMemorySpeed || all.x_in_blocks) return ManyRows(rows, all, first, last);
   if (rows <= 4 || rows == kMostRows) return FewRowsOf(rows, all, first, last);
   const std::int64_t piece =
       std::max<std::int64_t>(kPieceFloats / std::max<std::int64_t>(all.inputs, 1) / 2 * 2, 4);
@@ -197,6 +187,15 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 
 HWY_EXPORT(DotProductsOfRows);
+
+void x_blocks(const float* x, std::int64_t rows, std::int64_t inputs, float* blocks) {
+  for (std::int64_t i = 0; i < inputs; i += inputs_together) {
+    const std::int64_t count = std::min(inputs_together, inputs - i);
+    for (std::int64_t row = 0; row < rows; ++row, blocks += count) {
+      std::copy_n(x + row * inputs + i, count, blocks);
+    }
+  }
+}
 
 void dot_products(std::int64_t rows, const DotProducts& all, std::int64_t first,
                   std::int64_t last) {

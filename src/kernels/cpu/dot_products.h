@@ -8,7 +8,8 @@ namespace heed::kernels {
 struct DotProducts {
   const float* x;  // (rows, inputs), rows x_row apart
   std::int64_t x_row;
-  const float* weight;  // (outputs, inputs), rows weight_row apart
+  bool x_in_blocks = false;  // as x_blocks writes it
+  const float* weight;       // (outputs, inputs), rows weight_row apart
   std::int64_t weight_row;
   std::int64_t inputs;
   const float* bias;  // null, or (outputs)
@@ -23,6 +24,13 @@ struct DotProducts {
 
 // Many rows are multiplied by blocks of as many weights: the least that is worth a call of its own.
 inline constexpr std::int64_t weights_together = 64;
+// The inputs of such a block.
+inline constexpr std::int64_t inputs_together = 768;
+
+// (rows, inputs) as blocks of inputs_together inputs, the last one of the rest, (rows, inputs of
+// the block) each. Rows longer than a block lie so far apart that they fall on the same lines of
+// the first-level cache; those of a block are dense.
+void x_blocks(const float* x, std::int64_t rows, std::int64_t inputs, float* blocks);
 
 // out = x·Wᵀ + bias at the outputs [first, last). Every element is summed in the same order for any
 // number of rows, so that decoding a sequence gives the same result alone and in a batch.

@@ -4,6 +4,7 @@
 #include "kernels/cpu/dot_products.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
@@ -78,6 +79,43 @@ constexpr std::int64_t few_rows = 32;
 // their inputs stays in the second-level cache.
 constexpr std::int64_t rows_together = 72;
 
+// Rows of x whose blocks are copied before they are multiplied.
+constexpr std::int64_t rows_copied = 4 * rows_together;
+
+// out = x·Wᵀ + bias by dot products.
+void multiply_few_rows(View<const float> x, const LinearParameters<float>& parameters,
+                       View<float> out) {
+  const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
+  const bool in_blocks = rows > few_rows && inputs > inputs_together;
+  const float* from = x.data();
+  if (in_blocks) {
+    float* const blocks = scratch(Scratch::shared, static_cast<std::size_t>(rows * inputs));
+    parallel_items((rows + rows_together - 1) / rows_together, [&](std::int64_t item) {
+      const std::int64_t row = item * rows_together;
+      x_blocks(x.data() + row * inputs, std::min(rows_together, rows - row), inputs,
+               blocks + row * inputs);
+    });
+    from = blocks;
+  }
+  const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
+  const std::int64_t unit = rows > few_rows ? weights_together : 4;
+  parallel_shares(outputs, grain, unit, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = 0; row < rows; row += rows_together) {
+      dot_products(std::min(rows_together, rows - row),
+                   {.x = from + row * inputs,
+                    .x_row = inputs,
+                    .x_in_blocks = in_blocks,
+                    .weight = parameters.weight.data(),
+                    .weight_row = inputs,
+                    .inputs = inputs,
+                    .bias = parameters.bias.data(),
+                    .outputs = outputs,
+                    .out = out.data() + row * outputs},
+                   begin, end);
+    }
+  });
+}
+
 }  // namespace
 
 void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
@@ -90,24 +128,12 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
   const std::int64_t length = positions == 0 ? rows : positions;
   if (rows == 0 || outputs == 0) return;
-  const float* const bias = parameters.bias.data();
   if (inputs == 0 || (length <= few_rows && parameters.precision == Precision::f32)) {
-    const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
-    const std::int64_t unit = rows > few_rows ? weights_together : 4;
-    parallel_shares(outputs, grain, unit, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = 0; row < rows; row += rows_together) {
-        dot_products(std::min(rows_together, rows - row),
-                     {.x = x.data() + row * inputs,
-                      .x_row = inputs,
-                      .weight = parameters.weight.data(),
-                      .weight_row = inputs,
-                      .inputs = inputs,
-                      .bias = bias,
-                      .outputs = outputs,
-                      .out = out.data() + row * outputs},
-                     begin, end);
-      }
-    });
+    const std::int64_t at_once = inputs > inputs_together ? rows_copied : rows;
+    for (std::int64_t row = 0; row < rows; row += at_once) {
+      const std::int64_t end = std::min(row + at_once, rows);
+      multiply_few_rows(x.slice(0, row, end), parameters, out.slice(0, row, end));
+    }
     return;
   }
   multiply({.a = {.data = x.data(), .stride = inputs},
@@ -117,7 +143,7 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
             .rows = rows,
             .columns = outputs,
             .inner = inputs,
-            .initial = bias,
+            .initial = parameters.bias.data(),
             .precision = parameters.precision});
 }
 
