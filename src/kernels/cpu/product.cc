@@ -404,9 +404,11 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
   const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
   const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
   const RowParts parts(product, kernels, grid, in_place);
-  // The last parts are cut into columns too, so that no thread waits long for another's.
+  // The last parts are cut into columns too, so that no thread waits long for another's. Kernels
+  // that always pack A would do so for each of the cuts.
   constexpr std::int64_t cuts = 4;
-  const std::int64_t last = column_tiles >= 4 * cuts * grid.columns ? parts.last() : 0;
+  const bool cuts_last = kernels.rows_in_place && column_tiles >= 4 * cuts * grid.columns;
+  const std::int64_t last = cuts_last ? parts.last() : 0;
   const std::int64_t whole = (parts.count() - last) * grid.columns;
   parallel_items(whole + last * cuts * grid.columns, [&](std::int64_t item) {
     const std::int64_t columns = item < whole ? grid.columns : cuts * grid.columns;
