@@ -100,17 +100,9 @@ void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, 
       begin = share.next.load(std::memory_order_relaxed);
     }
   };
-  std::exception_ptr error;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
-    try {
-      for (int other = 0; other < threads; ++other) take_all(shares[(thread + other) % threads]);
-    } catch (...) {
-#pragma omp critical(heed_parallel_error)
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  parallel_ranges(threads, 1, [&](std::int64_t thread, std::int64_t) {
+    for (int other = 0; other < threads; ++other) take_all(shares[(thread + other) % threads]);
+  });
 }
 
 }  // namespace heed

@@ -162,15 +162,12 @@ void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std
   }
 }
 
-// Up to this many rows, those of a short prompt or of a batch of sequences that decode, wait for
-// weights from memory. Each is read once: by rows that take one pass, or in pieces that stay in the
-// caches (48 KiB) for all passes.
-constexpr std::int64_t kRowsAtMemorySpeed = 32;
+// Of weights that stay in the caches for all passes of a few rows: 48 KiB.
 constexpr std::int64_t kPieceFloats = 12288;
 
 void DotProductsOfRows(std::int64_t rows, const DotProducts& all, std::int64_t first,
                        std::int64_t last) {
-  if (rows > kRowsAtMemorySpeed || all.x_in_blocks) return ManyRows(rows, all, first, last);
+  if (rows > rows_at_memory_speed || all.x_in_blocks) return ManyRows(rows, all, first, last);
   if (rows <= 4 || rows == kMostRows) return FewRowsOf(rows, all, first, last);
   const std::int64_t piece =
       std::max<std::int64_t>(kPieceFloats / std::max<std::int64_t>(all.inputs, 1) / 2 * 2, 4);

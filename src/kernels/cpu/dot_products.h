@@ -22,7 +22,12 @@ struct DotProducts {
   float* sums = nullptr;
 };
 
-// Many rows are multiplied by blocks of as many weights: the least that is worth a call of its own.
+// Up to this many rows, those of a short prompt or of a batch of sequences that decode, wait for
+// weights from memory. Each is read once: by rows that take one pass, or in pieces that stay in the
+// caches for all passes.
+inline constexpr std::int64_t rows_at_memory_speed = 32;
+
+// More rows are multiplied by blocks of as many weights: the least that is worth a call of its own.
 inline constexpr std::int64_t weights_together = 64;
 // The inputs of such a block.
 inline constexpr std::int64_t inputs_together = 768;

@@ -86,7 +86,7 @@ constexpr std::int64_t rows_copied = 4 * rows_together;
 void multiply_few_rows(View<const float> x, const LinearParameters<float>& parameters,
                        View<float> out) {
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
-  const bool in_blocks = rows > few_rows && inputs > inputs_together;
+  const bool in_blocks = rows > rows_at_memory_speed && inputs > inputs_together;
   const float* from = x.data();
   if (in_blocks) {
     float* const blocks = scratch(Scratch::shared, static_cast<std::size_t>(rows * inputs));
@@ -98,7 +98,7 @@ void multiply_few_rows(View<const float> x, const LinearParameters<float>& param
     from = blocks;
   }
   const std::int64_t grain = std::max<std::int64_t>(32768 / std::max<std::int64_t>(inputs, 1), 4);
-  const std::int64_t unit = rows > few_rows ? weights_together : 4;
+  const std::int64_t unit = rows > rows_at_memory_speed ? weights_together : 4;
   parallel_shares(outputs, grain, unit, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = 0; row < rows; row += rows_together) {
       dot_products(std::min(rows_together, rows - row),

@@ -411,10 +411,11 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
   const std::int64_t last = cuts_last ? parts.last() : 0;
   const std::int64_t whole = (parts.count() - last) * grid.columns;
   parallel_items(whole + last * cuts * grid.columns, [&](std::int64_t item) {
-    const std::int64_t columns = item < whole ? grid.columns : cuts * grid.columns;
-    const std::int64_t i =
-        item < whole ? item / columns : parts.count() - last + (item - whole) / columns;
-    const std::int64_t j = (item < whole ? item : item - whole) % columns;
+    const bool is_cut = item >= whole;
+    const std::int64_t columns = is_cut ? cuts * grid.columns : grid.columns;
+    const std::int64_t index = is_cut ? item - whole : item;
+    const std::int64_t i = index / columns + (is_cut ? parts.count() - last : 0);
+    const std::int64_t j = index % columns;
     const std::int64_t row = parts.first_row(i), end_row = parts.first_row(i + 1);
     const std::int64_t column = begin + column_tiles * j / columns * column_unit;
     const std::int64_t end_column =
