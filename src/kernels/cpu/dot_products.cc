@@ -41,6 +41,10 @@ HWY_INLINE auto SumsOfFour(V a, V b, V c, V d) {
                                      hn::BitCast(floats, hn::InterleaveUpper(pairs, ab, cd))));
 }
 
+// Vectors of inputs between two branches: a step of one row is so short that counting them takes a
+// third of its instructions.
+constexpr int kSteps = 8;
+
 // Outputs [first, last) of `rows` rows: dot products of a row of x with a row of the weights. Every
 // element is summed in the same order for any `rows` and any parts, so that decoding a sequence
 // gives the same result alone and in a batch.
@@ -80,10 +84,14 @@ void FewRows(const DotProducts& part, std::int64_t first, std::int64_t last) {
         });
       });
     };
+    constexpr int steps = count == streams ? kSteps : 1;
     std::int64_t i = 0;
-    for (; i + lanes <= inputs; i += lanes) {
-      step([&](const float* from) HEED_INLINE_LAMBDA { return hn::LoadU(d, from + i); });
-    }
+    const auto whole_step = [&](auto n) HEED_INLINE_LAMBDA {
+      const std::int64_t at = i + static_cast<std::int64_t>(n) * lanes;
+      step([&](const float* from) HEED_INLINE_LAMBDA { return hn::LoadU(d, from + at); });
+    };
+    for (; i + steps * lanes <= inputs; i += steps * lanes) Unroll<steps>(whole_step);
+    for (; i + lanes <= inputs; i += lanes) Unroll<1>(whole_step);
     if (i < inputs) {
       step([&](const float* from) HEED_INLINE_LAMBDA {
         return LoadPartial(d, from + i, static_cast<std::size_t>(inputs - i));

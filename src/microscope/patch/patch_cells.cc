@@ -77,12 +77,8 @@ std::int64_t PatchRuns::first_position(const PatchCell& cell) const {
   return cell.position >= 0 ? cell.position : first_difference_;
 }
 
-bool PatchRuns::changes_nothing(const PatchCell& cell) const {
-  return !kind_.is_edge() && cell.position >= 0 && cell.position < first_difference_;
-}
-
-// The rows that the patched layer itself changes; rows after them equal the corrupted run's until
-// the next layer's attention.
+// The rows that the patched layer itself changes and that are read: behind the last layer only the
+// last row is. Rows after them equal the corrupted run's until the next layer's attention.
 struct PatchRuns::Changed {
   std::int64_t begin;
   std::int64_t end;
@@ -93,7 +89,15 @@ PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   // A key or value affects its own position and all later ones.
   const bool spreads =
       cell.position < 0 || kind_.point == PointKind::key || kind_.point == PointKind::value;
-  return {first, spreads ? clean_.positions() : first + 1};
+  const std::int64_t end = spreads ? clean_.positions() : first + 1;
+  const bool reads_last_row = entered_layer(cell) == gpt_.config().layers;
+  return {reads_last_row ? std::min(end, std::max(first, clean_.positions() - 1)) : first, end};
+}
+
+bool PatchRuns::changes_nothing(const PatchCell& cell) const {
+  if (!kind_.is_edge() && cell.position >= 0 && cell.position < first_difference_) return true;
+  const Changed changed = changed_rows(cell);
+  return changed.begin == changed.end;
 }
 
 // The query heads that a cell changes: one, or the group that shares a key or value.
@@ -246,6 +250,7 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
     std::int64_t first_row = 0;
     for (const PatchCell& cell : cells) {
       const auto [begin, end] = changed_rows(cell);
+      if (begin == end) continue;
       const auto [first_head, last_head] = changed_heads(cell);
       for (std::int64_t head = first_head; head < last_head; ++head) {
         Tensor<float> of_head(Shape{end - begin, d});

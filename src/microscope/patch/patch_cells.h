@@ -31,7 +31,7 @@ class PatchRuns {
 
   // The first position that a cell changes: none before the first that differs in the prompts.
   std::int64_t first_position(const PatchCell& cell) const;
-  // Whether a cell patches what is the same in both prompts.
+  // Whether a cell patches what is the same in both prompts, or what no prediction reads.
   bool changes_nothing(const PatchCell& cell) const;
 
   // Logits (cells, V) of cells in the order of their layers, or (cells, tokens) of some tokens.
