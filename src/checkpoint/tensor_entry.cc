@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/threads.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "comm/terms.h"
@@ -17,7 +18,7 @@ constexpr std::size_t most_under_way = 8;
 constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
 void to_bf16(std::span<const float> from, std::uint16_t* to) {
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = rounded_to_bf16(from[i]);
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = f32_to_bf16(from[i]);
 }
 
 int as_int(std::size_t bytes) { return static_cast<int>(bytes); }

@@ -1,23 +1,14 @@
 // Terms of sums in half of their bytes.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bf16.h"
+
 namespace heed {
 
-// The nearest bf16, to even between two; not-a-number stays that.
-inline std::uint16_t rounded_to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
-  const bool is_number = (bits & 0x7fffffffU) <= 0x7f800000U;
-  return static_cast<std::uint16_t>((is_number ? rounded : bits | 0x400000U) >> 16);
-}
-
-inline float widened(std::uint16_t bf16) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16);
-}
+inline float widened(std::uint16_t bf16) { return bf16_to_f32(bf16); }
 inline float widened(float value) { return value; }
 
 // sums[i] = terms[0][i] + terms[1][i] + … in this order, where sums holds the terms of one of the

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/bf16.h"
 #include "base/error.h"
 
 namespace heed {

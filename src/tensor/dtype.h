@@ -29,9 +29,7 @@ std::size_t dtype_size(DType type);
 // safetensors' name of a type: "F32", "BF16", "I64", ...
 std::string_view dtype_name(DType type);
 
-// IEEE half and bfloat16 as bit patterns; the conversion to bfloat16 rounds to nearest even.
+// IEEE half as a bit pattern.
 float f16_to_f32(std::uint16_t bits);
-float bf16_to_f32(std::uint16_t bits);
-std::uint16_t f32_to_bf16(float value);
 
 }  // namespace heed

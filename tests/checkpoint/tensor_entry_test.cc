@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/bf16.h"
 #include "base/expect_error.h"
 #include "base/random.h"
 #include "base/temporary_directory.h"

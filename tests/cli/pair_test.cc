@@ -24,8 +24,8 @@ using testing::json_of;
 using testing::Outcome;
 using testing::run_heed;
 
-constexpr const char* source = "the queen met the mole";
-constexpr const char* target = "one fluffy day";
+constexpr const char* source_text = "the queen met the mole";
+constexpr const char* target_text = "one fluffy day";
 
 // A random translator that speaks with the starter's tokens, saved for the program's life.
 class PairCommands : public ::testing::Test {
@@ -45,14 +45,17 @@ class PairCommands : public ::testing::Test {
   static void TearDownTestSuite() { delete directory_; }
 
   static std::string model() { return "-t 1 -m " + (*directory_ / "toy").string() + " "; }
-  static std::string texts() { return model() + "'" + source + "' --target '" + target + "' "; }
+  static std::string texts() {
+    return model() + "'" + source_text + "' --target '" + target_text + "' ";
+  }
   static testing::TemporaryDirectory* directory_;
 };
 testing::TemporaryDirectory* PairCommands::directory_ = nullptr;
 
 TEST_F(PairCommands, AttendSaysWhatThePassHas) {
   const PairModel loaded = load_pair_model((*directory_ / "toy").string());
-  const PairPass pass(*loaded.model, {loaded.encode_source(source), loaded.encode_target(target)});
+  const PairPass pass(*loaded.model,
+                      {loaded.encode_source(source_text), loaded.encode_target(target_text)});
   const Json all = json_of("attend --json " + texts());
   EXPECT_EQ(all["heads"].size(), 12U + 8U + 8U);
   EXPECT_FALSE(all["target"]["is_translation"].get<bool>());
@@ -74,7 +77,7 @@ TEST_F(PairCommands, AttendSaysWhatThePassHas) {
   double sum = 0;
   for (const Json& weight : word["walk"]["cross"]) sum += weight.get<double>();
   EXPECT_NEAR(sum, 1, 1e-5);
-  const Json translated = json_of("attend --json --top 3 " + model() + "'" + source + "'");
+  const Json translated = json_of("attend --json --top 3 " + model() + "'" + source_text + "'");
   EXPECT_TRUE(translated["target"]["is_translation"].get<bool>());
   EXPECT_EQ(translated["heads"].size(), 3U);
 }

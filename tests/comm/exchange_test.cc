@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/bf16.h"
 #include "comm/terms.h"
 #include "comm/transport_group.h"
 
@@ -139,7 +140,7 @@ float sum_of(std::size_t i, int members, int exchange, int own, Wire wire) {
   for (int r = 0; r < members; ++r) {
     const float value =
         std::sin(static_cast<float>(i % 977) + 3.0F * static_cast<float>(r + exchange));
-    const float term = wire == Wire::bf16 && r != own ? widened(rounded_to_bf16(value)) : value;
+    const float term = wire == Wire::bf16 && r != own ? widened(f32_to_bf16(value)) : value;
     sum = r == 0 ? term : sum + term;
   }
   return sum;
@@ -215,12 +216,12 @@ TEST(Exchange, AllReduceIsTheSameForAll) {
 }
 
 TEST(Exchange, Bf16TermsAreRoundedToEven) {
-  EXPECT_EQ(widened(rounded_to_bf16(1.0F)), 1.0F);
-  EXPECT_EQ(widened(rounded_to_bf16(1.0F + 0x1p-8F)), 1.0F);              // half: to even
-  EXPECT_EQ(widened(rounded_to_bf16(1.0F + 0x3p-8F)), 1.0F + 0x1p-6F);    // half: to even
-  EXPECT_EQ(widened(rounded_to_bf16(1.0F + 0x1.1p-8F)), 1.0F + 0x1p-7F);  // over half
-  EXPECT_EQ(widened(rounded_to_bf16(-HUGE_VALF)), -HUGE_VALF);
-  EXPECT_TRUE(std::isnan(widened(rounded_to_bf16(std::nanf("")))));
+  EXPECT_EQ(widened(f32_to_bf16(1.0F)), 1.0F);
+  EXPECT_EQ(widened(f32_to_bf16(1.0F + 0x1p-8F)), 1.0F);              // half: to even
+  EXPECT_EQ(widened(f32_to_bf16(1.0F + 0x3p-8F)), 1.0F + 0x1p-6F);    // half: to even
+  EXPECT_EQ(widened(f32_to_bf16(1.0F + 0x1.1p-8F)), 1.0F + 0x1p-7F);  // over half
+  EXPECT_EQ(widened(f32_to_bf16(-HUGE_VALF)), -HUGE_VALF);
+  EXPECT_TRUE(std::isnan(widened(f32_to_bf16(std::nanf("")))));
 }
 
 }  // namespace

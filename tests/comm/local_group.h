@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/bf16.h"
 #include "comm/group.h"
 #include "comm/terms.h"
 
@@ -98,9 +99,8 @@ class LocalGroup final : public Group {
   }
   std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float> values, PartStarts starts,
                                                        Wire wire) override {
-    add_up(values, starts, [wire](float term) {
-      return wire == Wire::bf16 ? widened(rounded_to_bf16(term)) : term;
-    });
+    add_up(values, starts,
+           [wire](float term) { return wire == Wire::bf16 ? widened(f32_to_bf16(term)) : term; });
     return finished_exchange();
   }
   double seconds() const override { return 0; }

@@ -20,25 +20,25 @@ namespace {
 
 using testing::expect_error;
 
-constexpr const char* name = "translator";
+constexpr const char* own_name = "translator";
 
 TEST(EmbeddedTranslator, HasANameOfItsOwn) {
-  EXPECT_TRUE(is_translator(name));
-  EXPECT_FALSE(may_be_pulled(name));
+  EXPECT_TRUE(is_translator(own_name));
+  EXPECT_FALSE(may_be_pulled(own_name));
   expect_error(
-      ErrorCode::unsupported, [] { load_model(name); }, "heed translate -m translator");
+      ErrorCode::unsupported, [] { load_model(own_name); }, "heed translate -m translator");
 }
 
 TEST(EmbeddedTranslator, IsThereOrSaysThatItIsNot) {
   if (translator_files()) {
-    EXPECT_EQ(Translator::load(name).name(), name);
-    EXPECT_TRUE(load_model_tokenizer(name)->end_of_text().has_value());
+    EXPECT_EQ(Translator::load(own_name).name(), own_name);
+    EXPECT_TRUE(load_model_tokenizer(own_name)->end_of_text().has_value());
     return;
   }
   expect_error(
-      ErrorCode::not_found, [] { Translator::load(name); }, "no model 'translator'");
+      ErrorCode::not_found, [] { Translator::load(own_name); }, "no model 'translator'");
   expect_error(
-      ErrorCode::not_found, [] { load_model_tokenizer(name); }, "no model 'translator'");
+      ErrorCode::not_found, [] { load_model_tokenizer(own_name); }, "no model 'translator'");
 }
 
 class CarriedTranslator : public ::testing::Test {
@@ -47,7 +47,7 @@ class CarriedTranslator : public ::testing::Test {
     if (!translator_files()) GTEST_SKIP() << "this build carries no translator";
   }
   static const PairModel& model() {
-    static const PairModel loaded = load_pair_model(name);
+    static const PairModel loaded = load_pair_model(own_name);
     return loaded;
   }
   static Json committed() { return parse_json(translator_files()->examples, "examples.json"); }
@@ -64,7 +64,7 @@ TEST_F(CarriedTranslator, IsSmall) {
 }
 
 TEST_F(CarriedTranslator, LosesLittleAndAlignsWords) {
-  const LoadedTranslator translator = load_translator(name);
+  const LoadedTranslator translator = load_translator(own_name);
   const PairCheck check = check_pairs(translator.model, translator.tokenizers,
                                       {.pairs = 400, .cut_pairs = 60, .seed = 90210});
   // Rare words weigh so much that a thousand pairs give 1.04 to 1.07 times the entropy.

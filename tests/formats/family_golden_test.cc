@@ -192,9 +192,10 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Family, ::testing::ValuesIn(all_cases()), [](const auto& info) {
-  return info.param.family + "_" + info.param.instruction_set;
-});
+INSTANTIATE_TEST_SUITE_P(Families, Family, ::testing::ValuesIn(all_cases()),
+                         [](const auto& tested) {
+                           return tested.param.family + "_" + tested.param.instruction_set;
+                         });
 
 }  // namespace
 }  // namespace heed

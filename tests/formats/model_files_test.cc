@@ -10,6 +10,7 @@
 #include <functional>
 #include <ranges>
 
+#include "base/bf16.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/json.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/bf16.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/json.h"

@@ -1,11 +1,11 @@
 // A case of attention with its operands and results, in float and in double.
 #pragma once
 
+#include "base/bf16.h"
 #include "kernels/cases.h"
 #include "kernels/kernels.h"
 #include "kernels/reference/reference.h"
 #include "kernels/support.h"
-#include "tensor/dtype.h"
 
 namespace heed::kernels {
 

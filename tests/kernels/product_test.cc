@@ -2,12 +2,12 @@
 // they multiply.
 #include <gtest/gtest.h>
 
+#include "base/bf16.h"
 #include "kernels/kernels.h"
 #include "kernels/packed_weight.h"
 #include "kernels/prepared_weight.h"
 #include "kernels/reference/reference.h"
 #include "kernels/support.h"
-#include "tensor/dtype.h"
 
 namespace heed::kernels {
 namespace {

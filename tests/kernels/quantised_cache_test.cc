@@ -6,12 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/bf16.h"
 #include "base/expect_error.h"
 #include "kernels/cases.h"
 #include "kernels/kernels.h"
 #include "kernels/reference/reference.h"
 #include "kernels/support.h"
-#include "tensor/dtype.h"
 
 namespace heed::kernels {
 namespace {

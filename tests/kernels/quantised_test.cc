@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
+#include "base/bf16.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/support.h"
-#include "tensor/dtype.h"
 
 namespace heed::kernels {
 namespace {

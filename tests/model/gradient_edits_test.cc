@@ -14,11 +14,11 @@
 namespace heed {
 namespace {
 
-constexpr float factor = 0.6F;
+constexpr float edit_factor = 0.6F;
 
 void scale(View<float> values) {
   if (values.rank() == 0) {
-    *values.data() *= factor;
+    *values.data() *= edit_factor;
     return;
   }
   for (std::int64_t i = 0; i < values.extent(0); ++i) scale(values[i]);

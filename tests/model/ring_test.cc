@@ -20,8 +20,8 @@ using testing::relative_error;
 
 class LocalRing final : public KeyValueRing {
  public:
-  LocalRing(Group& group, std::int64_t positions)
-      : KeyValueRing({group.rank(), group.size(), positions}), group_(group) {}
+  LocalRing(Group& group, std::int64_t whole)
+      : KeyValueRing({group.rank(), group.size(), whole}), group_(group) {}
 
   void begin(std::span<const float> sent, std::span<float> received) override {
     const int members = place().members, member = place().member;
@@ -44,10 +44,10 @@ class LocalRing final : public KeyValueRing {
 
 TEST(RingPlace, EveryPositionHasOneMember) {
   for (const int members : {1, 2, 3, 5}) {
-    const std::int64_t positions = std::int64_t{2} * members * 7;
-    std::vector<int> of(static_cast<std::size_t>(positions));
+    const std::int64_t whole = std::int64_t{2} * members * 7;
+    std::vector<int> of(static_cast<std::size_t>(whole));
     for (int member = 0; member < members; ++member) {
-      const RingPlace place{member, members, positions};
+      const RingPlace place{member, members, whole};
       for (const std::int64_t chunk : {0, 1}) {
         for (std::int64_t t = 0; t < place.chunk_length(); ++t) {
           ++of[static_cast<std::size_t>(place.start(member, chunk) + t)];

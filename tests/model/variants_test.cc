@@ -72,12 +72,12 @@ TEST(Variants, MayEnterAtDifferentLayers) {
       return 1.5F + 0.1F * static_cast<float>(variant);
     };
     // Those that begin at one position attend together.
-    const std::vector<std::int64_t> firsts{0, 0, 3, 3, 3, 8, 2}, layers{0, 0, 0, 1, 1, 1, 3};
+    const std::vector<std::int64_t> firsts{0, 0, 3, 3, 3, 8, 2}, entered{0, 0, 0, 1, 1, 1, 3};
     const auto count = std::ssize(firsts);
     Variants together(base.gpt, activations, firsts);
     std::int64_t active = 0;
     for (std::int64_t layer = 0; layer <= 3; ++layer) {
-      for (; active < count && layers[static_cast<std::size_t>(active)] == layer; ++active) {
+      for (; active < count && entered[static_cast<std::size_t>(active)] == layer; ++active) {
         enter(together, active, layer, times_of(active));
       }
       if (layer < 3) together.run_block(layer, active);
@@ -88,8 +88,8 @@ TEST(Variants, MayEnterAtDifferentLayers) {
     for (std::int64_t variant = 0; variant < count; ++variant) {
       const auto at = static_cast<std::size_t>(variant);
       Variants alone(base.gpt, activations, {firsts[at]});
-      enter(alone, 0, layers[at], times_of(variant));
-      const Tensor<float> expected = alone.run(layers[at]);
+      enter(alone, 0, entered[at], times_of(variant));
+      const Tensor<float> expected = alone.run(entered[at]);
       EXPECT_TRUE(std::ranges::equal(logits.view()[variant].span(), expected.span()))
           << kernels::weight_format_name(format) << ", variant " << variant;
       EXPECT_EQ(chosen.view()(variant, 0), expected[60]);

@@ -17,7 +17,7 @@ namespace {
 using heed::testing::TemporaryDirectory;
 using testing::TestExplorer;
 
-constexpr const char* training = "/api/training";
+constexpr const char* training_path = "/api/training";
 
 // A step takes some milliseconds.
 Json tiny(std::int64_t steps) {
@@ -36,19 +36,19 @@ class ExplorerTraining : public ::testing::Test {
     return *explorer_;
   }
   Json act(const std::string& action, int status = 200) {
-    return explorer().post(std::string(training) + "/" + action, Json::object(), status);
+    return explorer().post(std::string(training_path) + "/" + action, Json::object(), status);
   }
 
   // The state once `reached` holds; the test fails where it never does.
   template <class Condition>
   Json wait_until(Condition&& reached) {
     for (int look = 0; look < 6000; ++look) {
-      const Json state = explorer().get(training);
+      const Json state = explorer().get(training_path);
       if (reached(state)) return state;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    ADD_FAILURE() << explorer().get(training);
-    return explorer().get(training);
+    ADD_FAILURE() << explorer().get(training_path);
+    return explorer().get(training_path);
   }
   Json wait_for(const std::string& name) {
     return wait_until([&](const Json& state) { return state["state"].get<std::string>() == name; });
@@ -72,8 +72,8 @@ class ExplorerTraining : public ::testing::Test {
 };
 
 TEST_F(ExplorerTraining, IsARunLikeOthersFromItsBeginningToItsEnd) {
-  EXPECT_EQ(explorer().get(training)["state"], "none");
-  const Json begun = explorer().post(training, {{"settings", tiny(40)}}, 201);
+  EXPECT_EQ(explorer().get(training_path)["state"], "none");
+  const Json begun = explorer().post(training_path, {{"settings", tiny(40)}}, 201);
   EXPECT_EQ(begun["steps"], 40);
   const Json ended = wait_for("finished");
   EXPECT_EQ(ended["run"], "live-1");
@@ -96,17 +96,17 @@ TEST_F(ExplorerTraining, IsARunLikeOthersFromItsBeginningToItsEnd) {
   // Its checkpoints can be traced, and the next run has another name.
   explorer().post("/api/traces",
                   {{"text", "the mole"}, {"model", {{"run", "live-1"}, {"step", 0}}}});
-  explorer().post(training, {{"settings", tiny(10)}}, 201);
+  explorer().post(training_path, {{"settings", tiny(10)}}, 201);
   EXPECT_EQ(wait_for("finished")["run"], "live-2");
 }
 
 TEST_F(ExplorerTraining, PausesAndGoesOn) {
-  explorer().post(training, {{"settings", tiny(20'000)}}, 201);
+  explorer().post(training_path, {{"settings", tiny(20'000)}}, 201);
   wait_for_step(3);
   EXPECT_EQ(act("pause")["state"], "paused");
   const Json first = wait_until_still();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_EQ(explorer().get(training)["step"], first["step"]);
+  EXPECT_EQ(explorer().get(training_path)["step"], first["step"]);
   EXPECT_EQ(act("resume")["state"], "running");
   wait_for_step(first["step"].get<std::int64_t>() + 3);
 }
@@ -114,10 +114,10 @@ TEST_F(ExplorerTraining, PausesAndGoesOn) {
 TEST_F(ExplorerTraining, ChangesItsLearningRate) {
   Json settings = tiny(20'000);
   settings["learning_rate"] = 0.001;
-  explorer().post(training, {{"settings", settings}}, 201);
+  explorer().post(training_path, {{"settings", settings}}, 201);
   wait_for_step(2);
   act("pause");
-  EXPECT_EQ(explorer().post(std::string(training) + "/learning_rate",
+  EXPECT_EQ(explorer().post(std::string(training_path) + "/learning_rate",
                             {{"factor", 0.25}})["learning_rate_factor"],
             0.25);
   const Json before = wait_until_still();
@@ -140,31 +140,31 @@ TEST_F(ExplorerTraining, ChangesItsLearningRate) {
   }
   EXPECT_EQ(seen, 2);
   for (const char* wrong : {R"({"factor":0})", R"({"factor":11})", R"({})", R"({"rate":1})"}) {
-    explorer().refusal("POST", std::string(training) + "/learning_rate", 400, wrong);
+    explorer().refusal("POST", std::string(training_path) + "/learning_rate", 400, wrong);
   }
 }
 
 TEST_F(ExplorerTraining, OnlyOneRunAtATime) {
-  explorer().post(training, {{"settings", tiny(20'000)}}, 201);
+  explorer().post(training_path, {{"settings", tiny(20'000)}}, 201);
   wait_for_step(1);
-  EXPECT_NE(explorer().refusal("POST", training, 409, "{}").find("live-1"), std::string::npos);
+  EXPECT_NE(explorer().refusal("POST", training_path, 409, "{}").find("live-1"), std::string::npos);
   act("stop");
   wait_for("stopped");
   for (const char* action : {"pause", "resume", "stop"}) {
     act(action, 409);
-    explorer().refusal("POST", std::string(training) + "/" + action, 400, R"({"now":true})");
+    explorer().refusal("POST", std::string(training_path) + "/" + action, 400, R"({"now":true})");
   }
 }
 
 TEST_F(ExplorerTraining, OthersAreAnsweredMeanwhile) {
-  explorer().post(training, {{"settings", tiny(20'000)}}, 201);
+  explorer().post(training_path, {{"settings", tiny(20'000)}}, 201);
   wait_for_step(1);
   for (int i = 0; i < 5; ++i) explorer().trace("the mole");
-  EXPECT_EQ(explorer().get(training)["state"], "running");
+  EXPECT_EQ(explorer().get(training_path)["state"], "running");
 }
 
 TEST_F(ExplorerTraining, ALeavingServerSavesTheRun) {
-  explorer().post(training, {{"settings", tiny(20'000)}}, 201);
+  explorer().post(training_path, {{"settings", tiny(20'000)}}, 201);
   wait_for_step(2);
   explorer_.reset();
   const RunDirectory left(runs() / "live-1");
@@ -172,13 +172,13 @@ TEST_F(ExplorerTraining, ALeavingServerSavesTheRun) {
   EXPECT_FALSE(left.is_finished());
   // The next server shows it.
   EXPECT_EQ(explorer().get("/api/runs")["runs"][0]["origin"], "live");
-  EXPECT_EQ(explorer().get(training)["state"], "none");
+  EXPECT_EQ(explorer().get(training_path)["state"], "none");
 }
 
 TEST_F(ExplorerTraining, AUsersText) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += "ab cd " + std::to_string(i) + "\n";
-  explorer().post(training, {{"text", text}, {"settings", tiny(10)}}, 201);
+  explorer().post(training_path, {{"text", text}, {"settings", tiny(10)}}, 201);
   wait_for("finished");
   const Json run = explorer().get("/api/runs")["runs"][0];
   EXPECT_EQ(run["settings"]["tokenizer"], "char");
@@ -193,7 +193,7 @@ TEST_F(ExplorerTraining, RefusesWhatCannotBeTrainedAndLeavesNothing) {
         R"({"settings":{"steps":1.5}})", R"({"settings":{"learning_rate":"fast"}})",
         R"({"setting":{}})", R"([])",
         R"({"settings":{"layers":8,"width":256,"context":512,"batch_size":64,"steps":20000}})"}) {
-    const std::string message = explorer().refusal("POST", training, 400, wrong);
+    const std::string message = explorer().refusal("POST", training_path, 400, wrong);
     EXPECT_EQ(message.find(directory_.path().string()), std::string::npos) << message;
   }
   EXPECT_TRUE(!std::filesystem::exists(runs()) || std::filesystem::is_empty(runs()));
@@ -201,11 +201,11 @@ TEST_F(ExplorerTraining, RefusesWhatCannotBeTrainedAndLeavesNothing) {
 
 TEST_F(ExplorerTraining, IsRefusedWhereItIsNotAllowed) {
   TestExplorer closed(load_model("starter"), {.live_runs = runs(), .why_no_training = "not here"});
-  EXPECT_FALSE(closed.get(training)["allowed"].get<bool>());
-  EXPECT_EQ(closed.refusal("POST", training, 403, "{}"), "not here");
+  EXPECT_FALSE(closed.get(training_path)["allowed"].get<bool>());
+  EXPECT_EQ(closed.refusal("POST", training_path, 403, "{}"), "not here");
   TestExplorer homeless(load_model("starter"));
-  EXPECT_FALSE(homeless.get(training)["allowed"].get<bool>());
-  homeless.refusal("POST", training, 403, "{}");
+  EXPECT_FALSE(homeless.get(training_path)["allowed"].get<bool>());
+  homeless.refusal("POST", training_path, 403, "{}");
 }
 
 }  // namespace

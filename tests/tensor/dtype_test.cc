@@ -9,6 +9,8 @@
 #include <set>
 #include <string>
 
+#include "base/bf16.h"
+
 namespace heed {
 namespace {
 

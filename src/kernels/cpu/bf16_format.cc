@@ -2,11 +2,11 @@
 // tokens, vector-matrix products at memory bandwidth.
 #include <algorithm>
 
+#include "base/bf16.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/instruction_sets.h"
-#include "tensor/dtype.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/bf16_format.cc"

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
+#include "base/bf16.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/quantised_products.h"
-#include "tensor/dtype.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/quantised_format.cc"

@@ -2,8 +2,8 @@
 // those of the pass, up to the order of sums.
 #pragma once
 
+#include "base/bf16.h"
 #include "kernels/operands.h"
-#include "tensor/dtype.h"
 
 namespace heed {
 
