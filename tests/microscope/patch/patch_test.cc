@@ -113,12 +113,15 @@ INSTANTIATE_TEST_SUITE_P(
                       GridCase{PatchGrid::head_pattern_by_position, PointKind::pattern}),
     [](const auto& tested) { return std::string(patch_grid_name(tested.param.grid)); });
 
-TEST(PatchSweep, CutsAndReplacesEdges) {
+// Of the last layer, only edges to the last position reach the prediction.
+class Edges : public ::testing::TestWithParam<std::int64_t> {};
+
+TEST_P(Edges, AreCutAndReplaced) {
   PatchExample example;
-  example.request.layer = 1;
+  const std::int64_t layer = example.request.layer = GetParam();
   example.request.head = 2;
-  Capture clean(std::vector<Point>{{PointKind::pattern, 1}});
-  Capture corrupted(std::vector<Point>{{PointKind::pattern, 1}});
+  Capture clean(std::vector<Point>{{PointKind::pattern, layer}});
+  Capture corrupted(std::vector<Point>{{PointKind::pattern, layer}});
   example.logits(example.request.clean, nullptr, &clean);
   example.logits(example.request.corrupted, nullptr, &corrupted);
   for (const auto grid : {PatchGrid::edge, PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
@@ -132,12 +135,12 @@ TEST(PatchSweep, CutsAndReplacesEdges) {
           grid == PatchGrid::edge_cut ? CutEdges::Rest::kept : CutEdges::Rest::renormalised};
       if (grid == PatchGrid::edge) {
         Tensor<float> values(Shape{1, model_heads, prompt_positions, prompt_positions});
-        std::ranges::copy(corrupted.at({PointKind::pattern, 1}).span(), values.data());
-        values.view()(0, 2, t, s) = clean.at({PointKind::pattern, 1}).view()(0, 2, t, s);
+        std::ranges::copy(corrupted.at({PointKind::pattern, layer}).span(), values.data());
+        values.view()(0, 2, t, s) = clean.at({PointKind::pattern, layer}).view()(0, 2, t, s);
         change = ReplaceWith{std::move(values)};
       }
       std::vector<Intervention> one;
-      one.push_back({{PointKind::pattern, 1}, {.heads = {2}}, std::move(change)});
+      one.push_back({{PointKind::pattern, layer}, {.heads = {2}}, std::move(change)});
       Interventions editor(example.gpt.config(), std::move(one));
       EXPECT_NEAR(result.value(t, s),
                   example.metric(example.logits(example.request.corrupted, &editor)),
@@ -145,6 +148,8 @@ TEST(PatchSweep, CutsAndReplacesEdges) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Patch, Edges, ::testing::Values(1, model_layers - 1));
 
 // What the prompts share is computed once, and cells of it change nothing; nor do cells of the last
 // layer from which nothing reaches the last position.
