@@ -41,8 +41,6 @@ from .tokenizer import Tokenizer
 from .training import Evaluation, Training, TrainingStep, evaluate, train
 from .translator import Hypothesis, Translation, Translator
 
-os.register_at_fork(after_in_child=_heed.after_fork)
-
 __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
            "LazyAttention", "Model", "PairActivationCache", "Step", "Tokenizer", "Training", "TrainingStep",
            "Translation", "Translator", "__version__", "allow_integer_prompts", "attribute_logit",

@@ -2,7 +2,6 @@
 // interpreter's lock, and models that may be closed.
 #pragma once
 
-#include <omp.h>
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -68,24 +67,10 @@ class SignalPoll {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
 };
 
-// OpenMP's number of threads while heed computes is heed's; afterwards it is again that of other
-// libraries, such as PyTorch, which share OpenMP.
-class HeedThreads {
- public:
-  HeedThreads() : others_(omp_get_max_threads()) { omp_set_num_threads(threads()); }
-  ~HeedThreads() { omp_set_num_threads(others_); }
-  HeedThreads(const HeedThreads&) = delete;
-  HeedThreads& operator=(const HeedThreads&) = delete;
-
- private:
-  int others_;
-};
-
 // Runs `compute` without the interpreter's lock.
 template <class Compute>
 auto unlocked(Compute&& compute) {
   const py::gil_scoped_release release;
-  const HeedThreads own;
   return compute();
 }
 

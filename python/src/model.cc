@@ -133,11 +133,6 @@ py::list predict(const ModelHandle& handle, const TokenArray& tokens, std::size_
   return found;
 }
 
-bool& is_forked() {
-  static bool forked = false;
-  return forked;
-}
-
 std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
@@ -216,21 +211,7 @@ void bind_model(py::module_& module) {
         return view;
       });
 
-  module.def("set_threads", [](int count) {
-    if (is_forked() && count != 1) {
-      throw Error(ErrorCode::unsupported,
-                  "a fork of a process has none of its threads: it computes with one, not with " +
-                      std::to_string(count) + "; start processes by 'spawn' instead");
-    }
-    const HeedThreads own;
-    set_threads(count);
-  });
-  // In the child: OpenMP would wait for threads that are not there.
-  module.def("after_fork", [] {
-    is_forked() = true;
-    const HeedThreads own;
-    set_threads(1);
-  });
+  module.def("set_threads", &set_threads);
   module.def("threads", &threads);
   module.def("allow_integer_prompts", &allow_integer_prompts);
 }

@@ -1,12 +1,16 @@
 #include "base/threads.h"
 
+#include <omp.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -33,9 +37,7 @@ int default_thread_count() {
 int initial_thread_count() {
   const char* const wanted = std::getenv("HEED_THREADS");
   if (wanted == nullptr || *wanted == '\0') {
-    const int count = default_thread_count();
-    omp_set_num_threads(count);
-    return count;
+    return default_thread_count();
   }
   int count = 0;
   const char* const end = wanted + std::strlen(wanted);
@@ -43,9 +45,24 @@ int initial_thread_count() {
   require(error == std::errc{} && next == end && count >= 1 && count <= most_threads,
           ErrorCode::invalid_argument, "HEED_THREADS must be a whole number from 1 to {}, not '{}'",
           most_threads, wanted);
-  omp_set_num_threads(count);
   is_set = true;
   return count;
+}
+
+thread_local bool computes_part = false;
+thread_local std::unique_ptr<ThreadPool> pool;  // of a thread that began a loop
+
+// A fork has none of the threads that its parent had.
+void forget_pool() { static_cast<void>(pool.release()); }
+
+ThreadPool& pool_of(int threads) {
+  static const int watched = pthread_atfork(nullptr, nullptr, forget_pool);
+  static_cast<void>(watched);
+  if (pool == nullptr || pool->wanted() < threads) {
+    pool = nullptr;
+    pool = std::make_unique<ThreadPool>(threads);
+  }
+  return *pool;
 }
 
 int& count_in_use() {
@@ -62,7 +79,18 @@ void set_thread_count(int count) {
           "the number of threads must be between 1 and {}, not {}", most_threads, count);
   count_in_use() = count;
   is_set = true;
-  omp_set_num_threads(count);
+}
+
+bool in_parallel_loop() { return computes_part || omp_in_parallel() != 0; }
+
+void run_in_threads(int parts, LoopPart part, void* loop) {
+  struct Computing {
+    Computing() { computes_part = true; }
+    ~Computing() { computes_part = false; }
+  };
+  ThreadPool& threads = pool_of(thread_count());
+  const Computing computing;
+  threads.run(parts, part, loop);
 }
 
 void share_machine(int processes) {
@@ -74,7 +102,6 @@ void share_machine(int processes) {
   std::iota(all.begin(), all.end(), 0);
   const int share = std::max(planned_threads(read_topology(all)) / processes, 1);
   count_in_use() = std::min(count, share);
-  omp_set_num_threads(count_in_use());
 }
 
 }  // namespace heed

@@ -1,13 +1,12 @@
-// Parallel loops over OpenMP's pool.
+// Parallel loops.
 #pragma once
-
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <utility>
+
+#include "base/thread_pool.h"
 
 namespace heed {
 
@@ -20,6 +19,19 @@ void set_thread_count(int count);
 // part of the threads that one would take. Does nothing where the number was set.
 void share_machine(int processes);
 
+// Whether the caller computes a part of a loop, in which further loops stay serial.
+bool in_parallel_loop();
+
+// Calls part(loop, p) for all p in [0, parts), parts <= thread_count(), in a thread each, and
+// throws what the first of them threw. Parallel loops below are made of it.
+void run_in_threads(int parts, LoopPart part, void* loop);
+
+template <class Part>
+void run_in_threads(int parts, Part part) {
+  run_in_threads(
+      parts, [](void* loop, int p) { (*static_cast<Part*>(loop))(p); }, &part);
+}
+
 // Calls body(begin, end) on disjoint ranges that cover [0, count), at most one per thread, each of
 // at least `grain` items except the last. The split depends on count, grain and thread_count()
 // only.
@@ -27,43 +39,32 @@ template <class Body>
 void parallel_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
   const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
   const int threads = static_cast<int>(std::min<std::int64_t>(wanted, thread_count()));
-  if (threads <= 1 || omp_in_parallel()) {
+  if (threads <= 1 || in_parallel_loop()) {
     if (count > 0) body(std::int64_t{0}, count);
     return;
   }
-  std::exception_ptr error;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
-    try {
-      body(count * thread / threads, count * (thread + 1) / threads);
-    } catch (...) {
-#pragma omp critical(heed_parallel_error)
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  run_in_threads(
+      threads, [&](int thread) { body(count * thread / threads, count * (thread + 1) / threads); });
 }
 
 // Calls body(i) for every i in [0, count), with dynamic scheduling, one item at a time. Results
-// must not depend on which thread computes an item.
+// must not depend on which thread computes an item. After an exception no further item is begun.
 template <class Body>
 void parallel_items(std::int64_t count, Body&& body) {
   const int threads = static_cast<int>(std::min<std::int64_t>(count, thread_count()));
-  if (threads <= 1 || omp_in_parallel()) {
+  if (threads <= 1 || in_parallel_loop()) {
     for (std::int64_t i = 0; i < count; ++i) body(i);
     return;
   }
-  std::exception_ptr error;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (std::int64_t i = 0; i < count; ++i) {
+  std::atomic<std::int64_t> next = 0;
+  run_in_threads(threads, [&](int) {
     try {
-      body(i);
+      for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(i);
     } catch (...) {
-#pragma omp critical(heed_parallel_error)
-      if (!error) error = std::current_exception();
+      next = count;
+      throw;
     }
-  }
-  if (error) std::rethrow_exception(error);
+  });
 }
 
 // Like parallel_ranges, but a thread goes through its range in pieces, each half of what is left
@@ -76,7 +77,7 @@ void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, 
   constexpr int most = 64;  // threads; more have plain ranges
   const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
   const int threads = static_cast<int>(std::min<std::int64_t>(wanted, thread_count()));
-  if (threads <= 1 || threads > most || omp_in_parallel()) {
+  if (threads <= 1 || threads > most || in_parallel_loop()) {
     return parallel_ranges(count, grain, std::forward<Body>(body));
   }
   struct alignas(64) Share {

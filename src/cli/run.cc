@@ -20,7 +20,6 @@
 #include "cli/output.h"
 #include "cli/strict_call.h"
 #include "cli/terminal/terminal.h"
-#include "cli/wait_policy.h"
 #include "cli/wrong_call.h"
 #include "comm/agreement.h"
 #include "heed/version.h"
@@ -99,7 +98,6 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int run(int argc, char** argv) {
-  shorten_spins(argv);
   catch_interrupts();
   let_large_writes_fail();
   auto log = spdlog::stderr_color_mt("heed");

@@ -1,0 +1,144 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/threads.h"
+
+namespace heed {
+namespace {
+
+template <class Part>
+void run(ThreadPool& pool, int parts, Part part) {
+  pool.run(
+      parts, [](void* loop, int p) { (*static_cast<Part*>(loop))(p); }, &part);
+}
+
+TEST(ThreadPool, ComputesEachPartInAThreadOfItsOwn) {
+  ThreadPool pool(4);
+  for (int parts = 1; parts <= 4; ++parts) {
+    std::vector<std::thread::id> threads(static_cast<std::size_t>(parts));
+    run(pool, parts,
+        [&](int part) { threads[static_cast<std::size_t>(part)] = std::this_thread::get_id(); });
+    EXPECT_EQ(threads[0], std::this_thread::get_id());
+    EXPECT_EQ(std::set(threads.begin(), threads.end()).size(), threads.size());
+  }
+}
+
+TEST(ThreadPool, ComputesMorePartsThanThreads) {
+  ThreadPool pool(3);
+  std::vector<std::atomic<int>> done(100);
+  run(pool, 100, [&](int part) { ++done[static_cast<std::size_t>(part)]; });
+  for (const auto& times : done) EXPECT_EQ(times, 1);
+}
+
+// What a loop wrote, the next one reads, in whatever threads.
+TEST(ThreadPool, EndsALoopBeforeTheNext) {
+  ThreadPool pool(3);
+  std::vector<int> numbers(3, 0);
+  for (int round = 1; round <= 20'000; ++round) {
+    const int parts = 1 + round % 3;
+    run(pool, parts, [&](int part) {
+      const auto from = static_cast<std::size_t>(parts - 1 - part);
+      EXPECT_GE(numbers[from], 0);
+    });
+    run(pool, 3, [&](int part) { ++numbers[static_cast<std::size_t>(part)]; });
+    ASSERT_EQ(numbers, std::vector(3, round));
+  }
+}
+
+TEST(ThreadPool, WakesThreadsThatSleep) {
+  ThreadPool pool(3);
+  std::atomic<int> done = 0;
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    run(pool, 3, [&](int part) {
+      if (part == round % 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ++done;
+    });
+  }
+  EXPECT_EQ(done, 15);
+}
+
+TEST(ThreadPool, PassesOnTheFirstPartsException) {
+  ThreadPool pool(4);
+  for (int round = 0; round < 3; ++round) {
+    try {
+      run(pool, 4, [&](int part) {
+        if (part > 0) throw std::runtime_error("part " + std::to_string(part));
+      });
+      FAIL();
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "part 1");
+    }
+  }
+  EXPECT_NO_THROW(run(pool, 4, [](int) {}));
+}
+
+TEST(ThreadPool, LeavesItsCallerOutsideOfParallelRegions) {
+  ThreadPool pool(2);
+  int inside = -1;
+  run(pool, 2, [&](int part) {
+    if (part == 0) inside = omp_in_parallel();
+  });
+  EXPECT_EQ(inside, 0);
+  int threads = 0;
+#pragma omp parallel num_threads(2)
+#pragma omp master
+  threads = omp_get_num_threads();
+  EXPECT_EQ(threads, 2);
+}
+
+TEST(ParallelLoops, OfSeveralCallersRunAtOnce) {
+  const int before = thread_count();
+  set_thread_count(3);
+  std::vector<std::int64_t> sums(4);
+  std::vector<std::thread> callers;
+  for (std::int64_t& sum : sums) {
+    callers.emplace_back([&sum] {
+      for (int round = 0; round < 500; ++round) {
+        std::vector<std::int64_t> items(90);
+        parallel_ranges(90, 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) items[static_cast<std::size_t>(i)] = i;
+        });
+        sum += std::accumulate(items.begin(), items.end(), std::int64_t{0});
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sums, std::vector<std::int64_t>(4, 500 * 90 * 89 / 2));
+  set_thread_count(before);
+}
+
+TEST(ParallelLoops, GoOnInAFork) {
+  const int before = thread_count();
+  set_thread_count(2);
+  const auto count = [] {
+    std::atomic<int> items = 0;
+    parallel_items(50, [&](std::int64_t) { ++items; });
+    return items.load();
+  };
+  ASSERT_EQ(count(), 50);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(count() == 50 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(count(), 50);
+  set_thread_count(before);
+}
+
+}  // namespace
+}  // namespace heed
