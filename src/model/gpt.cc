@@ -1,5 +1,7 @@
 #include "model/gpt.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/kernels.h"
 
@@ -67,6 +69,34 @@ void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
 
 void Gpt::project(View<const float> x, View<float> logits, std::int64_t positions) const {
   unembed(stack(), x, logits, positions);
+}
+
+Tensor<float> Gpt::project_tokens(View<const float> x, std::span<const std::int32_t> tokens,
+                                  std::int64_t positions) const {
+  const std::int64_t rows = x.extent(0), wanted = std::ssize(tokens);
+  const LinearWeights& unembedding = parameters_.unembedding();
+  if (wanted == 0 || unembedding.prepared != nullptr) {
+    Tensor<float> logits(Shape{rows, config_.vocabulary_size});
+    project(x, logits, positions);
+    if (wanted == 0) return logits;
+    Tensor<float> chosen(Shape{rows, wanted});
+    for (std::int64_t i = 0; i < rows * wanted; ++i) {
+      chosen[i] = logits.view()(i / wanted, tokens[static_cast<std::size_t>(i % wanted)]);
+    }
+    return chosen;
+  }
+  // The rows of these tokens: sums have the order that they have in the whole product.
+  Tensor<float> weight(Shape{wanted, x.extent(1)}), bias, logits(Shape{rows, wanted});
+  if (unembedding.bias.present()) bias = Tensor<float>(Shape{wanted});
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    const std::int32_t token = tokens[static_cast<std::size_t>(i)];
+    std::ranges::copy(unembedding.weight[token].span(), &weight.view()(i, 0));
+    if (bias.present()) bias[i] = unembedding.bias(token);
+  }
+  kernels::LinearParameters<float> part{.weight = weight, .precision = unembedding.precision};
+  if (bias.present()) part.bias = bias;
+  kernels::linear_forward(x, part, logits, positions);
+  return logits;
 }
 
 LossSum Gpt::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,

@@ -61,6 +61,9 @@ class Gpt {
   // logits (M, V) of any rows x (M, C) of final_norm(). `positions` is the length of the pass that
   // the rows belong to (0: M): logits of a row are the same beside any others.
   void project(View<const float> x, View<float> logits, std::int64_t positions = 0) const;
+  // The same of some tokens alone, (M, tokens), to the bit; where none are named, of all.
+  Tensor<float> project_tokens(View<const float> x, std::span<const std::int32_t> tokens,
+                               std::int64_t positions) const;
 
   Stack stack() const { return {config_, parameters_.stack(), sinusoids_}; }
   // What the stages of a layer work with, in a pass whose rows have the positions of `rotary`.

@@ -204,8 +204,9 @@ void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View
   }
 }
 
-// Queries, keys and values of the first rows.
-void Variants::project_heads(std::int64_t layer, std::int64_t rows) {
+// Queries, keys and values of the first variants. Those of prepared weights come in one product.
+void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries queries) {
+  const std::int64_t rows = rows_of(active);
   if (rows != rotary_rows_) {
     rotary_ = RotaryRows(gpt_.config().block.attention,
                          std::span(row_positions_).first(static_cast<std::size_t>(rows)));
@@ -217,8 +218,35 @@ void Variants::project_heads(std::int64_t layer, std::int64_t rows) {
   normalise(gpt_.config(), first_rows(stream_, rows), at.parameters.norm_1,
             {has_mean ? first_rows(mean_, rows) : View<float>(), first_rows(deviation_, rows)},
             norm);
-  project(pass_, norm, at.parameters.query_key_value, first_rows(query_key_value_, rows));
+  if (queries == Queries::of_all_positions) {
+    project(pass_, norm, at.parameters.query_key_value, first_rows(query_key_value_, rows));
+  } else {
+    project_last_queries(at, active);
+  }
   position(at, attention_rows(0, rows));
+}
+
+// Leaves the queries of other positions as they are: numbers that nothing reads.
+void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
+  const std::int64_t rows = rows_of(active), width = query_key_value_.shape()[1];
+  const std::int64_t queries = gpt_.config().block.attention.query_width();
+  const LinearWeights& weights = at.parameters.query_key_value;
+  const View<float> heads = first_rows(query_key_value_, rows);
+  Tensor<float> keys_values(Shape{rows, width - queries});
+  project_outputs(pass_, first_rows(norm_, rows), weights, queries, keys_values);
+  copy_matrix(keys_values, heads.slice(1, queries, width));
+  const View<float> last_norms = first_rows(branch_out_, active);
+  for (std::int64_t variant = 0; variant < active; ++variant) {
+    const std::int64_t last = rows_of(variant + 1) - 1;
+    copy_matrix(norm_.view().slice(0, last, last + 1), last_norms.slice(0, variant, variant + 1));
+  }
+  Tensor<float> last_queries(Shape{active, queries});
+  project_outputs(pass_, last_norms, weights, 0, last_queries);
+  for (std::int64_t variant = 0; variant < active; ++variant) {
+    const std::int64_t last = rows_of(variant + 1) - 1;
+    copy_matrix(last_queries.view().slice(0, variant, variant + 1),
+                heads.slice(0, last, last + 1).slice(1, 0, queries));
+  }
 }
 
 void Variants::run_block(std::int64_t layer, std::int64_t active) {
@@ -232,7 +260,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
   const std::int64_t n = rows_of(active);
   const View<float> stream = first_rows(stream_, n), mixed = first_rows(mixed_, n);
   const View<float> out = first_rows(branch_out_, n);
-  project_heads(layer, n);
+  project_heads(layer, active, Queries::of_all_positions);
   attend_all(layer, active, 0, mixed);
   project(pass_, mixed, parameters.projection, out);
   if (!gpt_.config().is_parallel()) {
@@ -258,7 +286,9 @@ View<float> Variants::gather_last_rows(std::int64_t begin, std::int64_t end) {
 // values.
 void Variants::last_block(std::int64_t layer, std::int64_t active) {
   const BlockParameters& parameters = gpt_.parameters().block(layer);
-  project_heads(layer, rows_of(active));
+  project_heads(layer, active,
+                parameters.query_key_value.prepared == nullptr ? Queries::of_last_positions
+                                                               : Queries::of_all_positions);
   const View<float> mixed = first_rows(mixed_, active), out = first_rows(branch_out_, active);
   attend_all(layer, active, positions_ - 1, mixed);
   project(pass_, mixed, parameters.projection, out);
@@ -275,36 +305,13 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
 }
 
 Tensor<float> Variants::logits(std::span<const std::int32_t> tokens) {
-  const std::int64_t b = count(), vocabulary = gpt_.config().vocabulary_size;
+  const std::int64_t b = count();
   gather_last_rows(ended_, b);
   const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, b);
   normalise(gpt_.config(), last_rows_, gpt_.parameters().final_norm(),
             {has_mean ? first_rows(mean_, b) : View<float>(), first_rows(deviation_, b)}, norm);
-  const auto& unembedding = gpt_.parameters().unembedding();
-  const std::int64_t wanted = std::ssize(tokens);
-  if (wanted == 0 || unembedding.prepared != nullptr) {
-    Tensor<float> logits(Shape{b, vocabulary});
-    gpt_.project(norm, logits, positions_);
-    if (wanted == 0) return logits;
-    Tensor<float> chosen(Shape{b, wanted});
-    for (std::int64_t i = 0; i < b * wanted; ++i) {
-      chosen[i] = logits.view()(i / wanted, tokens[static_cast<std::size_t>(i % wanted)]);
-    }
-    return chosen;
-  }
-  // The rows of these tokens: sums have the order that they have in the whole product.
-  Tensor<float> weight(Shape{wanted, norm.extent(1)}), bias, logits(Shape{b, wanted});
-  if (unembedding.bias.present()) bias = Tensor<float>(Shape{wanted});
-  for (std::int64_t i = 0; i < wanted; ++i) {
-    const std::int32_t token = tokens[static_cast<std::size_t>(i)];
-    std::ranges::copy(unembedding.weight[token].span(), &weight.view()(i, 0));
-    if (bias.present()) bias[i] = unembedding.bias(token);
-  }
-  kernels::LinearParameters<float> rows{.weight = weight, .precision = unembedding.precision};
-  if (bias.present()) rows.bias = bias;
-  kernels::linear_forward(norm, rows, logits, positions_);
-  return logits;
+  return gpt_.project_tokens(norm, tokens, positions_);
 }
 
 Tensor<float> Variants::run(std::int64_t layer) {

@@ -48,7 +48,9 @@ class Variants {
     return gpt_.layer_pass(layer, pass_, rotary);
   }
   AttentionActivations attention_rows(std::int64_t begin, std::int64_t end);
-  void project_heads(std::int64_t layer, std::int64_t rows);
+  enum class Queries { of_all_positions, of_last_positions };
+  void project_heads(std::int64_t layer, std::int64_t active, Queries queries);
+  void project_last_queries(const LayerPass& at, std::int64_t active);
   void block(std::int64_t layer, std::int64_t active);
   void last_block(std::int64_t layer, std::int64_t active);
   std::int64_t attending_end(std::int64_t begin, std::int64_t active) const;

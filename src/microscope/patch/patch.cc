@@ -118,9 +118,17 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
                  request.results.empty() ? std::string() : request_key(gpt, request));
   result.resumed_cells = file.read(result.values);
 
-  const PatchRuns runs(gpt, request);
-  result.clean = patch_metric(request.metric, runs.clean_logits(), runs.clean_logits());
-  result.corrupted = patch_metric(request.metric, runs.corrupted_logits(), runs.clean_logits());
+  std::vector<std::int32_t> predicted;  // whose logits alone the metric reads
+  if (request.metric.kind == PatchMetric::Kind::logit_difference) {
+    predicted = {request.metric.answer, request.metric.wrong};
+  }
+  const PatchRuns runs(gpt, request, predicted);
+  const auto metric = [&](std::span<const float> logits) {
+    return predicted.empty() ? patch_metric(request.metric, logits, runs.clean_logits())
+                             : double{logits[0]} - logits[1];
+  };
+  result.clean = metric(runs.clean_logits());
+  result.corrupted = metric(runs.corrupted_logits());
 
   const auto place = [&](const PatchCell& cell) -> double& {
     return result.values[static_cast<std::size_t>(cell.row * result.columns + cell.column)];
@@ -132,10 +140,6 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
             request.results.empty() ? "" : "; repeat the call to resume");
   };
   const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.config());
-  std::vector<std::int32_t> tokens;  // whose logits alone the metric reads
-  if (request.metric.kind == PatchMetric::Kind::logit_difference) {
-    tokens = {request.metric.answer, request.metric.wrong};
-  }
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
     // Unknown cells, as many as fit the memory limit.
@@ -155,12 +159,9 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
     }
     if (together.empty()) break;
     report(done - std::ssize(together));
-    const Tensor<float> logits = runs.run(together, tokens);
+    const Tensor<float> logits = runs.run(together);
     for (std::int64_t i = 0; i < std::ssize(together); ++i) {
-      const std::span<const float> own = logits.view()[i].span();
-      place(together[static_cast<std::size_t>(i)]) =
-          tokens.empty() ? patch_metric(request.metric, own, runs.clean_logits())
-                         : double{own[0]} - own[1];
+      place(together[static_cast<std::size_t>(i)]) = metric(logits.view()[i].span());
     }
     file.write(result.values);
   }

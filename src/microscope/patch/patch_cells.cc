@@ -11,13 +11,12 @@ namespace heed {
 namespace {
 
 Tensor<float> read(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
-                   const GptActivations& activations) {
+                   std::span<const std::int32_t> predicted, const GptActivations& activations) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}), {.positions = positions},
               activations);
-  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
-  gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits, positions);
-  return logits;
+  return gpt.project_tokens(activations.final_norm().slice(0, positions - 1, positions), predicted,
+                            positions);
 }
 
 // The first position at which the prompts differ; 0 where they are the same.
@@ -63,15 +62,17 @@ std::vector<PatchCell> patch_cells(const StackSpecification& config, const Patch
   return cells;
 }
 
-PatchRuns::PatchRuns(const Gpt& gpt, const PatchRequest& request)
+PatchRuns::PatchRuns(const Gpt& gpt, const PatchRequest& request,
+                     std::vector<std::int32_t> predicted)
     : gpt_(gpt),
+      predicted_(std::move(predicted)),
       grid_(request.grid),
       kind_(patch_grid_kind(request.grid)),
       first_difference_(first_difference(request)),
       clean_(gpt.config(), 1, std::ssize(request.clean), Keep::every_block),
       corrupted_(gpt.config(), 1, std::ssize(request.corrupted), Keep::every_block),
-      clean_logits_(read(gpt, request.clean, clean_)),
-      corrupted_logits_(read(gpt, request.corrupted, corrupted_)) {}
+      clean_logits_(read(gpt, request.clean, predicted_, clean_)),
+      corrupted_logits_(read(gpt, request.corrupted, predicted_, corrupted_)) {}
 
 std::int64_t PatchRuns::first_position(const PatchCell& cell) const {
   return cell.position >= 0 ? cell.position : first_difference_;
@@ -312,8 +313,7 @@ void PatchRuns::enter(std::span<const PatchCell> cells, std::int64_t first_varia
 }
 
 // Cells of early layers are on their way when those of later layers enter: a block runs once.
-Tensor<float> PatchRuns::run(std::span<const PatchCell> cells,
-                             std::span<const std::int32_t> tokens) const {
+Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
   std::vector<std::int64_t> firsts;
   for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
   Variants variants(gpt_, corrupted_, std::move(firsts));
@@ -328,7 +328,7 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells,
     if (layer < layers) variants.run_block(layer, static_cast<std::int64_t>(active));
   }
   check(active == cells.size(), "cells in the order of their layers");
-  return variants.logits(tokens);
+  return variants.logits(predicted_);
 }
 
 }  // namespace heed

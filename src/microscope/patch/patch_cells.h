@@ -23,9 +23,11 @@ std::vector<PatchCell> patch_cells(const StackSpecification& config, const Patch
 
 class PatchRuns {
  public:
-  // Runs the model on both prompts and keeps all activations.
-  PatchRuns(const Gpt& gpt, const PatchRequest& request);
+  // Runs the model on both prompts and keeps all activations. Logits are those of the `predicted`
+  // tokens P, or, where there are none, of the whole vocabulary.
+  PatchRuns(const Gpt& gpt, const PatchRequest& request, std::vector<std::int32_t> predicted = {});
 
+  // (P), at the last position.
   std::span<const float> clean_logits() const { return clean_logits_.span(); }
   std::span<const float> corrupted_logits() const { return corrupted_logits_.span(); }
 
@@ -34,9 +36,8 @@ class PatchRuns {
   // Whether a cell patches what is the same in both prompts, or what no prediction reads.
   bool changes_nothing(const PatchCell& cell) const;
 
-  // Logits (cells, V) of cells in the order of their layers, or (cells, tokens) of some tokens.
-  Tensor<float> run(std::span<const PatchCell> cells,
-                    std::span<const std::int32_t> tokens = {}) const;
+  // Logits (cells, P) of cells in the order of their layers.
+  Tensor<float> run(std::span<const PatchCell> cells) const;
 
  private:
   struct Changed;  // rows, or heads, [begin, end)
@@ -53,6 +54,7 @@ class PatchRuns {
   void mix_edge(const PatchCell& cell, View<float> mixed) const;
 
   const Gpt& gpt_;
+  std::vector<std::int32_t> predicted_;
   PatchGrid grid_;
   PatchGridKind kind_;
   std::int64_t first_difference_;
