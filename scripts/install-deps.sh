@@ -24,7 +24,7 @@ cross_libraries=(libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt
                  libutf8proc-dev libsentencepiece-dev libprotobuf-dev libboost-dev zlib1g-dev libeigen3-dev
                  libcairo2-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev libcpp-httplib-dev)
 # Clang's own OpenMP and sanitizer runtimes are packages apart.
-analysis=(clang clang-format clang-tidy libomp-dev)
+analysis=(clang clang-format clang-tidy libomp-dev lld)
 
 wanted=("${build[@]}")
 case "${1:-}" in
