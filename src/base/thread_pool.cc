@@ -29,63 +29,63 @@ Clock::duration longest_spin() {
   return std::chrono::milliseconds(1);
 }
 
-// Counts what one thread tells another.
-class Signal {
- public:
-  // For the one that tells: announce(), a sequentially consistent fence, wake().
-  void announce() {
-    count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
-  void wake() {
-    if (is_asleep_.load(std::memory_order_relaxed)) count_.notify_one();
-  }
-  void send() {
-    announce();
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    wake();
-  }
-
-  // For the one that is told: waits for the next since the last.
-  void receive() {
-    if (!spin()) sleep();
-    ++received_;
-  }
-
- private:
-  bool has_come(std::memory_order order) const { return count_.load(order) != received_; }
-
-  // False: nothing has come yet.
-  bool spin() const {
-    static const Clock::duration longest = longest_spin();
-    constexpr int looks = 256;  // between two at the clock
-    Clock::time_point begin{};
-    while (true) {
-      for (int look = 0; look < looks; ++look) {
-        if (has_come(std::memory_order_acquire)) return true;
-      }
-      const Clock::time_point now = Clock::now();
-      if (begin == Clock::time_point{}) begin = now;
-      if (now - begin > longest) return false;
-      if (now - begin > blind_spin) std::this_thread::yield();
-    }
-  }
-
-  void sleep() {
-    is_asleep_.store(true, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    count_.wait(received_, std::memory_order_acquire);
-    is_asleep_.store(false, std::memory_order_relaxed);
-  }
-
-  std::atomic<std::uint32_t> count_ = 0;
-  std::uint32_t received_ = 0;
-  std::atomic<bool> is_asleep_ = false;
-};
-
 }  // namespace
 
 // Of a thread; what it and the caller tell each other lies in cache lines apart.
 struct ThreadPool::Seat {
+  // Counts what one thread tells another.
+  class Signal {
+   public:
+    // For the one that tells: announce(), a sequentially consistent fence, wake().
+    void announce() {
+      count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+    void wake() {
+      if (is_asleep_.load(std::memory_order_relaxed)) count_.notify_one();
+    }
+    void send() {
+      announce();
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      wake();
+    }
+
+    // For the one that is told: waits for the next since the last.
+    void receive() {
+      if (!spin()) sleep();
+      ++received_;
+    }
+
+   private:
+    bool has_come(std::memory_order order) const { return count_.load(order) != received_; }
+
+    // False: nothing has come yet.
+    bool spin() const {
+      static const Clock::duration longest = longest_spin();
+      constexpr int looks = 256;  // between two at the clock
+      Clock::time_point begin{};
+      while (true) {
+        for (int look = 0; look < looks; ++look) {
+          if (has_come(std::memory_order_acquire)) return true;
+        }
+        const Clock::time_point now = Clock::now();
+        if (begin == Clock::time_point{}) begin = now;
+        if (now - begin > longest) return false;
+        if (now - begin > blind_spin) std::this_thread::yield();
+      }
+    }
+
+    void sleep() {
+      is_asleep_.store(true, std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      count_.wait(received_, std::memory_order_acquire);
+      is_asleep_.store(false, std::memory_order_relaxed);
+    }
+
+    std::atomic<std::uint32_t> count_ = 0;
+    std::uint32_t received_ = 0;
+    std::atomic<bool> is_asleep_ = false;
+  };
+
   alignas(64) Signal call;
   alignas(64) Signal end;
   std::exception_ptr error;
