@@ -14,16 +14,6 @@ function(heed_optimise_little target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# A test. Sanitized builds keep all checks in what is tested; of its tests they leave out those that
-# take a quarter of the compiler's time and find what AddressSanitizer finds too.
-function(heed_test_options target)
-  heed_options(${target})
-  heed_optimise_little(${target})
-  if(CMAKE_CXX_FLAGS MATCHES "sanitize=[a-z,]*undefined")
-    target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow)
-  endif()
-endfunction()
-
 # `target` shares the precompiled `header` of the targets named so before. Compilers ask for the same
 # optimisation in both: those that are optimised little share another one.
 function(heed_precompile target name header)
@@ -36,9 +26,11 @@ function(heed_precompile target name header)
     target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json
       OpenMP::OpenMP_CXX ${ARGN})
     heed_options(${name})
-    get_target_property(options ${target} COMPILE_OPTIONS)
-    set_target_properties(${name} PROPERTIES COMPILE_OPTIONS "${options}")
     target_precompile_headers(${name} PRIVATE ${header})
+    get_target_property(options ${target} COMPILE_OPTIONS)
+    if(options MATCHES "O1")
+      heed_optimise_little(${name})
+    endif()
   endif()
   target_precompile_headers(${target} REUSE_FROM ${name})
   target_compile_options(${target} PRIVATE -fPIC)  # as it was precompiled; programs have -fPIE
