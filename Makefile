@@ -5,17 +5,18 @@ fuzz_seconds ?= 60
 
 # All test programs run under the sanitizers, in some minutes, except the comparison with tiktoken, which
 # only repeats one of them.
-quick_tests = base|tensor|kernels|tokenizer|chat|checkpoint|scoring|download|comm|model|formats|generate|train|microscope|engine
-slow_tests = microworld|server|cli
-sanitized_tests ?= ^($(quick_tests)|$(slow_tests))$$
+quick_tests = base tensor kernels tokenizer chat checkpoint scoring download comm model formats generate train microscope engine
+slow_tests = microworld server cli
+sanitized_tests ?= $(quick_tests) $(slow_tests)
 
 # What runs under emulation, where tests take many times as long: what depends on the processor most.
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test python-test test-aarch64 page page-test build bench build-sanitized build-sanitized-threads fuzz sanitize \
-  sanitize-threads format format-check lint layers package install-deps install-test-deps install-check-deps \
-  install-page-deps install-aarch64-deps
+.PHONY: run test python-test test-aarch64 page page-test build bench build-sanitized build-sanitized-quick \
+  build-sanitized-threads build-fuzzers fuzz sanitize sanitize-quick sanitize-slow sanitize-threads \
+  format format-check lint layers package install-deps install-test-deps install-check-deps install-page-deps \
+  install-aarch64-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -60,17 +61,26 @@ page-test: install-test-deps install-page-deps
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e
 
-# One build for the tests and the fuzzers.
+# One build for the tests and the fuzzers, of what is asked for. The fuzzers come with the quick tests.
 build-sanitized: install-check-deps
 	cmake --preset asan $(cmake_flags)
-	cmake --build --preset asan -j $(jobs)
+	cmake --build --preset asan -j $(jobs) --target $(addsuffix _tests,$(sanitized_tests))
+
+build-sanitized-quick sanitize-quick: sanitized_tests = $(quick_tests)
+sanitize-slow: sanitized_tests = $(slow_tests)
+build-sanitized-quick: build-sanitized build-fuzzers
+sanitize-quick sanitize-slow: sanitize
+
+build-fuzzers: install-check-deps
+	cmake --preset asan $(cmake_flags)
+	cmake --build --preset asan -j $(jobs) --target fuzzers
 
 # Side by side, with threads that sleep while they wait. The quarantine is small, since tests check that memory is given back.
 # Without programs of several processes (Processes): the tests of train and model share the same code among threads.
 sanitize: build-sanitized
 	OMP_WAIT_POLICY=passive ASAN_OPTIONS=quarantine_size_mb=16 GTEST_FILTER='-Processes.*' \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
-	  ctest --test-dir build/asan --output-on-failure -j $(jobs) -R '$(sanitized_tests)'
+	  ctest --test-dir build/asan --output-on-failure -j $(jobs) -R "^($$(echo $(sanitized_tests) | tr ' ' '|'))$$"
 
 # Only the server creates threads. Left out is what asks no server, and takes minutes. Clang's OpenMP
 # reports its barriers to ThreadSanitizer through Archer; GNU's does not, so every parallel loop would be
@@ -89,7 +99,7 @@ bench: install-test-deps
 	cmake --build --preset release -j $(jobs)
 	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
 
-fuzz: build-sanitized
+fuzz: build-fuzzers
 	ls build/asan/bin/*_fuzz | OMP_NUM_THREADS=1 xargs -P $(jobs) -I PROGRAM sh -c \
 	  'echo PROGRAM && PROGRAM -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
 	    -artifact_prefix=build/asan/'

@@ -11,6 +11,7 @@
 // Rates are of the fastest repeat, ratios the medians of those of neighbouring repeats, of which
 // each second one has the order turned round.
 #include <fmt/format.h>
+#include <omp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <oneapi/dnnl/dnnl.hpp>
