@@ -16,17 +16,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a thread spins without looking whether others want its core, as what it waits for may.
-constexpr Clock::duration blind_spin = std::chrono::microseconds(5);
-
-// How long a thread spins before it sleeps: longer than most waits between two loops, or two
-// tokens. Where other libraries want the cores (passive), as long as waking a sleeping thread
-// takes.
+// How long a thread spins before it sleeps: longer than most waits between two loops. Where other
+// libraries want the cores (passive), as long as waking a sleeping thread takes. It never yields:
+// that gives whatever else runs on the core, however low its priority, a slice of milliseconds,
+// while a thread that sleeps gets its core back as soon as it is told.
 Clock::duration longest_spin() {
   const char* const policy = std::getenv("OMP_WAIT_POLICY");
   const std::string_view wanted = policy == nullptr ? "" : policy;
   if (wanted == "passive" || wanted == "PASSIVE") return std::chrono::microseconds(50);
-  return std::chrono::milliseconds(1);
+  return std::chrono::microseconds(200);
 }
 
 }  // namespace
@@ -70,7 +68,6 @@ struct ThreadPool::Seat {
         const Clock::time_point now = Clock::now();
         if (begin == Clock::time_point{}) begin = now;
         if (now - begin > longest) return false;
-        if (now - begin > blind_spin) std::this_thread::yield();
       }
     }
 
