@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/scratch.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dot_products.cc"
 #include <hwy/foreach_target.h>
@@ -41,18 +39,41 @@ HWY_INLINE auto SumsOfFour(V a, V b, V c, V d) {
                                      hn::BitCast(floats, hn::InterleaveUpper(pairs, ab, cd))));
 }
 
+// Four outputs, however wide a vector is.
+using Outputs = hn::Full128<float>;
+
 // Vectors of inputs between two branches: a step of one row is so short that counting them takes a
 // third of its instructions.
 constexpr int kSteps = 8;
 
-// Outputs [first, last) of `rows` rows: dot products of a row of x with a row of the weights. Every
-// element is summed in the same order for any `rows` and any parts, so that decoding a sequence
-// gives the same result alone and in a batch.
+// Calls step(load) for the vectors of inputs [0, inputs), `steps` of them between two branches;
+// load(row) is the vector at them of a row of x or of the weights.
+template <int steps, class Step>
+HWY_INLINE void ForVectors(std::int64_t inputs, Step&& step) {
+  const Floats d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  const auto whole = [&](auto n) HEED_INLINE_LAMBDA {
+    const std::int64_t at = i + static_cast<std::int64_t>(n) * lanes;
+    step([&](const float* from) HEED_INLINE_LAMBDA { return hn::LoadU(d, from + at); });
+  };
+  for (; i + steps * lanes <= inputs; i += steps * lanes) Unroll<steps>(whole);
+  for (; i + lanes <= inputs; i += lanes) Unroll<1>(whole);
+  if (i < inputs) {
+    step([&](const float* from) HEED_INLINE_LAMBDA {
+      return LoadPartial(d, from + i, static_cast<std::size_t>(inputs - i));
+    });
+  }
+}
+
+// Every element is summed in the same order for any number of rows and any parts, so that decoding
+// a sequence gives the same result alone and in a batch: over a block of inputs in vectors, whose
+// elements SumsOfFour adds, then the blocks, then the bias.
+
+// Outputs [first, last) of `rows` rows, a pass over the weights.
 template <int rows>
 void FewRows(const DotProducts& part, std::int64_t first, std::int64_t last) {
   const Floats d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), x_row = part.x_row,
-                     inputs = part.inputs;
   // Two streams of weights, each of consecutive rows, maximise bandwidth: prefetchers follow them
   // to the end. Streams of alternate rows break off after each row (on Zen 4, 28 of 65 GB/s), and
   // more streams, or prefetches by software, are slower.
@@ -60,58 +81,40 @@ void FewRows(const DotProducts& part, std::int64_t first, std::int64_t last) {
   const std::int64_t half = (last - first) / streams;
   const auto some = [&]<int count>(std::int64_t o,
                                    std::integral_constant<int, count>) HEED_INLINE_LAMBDA {
-    Float sum[count][rows];
-    const auto saved = [&](auto w, auto r) HEED_INLINE_LAMBDA {
-      return part.sums + ((o - first + static_cast<std::int64_t>(w) * half) * rows + r) * lanes;
-    };
-    Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-        sum[w][r] = part.is_first ? hn::Zero(d) : hn::LoadU(d, saved(w, r));
-      });
-    });
-    const auto step = [&](auto load) HEED_INLINE_LAMBDA {
-      Float weights[count];
-      Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-        weights[w] =
-            load(part.weight + (o + static_cast<std::int64_t>(w) * half) * part.weight_row);
-        KeepInRegister(weights[w]);
-      });
-      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
-        Float x_vector = load(part.x + static_cast<std::int64_t>(r) * x_row);
-        KeepInRegister(x_vector);
-        Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-          sum[w][r] = hn::MulAdd(weights[w], x_vector, sum[w][r]);
-        });
-      });
-    };
-    constexpr int steps = count == streams ? kSteps : 1;
-    std::int64_t i = 0;
-    const auto whole_step = [&](auto n) HEED_INLINE_LAMBDA {
-      const std::int64_t at = i + static_cast<std::int64_t>(n) * lanes;
-      step([&](const float* from) HEED_INLINE_LAMBDA { return hn::LoadU(d, from + at); });
-    };
-    for (; i + steps * lanes <= inputs; i += steps * lanes) Unroll<steps>(whole_step);
-    for (; i + lanes <= inputs; i += lanes) Unroll<1>(whole_step);
-    if (i < inputs) {
-      step([&](const float* from) HEED_INLINE_LAMBDA {
-        return LoadPartial(d, from + i, static_cast<std::size_t>(inputs - i));
-      });
-    }
-    if (!part.is_last) {
-      Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
-        Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA { hn::StoreU(sum[w][r], d, saved(w, r)); });
-      });
-      return;
-    }
     constexpr int fours = (count * rows + 3) / 4;
     alignas(16) float elements[fours * 4];  // (count, rows)
-    Unroll<fours>([&](auto four) HEED_INLINE_LAMBDA {
-      const auto at = [&](int n) HEED_INLINE_LAMBDA {
-        n += 4 * four;
-        return n < count * rows ? sum[n / rows][n % rows] : hn::Zero(d);
+    const float* const weight = part.weight + o * part.weight_row;
+    for (std::int64_t begin = 0; begin == 0 || begin < part.inputs; begin += inputs_together) {
+      Float sum[count][rows];
+      Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+        Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA { sum[w][r] = hn::Zero(d); });
+      });
+      const auto step = [&](auto load) HEED_INLINE_LAMBDA {
+        Float weights[count];
+        Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+          weights[w] = load(weight + static_cast<std::int64_t>(w) * half * part.weight_row + begin);
+          KeepInRegister(weights[w]);
+        });
+        Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+          Float x_vector = load(part.x + static_cast<std::int64_t>(r) * part.x_row + begin);
+          KeepInRegister(x_vector);
+          Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+            sum[w][r] = hn::MulAdd(weights[w], x_vector, sum[w][r]);
+          });
+        });
       };
-      hn::Store(SumsOfFour(at(0), at(1), at(2), at(3)), hn::Full128<float>(), elements + 4 * four);
-    });
+      ForVectors<count == streams ? kSteps : 1>(std::min(inputs_together, part.inputs - begin),
+                                                step);
+      Unroll<fours>([&](auto four) HEED_INLINE_LAMBDA {
+        const auto at = [&](int n) HEED_INLINE_LAMBDA {
+          n += 4 * four;
+          return n < count * rows ? sum[n / rows][n % rows] : hn::Zero(d);
+        };
+        auto sums = SumsOfFour(at(0), at(1), at(2), at(3));
+        if (begin > 0) sums = hn::Add(hn::Load(Outputs(), elements + 4 * four), sums);
+        hn::Store(sums, Outputs(), elements + 4 * four);
+      });
+    }
     Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
       const std::int64_t column = o + static_cast<std::int64_t>(w) * half;
       const float offset = part.bias != nullptr ? part.bias[column] : 0.0F;
@@ -134,13 +137,11 @@ constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 
 
 // Calls of the largest number of rows first.
 void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int64_t last) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const auto run = [&]<int some>(std::integral_constant<int, some>) {
     FewRows<some>(part, first, last);
     rows -= some;
     part.x += some * part.x_row;
     part.out += some * part.outputs;
-    if (part.sums != nullptr) part.sums += some * lanes * (last - first);
   };
   while (rows >= kMostRows) run(std::integral_constant<int, kMostRows>{});
   if (rows >= 4) run(std::integral_constant<int, 4>{});
@@ -149,23 +150,92 @@ void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int
   if (rows == 1) run(std::integral_constant<int, 1>{});
 }
 
-// Many rows come in blocks: of inputs, so that the rows of x of a pass stay in the first level of
-// the caches, and of weights, which stay in the second.
-void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last) {
-  DotProducts part = all;
-  if (all.inputs > inputs_together) {
-    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
-    part.sums = scratch(Scratch::item, static_cast<std::size_t>(rows * weights_together * lanes));
+// Of `rows` rows and a block of inputs: what `count` weights, one or four, from `weight` on add to
+// their outputs from `out` on. `bias` is that of the outputs behind the last block, or null.
+template <int rows, int count>
+HWY_INLINE void Tile(const DotProducts& block, const float* x, const float* weight,
+                     const float* bias, bool is_first, float* out) {
+  const Floats d;
+  const Outputs outputs;
+  Float sum[rows][4];
+  Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+    Unroll<4>([&](auto w) HEED_INLINE_LAMBDA { sum[r][w] = hn::Zero(d); });
+  });
+  ForVectors<kSteps>(block.inputs, [&](auto load) HEED_INLINE_LAMBDA {
+    Float rows_of_x[rows];
+    Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+      rows_of_x[r] = load(x + static_cast<std::int64_t>(r) * block.x_row);
+      KeepInRegister(rows_of_x[r]);
+    });
+    Unroll<count>([&](auto w) HEED_INLINE_LAMBDA {
+      Float weights = load(weight + static_cast<std::int64_t>(w) * block.weight_row);
+      KeepInRegister(weights);
+      Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+        sum[r][w] = hn::MulAdd(weights, rows_of_x[r], sum[r][w]);
+      });
+    });
+  });
+  Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
+    auto sums = SumsOfFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    float* const to = out + static_cast<std::int64_t>(r) * block.outputs;
+    if constexpr (count == 4) {
+      if (!is_first) sums = hn::Add(hn::LoadU(outputs, to), sums);
+      if (bias != nullptr) sums = hn::Add(sums, hn::LoadU(outputs, bias));
+      hn::StoreU(sums, outputs, to);
+    } else {
+      float element = hn::GetLane(sums);
+      if (!is_first) element = *to + element;
+      if (bias != nullptr) element += *bias;
+      *to = element;
+    }
+  });
+}
+
+// Rows of a tile: their sums with four weights, themselves and a weight fill the registers.
+constexpr std::int64_t kTileRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 6 : 3;
+
+// What `count` weights from `weight` on add to their outputs of all rows, `block.out`.
+template <int count>
+void Tiles(std::int64_t rows, const DotProducts& block, bool is_first) {
+  const float* x = block.x;
+  float* out = block.out;
+  const auto run = [&]<int some>(std::integral_constant<int, some>) HEED_INLINE_LAMBDA {
+    Tile<some, count>(block, x, block.weight, block.bias, is_first, out);
+    x += some * block.x_row;
+    out += some * block.outputs;
+    rows -= some;
+  };
+  while (rows >= kTileRows) run(std::integral_constant<int, kTileRows>{});
+  if constexpr (kTileRows > 3) {
+    if (rows >= 3) run(std::integral_constant<int, 3>{});
   }
-  for (; first < last; first += weights_together) {
+  if (rows == 2) run(std::integral_constant<int, 2>{});
+  if (rows == 1) run(std::integral_constant<int, 1>{});
+}
+
+// Many rows come in blocks of inputs: four weights stay in the first level of the caches for all
+// rows, and the rows of x, dense where they come in blocks, in the second.
+void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last) {
+  DotProducts block = all;
+  for (std::int64_t some = first; some < last; some += weights_together) {
+    const std::int64_t end = std::min(some + weights_together, last);
     for (std::int64_t i = 0; i == 0 || i < all.inputs; i += inputs_together) {
-      part.inputs = std::min(inputs_together, all.inputs - i);
-      part.x = all.x + (all.x_in_blocks ? i * rows : i);
-      part.x_row = all.x_in_blocks ? part.inputs : all.x_row;
-      part.weight = all.weight + i;
-      part.is_first = i == 0;
-      part.is_last = i + part.inputs == all.inputs;
-      FewRowsOf(rows, part, first, std::min(first + weights_together, last));
+      block.inputs = std::min(inputs_together, all.inputs - i);
+      block.x = all.x + (all.x_in_blocks ? i * rows : i);
+      block.x_row = all.x_in_blocks ? block.inputs : all.x_row;
+      const bool is_last = i + block.inputs == all.inputs;
+      for (std::int64_t o = some; o < end;) {
+        block.weight = all.weight + o * all.weight_row + i;
+        block.bias = is_last && all.bias != nullptr ? all.bias + o : nullptr;
+        block.out = all.out + o;
+        if (o + 4 <= end) {
+          Tiles<4>(rows, block, i == 0);
+          o += 4;
+        } else {
+          Tiles<1>(rows, block, i == 0);
+          ++o;
+        }
+      }
     }
   }
 }

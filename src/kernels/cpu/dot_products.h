@@ -1,4 +1,4 @@
-// Dot products of some rows of x with the rows of a weight, whole or over a part of their inputs.
+// Dot products of some rows of x with the rows of a weight.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,6 @@ struct DotProducts {
   const float* bias;  // null, or (outputs)
   std::int64_t outputs;
   float* out;  // (rows, outputs)
-  // A part that is not the first goes on with the vectors of sums of the part before it, and one
-  // that is not the last leaves its own: one for each element that is computed.
-  bool is_first = true;
-  bool is_last = true;
-  float* sums = nullptr;
 };
 
 // Up to this many rows, those of a short prompt or of a batch of sequences that decode, wait for

@@ -75,7 +75,7 @@ namespace {
 // to 32 rows of 768 and 3,072).
 constexpr std::int64_t few_rows = 32;
 
-// Rows of x that dot products take together: passes of 6 and of 8 rows fill them, and a block of
+// Rows of x that dot products take together: passes of 3 and of 6 rows fill them, and a block of
 // their inputs stays in the second-level cache.
 constexpr std::int64_t rows_together = 72;
 
