@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <latch>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -27,7 +28,19 @@ Clock::duration longest_spin() {
   return std::chrono::microseconds(200);
 }
 
+constexpr std::size_t cache_line = 64;
+
+thread_local std::span<const std::byte> not_fetched;
+
+void fetch_a_line() {
+  if (not_fetched.empty()) return;
+  __builtin_prefetch(not_fetched.data(), 0, 2);  // into the second level of the caches
+  not_fetched = not_fetched.subspan(std::min(cache_line, not_fetched.size()));
+}
+
 }  // namespace
+
+void fetch_while_waiting(std::span<const std::byte> bytes) { not_fetched = bytes; }
 
 // Of a thread; what it and the caller tell each other lies in cache lines apart.
 struct ThreadPool::Seat {
@@ -64,6 +77,7 @@ struct ThreadPool::Seat {
       while (true) {
         for (int look = 0; look < looks; ++look) {
           if (has_come(std::memory_order_acquire)) return true;
+          fetch_a_line();
         }
         const Clock::time_point now = Clock::now();
         if (begin == Clock::time_point{}) begin = now;

@@ -2,15 +2,22 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <thread>
 
 namespace heed {
 
 // Computes part number `part` of a loop.
 using LoopPart = void (*)(void* loop, int part);
+
+// What the calling thread will read once it has waited for other threads: it asks memory for these
+// bytes meanwhile, a cache line at a time, as far as it comes. Replaces those of before; none are
+// read here, so that they need not exist for longer than the call.
+void fetch_while_waiting(std::span<const std::byte> bytes);
 
 // The threads of one caller. OpenMP starts them, so that its variables (OMP_PLACES,
 // OMP_PROC_BIND) say where they run, and they are handed parts without its barriers: a loop begins

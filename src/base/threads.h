@@ -71,9 +71,10 @@ void parallel_items(std::int64_t count, Body&& body) {
 // and rounded up to a multiple of `unit`, and then takes pieces of ranges that others have not
 // finished: a thread that memory or a neighbour slows down is not waited for. Most items are still
 // computed by the thread whose memory they lie in. Results must not depend on which thread computes
-// an item.
-template <class Body>
-void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, Body&& body) {
+// an item. Each of several threads calls end(thread, threads) behind its last piece.
+template <class Body, class End>
+void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, Body&& body,
+                     End&& end) {
   constexpr int most = 64;  // threads; more have plain ranges
   const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
   const int threads = static_cast<int>(std::min<std::int64_t>(wanted, thread_count()));
@@ -103,7 +104,13 @@ void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, 
   };
   parallel_ranges(threads, 1, [&](std::int64_t thread, std::int64_t) {
     for (int other = 0; other < threads; ++other) take_all(shares[(thread + other) % threads]);
+    end(thread, threads);
   });
+}
+
+template <class Body>
+void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, Body&& body) {
+  parallel_shares(count, grain, unit, std::forward<Body>(body), [](std::int64_t, std::int64_t) {});
 }
 
 }  // namespace heed

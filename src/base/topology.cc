@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -167,6 +168,14 @@ int planned_threads(const Topology& topology) {
     threads = std::min(threads, static_cast<std::int64_t>(most));
   }
   return static_cast<int>(std::max<std::int64_t>(threads, 1));
+}
+
+std::int64_t second_level_cache_bytes() {
+  static const std::int64_t bytes = [] {
+    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return told > 0 ? static_cast<std::int64_t>(told) : std::int64_t{1} << 20;
+  }();
+  return bytes;
 }
 
 }  // namespace heed

@@ -47,4 +47,7 @@ bool threads_are_pinned();
 // At least 1.
 int planned_threads(const Topology& topology);
 
+// Of the second-level cache of a core; one MiB where the system does not tell.
+std::int64_t second_level_cache_bytes();
+
 }  // namespace heed

@@ -46,6 +46,11 @@ class PreparedWeight {
   std::int64_t bytes() const { return panels() * panel_bytes_; }
   const std::byte* panel(std::int64_t index) const { return data_.data() + index * panel_bytes_; }
 
+  // The weight that is read after this one, borrowed: threads that wait for others fetch the
+  // beginning of their part of it. Null: none is known.
+  const PreparedWeight* next() const { return next_; }
+  void set_next(const PreparedWeight* next) { next_ = next; }
+
   // The dequantised weights (O, I), and one row (I) of them.
   Tensor<float> restored() const;
   std::vector<float> restored_row(std::int64_t output) const;
@@ -57,6 +62,7 @@ class PreparedWeight {
   std::int64_t padded_inputs_;
   std::int64_t panel_bytes_;
   Tensor<std::byte> data_;
+  const PreparedWeight* next_ = nullptr;
 };
 
 // out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). Rows of a sequence of a few `positions`

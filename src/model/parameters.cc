@@ -337,6 +337,29 @@ void GptParameters::prepare(kernels::WeightFormat format) {
     linear->prepared = prepared_.empty() ? nullptr : &prepared_[next++];
     linear->packed = nullptr;
   }
+  link_prepared();
+}
+
+// A stack reads its weights in turn for every token, but for those of the keys and values of its
+// memory, which it reads once for a memory.
+void GptParameters::link_prepared() {
+  if (prepared_.empty()) return;
+  std::size_t index = 0;
+  for (StackParameters& stack : stacks_) {
+    kernels::PreparedWeight* first = nullptr;
+    kernels::PreparedWeight* last = nullptr;
+    for (const LinearWeights* linear : linears_of(stack)) {
+      kernels::PreparedWeight& weight = prepared_[index++];
+      const bool is_of_memory = std::ranges::any_of(
+          stack.blocks,
+          [&](const BlockParameters& block) { return linear == &block.cross_key_value; });
+      if (is_of_memory) continue;
+      if (first == nullptr) first = &weight;
+      if (last != nullptr) last->set_next(&weight);
+      last = &weight;
+    }
+    if (last != nullptr) last->set_next(first);
+  }
 }
 
 void GptParameters::pack() {
@@ -358,21 +381,27 @@ std::int64_t GptParameters::packed_bytes(const StackSpecification& config) {
   return bytes;
 }
 
-std::vector<LinearWeights*> GptParameters::linears() {
+std::vector<LinearWeights*> GptParameters::linears_of(StackParameters& stack) {
   std::vector<LinearWeights*> all;
   const auto add = [&](LinearWeights& linear) {
     if (linear.weight.present()) all.push_back(&linear);
   };
-  for (StackParameters& stack : stacks_) {
-    for (BlockParameters& block : stack.blocks) {
-      for (LinearWeights* linear :
-           {&block.query_key_value, &block.projection, &block.cross_query, &block.cross_key_value,
-            &block.cross_output, &block.gate, &block.up, &block.down}) {
-        add(*linear);
-      }
+  for (BlockParameters& block : stack.blocks) {
+    for (LinearWeights* linear :
+         {&block.query_key_value, &block.projection, &block.cross_query, &block.cross_key_value,
+          &block.cross_output, &block.gate, &block.up, &block.down}) {
+      add(*linear);
     }
-    add(stack.prediction);
-    add(stack.unembedding);
+  }
+  add(stack.prediction);
+  add(stack.unembedding);
+  return all;
+}
+
+std::vector<LinearWeights*> GptParameters::linears() {
+  std::vector<LinearWeights*> all;
+  for (StackParameters& stack : stacks_) {
+    for (LinearWeights* linear : linears_of(stack)) all.push_back(linear);
   }
   return all;
 }

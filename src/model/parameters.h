@@ -153,7 +153,10 @@ class GptParameters {
   static std::int64_t packed_bytes(const StackSpecification& config);
 
  private:
+  // In the order of their use.
+  static std::vector<LinearWeights*> linears_of(StackParameters& stack);
   std::vector<LinearWeights*> linears();
+  void link_prepared();
 
   Architecture architecture_;
   std::vector<Parameter> list_;

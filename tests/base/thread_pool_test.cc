@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -69,6 +72,22 @@ TEST(ThreadPool, WakesThreadsThatSleep) {
     });
   }
   EXPECT_EQ(done, 15);
+}
+
+TEST(ThreadPool, FetchesWhatMayBeGone) {
+  ThreadPool pool(2);
+  auto memory = std::make_unique<std::byte[]>(std::size_t{8} << 20);
+  const std::span<const std::byte> bytes(memory.get(), std::size_t{8} << 20);
+  const auto fetches = [&](int) { fetch_while_waiting(bytes); };
+  run(pool, 2, fetches);
+  memory.reset();
+  std::atomic<int> parts = 0;
+  const auto waits = [&](int part) {
+    if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++parts;
+  };
+  for (int loop = 0; loop < 20; ++loop) run(pool, 2, waits);
+  EXPECT_EQ(parts, 40);
 }
 
 TEST(ThreadPool, PassesOnTheFirstPartsException) {

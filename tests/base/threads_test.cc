@@ -75,6 +75,22 @@ TEST(ParallelShares, CoverEverythingOnce) {
   }
 }
 
+TEST(ParallelShares, EndOnceInEachThread) {
+  for (const int threads : {2, 3, 8}) {
+    const WithThreads scope(threads);
+    std::vector<std::atomic<int>> ends(static_cast<std::size_t>(threads));
+    std::atomic<std::int64_t> done = 0;
+    parallel_shares(
+        100, 1, 4, [&](std::int64_t begin, std::int64_t end) { done += end - begin; },
+        [&](std::int64_t thread, std::int64_t all) {
+          ASSERT_EQ(all, threads);
+          ++ends[static_cast<std::size_t>(thread)];
+        });
+    EXPECT_EQ(done, 100);
+    for (const auto& times : ends) EXPECT_EQ(times, 1);
+  }
+}
+
 // One thread waits until all but its own piece is done, which the other must have taken from its
 // range.
 TEST(ParallelShares, TakeWhatASlowThreadLeaves) {

@@ -55,5 +55,25 @@ TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
   EXPECT_LE(bytes, weights * 6);
 }
 
+// What threads fetch while they wait is what is read next.
+TEST(PreparedParameters, FollowEachOtherInTheOrderOfATokensProducts) {
+  Gpt gpt(config_of(true));
+  GptParameters& parameters = gpt.parameters();
+  parameters.initialize(3);
+  parameters.prepare(kernels::WeightFormat::bf16);
+  std::vector<const kernels::PreparedWeight*> read;
+  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+    const BlockParameters& block = parameters.block(layer);
+    for (const LinearWeights* linear :
+         {&block.query_key_value, &block.projection, &block.up, &block.down}) {
+      read.push_back(linear->prepared);
+    }
+  }
+  read.push_back(parameters.unembedding().prepared);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i]->next(), read[(i + 1) % read.size()]) << "weight " << i;
+  }
+}
+
 }  // namespace
 }  // namespace heed

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "base/topology.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
@@ -34,6 +35,17 @@ PreparedFormat format_of(WeightFormat format) {
 
 PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
+}
+
+// Decoding leaves memory idle between two weights, while norms, attention and slower threads are
+// waited for. Half of a core's second-level cache is left to what they read.
+void fetch_part_while_waiting(const PreparedWeight& weight, std::int64_t thread,
+                              std::int64_t threads) {
+  static const std::int64_t most_bytes = second_level_cache_bytes() / 2;
+  const std::int64_t first = weight.panels() * thread / threads;
+  const std::int64_t end = weight.panels() * (thread + 1) / threads;
+  const std::int64_t bytes = std::min((end - first) * weight.panel_bytes(), most_bytes);
+  fetch_while_waiting({weight.panel(first), static_cast<std::size_t>(bytes)});
 }
 
 // Prepares the rows of x once, then processes a few panels at a time, which stay in a cache for all
@@ -84,7 +96,10 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
       }
     }
   };
-  parallel_shares(weight.panels(), grain, panels_at_once, multiply);
+  parallel_shares(weight.panels(), grain, panels_at_once, multiply,
+                  [next = weight.next()](std::int64_t thread, std::int64_t threads) {
+                    if (next != nullptr) fetch_part_while_waiting(*next, thread, threads);
+                  });
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "kernels/cpu/product.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <span>
 
 #include "base/threads.h"
+#include "base/topology.h"
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/cpu/scratch.h"
 
@@ -454,11 +453,8 @@ void multiply_restored(const Product& product, const ProductKernels& kernels) {
 }  // namespace
 
 std::int64_t rows_in_second_level(std::int64_t row_bytes, std::int64_t tile_rows) {
-  static const std::int64_t bytes = [] {
-    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return told > 0 ? static_cast<std::int64_t>(told) : std::int64_t{1} << 20;
-  }();
-  return std::max<std::int64_t>(bytes / 2 / row_bytes / tile_rows, 1) * tile_rows;
+  return std::max<std::int64_t>(second_level_cache_bytes() / 2 / row_bytes / tile_rows, 1) *
+         tile_rows;
 }
 
 void multiply(const Product& product) {
