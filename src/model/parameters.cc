@@ -340,8 +340,8 @@ void GptParameters::prepare(kernels::WeightFormat format) {
   link_prepared();
 }
 
-// A stack reads its weights in turn for every token, but for those of the keys and values of its
-// memory, which it reads once for a memory.
+// Each token uses the weights of a stack one after another, except those that project the memory to
+// keys and values, which are used once per memory.
 void GptParameters::link_prepared() {
   if (prepared_.empty()) return;
   std::size_t index = 0;

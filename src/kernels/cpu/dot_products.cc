@@ -217,26 +217,20 @@ void Tiles(std::int64_t rows, const DotProducts& block, bool is_first) {
 // rows, and the rows of x, dense where they come in blocks, in the second.
 void ManyRows(std::int64_t rows, const DotProducts& all, std::int64_t first, std::int64_t last) {
   DotProducts block = all;
-  for (std::int64_t some = first; some < last; some += weights_together) {
-    const std::int64_t end = std::min(some + weights_together, last);
-    for (std::int64_t i = 0; i == 0 || i < all.inputs; i += inputs_together) {
-      block.inputs = std::min(inputs_together, all.inputs - i);
-      block.x = all.x + (all.x_in_blocks ? i * rows : i);
-      block.x_row = all.x_in_blocks ? block.inputs : all.x_row;
-      const bool is_last = i + block.inputs == all.inputs;
-      for (std::int64_t o = some; o < end;) {
-        block.weight = all.weight + o * all.weight_row + i;
-        block.bias = is_last && all.bias != nullptr ? all.bias + o : nullptr;
-        block.out = all.out + o;
-        if (o + 4 <= end) {
-          Tiles<4>(rows, block, i == 0);
-          o += 4;
-        } else {
-          Tiles<1>(rows, block, i == 0);
-          ++o;
-        }
-      }
-    }
+  for (std::int64_t i = 0; i == 0 || i < all.inputs; i += inputs_together) {
+    block.inputs = std::min(inputs_together, all.inputs - i);
+    block.x = all.x + (all.x_in_blocks ? i * rows : i);
+    block.x_row = all.x_in_blocks ? block.inputs : all.x_row;
+    const bool has_bias = all.bias != nullptr && i + block.inputs == all.inputs;
+    const auto tiles = [&]<int count>(std::int64_t o, std::integral_constant<int, count>) {
+      block.weight = all.weight + o * all.weight_row + i;
+      block.bias = has_bias ? all.bias + o : nullptr;
+      block.out = all.out + o;
+      Tiles<count>(rows, block, i == 0);
+    };
+    std::int64_t o = first;
+    for (; o + 4 <= last; o += 4) tiles(o, std::integral_constant<int, 4>{});
+    for (; o < last; ++o) tiles(o, std::integral_constant<int, 1>{});
   }
 }
 

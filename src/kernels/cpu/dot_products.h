@@ -22,9 +22,9 @@ struct DotProducts {
 // caches for all passes.
 inline constexpr std::int64_t rows_at_memory_speed = 32;
 
-// More rows are multiplied by blocks of as many weights: the least that is worth a call of its own.
+// More rows are multiplied by at least as many weights in a call.
 inline constexpr std::int64_t weights_together = 64;
-// The inputs of such a block.
+// The inputs whose products are summed in vectors.
 inline constexpr std::int64_t inputs_together = 768;
 
 // (rows, inputs) as blocks of inputs_together inputs, the last one of the rest, (rows, inputs of
