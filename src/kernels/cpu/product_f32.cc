@@ -19,8 +19,10 @@ namespace HWY_NAMESPACE {
 // 16; the rest hold a row of B and an element of A.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kTileRows = 14;
+constexpr int kSteps = 4;  // of `inner` between two branches
 #else
 constexpr int kTileRows = 6;
+constexpr int kSteps = 8;
 #endif
 constexpr int kTileVectors = 2;
 
@@ -195,29 +197,36 @@ class PackedRows {
   const float* at_;
 };
 
-// Rows of A where they are. A pointer for every four rows: x86 addresses reach one, two and (in a
-// register) three strides from it, so that all rows need few registers.
+// Rows of A where they are. Each of a few rows has a pointer, which the compiler must not replace
+// by distances from another: it keeps those in memory. More rows have one for every four: x86
+// addresses reach one, two and (in a register) three strides from it, so that all rows need few
+// registers.
 template <int rows>
 class RowsInPlace {
  public:
   explicit RowsInPlace(const ProductTile& tile) : stride_(tile.a_stride) {
-    for (int group = 0; group < kGroups; ++group) {
-      at_[group] = static_cast<const float*>(tile.a) + 4 * group * stride_;
-    }
+    Unroll<kPointers>([&](auto i) HEED_INLINE_LAMBDA {
+      at_[i] = static_cast<const float*>(tile.a) + static_cast<std::int64_t>(i) * kShare * stride_;
+    });
   }
 
   HWY_INLINE float element(std::int64_t row, std::int64_t k) const {
-    return at_[row / 4][row % 4 * stride_ + k];
+    return at_[row / kShare][row % kShare * stride_ + k];
   }
   HWY_INLINE void advance(std::int64_t count) {
-    Unroll<kGroups>([&](auto group) HEED_INLINE_LAMBDA { at_[group] += count; });
+    Unroll<kPointers>([&](auto i) HEED_INLINE_LAMBDA {
+      const float* next = at_[i] + count;
+      if constexpr (kShare == 1) KeepPointer(next);
+      at_[i] = next;
+    });
   }
 
  private:
-  static constexpr int kGroups = (rows + 3) / 4;
+  static constexpr int kShare = rows <= 6 ? 1 : 4;  // rows of a pointer
+  static constexpr int kPointers = (rows + kShare - 1) / kShare;
 
   std::int64_t stride_;
-  const float* at_[kGroups];
+  const float* at_[kPointers];
 };
 
 template <int rows, int vectors, template <int> class RowsOfA>
@@ -238,31 +247,32 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
     Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
       Float element =
           hn::Set(d, a.element(static_cast<std::int64_t>(r), static_cast<std::int64_t>(k)));
-      KeepInRegister(element);  // otherwise sums change registers, and one goes through memory
-      Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
-        sum[r][v] = hn::MulAdd(element, b_vector[v], sum[r][v]);
-      });
+      KeepInRegister(element);
+      Unroll<vectors>([&](auto v)
+                          HEED_INLINE_LAMBDA { AddProduct(element, b_vector[v], sum[r][v]); });
     });
   };
   const std::byte* next = tile.next.data();
   const std::byte* const next_end = next + tile.next.size();
-  const auto four_steps = [&]() HEED_INLINE_LAMBDA {
-    if (next < next_end) {
-      __builtin_prefetch(next, 0, 2);
-      next += kLineBytes;
+  const auto steps = [&]() HEED_INLINE_LAMBDA {
+    if (next < next_end) {  // a cache line for every four
+      Unroll<kSteps / 4>([&](auto line) HEED_INLINE_LAMBDA {
+        __builtin_prefetch(next + line * kLineBytes, 0, 2);
+      });
+      next += kSteps / 4 * kLineBytes;
     }
-    Unroll<4>(step);
-    a.advance(4);
-    b += 4 * vectors * lanes;
+    Unroll<kSteps>(step);
+    a.advance(kSteps);
+    b += kSteps * vectors * lanes;
   };
   std::int64_t left = tile.inner;
   const float* c = tile.c;  // prefetched row by row during the products
-  for (int row = 0; row < rows && left >= 4; ++row, left -= 4, c += tile.c_stride) {
+  for (int row = 0; row < rows && left >= kSteps; ++row, left -= kSteps, c += tile.c_stride) {
     __builtin_prefetch(c, 1);
     __builtin_prefetch(c + vectors * lanes - 1, 1);
-    four_steps();
+    steps();
   }
-  for (; left >= 4; left -= 4) four_steps();
+  for (; left >= kSteps; left -= kSteps) steps();
   for (; left > 0; --left) {
     step(std::integral_constant<std::size_t, 0>{});
     a.advance(1);

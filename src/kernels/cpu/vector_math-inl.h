@@ -44,6 +44,25 @@ HWY_INLINE void KeepInRegister([[maybe_unused]] Vector& value) {
 #endif
 }
 
+// Prevents the compiler from computing a pointer from another one.
+HWY_INLINE void KeepPointer(const float*& pointer) { asm("" : "+r"(pointer)); }
+
+// sum += a·b, where `sum` keeps its register: with sixteen of them the compiler otherwise moves
+// sums from one to another, and some through memory.
+HWY_INLINE void AddProduct(Float a, Float b, Float& sum) {
+#if HWY_TARGET == HWY_AVX2
+  auto total = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+x"(total) : "x"(a.raw), "x"(b.raw));
+  sum = Float{total};
+#elif HWY_TARGET == HWY_SSE4
+  auto total = sum.raw, product = a.raw;
+  asm("mulps %2, %1\n\taddps %1, %0" : "+x"(total), "+x"(product) : "x"(b.raw));
+  sum = Float{total};
+#else
+  sum = hn::MulAdd(a, b, sum);
+#endif
+}
+
 // The first count < Lanes(d) elements, the rest zero; touches no memory behind them.
 HWY_INLINE Float LoadPartial(Floats d, const float* from, std::size_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
