@@ -9,7 +9,8 @@
 //   int4   (inputs/8, 32, 4) bytes of which the low halves hold inputs 0 to 3 of eight and the high
 //          halves 4 to 7, weight = scale · (half − 8)
 // Integers are symmetric in groups of 32 inputs of one output: scale = largest magnitude / 127 or
-// / 7, in bf16, after the panel's integers as (inputs/32, 32).
+// / 7, in bf16. The scales of all panels, (inputs/32, 32) each, follow the last panel, so that
+// the integers are one stream and the scales another.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +43,11 @@ class PreparedWeight {
   std::int64_t inputs() const { return inputs_; }    // I
   std::int64_t padded_inputs() const { return padded_inputs_; }
   std::int64_t panels() const { return (outputs_ + panel_outputs - 1) / panel_outputs; }
-  std::int64_t panel_bytes() const { return panel_bytes_; }
-  std::int64_t bytes() const { return panels() * panel_bytes_; }
+  std::int64_t panel_bytes() const { return panel_bytes_; }  // without its scales
+  std::int64_t bytes() const { return panels() * (panel_bytes_ + scale_bytes_); }
   const std::byte* panel(std::int64_t index) const { return data_.data() + index * panel_bytes_; }
+  // Those of the panel; meaningless in bf16, which has none.
+  const std::byte* scales(std::int64_t index) const { return data_.data() + scales_at(index); }
 
   // The weight that is read after this one, borrowed: threads that wait for others fetch the
   // beginning of their part of it. Null: none is known.
@@ -56,11 +59,16 @@ class PreparedWeight {
   std::vector<float> restored_row(std::int64_t output) const;
 
  private:
+  std::int64_t scales_at(std::int64_t index) const {
+    return panels() * panel_bytes_ + index * scale_bytes_;
+  }
+
   WeightFormat format_;
   std::int64_t outputs_;
   std::int64_t inputs_;
   std::int64_t padded_inputs_;
   std::int64_t panel_bytes_;
+  std::int64_t scale_bytes_;  // of a panel
   Tensor<std::byte> data_;
   const PreparedWeight* next_ = nullptr;
 };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -47,7 +48,8 @@ struct QuantisedPanel {
         rows(most_rows),
         weight(Shape{size.outputs, size.inputs}),
         x(Shape{most_rows, size.inputs}),
-        panel(Shape{functions.panel_bytes(shape)}) {
+        panel(Shape{functions.panel_bytes(shape)}),
+        scales(Shape{functions.scale_bytes(shape)}) {
     randomise(weight, 1);
     randomise(x, 2);
     write();
@@ -67,13 +69,17 @@ struct QuantisedPanel {
 
   void write() {
     panel.fill(std::byte{0});
-    functions.write_panel(weight.data(), shape.inputs, outputs, shape, panel.data());
+    scales.fill(std::byte{0});
+    functions.write_panel(weight.data(), shape.inputs, outputs, shape,
+                          {.panel = panel.data(), .scales = scales.data()});
   }
+
+  PanelRun run() const { return {.first = panel.data(), .scales = scales.data(), .count = 1}; }
 
   // The panel in f32, (padded_inputs, 32).
   Tensor<float> restored() const {
     Tensor<float> values(Shape{shape.padded_inputs, width});
-    functions.read_panel(panel.data(), shape, 0, shape.padded_inputs, {.to = values.data()});
+    functions.read_panel(run(), shape, 0, shape.padded_inputs, {.to = values.data()});
     return values;
   }
 
@@ -83,8 +89,7 @@ struct QuantisedPanel {
     std::vector<float> prepared(static_cast<std::size_t>(now.prepared_rows_size(count, shape)));
     now.prepare_rows(x.data() + first * shape.inputs, count, shape, prepared.data());
     std::vector<float> sums(static_cast<std::size_t>(count * width), 0.0F);
-    now.multiply_panels(prepared.data(), count, {.first = panel.data(), .count = 1}, shape,
-                        sums.data());
+    now.multiply_panels(prepared.data(), count, run(), shape, sums.data());
     return sums;
   }
 
@@ -97,11 +102,9 @@ struct QuantisedPanel {
     return (input % 8 < 4 ? byte & 15 : byte >> 4) - 8;
   }
   float scale(std::int64_t input, std::int64_t output) const {
-    const std::int64_t at =
-        shape.padded_inputs * width * format.bits / 8 +
-        (input / group * width + output) * static_cast<std::int64_t>(sizeof(std::uint16_t));
     std::uint16_t bits;
-    std::memcpy(&bits, panel.data() + at, sizeof(bits));
+    std::memcpy(&bits, scales.data() + (input / group * width + output) * sizeof(bits),
+                sizeof(bits));
     return bf16_to_f32(bits);
   }
 
@@ -113,6 +116,7 @@ struct QuantisedPanel {
   Tensor<float> weight;  // (outputs, inputs)
   Tensor<float> x;       // (rows, inputs)
   Tensor<std::byte> panel;
+  Tensor<std::byte> scales;
 };
 
 template <class Body>
@@ -146,7 +150,8 @@ struct RoundedGroup {
 TEST(Quantised, PanelsHoldTheWeightsAsLaidOut) {
   for_every_case(1, [](const QuantisedPanel& one) {
     const std::int64_t padded_inputs = one.shape.padded_inputs;
-    EXPECT_EQ(one.panel.size(), padded_inputs * width * one.format.bits / 8 + padded_inputs * 2);
+    EXPECT_EQ(one.panel.size(), padded_inputs * width * one.format.bits / 8);
+    EXPECT_EQ(one.scales.size(), padded_inputs * 2);
     on_every_instruction_set([&] {
       const Tensor<float> values = one.restored();
       for (std::int64_t i = 0; i < padded_inputs; ++i) {
@@ -163,13 +168,39 @@ TEST(Quantised, PanelsHoldTheWeightsAsLaidOut) {
   });
 }
 
+TEST(Quantised, WeightsHoldPanelsAndBehindThemTheScales) {
+  for (const Format& format : formats) {
+    const QuantisedPanel one(format, {96, 32}, 1);
+    constexpr std::int64_t outputs = 70, last = outputs / width;  // two panels and 6 outputs
+    Tensor<float> weight(Shape{outputs, one.shape.inputs});
+    for (std::int64_t i = 0; i < weight.size(); ++i) weight[i] = one.weight[i % one.weight.size()];
+    const PreparedWeight prepared(weight, parse_weight_format(format.name));
+    const auto is_at = [](const Tensor<std::byte>& expected, const std::byte* actual) {
+      return std::equal(expected.data(), expected.data() + expected.size(), actual);
+    };
+    for (std::int64_t index = 0; index < last; ++index) {
+      EXPECT_TRUE(is_at(one.panel, prepared.panel(index))) << format.name << ' ' << index;
+      EXPECT_TRUE(is_at(one.scales, prepared.scales(index))) << format.name << ' ' << index;
+    }
+    EXPECT_EQ(prepared.scales(0), prepared.panel(last + 1));
+    EXPECT_EQ(prepared.bytes(), (last + 1) * (one.panel.size() + one.scales.size()));
+    const Tensor<float> restored = prepared.restored();
+    const Tensor<float> values = one.restored();
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      for (std::int64_t i = 0; i < one.shape.inputs; ++i) {
+        ASSERT_EQ(restored[o * one.shape.inputs + i], values[i * width + o % width]);
+      }
+    }
+  }
+}
+
 TEST(Quantised, PartsOfPanelsReadAsInTheWhole) {
   for (const Format& format : formats) {
     const QuantisedPanel one(format, {768, 32}, 1);
     on_every_instruction_set([&] {
       const Tensor<float> whole = one.restored();
       std::vector<float> part(64 * width);
-      one.functions.read_panel(one.panel.data(), one.shape, 96, 64, {.to = part.data()});
+      one.functions.read_panel(one.run(), one.shape, 96, 64, {.to = part.data()});
       EXPECT_EQ(0, std::memcmp(part.data(), whole.data() + 96 * width, part.size() * sizeof(float)))
           << format.name;
     });
@@ -185,7 +216,7 @@ TEST(Quantised, PanelsAreReadSideBySide) {
       const std::int64_t columns = std::min(f32_product_kernels().columns, width),
                          stride = 96 * columns;
       std::vector<float> parts(96 * width);
-      one.functions.read_panel(one.panel.data(), one.shape, 0, 96,
+      one.functions.read_panel(one.run(), one.shape, 0, 96,
                                {.to = parts.data(), .columns = columns, .stride = stride});
       for (std::int64_t i = 0; i < 96; ++i) {
         for (std::int64_t o = 0; o < width; ++o) {

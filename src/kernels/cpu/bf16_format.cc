@@ -175,9 +175,11 @@ std::int64_t panel_bytes(const PanelShape& shape) {
   return shape.padded_inputs * width * static_cast<std::int64_t>(sizeof(std::uint16_t));
 }
 
+std::int64_t scale_bytes(const PanelShape&) { return 0; }
+
 void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
-                 const PanelShape& shape, std::byte* panel) {
-  auto* const to = reinterpret_cast<std::uint16_t*>(panel);
+                 const PanelShape& shape, const NewPanel& new_panel) {
+  auto* const to = reinterpret_cast<std::uint16_t*>(new_panel.panel);
   for (std::int64_t o = 0; o < outputs; ++o) {
     for (std::int64_t i = 0; i < shape.inputs; ++i) {
       to[i / 2 * 2 * width + 2 * o + i % 2] = f32_to_bf16(weight[o * stride + i]);
@@ -185,10 +187,10 @@ void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
   }
 }
 
-void read_panel(const std::byte* panel, const PanelShape&, std::int64_t first, std::int64_t count,
+void read_panel(const PanelRun& run, const PanelShape&, std::int64_t first, std::int64_t count,
                 const RestoredPanel& restored) {
   HWY_DYNAMIC_DISPATCH(ReadBf16)
-  (reinterpret_cast<const std::uint16_t*>(panel) + first * width, count, restored);
+  (reinterpret_cast<const std::uint16_t*>(run.first) + first * width, count, restored);
 }
 
 std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
@@ -223,6 +225,7 @@ std::int64_t few_rows() {
 
 PreparedFormat bf16_format() {
   return {.panel_bytes = &panel_bytes,
+          .scale_bytes = &scale_bytes,
           .write_panel = &write_panel,
           .read_panel = &read_panel,
           .few_rows = few_rows(),

@@ -11,19 +11,28 @@ struct PanelShape {
   std::int64_t padded_inputs;  // the next multiple of PreparedWeight::input_unit
 };
 
-// Consecutive panels.
+// Consecutive panels, and their scales where the format has some.
 struct PanelRun {
   const std::byte* first;
+  const std::byte* scales;
   std::int64_t count;
 };
 
+// Where a panel is written, zeroed before.
+struct NewPanel {
+  std::byte* panel;
+  std::byte* scales;
+};
+
 struct PreparedFormat {
-  std::int64_t (*panel_bytes)(const PanelShape& shape);
-  // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart; the panel is zeroed.
+  std::int64_t (*panel_bytes)(const PanelShape& shape);  // without its scales
+  std::int64_t (*scale_bytes)(const PanelShape& shape);  // of a panel
+  // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart.
   void (*write_panel)(const float* weight, std::int64_t stride, std::int64_t outputs,
-                      const PanelShape& shape, std::byte* panel);
-  // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of a panel as f32.
-  void (*read_panel)(const std::byte* panel, const PanelShape& shape, std::int64_t first,
+                      const PanelShape& shape, const NewPanel& to);
+  // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of the run's first
+  // panel as f32.
+  void (*read_panel)(const PanelRun& run, const PanelShape& shape, std::int64_t first,
                      std::int64_t count, const RestoredPanel& restored);
   // Rows of sequences of up to this length are multiplied with the panels directly, by the
   // functions below; for more rows a matrix product is faster, or more exact.

@@ -37,6 +37,10 @@ PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
+PanelRun run_of(const PreparedWeight& weight, std::int64_t index, std::int64_t count) {
+  return {.first = weight.panel(index), .scales = weight.scales(index), .count = count};
+}
+
 // Decoding leaves memory idle between two weights, while norms, attention and slower threads are
 // waited for. Half of a core's second-level cache is left to what they read.
 void fetch_part_while_waiting(const PreparedWeight& weight, std::int64_t thread,
@@ -83,7 +87,7 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
         });
       }
       format.multiply_panels(prepared + format.prepared_rows_size(first_row, shape), rows,
-                             {.first = weight.panel(index), .count = panels}, shape, sums);
+                             run_of(weight, index, panels), shape, sums);
       for_each_row(
           [&](const float* some, std::int64_t row, std::int64_t first, std::int64_t count) {
             std::copy_n(some, count, out.data() + (first_row + row) * outputs + first);
@@ -125,13 +129,15 @@ PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
   const PreparedFormat functions = format_of(format);
   const PanelShape shape{.inputs = inputs_, .padded_inputs = padded_inputs_};
   panel_bytes_ = functions.panel_bytes(shape);
+  scale_bytes_ = functions.scale_bytes(shape);
   data_ = Tensor<std::byte>(Shape{bytes()});
   parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
       const std::int64_t first = index * panel_outputs;
       functions.write_panel(weight.data() + first * inputs_, inputs_,
                             std::min(panel_outputs, outputs_ - first), shape,
-                            data_.data() + index * panel_bytes_);
+                            {.panel = data_.data() + index * panel_bytes_,
+                             .scales = data_.data() + scales_at(index)});
     }
   });
 }
@@ -143,7 +149,8 @@ Tensor<float> PreparedWeight::restored() const {
   parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
     for (std::int64_t index = begin; index < end; ++index) {
-      functions.read_panel(panel(index), shape, 0, padded_inputs_, {.to = panel_values.data()});
+      functions.read_panel(run_of(*this, index, 1), shape, 0, padded_inputs_,
+                           {.to = panel_values.data()});
       const std::int64_t first = index * panel_outputs;
       for (std::int64_t o = 0; o < std::min(panel_outputs, outputs_ - first); ++o) {
         for (std::int64_t i = 0; i < inputs_; ++i) {
@@ -157,8 +164,8 @@ Tensor<float> PreparedWeight::restored() const {
 
 std::vector<float> PreparedWeight::restored_row(std::int64_t output) const {
   std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
-  format_of(format_).read_panel(panel(output / panel_outputs), shape_of(*this), 0, padded_inputs_,
-                                {.to = panel_values.data()});
+  format_of(format_).read_panel(run_of(*this, output / panel_outputs, 1), shape_of(*this), 0,
+                                padded_inputs_, {.to = panel_values.data()});
   std::vector<float> row(static_cast<std::size_t>(inputs_));
   for (std::int64_t i = 0; i < inputs_; ++i) {
     row[i] = panel_values[i * panel_outputs + output % panel_outputs];
@@ -202,7 +209,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
 void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
                          std::int64_t count, const RestoredPanel& restored) {
   format_of(weight.format())
-      .read_panel(weight.panel(index), shape_of(weight), first, count, restored);
+      .read_panel(run_of(weight, index, 1), shape_of(weight), first, count, restored);
 }
 
 }  // namespace heed::kernels

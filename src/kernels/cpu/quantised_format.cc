@@ -34,11 +34,10 @@ HWY_INLINE void RestoreQuads(Int quads, Float scale, float* to, std::int64_t to_
   }
 }
 
-void ReadInt8(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-              std::int64_t count, const RestoredPanel& restored) {
-  const auto* const integers = reinterpret_cast<const std::uint8_t*>(panel);
-  const auto* const scales = reinterpret_cast<const std::uint16_t*>(
-      panel + shape.padded_inputs / kGroup * Int8Panel::group_bytes);
+void ReadInt8(const PanelRun& run, std::int64_t first, std::int64_t count,
+              const RestoredPanel& restored) {
+  const auto* const integers = reinterpret_cast<const std::uint8_t*>(run.first);
+  const auto* const scales = reinterpret_cast<const std::uint16_t*>(run.scales);
   for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
     float* to = restored.column(column);
     for (std::int64_t input = first; input < first + count; input += 4) {
@@ -50,11 +49,10 @@ void ReadInt8(const std::byte* panel, const PanelShape& shape, std::int64_t firs
   }
 }
 
-void ReadInt4(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-              std::int64_t count, const RestoredPanel& restored) {
-  const auto* const integers = reinterpret_cast<const std::uint8_t*>(panel);
-  const auto* const scales = reinterpret_cast<const std::uint16_t*>(
-      panel + shape.padded_inputs / kGroup * Int4Panel::group_bytes);
+void ReadInt4(const PanelRun& run, std::int64_t first, std::int64_t count,
+              const RestoredPanel& restored) {
+  const auto* const integers = reinterpret_cast<const std::uint8_t*>(run.first);
+  const auto* const scales = reinterpret_cast<const std::uint16_t*>(run.scales);
   for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
     float* to = restored.column(column);
     for (std::int64_t input = first; input < first + count; input += 8) {
@@ -85,7 +83,12 @@ constexpr std::int64_t width = PreparedWeight::panel_outputs;
 
 template <class Panel>
 std::int64_t panel_bytes(const PanelShape& shape) {
-  return shape.padded_inputs / group * (Panel::group_bytes + Panel::scale_bytes);
+  return shape.padded_inputs / group * Panel::group_bytes;
+}
+
+template <class Panel>
+std::int64_t scale_bytes(const PanelShape& shape) {
+  return shape.padded_inputs / group * Panel::scale_bytes;
 }
 
 // One output's 32 weights, offset, to `codes`. Returns the scale in bf16. It is rounded before the
@@ -127,10 +130,10 @@ void place(Int4Panel, const std::uint8_t (&codes)[group], std::uint8_t* to) {
 // Missing outputs keep scales of zero.
 template <class Panel>
 void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
-                 const PanelShape& shape, std::byte* panel) {
+                 const PanelShape& shape, const NewPanel& to) {
   const std::int64_t groups = shape.padded_inputs / group;
-  auto* const integers = reinterpret_cast<std::uint8_t*>(panel);
-  auto* const scales = reinterpret_cast<std::uint16_t*>(panel + groups * Panel::group_bytes);
+  auto* const integers = reinterpret_cast<std::uint8_t*>(to.panel);
+  auto* const scales = reinterpret_cast<std::uint16_t*>(to.scales);
   for (std::int64_t o = 0; o < width; ++o) {
     for (std::int64_t g = 0; g < groups; ++g) {
       float values[group] = {};
@@ -145,14 +148,14 @@ void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
   }
 }
 
-void read_int8(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-               std::int64_t count, const RestoredPanel& restored) {
-  HWY_DYNAMIC_DISPATCH(ReadInt8)(panel, shape, first, count, restored);
+void read_int8(const PanelRun& run, const PanelShape&, std::int64_t first, std::int64_t count,
+               const RestoredPanel& restored) {
+  HWY_DYNAMIC_DISPATCH(ReadInt8)(run, first, count, restored);
 }
 
-void read_int4(const std::byte* panel, const PanelShape& shape, std::int64_t first,
-               std::int64_t count, const RestoredPanel& restored) {
-  HWY_DYNAMIC_DISPATCH(ReadInt4)(panel, shape, first, count, restored);
+void read_int4(const PanelRun& run, const PanelShape&, std::int64_t first, std::int64_t count,
+               const RestoredPanel& restored) {
+  HWY_DYNAMIC_DISPATCH(ReadInt4)(run, first, count, restored);
 }
 
 std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
@@ -173,6 +176,7 @@ std::int64_t few_rows(WeightFormat format) {
 
 PreparedFormat int8_format() {
   return {.panel_bytes = &panel_bytes<Int8Panel>,
+          .scale_bytes = &scale_bytes<Int8Panel>,
           .write_panel = &write_panel<Int8Panel>,
           .read_panel = &read_int8,
           .few_rows = few_rows(WeightFormat::int8),
@@ -183,6 +187,7 @@ PreparedFormat int8_format() {
 
 PreparedFormat int4_format() {
   return {.panel_bytes = &panel_bytes<Int4Panel>,
+          .scale_bytes = &scale_bytes<Int4Panel>,
           .write_panel = &write_panel<Int4Panel>,
           .read_panel = &read_int4,
           .few_rows = few_rows(WeightFormat::int4),

@@ -193,12 +193,13 @@ constexpr std::int64_t kSliceGroups = 16;
 // cover their latency.
 constexpr int kMostRows = HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86 ? 6 : 4;
 
-// That part of some panels, panel_bytes apart.
+// That part of some panels, which are panel_bytes apart, their scales scale_bytes.
 struct Slice {
   const std::uint8_t* integers;
   const std::byte* scales;
   std::int64_t groups;
   std::int64_t panel_bytes;
+  std::int64_t scale_bytes;
 };
 
 // For one row, this many panels are read in parallel, each prefetched this many bytes ahead. With
@@ -291,7 +292,7 @@ HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slic
   const Floats d;
 #pragma GCC unroll 4
   for (int p = 0; p < panels; ++p) {
-    const auto* const from = reinterpret_cast<const std::uint16_t*>(scales + p * slice.panel_bytes);
+    const auto* const from = reinterpret_cast<const std::uint16_t*>(scales + p * slice.scale_bytes);
     Float weight_scales[vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) weight_scales[v] = LoadScales(d, from + v * IntLanes());
@@ -338,9 +339,8 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
         for (int v = 0; v < vectors; ++v) Clear(sum[p][r][v]);
       }
     }
-    // Scales lie behind a panel's integers, a short stream that no prefetcher foresees: here the
-    // next panel's.
-    if (panels == 1 && rows == 1) __builtin_prefetch(scales + slice.panel_bytes, 0, 2);
+    // Scales are a stream of their own, which takes turns with a longer one: here the next panel's.
+    if (panels == 1 && rows == 1) __builtin_prefetch(scales + slice.scale_bytes, 0, 2);
     AddGroup<Panel, rows>(x, row_groups, slice, integers, sum);
     AddScaled<Panel, rows>(x, row_groups, slice, scales, sum, total);
     integers += Panel::group_bytes;
@@ -360,15 +360,15 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
 // sums (panels, rows, 32) += prepared rows of x · panelsᵀ.
 template <class Panel, int panels>
 HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const std::byte* panel,
-                               std::int64_t groups, float* sums) {
+                               const std::byte* scales, std::int64_t groups, float* sums) {
   const std::int64_t stride = rows * kWidth;
-  const std::byte* const scales = panel + groups * Panel::group_bytes;
   const auto slice_of = [&](std::int64_t group, std::int64_t column) {
     const std::byte* const integers = panel + group * Panel::group_bytes + 4 * column;
     return Slice{.integers = reinterpret_cast<const std::uint8_t*>(integers),
                  .scales = scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
                  .groups = std::min(kSliceGroups, groups - group),
-                 .panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes)};
+                 .panel_bytes = groups * Panel::group_bytes,
+                 .scale_bytes = groups * Panel::scale_bytes};
   };
   for (std::int64_t group = 0; group < groups; group += kSliceGroups) {
     if (rows == 1) {
@@ -406,16 +406,16 @@ HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const P
                                const PanelShape& shape, float* sums) {
   const auto* const x = reinterpret_cast<const RowGroup*>(prepared);
   const std::int64_t groups = shape.padded_inputs / kGroup;
-  const std::int64_t panel_bytes = groups * (Panel::group_bytes + Panel::scale_bytes);
+  const auto multiply = [&]<int panels>(std::int64_t p, std::integral_constant<int, panels>) {
+    MultiplyBeside<Panel, panels>(x, rows, run.first + p * groups * Panel::group_bytes,
+                                  run.scales + p * groups * Panel::scale_bytes, groups,
+                                  sums + p * rows * kWidth);
+  };
   std::int64_t p = 0;
   for (; kStreams > 1 && rows == 1 && p + kStreams <= run.count; p += kStreams) {
-    MultiplyBeside<Panel, kStreams>(x, rows, run.first + p * panel_bytes, groups,
-                                    sums + p * kWidth);
+    multiply(p, std::integral_constant<int, kStreams>{});
   }
-  for (; p < run.count; ++p) {
-    MultiplyBeside<Panel, 1>(x, rows, run.first + p * panel_bytes, groups,
-                             sums + p * rows * kWidth);
-  }
+  for (; p < run.count; ++p) multiply(p, std::integral_constant<int, 1>{});
 }
 
 void MultiplyInt8(const float* prepared, std::int64_t rows, const PanelRun& run,
