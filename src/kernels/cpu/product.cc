@@ -294,24 +294,24 @@ struct Grid {
   std::int64_t columns = 1;
 };
 
-// The cost of a panel of B for a thread, in units of the time of a tile.
+// What panels cost a thread, in units of the time of a tile.
 struct PanelTimes {
-  double from_memory;  // while tiles are multiplied
-  double to_pack;      // before
+  double from_memory;        // a panel of B, while tiles are multiplied,
+  double to_pack;            // and before
+  double to_pack_row = 1.2;  // a row of tiles of A
 };
 
 // The grid whose slowest thread is done first.
 Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column_tiles,
-               const PanelTimes& panel_of_b) {
-  constexpr double to_pack_a = 1.2;  // a row of tiles
+               const PanelTimes& times) {
   Grid best;
   double least = 0;
   for (std::int64_t rows = 1; rows <= threads; ++rows) {
     const Grid grid{.rows = rows, .columns = threads / rows};
     const double tall = static_cast<double>(divide_up(row_tiles, grid.rows));
     const double wide = static_cast<double>(divide_up(column_tiles, grid.columns));
-    const double panel = std::max(tall, panel_of_b.from_memory) + panel_of_b.to_pack;
-    const double time = wide * panel + to_pack_a * tall;
+    const double panel = std::max(tall, times.from_memory) + times.to_pack;
+    const double time = wide * panel + times.to_pack_row * tall;
     if (rows > 1 && time >= least) continue;
     least = time;
     best = grid;
@@ -397,9 +397,9 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
   const std::int64_t column_tiles = divide_up(end - begin, column_unit);
   const std::int64_t work = product.rows * (end - begin) * std::max<std::int64_t>(product.inner, 1);
   const bool in_place = restored.panels != nullptr || reads_in_place(product, kernels);
-  const PanelTimes times = in_place
-                               ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
-                               : PanelTimes{.from_memory = 0, .to_pack = 1.5};
+  PanelTimes times = in_place ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
+                              : PanelTimes{.from_memory = 0, .to_pack = 1.5};
+  if (!in_place && reads_rows_in_place(product, kernels)) times.to_pack_row = 0;
   const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
   const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
   const RowParts parts(product, kernels, grid, in_place);
