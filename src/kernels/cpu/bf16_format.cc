@@ -24,9 +24,12 @@ constexpr std::int64_t kStep =
 
 // The number of panels read as parallel streams, the prefetch distance of each and the cache that
 // it fills, that maximise bandwidth: with vectors of 512 bits two threads then read as fast as a
-// plain loop; a single stream reaches 0.8 of that.
-constexpr int kStreams = kMaxVectors == 4 ? 4 : 2;
-constexpr std::int64_t kAhead = (kMaxVectors == 4 ? 1536 : 1024) / sizeof(std::uint16_t);
+// plain loop; a single stream reaches 0.8 of that. Vectors of 256 bits take one row through the
+// whole width of one panel, every cache line in order.
+constexpr bool kWholeWidth = hn::MaxLanes(Floats()) == 8;
+constexpr int kStreams = kMaxVectors == 4 ? 4 : (kWholeWidth ? 1 : 2);
+constexpr std::int64_t kAhead =
+    (kMaxVectors == 4 ? 1536 : (kWholeWidth ? 768 : 1024)) / sizeof(std::uint16_t);
 constexpr int kLocality = kMaxVectors == 4 ? 2 : 3;
 
 // Pairs of inputs of as many outputs as there are lanes, as f32.
@@ -55,7 +58,7 @@ struct RowsBesidePanels {
 // bit-identical results.
 template <int rows, int panels>
 HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t first) {
-  constexpr std::size_t vectors = 2;
+  constexpr std::size_t vectors = kWholeWidth && rows == 1 ? 4 : 2;
   const Floats d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t column = 0; column < kWidth; column += vectors * lanes) {
@@ -77,7 +80,7 @@ HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t firs
         Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
           const std::uint16_t* const from =
               inputs + 2 * (column + static_cast<std::int64_t>(v) * lanes);
-          __builtin_prefetch(from + kAhead, 0, kLocality);
+          if (!kWholeWidth || v % 2 == 0) __builtin_prefetch(from + kAhead, 0, kLocality);
           const Pair weights = LoadPair(from);
           Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
             const float* const x = operands.x + static_cast<std::int64_t>(r) * operands.inputs + i;
