@@ -399,6 +399,7 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
   const bool in_place = restored.panels != nullptr || reads_in_place(product, kernels);
   PanelTimes times = in_place ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
                               : PanelTimes{.from_memory = 0, .to_pack = 1.5};
+  // With panels of B in place threads keep to rows, of which they take parts in turns.
   if (!in_place && reads_rows_in_place(product, kernels)) times.to_pack_row = 0;
   const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
   const Grid grid = best_grid(threads, row_tiles, column_tiles, times);

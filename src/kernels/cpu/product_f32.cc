@@ -197,8 +197,8 @@ class PackedRows {
   const float* at_;
 };
 
-// Rows of A where they are. Each of a few rows has a pointer, which the compiler must not replace
-// by distances from another: it keeps those in memory. More rows have one for every four: x86
+// Rows of A where they are. Up to six rows have a pointer each, which the compiler must not replace
+// by offsets from another one: it would spill them. Of more rows, four share a pointer: x86
 // addresses reach one, two and (in a register) three strides from it, so that all rows need few
 // registers.
 template <int rows>
@@ -255,7 +255,7 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
   const std::byte* next = tile.next.data();
   const std::byte* const next_end = next + tile.next.size();
   const auto steps = [&]() HEED_INLINE_LAMBDA {
-    if (next < next_end) {  // a cache line for every four
+    if (next < next_end) {  // one cache line per four steps
       Unroll<kSteps / 4>([&](auto line) HEED_INLINE_LAMBDA {
         __builtin_prefetch(next + line * kLineBytes, 0, 2);
       });

@@ -209,7 +209,6 @@ struct Slice {
 constexpr int kStreams = hn::MaxLanes(Floats()) == 16 ? 4 : 1;
 constexpr std::int64_t kAhead = kStreams > 1 ? 1024 : 512;
 constexpr int kLocality = kStreams > 1 ? 2 : 3;
-constexpr std::int64_t kCacheLine = 64;
 
 // The compiler would add integers in another order, for which it keeps the products of a whole
 // group in memory. It must not where that costs more than its order gains: for one row, and for
@@ -263,7 +262,8 @@ HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice
       for (int v = 0; v < vectors; ++v) {
         const std::uint8_t* const from =
             integers + p * slice.panel_bytes + load * kQuadBytes + v * 4 * lanes;
-        if (v * 4 * lanes % kCacheLine == 0) __builtin_prefetch(from + kAhead, 0, kLocality);
+        if (v * 4 * lanes % static_cast<std::int64_t>(kLineBytes) == 0)
+          __builtin_prefetch(from + kAhead, 0, kLocality);
         bytes[v] = LoadQuads(from);
       }
       typename Quads<Panel>::Weights weights[vectors];
@@ -406,7 +406,8 @@ HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const P
                                const PanelShape& shape, float* sums) {
   const auto* const x = reinterpret_cast<const RowGroup*>(prepared);
   const std::int64_t groups = shape.padded_inputs / kGroup;
-  const auto multiply = [&]<int panels>(std::int64_t p, std::integral_constant<int, panels>) {
+  const auto multiply = [&]<int panels>(std::int64_t p,
+                                        std::integral_constant<int, panels>) HEED_INLINE_LAMBDA {
     MultiplyBeside<Panel, panels>(x, rows, run.first + p * groups * Panel::group_bytes,
                                   run.scales + p * groups * Panel::scale_bytes, groups,
                                   sums + p * rows * kWidth);
