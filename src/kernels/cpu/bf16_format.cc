@@ -80,9 +80,8 @@ HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t firs
         Unroll<vectors>([&](auto v) HEED_INLINE_LAMBDA {
           const std::uint16_t* const from =
               inputs + 2 * (column + static_cast<std::int64_t>(v) * lanes);
-          if (v * lanes * sizeof(float) % kLineBytes == 0) {
-            __builtin_prefetch(from + kAhead, 0, kLocality);
-          }
+          // Once per line where vectors have 256 bits; with 128 bits that was slower.
+          if (!kWholeWidth || v % 2 == 0) __builtin_prefetch(from + kAhead, 0, kLocality);
           const Pair weights = LoadPair(from);
           Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
             const float* const x = operands.x + static_cast<std::int64_t>(r) * operands.inputs + i;
