@@ -28,14 +28,12 @@ constexpr int kTileVectors = 2;
 
 std::int64_t TileColumns() { return kTileVectors * static_cast<std::int64_t>(hn::Lanes(Floats())); }
 
-// to[c * to_stride + r] = from[r * from_stride + c] for r, c < 4.
-HWY_INLINE void Transpose4(const float* from, std::int64_t from_stride, float* to,
-                           std::int64_t to_stride) {
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> pairs;
-  const auto row0 = hn::LoadU(d, from), row1 = hn::LoadU(d, from + from_stride);
-  const auto row2 = hn::LoadU(d, from + 2 * from_stride);
-  const auto row3 = hn::LoadU(d, from + 3 * from_stride);
+// to[c * to_stride + r] = row_r[c] for r, c < 4, in each 128 bits of the vectors; column c is
+// stored as one vector.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void StoreTransposed(D d, V row0, V row1, V row2, V row3, float* to,
+                                std::int64_t to_stride) {
+  const hn::Repartition<double, D> pairs;
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
@@ -46,25 +44,74 @@ HWY_INLINE void Transpose4(const float* from, std::int64_t from_stride, float* t
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * to_stride);
 }
 
+// to[c * to_stride + r] = from[r * from_stride + c] for r, c < 4.
+HWY_INLINE void Transpose4(const float* from, std::int64_t from_stride, float* to,
+                           std::int64_t to_stride) {
+  const hn::FixedTag<float, 4> d;
+  StoreTransposed(d, hn::LoadU(d, from), hn::LoadU(d, from + from_stride),
+                  hn::LoadU(d, from + 2 * from_stride), hn::LoadU(d, from + 3 * from_stride), to,
+                  to_stride);
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+// The same for four columns of 5 to 8 rows. Eight numbers are stored for each column.
+template <std::size_t rows>
+HWY_INLINE void TransposeUpTo8(const float* from, std::int64_t from_stride, float* to,
+                               std::int64_t to_stride) {
+  const hn::FixedTag<float, 8> d;
+  const hn::FixedTag<float, 4> half;
+  const auto row = [&](auto r) HEED_INLINE_LAMBDA {
+    const auto low = hn::LoadU(half, from + static_cast<std::int64_t>(r) * from_stride);
+    if constexpr (r + 4 < rows) {
+      return hn::Combine(d, hn::LoadU(half, from + static_cast<std::int64_t>(r + 4) * from_stride),
+                         low);
+    } else {
+      return hn::ZeroExtendVector(d, low);
+    }
+  };
+  StoreTransposed(d, row(std::integral_constant<std::size_t, 0>{}),
+                  row(std::integral_constant<std::size_t, 1>{}),
+                  row(std::integral_constant<std::size_t, 2>{}),
+                  row(std::integral_constant<std::size_t, 3>{}), to, to_stride);
+}
+#endif
+
 // to (inner, to_stride) = the first `count` columns of fromᵀ, for `from` (count, inner).
 void PackTransposed(const float* from, std::int64_t from_stride, std::int64_t count,
                     std::int64_t inner, float* to, std::int64_t to_stride) {
-  std::int64_t r = 0;
-  while (r < count) {
-    if (count < 4) {
-      for (std::int64_t k = 0; k < inner; ++k) to[k * to_stride + r] = from[r * from_stride + k];
-      ++r;
-      continue;
+  const auto copy = [&](std::int64_t first, std::int64_t end, std::int64_t k) {
+    for (; k < inner; ++k) {
+      for (std::int64_t r = first; r < end; ++r) {
+        to[k * to_stride + r] = from[r * from_stride + k];
+      }
     }
-    const std::int64_t first = std::min(r, count - 4);  // the last four may be copied twice
-    const float* rows = from + first * from_stride;
+  };
+  std::int64_t r = 0;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  for (; r + 8 <= count; r += 8) {
     std::int64_t k = 0;
     for (; k + 4 <= inner; k += 4) {
-      Transpose4(rows + k, from_stride, to + k * to_stride + first, to_stride);
+      TransposeUpTo8<8>(from + r * from_stride + k, from_stride, to + k * to_stride + r, to_stride);
     }
-    for (; k < inner; ++k) {
-      for (int i = 0; i < 4; ++i) to[k * to_stride + first + i] = rows[i * from_stride + k];
+    copy(r, r + 8, k);
+  }
+  if (count == 6) {
+    std::int64_t k = 0;  // the next columns overwrite the excess of all but the last
+    for (; k + 4 < inner; k += 4) {
+      TransposeUpTo8<6>(from + k, from_stride, to + k * to_stride, to_stride);
     }
+    return copy(0, 6, k);
+  }
+#endif
+  while (r < count) {
+    if (count < 4) return copy(r, count, 0);
+    const std::int64_t first = std::min(r, count - 4);  // the last four may be copied twice
+    std::int64_t k = 0;
+    for (; k + 4 <= inner; k += 4) {
+      Transpose4(from + first * from_stride + k, from_stride, to + k * to_stride + first,
+                 to_stride);
+    }
+    copy(first, first + 4, k);
     r = first + 4;
   }
 }
