@@ -127,9 +127,6 @@ void PackRows(const float* from, std::int64_t from_stride, std::int64_t count, s
   }
 }
 
-// Rows ahead that are prefetched while rows are copied: each is in another page.
-constexpr std::int64_t kRowsAhead = 8;
-
 HWY_INLINE void PrefetchRow(const float* row, std::int64_t count) {
   constexpr std::int64_t line = kLineBytes / sizeof(float);
   for (std::int64_t c = 0; c < count; c += line) __builtin_prefetch(row + c);
@@ -155,22 +152,31 @@ void PackA(const ProductOperand& a, const PanelRange& range, void* panels) {
     }
     return;
   }
-  // Several panels at once, to use whole cache lines of A.
-  constexpr std::int64_t together = 128 / kTileRows * kTileRows;
+  // Several panels at once, to use whole cache lines of A, and several of its rows for each panel,
+  // to fill whole lines of the panels: these lie in few sets of the first-level cache, which do not
+  // hold a line of each.
+  constexpr std::int64_t together = 128 / kTileRows * kTileRows, rows_in_turn = 16;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   const std::int64_t whole_vectors = (kTileRows + lanes - 1) / lanes * lanes;
   for (std::int64_t first = 0; first < range.count; first += together) {
     const std::int64_t end = std::min(first + together, range.count);
     const float* from = a.data + range.k * a.stride + range.first;
-    for (std::int64_t k = 0; k < inner; ++k, from += a.stride) {
-      if (k + kRowsAhead < inner) PrefetchRow(from + kRowsAhead * a.stride + first, end - first);
+    for (std::int64_t k = 0; k < inner; k += rows_in_turn) {
+      const std::int64_t count = std::min(rows_in_turn, inner - k);
+      for (std::int64_t next = k + count; next < std::min(k + 2 * count, inner); ++next) {
+        PrefetchRow(from + next * a.stride + first, end - first);
+      }
       for (std::int64_t r = first; r < end; r += kTileRows) {
         const std::int64_t rows = std::min<std::int64_t>(kTileRows, end - r);
-        float* const row_of_panel = to + r * inner + k * rows;
-        if (rows == kTileRows && k + 1 < inner && range.first + r + whole_vectors <= a.stride) {
-          CopyWholeVectors(from + r, row_of_panel);  // the next k overwrites the excess
-        } else {
-          PackRows(from + r, 0, rows, 1, row_of_panel, 0);
+        const bool is_whole = rows == kTileRows && range.first + r + whole_vectors <= a.stride;
+        const float* row = from + k * a.stride + r;
+        float* row_of_panel = to + r * inner + k * rows;
+        for (std::int64_t i = 0; i < count; ++i, row += a.stride, row_of_panel += rows) {
+          if (is_whole && k + i + 1 < inner) {
+            CopyWholeVectors(row, row_of_panel);  // the next row overwrites the excess
+          } else {
+            PackRows(row, 0, rows, 1, row_of_panel, 0);
+          }
         }
       }
     }
@@ -198,22 +204,38 @@ void PackB(const ProductOperand& b, const PanelRange& range, void* panel) {
   }
 }
 
-// Whole panels of a B that is not transposed, row by row, so that each row is read once.
-void PackPanelsOfRows(const ProductOperand& b, const PanelRange& range, void* panels) {
+// Rows [k, k + rows) of whole panels of a B that is not transposed.
+template <std::size_t rows>
+HWY_INLINE void PackRowsOfPanels(const float* from, std::int64_t stride, const PanelRange& range,
+                                 std::int64_t k, float* panel) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), width = TileColumns();
-  const float* from = b.data + range.k * b.stride + range.first;
-  float* to = static_cast<float*>(panels);
-  for (std::int64_t k = 0; k < range.inner; ++k, from += b.stride, to += width) {
-    if (k + kRowsAhead < range.inner) PrefetchRow(from + kRowsAhead * b.stride, range.count);
-    float* row_of_panel = to;
-    for (std::int64_t c = 0; c < range.count; c += width, row_of_panel += width * range.inner) {
-      Unroll<kTileVectors>([&](auto v) HEED_INLINE_LAMBDA {
-        const std::int64_t at = static_cast<std::int64_t>(v) * lanes;
-        hn::StoreU(hn::LoadU(d, from + c + at), d, row_of_panel + at);
-      });
-    }
+  from += k * stride;
+  panel += k * width;
+  constexpr std::int64_t ahead = 8;  // rows that are prefetched: each is in another page
+  Unroll<rows>([&](auto row) HEED_INLINE_LAMBDA {
+    const auto next = static_cast<std::int64_t>(row) + ahead;
+    if (k + next < range.inner) PrefetchRow(from + next * stride, range.count);
+  });
+  for (std::int64_t c = 0; c < range.count; c += width, panel += width * range.inner) {
+    Unroll<rows * kTileVectors>([&](auto vector) HEED_INLINE_LAMBDA {
+      const std::int64_t row = vector / kTileVectors, at = vector % kTileVectors * lanes;
+      hn::StoreU(hn::LoadU(d, from + row * stride + c + at), d, panel + row * width + at);
+    });
   }
+}
+
+// All rows of them, so that each is read once: as many at a time as fill a cache line of a panel.
+void PackPanelsOfRows(const ProductOperand& b, const PanelRange& range, void* panels) {
+  const float* const from = b.data + range.k * b.stride + range.first;
+  float* const to = static_cast<float*>(panels);
+  constexpr std::size_t floats = kTileVectors * hn::MaxLanes(Floats());
+  constexpr std::size_t rows = std::max<std::size_t>(kLineBytes / sizeof(float) / floats, 1);
+  std::int64_t k = 0;
+  for (; k + static_cast<std::int64_t>(rows) <= range.inner; k += rows) {
+    PackRowsOfPanels<rows>(from, b.stride, range, k, to);
+  }
+  for (; k < range.inner; ++k) PackRowsOfPanels<1>(from, b.stride, range, k, to);
 }
 
 void PackRoundedA(const ProductOperand& a, const PanelRange& range, void* panel) {
