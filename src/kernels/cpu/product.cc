@@ -329,10 +329,8 @@ class RowParts {
     // Where tiles of fewer rows take less time, threads have equal rows.
     unit_ = kernels.row_unit == 1 ? 1 : tile_;
     if (!in_place || grid.rows * grid.columns == 1) return;
-    // Each part reads all panels of B: enough tiles to hide that, with room for slower memory.
-    const auto fewest_tiles = static_cast<std::int64_t>(2.5 * kernels.panel_from_memory);
     constexpr std::int64_t most = 8;
-    parts_ = std::clamp<std::int64_t>(rows_ / tile_ / threads_ / fewest_tiles, 1, most);
+    parts_ = std::clamp<std::int64_t>(rows_ / tile_ / threads_ / kernels.tiles_of_part, 1, most);
   }
 
   std::int64_t count() const { return threads_ * parts_; }
@@ -386,28 +384,50 @@ void restore_panel(const Product& product, const ProductKernels& kernels, std::i
   }
 }
 
-// Rows of C times columns [begin, end) of B, in all threads.
-void multiply_columns(const Product& product, const ProductKernels& kernels, std::int64_t begin,
-                      std::int64_t end, const RestoredColumns& restored) {
-  const std::int64_t row_tiles = divide_up(product.rows, kernels.rows);
-  // Threads divide the columns between panels of prepared weights.
-  const std::int64_t column_unit = product.prepared_b == nullptr
-                                       ? kernels.columns
-                                       : std::max(kernels.columns, PreparedWeight::panel_outputs);
-  const std::int64_t column_tiles = divide_up(end - begin, column_unit);
-  const std::int64_t work = product.rows * (end - begin) * std::max<std::int64_t>(product.inner, 1);
-  const bool in_place = restored.panels != nullptr || reads_in_place(product, kernels);
-  PanelTimes times = in_place ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
-                              : PanelTimes{.from_memory = 0, .to_pack = 1.5};
-  // With panels of B in place threads keep to rows, of which they take parts in turns.
-  if (!in_place && reads_rows_in_place(product, kernels)) times.to_pack_row = 0;
-  const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
-  const Grid grid = best_grid(threads, row_tiles, column_tiles, times);
-  const RowParts parts(product, kernels, grid, in_place);
+// The columns of B that are multiplied, in units that are not divided: the panels of the kernels,
+// or those of prepared weights.
+struct Columns {
+  std::int64_t first;
+  std::int64_t end;
+  std::int64_t unit;
+
+  std::int64_t units() const { return divide_up(end - first, unit); }
+  // The first column of range `index` of `ranges` equal ones.
+  std::int64_t first_of(std::int64_t index, std::int64_t ranges) const {
+    return std::min(first + units() * index / ranges * unit, end);
+  }
+};
+
+// How C is divided among the threads.
+struct Division {
+  const Product& product;
+  const ProductKernels& kernels;
+  RestoredColumns restored;
+  Columns columns;
+  Grid grid;
+
+  // The part of C in some rows and in range `index` of `ranges` of the columns.
+  void multiply(std::int64_t row, std::int64_t end_row, std::int64_t index,
+                std::int64_t ranges) const {
+    const std::int64_t column = columns.first_of(index, ranges);
+    const Rectangle rectangle{.row = row,
+                              .rows = end_row - row,
+                              .column = column,
+                              .columns = columns.first_of(index + 1, ranges) - column};
+    if (rectangle.rows <= 0 || rectangle.columns <= 0) return;
+    Worker(product, kernels, restored, rectangle).run();
+  }
+};
+
+// Threads take parts of some rows in turns.
+void multiply_rows_in_turns(const Division& division, bool in_place) {
+  const Grid& grid = division.grid;
+  const RowParts parts(division.product, division.kernels, grid, in_place);
   // The last parts are cut into columns too, so that no thread waits long for another's. Kernels
   // that always pack A would do so for each of the cuts.
   constexpr std::int64_t cuts = 4;
-  const bool cuts_last = kernels.rows_in_place && column_tiles >= 4 * cuts * grid.columns;
+  const bool cuts_last =
+      division.kernels.rows_in_place && division.columns.units() >= 4 * cuts * grid.columns;
   const std::int64_t last = cuts_last ? parts.last() : 0;
   const std::int64_t whole = (parts.count() - last) * grid.columns;
   parallel_items(whole + last * cuts * grid.columns, [&](std::int64_t item) {
@@ -415,16 +435,59 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
     const std::int64_t columns = is_cut ? cuts * grid.columns : grid.columns;
     const std::int64_t index = is_cut ? item - whole : item;
     const std::int64_t i = index / columns + (is_cut ? parts.count() - last : 0);
-    const std::int64_t j = index % columns;
-    const std::int64_t row = parts.first_row(i), end_row = parts.first_row(i + 1);
-    const std::int64_t column = begin + column_tiles * j / columns * column_unit;
-    const std::int64_t end_column =
-        std::min(begin + column_tiles * (j + 1) / columns * column_unit, end);
-    if (row >= end_row || column >= end_column) return;
-    Worker(product, kernels, restored,
-           {.row = row, .rows = end_row - row, .column = column, .columns = end_column - column})
-        .run();
+    division.multiply(parts.first_row(i), parts.first_row(i + 1), index % columns, columns);
   });
+}
+
+// Threads take ranges of columns in turns, with all of their rows: a range of panels of B stays in
+// the second-level cache for these.
+void multiply_columns_in_turns(const Division& division) {
+  constexpr std::int64_t most_ranges = 16, fewest_panels = 4;  // ranges of a thread; of a range
+  const Product& product = division.product;
+  const Grid& grid = division.grid;
+  const std::int64_t ranges =
+      grid.columns * std::clamp<std::int64_t>(
+                         division.columns.units() / grid.columns / fewest_panels, 1, most_ranges);
+  // Each range reads the rows again: as many at a time as stay in the last-level cache.
+  constexpr std::int64_t most_bytes = std::int64_t{4} << 20;
+  const std::int64_t row_bytes = product.a.stride * division.kernels.element;
+  const std::int64_t blocks =
+      grid.rows * divide_up(product.rows * row_bytes, grid.rows * most_bytes);
+  parallel_items(blocks * ranges, [&](std::int64_t item) {
+    // The threads' blocks beside each other: what one has read of B, others find in the cache.
+    const std::int64_t group = item / (grid.rows * ranges), within = item % (grid.rows * ranges);
+    const std::int64_t block = group * grid.rows + within % grid.rows;
+    division.multiply(product.rows * block / blocks, product.rows * (block + 1) / blocks,
+                      within / grid.rows, ranges);
+  });
+}
+
+// Rows of C times columns [begin, end) of B, in all threads.
+void multiply_columns(const Product& product, const ProductKernels& kernels, std::int64_t begin,
+                      std::int64_t end, const RestoredColumns& restored) {
+  // Threads divide the columns between panels of prepared weights.
+  const std::int64_t unit = product.prepared_b == nullptr
+                                ? kernels.columns
+                                : std::max(kernels.columns, PreparedWeight::panel_outputs);
+  const Columns columns{.first = begin, .end = end, .unit = unit};
+  const std::int64_t work = product.rows * (end - begin) * std::max<std::int64_t>(product.inner, 1);
+  const bool in_place = restored.panels != nullptr || reads_in_place(product, kernels);
+  const bool rows_in_place = reads_rows_in_place(product, kernels);
+  PanelTimes times = in_place ? PanelTimes{.from_memory = kernels.panel_from_memory, .to_pack = 0}
+                              : PanelTimes{.from_memory = 0, .to_pack = 1.5};
+  if (!in_place && rows_in_place) times.to_pack_row = 0;
+  const std::int64_t threads = std::clamp<std::int64_t>(work / work_of_a_thread, 1, thread_count());
+  const Division division{
+      .product = product,
+      .kernels = kernels,
+      .restored = restored,
+      .columns = columns,
+      .grid = best_grid(threads, divide_up(product.rows, kernels.rows), columns.units(), times)};
+  if (in_place && rows_in_place && kernels.columns_in_turns && threads > 1) {
+    multiply_columns_in_turns(division);
+  } else {
+    multiply_rows_in_turns(division, in_place);
+  }
 }
 
 // Restores prepared weights a few columns at a time, which stay in the last-level cache until they

@@ -319,6 +319,7 @@ ProductKernels amx_kernels() {
           .column_block = 256,
           .row_block_in_place = parts == 3 ? 256 : 512,
           .panel_from_memory = parts == 3 ? 2.4 : 5,
+          .tiles_of_part = parts == 3 ? 6 : 12,
           .bf16_panels = parts == 1,
           .pack_a = &pack_tile_a<parts>,
           .pack_b = &pack_b<parts>,

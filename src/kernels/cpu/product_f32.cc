@@ -25,6 +25,9 @@ constexpr int kTileRows = 6;
 constexpr int kSteps = 8;
 #endif
 constexpr int kTileVectors = 2;
+// A panel of AVX-512 is the longest: a tile cannot prefetch a sixth of one.
+constexpr bool kColumnsInTurns = HWY_TARGET <= HWY_AVX3;
+constexpr std::int64_t kTilesOfPart = kColumnsInTurns ? 18 : 6;
 
 std::int64_t TileColumns() { return kTileVectors * static_cast<std::int64_t>(hn::Lanes(Floats())); }
 
@@ -417,6 +420,8 @@ ProductKernels Kernels() {
           .column_block = 160,
           .row_block_in_place = rows_in_second_level(depth * sizeof(float), kTileRows),
           .panel_from_memory = 2.4,
+          .tiles_of_part = kTilesOfPart,
+          .columns_in_turns = kColumnsInTurns,
           .f32_panels = true,
           .rows_in_place = true,
           .pack_a = &PackA,

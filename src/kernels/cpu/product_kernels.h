@@ -50,7 +50,12 @@ struct ProductKernels {
   // With panels of B in place: the block of A stays in the second level, beside a panel of B and
   // the next one, which is prefetched.
   std::int64_t row_block_in_place;
-  double panel_from_memory;    // the time to read a panel, in units of the time of a tile
+  double panel_from_memory;  // the time to read a panel, in units of the time of a tile
+  // The least rows of tiles in a part of a thread's rows. Each part reads all panels of B: enough
+  // to hide that, with room for slower memory.
+  std::int64_t tiles_of_part = 6;
+  // Where rows of A are in place too: threads take ranges of columns in turns, not parts of rows.
+  bool columns_in_turns = false;
   bool bf16_panels = false;    // panels of B are those of weights prepared in bf16
   bool f32_panels = false;     // whole panels of B are (inner, columns) in f32
   bool rows_in_place = false;  // tiles can read rows of A that are not packed
