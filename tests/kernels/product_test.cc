@@ -190,7 +190,7 @@ TEST(PreparedBf16, RowsDoNotDependOnEachOther) {
   on_every_instruction_set([&] {
     Tensor<float> together(Shape{most, outputs});
     prepared_linear_forward(x.single, prepared, bias.single, together);
-    for (const std::int64_t count : {1, 2, 3, 5}) {
+    for (const std::int64_t count : {1, 2, 3, 4, 5, 8}) {
       Tensor<float> some(Shape{count, outputs});
       for (std::int64_t row = 0; row + count <= most; row += count) {
         const auto rows = x.single.view().slice(0, row, row + count);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bf16.h"
+#include "kernels/cpu/bf16_rows.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
@@ -22,15 +23,11 @@ constexpr std::int64_t kWidth = PreparedWeight::panel_outputs;
 constexpr std::int64_t kStep =
     PreparedWeight::input_unit;  // inputs accumulated before they are added to the sums
 
-// The number of panels read as parallel streams, the prefetch distance of each and the cache that
-// it fills, that maximise bandwidth: with vectors of 512 bits two threads then read as fast as a
-// plain loop; a single stream reaches 0.8 of that. Vectors of 256 bits take one row through the
-// whole width of one panel, every cache line in order.
+// The number of panels read as parallel streams: with vectors of 512 bits two threads then read as
+// fast as a plain loop; a single stream reaches 0.8 of that. Vectors of 256 bits take one row
+// through the whole width of one panel, every cache line in order.
 constexpr bool kWholeWidth = hn::MaxLanes(Floats()) == 8;
 constexpr int kStreams = kMaxVectors == 4 ? 4 : (kWholeWidth ? 1 : 2);
-constexpr std::int64_t kAhead =
-    (kMaxVectors == 4 ? 1536 : (kWholeWidth ? 768 : 1024)) / sizeof(std::uint16_t);
-constexpr int kLocality = kMaxVectors == 4 ? 2 : 3;
 
 // Pairs of inputs of as many outputs as there are lanes, as f32.
 struct Pair {
@@ -51,6 +48,7 @@ struct RowsBesidePanels {
   const std::uint16_t* panel;  // (panels, inputs / 2, 32, 2)
   float* sums;                 // (rows, 32) of each panel, sums_stride apart
   std::int64_t sums_stride;
+  std::int64_t ahead;  // weights, to prefetch of all panels together
 };
 
 // sums += x · panelsᵀ of kStep inputs from `first` on. Even and odd inputs are accumulated
@@ -81,7 +79,7 @@ HWY_INLINE void MultiplyStep(const RowsBesidePanels& operands, std::int64_t firs
           const std::uint16_t* const from =
               inputs + 2 * (column + static_cast<std::int64_t>(v) * lanes);
           // Once per line where vectors have 256 bits; with 128 bits that was slower.
-          if (!kWholeWidth || v % 2 == 0) __builtin_prefetch(from + kAhead, 0, kLocality);
+          if (!kWholeWidth || v % 2 == 0) __builtin_prefetch(from + operands.ahead / panels);
           const Pair weights = LoadPair(from);
           Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
             const float* const x = operands.x + static_cast<std::int64_t>(r) * operands.inputs + i;
@@ -114,7 +112,8 @@ void MultiplyBf16(const float* x, std::int64_t rows, const PanelRun& run, const 
                             .inputs = shape.padded_inputs,
                             .panel = reinterpret_cast<const std::uint16_t*>(run.first),
                             .sums = sums,
-                            .sums_stride = rows * kWidth};
+                            .sums_stride = rows * kWidth,
+                            .ahead = run.ahead / static_cast<std::int64_t>(sizeof(std::uint16_t))};
   for (std::int64_t left = run.count; left > 0;) {
     const std::int64_t panels = left >= kStreams ? kStreams : 1;
     for (std::int64_t row = 0; row < rows;) {
@@ -218,8 +217,8 @@ void multiply_panels(const float* prepared, std::int64_t rows, const PanelRun& r
   HWY_DYNAMIC_DISPATCH(MultiplyBf16)(prepared, rows, run, shape, sums);
 }
 
-// From three rows on AMX tiles are used, with the same results. Dot products of pairs sum in
-// another order, and are used for any number of rows.
+// From three rows on AMX tiles are used, with the same results. BFDOT sums in another order, and is
+// used for any number of rows.
 std::int64_t few_rows() {
   if (has_tile_products()) return 2;
   return has_bf16_products() ? 0 : 64;
@@ -228,6 +227,19 @@ std::int64_t few_rows() {
 }  // namespace
 
 PreparedFormat bf16_format() {
+#if HWY_ARCH_X86_64
+  if (has_bf16_products() && !has_tile_products()) {
+    return {.panel_bytes = &panel_bytes,
+            .scale_bytes = &scale_bytes,
+            .write_panel = &write_panel,
+            .read_panel = &read_panel,
+            .few_rows = few_rows_of_pairs,
+            .counts_rows = true,
+            .prepared_rows_size = &paired_rows_size,
+            .prepare_rows = &pair_rows_of_x,
+            .multiply_panels = &multiply_paired_rows};
+  }
+#endif
   return {.panel_bytes = &panel_bytes,
           .scale_bytes = &scale_bytes,
           .write_panel = &write_panel,

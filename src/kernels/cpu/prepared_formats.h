@@ -16,6 +16,7 @@ struct PanelRun {
   const std::byte* first;
   const std::byte* scales;
   std::int64_t count;
+  std::int64_t ahead = 0;  // bytes to prefetch ahead of what is multiplied, of all panels together
 };
 
 // Where a panel is written, zeroed before.
@@ -37,6 +38,8 @@ struct PreparedFormat {
   // Rows of sequences of up to this length are multiplied with the panels directly, by the
   // functions below; for more rows a matrix product is faster, or more exact.
   std::int64_t few_rows;
+  // Both give the same results, so that the rows are counted, not the positions of a sequence.
+  bool counts_rows = false;
   // Floats of `rows` prepared rows of x.
   std::int64_t (*prepared_rows_size)(std::int64_t rows, const PanelShape& shape);
   void (*prepare_rows)(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared);

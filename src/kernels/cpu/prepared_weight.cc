@@ -1,12 +1,15 @@
 #include "kernels/prepared_weight.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 
 #include "base/error.h"
 #include "base/threads.h"
 #include "base/topology.h"
+#include "kernels/cpu/prefetch_distance.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
@@ -37,8 +40,27 @@ PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
-PanelRun run_of(const PreparedWeight& weight, std::int64_t index, std::int64_t count) {
-  return {.first = weight.panel(index), .scales = weight.scales(index), .count = count};
+PanelRun run_of(const PreparedWeight& weight, std::int64_t index, std::int64_t count,
+                std::int64_t ahead = 0) {
+  return {
+      .first = weight.panel(index), .scales = weight.scales(index), .count = count, .ahead = ahead};
+}
+
+// Calls body(distance) with the distance at which the weight's panels are prefetched. Products are
+// timed where they wait for memory: of few rows, with weights that take longer than a loop to
+// begin.
+template <class Body>
+void with_prefetch_distance(const PreparedWeight& weight, std::int64_t rows, Body&& body) {
+  static std::array<PrefetchDistance, std::size(format_names)> of_formats;
+  PrefetchDistance& distance = of_formats[static_cast<std::size_t>(weight.format())];
+  constexpr std::int64_t most_rows = 2, least_bytes = std::int64_t{256} << 10;
+  if (rows > most_rows || weight.bytes() < least_bytes) return body(distance.best());
+  const std::int64_t ahead = distance.next();
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  body(ahead);
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  distance.took(ahead, seconds / static_cast<double>(weight.bytes()));
 }
 
 // Decoding leaves memory idle between two weights, while norms, attention and slower threads are
@@ -67,7 +89,7 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
   });
   constexpr std::int64_t width = PreparedWeight::panel_outputs, panels_at_once = 4;
   const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
-  const auto multiply = [&](std::int64_t begin, std::int64_t end) {
+  const auto multiply = [&](std::int64_t begin, std::int64_t end, std::int64_t ahead) {
     alignas(64) float sums[panels_at_once * rows_at_once * width];
     const auto multiply_rows = [&](std::int64_t index, std::int64_t panels, std::int64_t first_row,
                                    std::int64_t rows) {
@@ -87,7 +109,7 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
         });
       }
       format.multiply_panels(prepared + format.prepared_rows_size(first_row, shape), rows,
-                             run_of(weight, index, panels), shape, sums);
+                             run_of(weight, index, panels, ahead), shape, sums);
       for_each_row(
           [&](const float* some, std::int64_t row, std::int64_t first, std::int64_t count) {
             std::copy_n(some, count, out.data() + (first_row + row) * outputs + first);
@@ -100,10 +122,14 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
       }
     }
   };
-  parallel_shares(weight.panels(), grain, panels_at_once, multiply,
-                  [next = weight.next()](std::int64_t thread, std::int64_t threads) {
-                    if (next != nullptr) fetch_part_while_waiting(*next, thread, threads);
-                  });
+  with_prefetch_distance(weight, all_rows, [&](std::int64_t ahead) {
+    parallel_shares(
+        weight.panels(), grain, panels_at_once,
+        [&](std::int64_t begin, std::int64_t end) { multiply(begin, end, ahead); },
+        [next = weight.next()](std::int64_t thread, std::int64_t threads) {
+          if (next != nullptr) fetch_part_while_waiting(*next, thread, threads);
+        });
+  });
 }
 
 }  // namespace
@@ -191,8 +217,9 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   if (bias.present()) require_shape(bias, {weight.outputs()}, "bias");
   checks::positions(positions);
   if (rows == 0 || weight.outputs() == 0) return;
-  const std::int64_t length = positions == 0 ? rows : positions;
-  if (const PreparedFormat format = format_of(weight.format()); length <= format.few_rows) {
+  const PreparedFormat format = format_of(weight.format());
+  const std::int64_t length = positions == 0 || format.counts_rows ? rows : positions;
+  if (length <= format.few_rows) {
     return multiply_panels(format, x, weight, bias.data(), out);
   }
   // f32 without bf16 instructions: rounding x would only cost time

@@ -198,17 +198,16 @@ struct Slice {
   const std::uint8_t* integers;
   const std::byte* scales;
   std::int64_t groups;
+  std::int64_t groups_left;  // of the panels, from the first one on
   std::int64_t panel_bytes;
   std::int64_t scale_bytes;
+  std::int64_t ahead;  // bytes, to prefetch of each panel
 };
 
-// For one row, this many panels are read in parallel, each prefetched this many bytes ahead. With
-// vectors of 512 bits two threads then read as fast as a plain loop; one panel at a time reaches
-// 0.8 of that. Those of 256 bits read one panel, into the first-level cache: Zen 3 is a twentieth
-// slower with prefetches 2 to 8 KiB ahead into the second, or with four panels.
+// For one row, this many panels are read in parallel. With vectors of 512 bits two threads then
+// read as fast as a plain loop; one panel at a time reaches 0.8 of that. Those of 256 bits read one
+// panel: Zen 3 is slower with four.
 constexpr int kStreams = hn::MaxLanes(Floats()) == 16 ? 4 : 1;
-constexpr std::int64_t kAhead = kStreams > 1 ? 1024 : 512;
-constexpr int kLocality = kStreams > 1 ? 2 : 3;
 
 // The compiler would add integers in another order, for which it keeps the products of a whole
 // group in memory. It must not where that costs more than its order gains: for one row, and for
@@ -249,7 +248,7 @@ HWY_INLINE void AddQuads(const typename Quads<Panel>::Weights (&weights)[vectors
 // sum += a group of rows of x, row_groups apart, · the panelsᵀ, in integers.
 template <class Panel, int rows, int panels, int vectors>
 HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                         const std::uint8_t* integers,
+                         const std::uint8_t* integers, std::int64_t ahead,
                          typename Quads<Panel>::Sum (&sum)[panels][rows][vectors]) {
   constexpr std::int64_t loads = Panel::group_bytes / kQuadBytes;
   const std::int64_t lanes = IntLanes();
@@ -263,7 +262,7 @@ HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice
         const std::uint8_t* const from =
             integers + p * slice.panel_bytes + load * kQuadBytes + v * 4 * lanes;
         if (v * 4 * lanes % static_cast<std::int64_t>(kLineBytes) == 0)
-          __builtin_prefetch(from + kAhead, 0, kLocality);
+          __builtin_prefetch(from + ahead);
         bytes[v] = LoadQuads(from);
       }
       typename Quads<Panel>::Weights weights[vectors];
@@ -341,7 +340,11 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
     }
     // Scales are a stream of their own, which takes turns with a longer one: here the next panel's.
     if (panels == 1 && rows == 1) __builtin_prefetch(scales + slice.scale_bytes, 0, 2);
-    AddGroup<Panel, rows>(x, row_groups, slice, integers, sum);
+    // At their ends, panels are followed by the beginnings of those that are read next.
+    const std::int64_t left = (slice.groups_left - group) * Panel::group_bytes;
+    const std::int64_t ahead =
+        slice.ahead + (left <= slice.ahead ? (panels - 1) * slice.panel_bytes : 0);
+    AddGroup<Panel, rows>(x, row_groups, slice, integers, ahead, sum);
     AddScaled<Panel, rows>(x, row_groups, slice, scales, sum, total);
     integers += Panel::group_bytes;
     scales += Panel::scale_bytes;
@@ -359,16 +362,18 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
 
 // sums (panels, rows, 32) += prepared rows of x · panelsᵀ.
 template <class Panel, int panels>
-HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const std::byte* panel,
-                               const std::byte* scales, std::int64_t groups, float* sums) {
+HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const PanelRun& run,
+                               std::int64_t groups, float* sums) {
   const std::int64_t stride = rows * kWidth;
   const auto slice_of = [&](std::int64_t group, std::int64_t column) {
-    const std::byte* const integers = panel + group * Panel::group_bytes + 4 * column;
+    const std::byte* const integers = run.first + group * Panel::group_bytes + 4 * column;
     return Slice{.integers = reinterpret_cast<const std::uint8_t*>(integers),
-                 .scales = scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
+                 .scales = run.scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
                  .groups = std::min(kSliceGroups, groups - group),
+                 .groups_left = groups - group,
                  .panel_bytes = groups * Panel::group_bytes,
-                 .scale_bytes = groups * Panel::scale_bytes};
+                 .scale_bytes = groups * Panel::scale_bytes,
+                 .ahead = run.ahead / panels};
   };
   for (std::int64_t group = 0; group < groups; group += kSliceGroups) {
     if (rows == 1) {
@@ -383,20 +388,21 @@ HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const std::
       const Slice slice = slice_of(group, column);
       const RowGroup* row = x + group;
       float* row_sums = sums + column;
-      const auto run = [&]<int some>(std::integral_constant<int, some>) {
+      const auto multiply = [&]<int some>(std::integral_constant<int, some>) {
         MultiplySlice<Panel, some, 1, kVectors>(row, groups, slice, row_sums, stride);
         row += some * groups;
         row_sums += some * kWidth;
       };
       std::int64_t left = rows;
-      for (; left >= kMostRows; left -= kMostRows) run(std::integral_constant<int, kMostRows>{});
+      for (; left >= kMostRows; left -= kMostRows)
+        multiply(std::integral_constant<int, kMostRows>{});
       if (kMostRows > 4 && left >= 4) {
-        run(std::integral_constant<int, 4>{});
+        multiply(std::integral_constant<int, 4>{});
         left -= 4;
       }
-      if (left == 3) run(std::integral_constant<int, 3>{});
-      if (left == 2) run(std::integral_constant<int, 2>{});
-      if (left == 1) run(std::integral_constant<int, 1>{});
+      if (left == 3) multiply(std::integral_constant<int, 3>{});
+      if (left == 2) multiply(std::integral_constant<int, 2>{});
+      if (left == 1) multiply(std::integral_constant<int, 1>{});
     }
   }
 }
@@ -408,9 +414,12 @@ HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const P
   const std::int64_t groups = shape.padded_inputs / kGroup;
   const auto multiply = [&]<int panels>(std::int64_t p,
                                         std::integral_constant<int, panels>) HEED_INLINE_LAMBDA {
-    MultiplyBeside<Panel, panels>(x, rows, run.first + p * groups * Panel::group_bytes,
-                                  run.scales + p * groups * Panel::scale_bytes, groups,
-                                  sums + p * rows * kWidth);
+    MultiplyBeside<Panel, panels>(x, rows,
+                                  {.first = run.first + p * groups * Panel::group_bytes,
+                                   .scales = run.scales + p * groups * Panel::scale_bytes,
+                                   .count = panels,
+                                   .ahead = run.ahead},
+                                  groups, sums + p * rows * kWidth);
   };
   std::int64_t p = 0;
   for (; kStreams > 1 && rows == 1 && p + kStreams <= run.count; p += kStreams) {
