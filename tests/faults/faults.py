@@ -325,22 +325,33 @@ def first_numbers(file, name, size):
     return contents[begin:begin + size]
 
 
+def places_of(numbers, pid, memory):
+    """Where these numbers stand in the memory of a process, but for its heap, stack and files."""
+    places = []
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+        begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if not line.split()[1].startswith("rw") or len(line.split()) > 5:  # named: heap, stack, files
+            continue
+        with contextlib.suppress(OSError):
+            memory.seek(begin)
+            found = memory.read(end - begin).find(numbers)
+            if found >= 0:
+                places.append(begin + found)
+    return places
+
+
 def poison(job, rank, numbers):
     """Overwrites these numbers of a process, wherever they are, until it ends. The heap is left alone:
     what it has freed holds its own bookkeeping."""
     pid = job.pids()[rank]
     nothing = struct.pack("<f", float("nan")) * (len(numbers) // 4)
-    places = []
     with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
-        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
-            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
-            if not line.split()[1].startswith("rw") or len(line.split()) > 5:  # named: heap, stack, files
-                continue
-            with contextlib.suppress(OSError):
-                memory.seek(begin)
-                found = memory.read(end - begin).find(numbers)
-                if found >= 0:
-                    places.append(begin + found)
+        places = []
+        # What is mapped may change while it is read.
+        for _ in range(20):
+            if places or job.child.poll() is not None:
+                break
+            places = places_of(numbers, pid, memory)
         expect(places, f"process {rank} has no such numbers:\n{job.text()}")
         while job.child.poll() is None:
             for place in places:
