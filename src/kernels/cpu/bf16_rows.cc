@@ -84,10 +84,9 @@ void multiply_rows(RowsBesidePanels operands, std::int64_t panels, std::int64_t 
     multiply_some<rows, some>(operands, block_pairs);
     operands.panel += some * operands.pairs * panel_columns;
     operands.sums += some * operands.sums_stride;
-    panels -= some;
   };
-  while (panels >= beside) run(std::integral_constant<int, beside>{});
-  while (panels > 0) run(std::integral_constant<int, 1>{});
+  for (; panels >= beside; panels -= beside) run(std::integral_constant<int, beside>{});
+  for (; panels > 0; --panels) run(std::integral_constant<int, 1>{});
 }
 
 }  // namespace
