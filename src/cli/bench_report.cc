@@ -171,12 +171,14 @@ void print_rows(const BenchmarkReport& report, const Ink& ink) {
                {"tokens/s", Align::right},
                {"rate", Align::right},
                {report.rows.front().limit ? "of peak" : "", Align::right},
+               {report.rows.front().limit ? "sustained" : "", Align::right},
                {"", Align::left}});
   for (const BenchmarkRow& row : report.rows) {
     const std::optional<double> share = report.of_peak(row);
+    const std::optional<double> sustained = report.of_sustained_peak(row);
     table.add({row.name, sub_second_time(row.median_seconds()), ink.quiet(spread(row)),
                row.tokens > 0 ? ink.bold(amount(row.per_second(row.tokens))) : "", rate_of(row),
-               share ? ink.bold(percent(*share)) : "",
+               share ? ink.bold(percent(*share)) : "", sustained ? percent(*sustained) : "",
                share ? ink.paint(bar(std::min(*share, 1.0), 8), colour::blue) : ""});
   }
   print(table.text(ink));
@@ -192,6 +194,11 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
         fmt::format("  {}: of the peak rate of {}, {}\n", named ? row.name : "of peak",
                     name_of(*row.limit).people, rate(*row.limit, limit.measurement.best_rate()));
     named = row.limit;
+  }
+  if (std::ranges::any_of(report.rows, [&](const BenchmarkRow& row) {
+        return report.of_sustained_peak(row).has_value();
+      })) {
+    notes += "  sustained: of the same loop's best over as long a time\n";
   }
   for (const BenchmarkRow& each : report.rows) {
     if (const auto share = report.of_dot_products(each)) {
@@ -248,6 +255,7 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   json["flops_per_s"] = number_or_null(row.per_second(row.flops));
   json["bytes_per_s"] = number_or_null(row.per_second(row.bytes));
   json["of_peak"] = optional_number(report.of_peak(row));
+  json["of_sustained_peak"] = optional_number(report.of_sustained_peak(row));
   json["peak"] = row.limit ? OrderedJson(name_of(*row.limit).json) : OrderedJson(nullptr);
   if (row.product_limit) {
     json["of_products"] = optional_number(report.of(row, *row.product_limit));

@@ -60,11 +60,26 @@ const BenchmarkCeiling* BenchmarkReport::ceiling(PeakLoop loop) const {
   return found == ceilings.end() ? nullptr : &*found;
 }
 
+namespace {
+
+// What a row does a second of what a loop does.
+double rate_of(const BenchmarkRow& row, PeakLoop loop) {
+  return row.per_second(loop == PeakLoop::read ? row.bytes : row.flops);
+}
+
+}  // namespace
+
 std::optional<double> BenchmarkReport::of(const BenchmarkRow& row, PeakLoop loop) const {
   const BenchmarkCeiling* const limit = ceiling(loop);
   if (limit == nullptr) return std::nullopt;
-  return row.per_second(loop == PeakLoop::read ? row.bytes : row.flops) /
-         limit->measurement.best_rate();
+  return rate_of(row, loop) / limit->measurement.best_rate();
+}
+
+std::optional<double> BenchmarkReport::of_sustained_peak(const BenchmarkRow& row) const {
+  if (!row.limit) return std::nullopt;
+  const auto found = std::ranges::find(row.sustained, *row.limit, &BenchmarkCeiling::loop);
+  if (found == row.sustained.end()) return std::nullopt;
+  return rate_of(row, *row.limit) / found->measurement.best_rate();
 }
 
 std::optional<double> BenchmarkReport::of_peak(const BenchmarkRow& row) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -24,6 +25,7 @@ constexpr int read_runs = 8;
 // Before each repeat.
 constexpr int operation_runs_again = 5;
 constexpr int read_runs_again = 2;
+constexpr double longest_run = 1;  // seconds of a loop that takes as long as a repeat
 
 }  // namespace
 
@@ -49,20 +51,43 @@ void BenchmarkMeasurer::measure_ceilings() {
   show("ceilings", done, std::ssize(loops));
 }
 
-void BenchmarkMeasurer::measure_again(const BenchmarkRow& row) {
+namespace {
+
+void append(BenchmarkCeiling& ceiling, const kernels::PeakMeasurement& again) {
+  std::vector<double>& seconds = ceiling.measurement.seconds;
+  seconds.insert(seconds.end(), again.seconds.begin(), again.seconds.end());
+}
+
+}  // namespace
+
+// `seconds` is what a repeat takes.
+void BenchmarkMeasurer::measure_again(BenchmarkRow& row, double seconds) {
   for (BenchmarkCeiling& ceiling : report_.ceilings) {
     const PeakLoop loop = ceiling.loop;
     const bool beside_tiles =
         loop == PeakLoop::dot_product_bf16 && row.limit == PeakLoop::tile_product_bf16;
     if (row.limit != loop && row.product_limit != loop && !beside_tiles) continue;
-    const bool reads = loop == PeakLoop::read;
-    if (reads) peak_resident_ = peak_resident();
-    const kernels::PeakMeasurement again =
-        kernels::measure_peak(loop, reads ? read_runs_again : operation_runs_again);
-    if (reads) reset_peak_resident_bytes();
-    std::vector<double>& seconds = ceiling.measurement.seconds;
-    seconds.insert(seconds.end(), again.seconds.begin(), again.seconds.end());
+    append(ceiling,
+           measure(loop, loop == PeakLoop::read ? read_runs_again : operation_runs_again, 1));
+    if (beside_tiles) continue;
+    const double of_one = median(ceiling.measurement.seconds);
+    auto sustained = std::ranges::find(row.sustained, loop, &BenchmarkCeiling::loop);
+    if (sustained == row.sustained.end()) {
+      const auto length = std::lround(std::min(seconds, longest_run) / of_one);
+      row.sustained.push_back({loop, measure(loop, 1, std::max(length, 1L))});
+    } else {
+      const double length = sustained->measurement.work / ceiling.measurement.work;
+      append(*sustained, measure(loop, 1, std::lround(length)));
+    }
   }
+}
+
+kernels::PeakMeasurement BenchmarkMeasurer::measure(PeakLoop loop, int runs, std::int64_t length) {
+  const bool reads = loop == PeakLoop::read;
+  if (reads) peak_resident_ = peak_resident();
+  kernels::PeakMeasurement measurement = kernels::measure_peak(loop, runs, length);
+  if (reads) reset_peak_resident_bytes();
+  return measurement;
 }
 
 std::int64_t BenchmarkMeasurer::peak_resident() {
@@ -74,12 +99,13 @@ void BenchmarkMeasurer::add(BenchmarkRow row, const std::function<void()>& work)
   row.threads = thread_count();
   row.seconds.clear();
   const bool is_compared = options_.against && report_.rows.empty();
+  double seconds = 0;
   for (int repeat = -1; repeat < repeats_; ++repeat) {
     show(what.c_str(), repeat + 1, repeats_ + 1);
-    if (repeat >= 0) measure_again(row);
+    if (repeat >= 0) measure_again(row, seconds);
     const auto start = Clock::now();
     work();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const double other = is_compared ? options_.against() : 0;
     if (repeat < 0) continue;  // the first calls warm up
     row.seconds.push_back(seconds);

@@ -13,8 +13,8 @@ class BenchmarkMeasurer {
   BenchmarkMeasurer(const BenchmarkOptions& options, int repeats, BenchmarkReport& report);
 
   // Adds the row with the times of `repeats` calls of `work`, after one warm-up call. Each is
-  // preceded by some runs of the loops that bound the row: on a shared machine, a ceiling of a
-  // minute ago may be another's.
+  // preceded by some runs of the loops that bound the row, and by one that takes as long as a
+  // repeat: on a shared machine, a ceiling of a minute ago may be another's.
   void add(BenchmarkRow row, const std::function<void()>& work);
 
   // Throws Error{interrupted} on request; called during long workloads.
@@ -22,7 +22,8 @@ class BenchmarkMeasurer {
 
  private:
   void measure_ceilings();
-  void measure_again(const BenchmarkRow& row);
+  void measure_again(BenchmarkRow& row, double seconds);
+  kernels::PeakMeasurement measure(kernels::PeakLoop loop, int runs, std::int64_t length);
   std::int64_t peak_resident();
   void show(const char* what, std::int64_t done, std::int64_t total) const;
 

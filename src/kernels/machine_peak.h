@@ -1,6 +1,7 @@
 // Measured peak performance of the machine: loops that do nothing else.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace heed::kernels {
@@ -23,9 +24,11 @@ struct PeakMeasurement {
   double best_rate() const;  // work per second, of the fastest run
 };
 
-// Throws Error{unsupported} if has_peak_loop() is false. A run of an arithmetic loop takes a few
-// milliseconds, a run of reading some tens.
-PeakMeasurement measure_peak(PeakLoop loop, int runs);
+// Throws Error{unsupported} if has_peak_loop() is false, Error{invalid_argument} for no runs or no
+// length. A run of an arithmetic loop takes a few milliseconds, a run of reading some tens, and
+// `length` times as long on request. Threads wait for each other only at its end; operations are
+// shared out as threads ask for them.
+PeakMeasurement measure_peak(PeakLoop loop, int runs, std::int64_t length = 1);
 
 // Floating-point operations a second of the best of ten runs of multiply_add_f32.
 double measure_peak_flops();

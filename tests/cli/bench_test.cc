@@ -38,9 +38,10 @@ void expect_rows(const Json& document, const std::string& suite) {
   ASSERT_FALSE(document["rows"].empty());
   for (const Json& row : document["rows"]) {
     EXPECT_EQ(row["suite"], suite);
-    for (const char* key : {"name", "dtype", "threads", "repeats", "seconds", "seconds_min",
-                            "seconds_max", "flops", "bytes", "flops_per_s", "bytes_per_s",
-                            "of_peak", "peak", "of_bf16_dot_product", "peak_rss_bytes"}) {
+    for (const char* key :
+         {"name", "dtype", "threads", "repeats", "seconds", "seconds_min", "seconds_max", "flops",
+          "bytes", "flops_per_s", "bytes_per_s", "of_peak", "of_sustained_peak", "peak",
+          "of_bf16_dot_product", "peak_rss_bytes"}) {
       EXPECT_TRUE(row.contains(key)) << key;
     }
     EXPECT_EQ(row["repeats"], 2);

@@ -139,6 +139,22 @@ TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
   EXPECT_EQ(row.median_seconds(), 2.5);
 }
 
+TEST(BenchmarkReport, DividesByTheBestOverAsLongATime) {
+  BenchmarkReport report;
+  report.ceilings = {{PeakLoop::multiply_add_f32, {.work = 100, .seconds = {1}}}};
+  BenchmarkRow row{.seconds = {5, 1, 2}, .flops = 100, .bytes = 20};
+  row.sustained = {{PeakLoop::read, {.work = 60, .seconds = {3, 2}}},
+                   {PeakLoop::multiply_add_f32, {.work = 300, .seconds = {6, 4, 5}}}};
+  EXPECT_EQ(report.of_sustained_peak(row), std::nullopt);
+  row.limit = PeakLoop::multiply_add_f32;
+  EXPECT_DOUBLE_EQ(*report.of_peak(row), 50.0 / 100);
+  EXPECT_DOUBLE_EQ(*report.of_sustained_peak(row), 50.0 / 75);
+  row.limit = PeakLoop::read;
+  EXPECT_DOUBLE_EQ(*report.of_sustained_peak(row), 10.0 / 30);
+  row.limit = PeakLoop::dot_product_bf16;  // not measured
+  EXPECT_EQ(report.of_sustained_peak(row), std::nullopt);
+}
+
 TEST(BenchmarkReport, ComparesRepeatByRepeat) {
   const BenchmarkRow row{.seconds = {1, 2, 4}, .tokens = 80, .against = {40, 10, 5}};
   EXPECT_EQ(row.times_of_other(), (std::vector<double>{2, 4, 4}));
@@ -177,6 +193,10 @@ class BenchmarkTest : public testing::SmallModelTest {
     // Thirty runs or eight before the rows, and five or two before each repeat.
     const auto runs = std::ssize(report.ceiling(*row.limit)->measurement.seconds);
     EXPECT_GE(runs, *row.limit == PeakLoop::read ? 8 + 2 * 2 : 30 + 2 * 5) << row.name;
+    EXPECT_TRUE(report.of_sustained_peak(row).has_value()) << row.name;
+    for (const BenchmarkCeiling& sustained : row.sustained) {
+      EXPECT_EQ(std::ssize(sustained.measurement.seconds), 2) << row.name;
+    }
   }
 };
 

@@ -20,9 +20,14 @@ TEST(MachinePeak, MeasuresEveryLoopThatThereIs) {
     ASSERT_EQ(measurement.seconds.size(), 2U);
     EXPECT_GT(measurement.seconds[0], 0);
     EXPECT_GT(measurement.work, 0);
+    const PeakMeasurement longer = measure_peak(loop, 1, 3);
+    ASSERT_EQ(longer.seconds.size(), 1U);
+    EXPECT_EQ(longer.work, 3 * measurement.work);
   }
   testing::expect_error(
       ErrorCode::invalid_argument, [] { measure_peak(PeakLoop::read, 0); }, "0 runs");
+  testing::expect_error(
+      ErrorCode::invalid_argument, [] { measure_peak(PeakLoop::read, 1, 0); }, "a length of 0");
 }
 
 TEST(MachinePeak, HasTheLoopsOfTheInstructionsInUse) {

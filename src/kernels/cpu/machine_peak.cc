@@ -1,6 +1,7 @@
 #include "kernels/machine_peak.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -75,18 +76,28 @@ constexpr std::int64_t read_unit = 4096;  // floats: threads read whole units
 // Larger than any cache, so that repeated sequential reads go to memory.
 constexpr std::int64_t read_bytes = std::int64_t{512} << 20;
 
-// Seconds of `runs` runs of body(thread) in all threads; what it returns is kept.
-template <class Body>
-std::vector<double> time_in_all_threads(int runs, Body&& body) {
+// How often to measure, and how often a thread computes its loop in one run.
+struct PeakRuns {
+  int count;
+  std::int64_t length;
+};
+
+// Seconds of runs of body(thread) in all threads, `length` times the number of threads in all; what
+// it returns is kept. Where any thread may do any of it (`shared`), the fastest does most of it.
+template <bool shared, class Body>
+std::vector<double> time_in_all_threads(PeakRuns runs, Body&& body) {
   using Clock = std::chrono::steady_clock;
   const int threads = thread_count();
   std::vector<float> results(static_cast<std::size_t>(threads));
   std::vector<double> seconds;
-  for (int run = 0; run < runs; ++run) {
+  for (int run = 0; run < runs.count; ++run) {
+    std::atomic<std::int64_t> left = runs.length * threads;
     const auto start = Clock::now();
     parallel_ranges(threads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t thread = begin; thread < end; ++thread) {
-        results[static_cast<std::size_t>(thread)] = body(thread);
+        for (std::int64_t i = 0; shared ? left.fetch_sub(1) > 0 : i < runs.length; ++i) {
+          results[static_cast<std::size_t>(thread)] += body(thread);
+        }
       }
     });
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -94,7 +105,7 @@ std::vector<double> time_in_all_threads(int runs, Body&& body) {
   return seconds;
 }
 
-PeakMeasurement measure_reading(int runs) {
+PeakMeasurement measure_reading(PeakRuns runs) {
   Tensor<float> memory(Shape{read_bytes / 4});
   memory.fill(1.0F);  // pages never written may share one physical page
   const std::int64_t units = memory.size() / read_unit;
@@ -104,15 +115,17 @@ PeakMeasurement measure_reading(int runs) {
     const std::int64_t end = units * (thread + 1) / threads * read_unit;
     return HWY_DYNAMIC_DISPATCH(read_loop)(memory.data() + begin, (end - begin) / 4);
   };
-  return {.work = static_cast<double>(read_bytes), .seconds = time_in_all_threads(runs, read_part)};
+  return {.work = static_cast<double>(read_bytes * runs.length),
+          .seconds = time_in_all_threads<false>(runs, read_part)};
 }
 
 // Of a loop whose iterations take `flops` operations.
 template <class Loop>
-PeakMeasurement measure_operations(int runs, double flops, Loop&& loop) {
+PeakMeasurement measure_operations(PeakRuns runs, double flops, Loop&& loop) {
   constexpr long iterations = 1'000'000;
-  return {.work = flops * iterations * thread_count(),
-          .seconds = time_in_all_threads(runs, [&](std::int64_t) { return loop(iterations); })};
+  return {
+      .work = flops * iterations * thread_count() * static_cast<double>(runs.length),
+      .seconds = time_in_all_threads<true>(runs, [&](std::int64_t) { return loop(iterations); })};
 }
 
 }  // namespace
@@ -151,11 +164,13 @@ double PeakMeasurement::best_rate() const {
   return work / *std::min_element(seconds.begin(), seconds.end());
 }
 
-PeakMeasurement measure_peak(PeakLoop loop, int runs) {
-  require(runs >= 1, ErrorCode::invalid_argument, "{} runs: expected at least one", runs);
+PeakMeasurement measure_peak(PeakLoop loop, int count, std::int64_t length) {
+  require(count >= 1, ErrorCode::invalid_argument, "{} runs: expected at least one", count);
+  require(length >= 1, ErrorCode::invalid_argument, "a length of {}: expected at least 1", length);
   require(has_peak_loop(loop), ErrorCode::unsupported,
           "this machine or this build has no instructions for that loop; it has {}",
           current_instruction_set());
+  const PeakRuns runs{count, length};
   volatile float scale = 0.999F;
   volatile float offset = 0.001F;
   switch (loop) {
