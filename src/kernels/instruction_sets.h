@@ -8,11 +8,11 @@
 namespace heed::kernels {
 
 // Names of the sets that this machine and build support, best first. x86-64: "AMX_BF16",
-// "AVX512_BF16" (both with the best vector instructions), then Highway's "AVX3_DL", "AVX3", "AVX2",
-// "SSE4", "SSSE3", ... without units for bf16 ("AVX3" is its name for AVX-512). AArch64:
-// "NEON_BF16" (dot products of bf16 and of bytes), "NEON_DOT" (of bytes), "NEON". Where dot
-// products of bf16 are slower than multiply-adds of f32, "AVX512_BF16" or "NEON_BF16" is the
-// second.
+// "AVX512_BF16" (both with the best vector instructions), then Highway's "AVX3_DL", "AVX3" (its
+// name for AVX-512), "AVX2", "SSE4", "SSSE3", ... without units for bf16; "AVX_VNNI" is AVX2 with
+// dot products of bytes. AArch64: "NEON_BF16" (dot products of bf16 and of bytes), "NEON_DOT" (of
+// bytes), "NEON". Where dot products of bf16 are slower than multiply-adds of f32, "AVX512_BF16" or
+// "NEON_BF16" is the second.
 std::vector<std::string> available_instruction_sets();
 
 // The set in use.

@@ -310,13 +310,14 @@ TEST(Quantised, ProductsAreThoseOfTheIntegers) {
   });
 }
 
-// Sums of a group are exact, and all sets of AArch64 scale and add them alike.
-TEST(Quantised, DotProductsOfBytesChangeNoBitOnArm) {
+// Sums of a group are exact, and all sets with fused multiply-adds scale and add them alike.
+TEST(Quantised, DotProductsOfBytesChangeNoBit) {
   constexpr std::int64_t rows = 7;
   for_every_case(rows, [&](const QuantisedPanel& one) {
     std::vector<float> first;
     on_every_instruction_set([&] {
-      if (!current_instruction_set().starts_with("NEON")) return;
+      const std::string set = current_instruction_set();
+      if (!set.starts_with("NEON") && !set.starts_with("AVX")) return;
       const std::vector<float> sums = one.product(0, rows);
       if (first.empty()) first = sums;
       EXPECT_EQ(0, std::memcmp(sums.data(), first.data(), sums.size() * sizeof(float)));
@@ -415,6 +416,22 @@ TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
       }
     });
   }
+}
+
+// Where the instructions in use multiply bytes faster than f32 numbers.
+TEST(Quantised, IntegersMultiplyLongSequencesOnSomeSets) {
+  const bool has_avx512_vnni = std::ranges::any_of(
+      available_instruction_sets(), [](const auto& set) { return set.starts_with("AVX3_"); });
+  on_every_instruction_set([&] {
+    const std::string set = current_instruction_set();
+    const bool has_dot_products =
+        set == "AVX_VNNI" || set.starts_with("AVX3_") || (set == "AVX512_BF16" && has_avx512_vnni);
+    EXPECT_EQ(multiplies_long_rows_in_integers(WeightFormat::int8), has_dot_products) << set;
+    EXPECT_EQ(multiplies_long_rows_in_integers(WeightFormat::int4),
+              has_dot_products || set == "AVX2")
+        << set;
+    EXPECT_FALSE(multiplies_long_rows_in_integers(WeightFormat::bf16)) << set;
+  });
 }
 
 TEST(Quantised, WhatIsNotFiniteInARowStaysInItAndShows) {

@@ -4,6 +4,8 @@
 #define HWY_WANT_AVX3_DL
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/cpu/neon_instructions.h"
 #include "kernels/cpu/peak_loops.h"
@@ -21,11 +23,13 @@
 namespace heed::kernels {
 namespace {
 
-// Instructions for products, beside the vector instructions of Highway's targets. NEON_BF16
-// includes NEON_DOT, the dot products of bytes.
-enum class Unit { none, avx512_bf16, amx_bf16, neon_dot, neon_bf16 };
+// Instructions for products, beside the vector instructions of Highway's targets. AVX_VNNI and
+// NEON_DOT are dot products of bytes, which NEON_BF16 includes. AVX_VNNI goes with AVX2: AVX-512
+// has such instructions of its own.
+enum class Unit { none, avx_vnni, avx512_bf16, amx_bf16, neon_dot, neon_bf16 };
 
-constexpr std::string_view unit_names[] = {"", "AVX512_BF16", "AMX_BF16", "NEON_DOT", "NEON_BF16"};
+constexpr std::string_view unit_names[] = {"",         "AVX_VNNI", "AVX512_BF16",
+                                           "AMX_BF16", "NEON_DOT", "NEON_BF16"};
 
 std::string name_of(Unit unit) { return std::string(unit_names[static_cast<int>(unit)]); }
 
@@ -53,8 +57,15 @@ bool may_use_tiles() {
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
-// From best to worst.
+bool detect_avx_vnni() {
+  if (std::ranges::find(all_targets(), HWY_AVX2) == all_targets().end()) return false;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+}
+
+// With the best target, from best to worst.
 std::vector<Unit> detected_units() {
+  if (all_targets().front() == HWY_AVX2 && detect_avx_vnni()) return {Unit::avx_vnni};
   if (all_targets().front() > HWY_AVX3) return {};
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool pairs = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
@@ -65,12 +76,16 @@ std::vector<Unit> detected_units() {
   return {Unit::avx512_bf16};
 }
 #elif HEED_NEON_EXTENSIONS
+bool detect_avx_vnni() { return false; }
+
 std::vector<Unit> detected_units() {
   if ((::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return {};
   if ((::getauxval(AT_HWCAP2) & HWCAP2_BF16) == 0) return {Unit::neon_dot};
   return {Unit::neon_bf16, Unit::neon_dot};
 }
 #else
+bool detect_avx_vnni() { return false; }
+
 std::vector<Unit> detected_units() { return {}; }
 #endif
 
@@ -104,8 +119,14 @@ Unit& unit_in_use() {
 std::vector<std::string> available_instruction_sets() {
   std::vector<std::string> names;
   const std::vector<Unit>& units = present_units();
-  for (const Unit unit : units) names.push_back(name_of(unit));
-  for (std::int64_t target : all_targets()) names.emplace_back(hwy::TargetName(target));
+  const bool has_vnni = detect_avx_vnni();
+  for (const Unit unit : units) {
+    if (unit != Unit::avx_vnni) names.push_back(name_of(unit));
+  }
+  for (std::int64_t target : all_targets()) {
+    if (target == HWY_AVX2 && has_vnni) names.push_back(name_of(Unit::avx_vnni));
+    names.emplace_back(hwy::TargetName(target));
+  }
   if (!units.empty() && best_unit() != units[0]) std::swap(names[0], names[1]);
   return names;
 }
@@ -119,9 +140,12 @@ std::string current_instruction_set() {
 void use_instruction_set(std::string_view name) {
   std::int64_t wanted = 0;  // no restriction
   Unit unit = name.empty() ? best_unit() : Unit::none;
+  const bool is_vnni = name == name_of(Unit::avx_vnni) && detect_avx_vnni();
+  if (is_vnni) unit = Unit::avx_vnni;
   for (std::int64_t target : all_targets()) {
     // with all that are worse: a kernel that is not compiled for the target takes the next
-    if (wanted != 0 || name == hwy::TargetName(target)) wanted |= target;
+    const bool is_named = name == hwy::TargetName(target) || (is_vnni && target == HWY_AVX2);
+    if (wanted != 0 || is_named) wanted |= target;
   }
   for (const Unit present : present_units()) {
     if (name == name_of(present)) unit = present;
@@ -138,7 +162,12 @@ void use_instruction_set(std::string_view name) {
 
 bool has_tile_products() { return unit_in_use() == Unit::amx_bf16; }
 
-bool has_bf16_products() { return unit_in_use() != Unit::none && unit_in_use() != Unit::neon_dot; }
+bool has_bf16_products() {
+  const Unit unit = unit_in_use();
+  return unit == Unit::avx512_bf16 || unit == Unit::amx_bf16 || unit == Unit::neon_bf16;
+}
+
+bool has_avx_vnni() { return unit_in_use() == Unit::avx_vnni; }
 
 bool has_neon_dot_products() {
   return unit_in_use() == Unit::neon_dot || unit_in_use() == Unit::neon_bf16;
@@ -152,6 +181,7 @@ ProductKernels product_kernels(Precision precision) {
     case Unit::amx_bf16: return amx_bf16_product_kernels();
     case Unit::avx512_bf16: return avx512_bf16_product_kernels();
     case Unit::neon_bf16: return neon_bf16_product_kernels();
+    case Unit::avx_vnni:
     case Unit::neon_dot:
     case Unit::none: break;
   }

@@ -97,7 +97,9 @@ ProductKernels product_kernels(Precision precision);
 // Whether the instruction set in use multiplies tiles (AMX).
 bool has_tile_products();
 
-// Whether it has dot products of bytes that belong to none of Highway's targets (SDOT of AArch64).
+// Whether it has dot products of bytes that belong to none of Highway's targets: AVX-VNNI of
+// x86-64, beside AVX2, and SDOT of AArch64.
+bool has_avx_vnni();
 bool has_neon_dot_products();
 
 ProductKernels f32_product_kernels();

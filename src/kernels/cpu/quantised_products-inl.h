@@ -1,6 +1,7 @@
 // Products of a few rows of prepared x with int8 and int4 panels, once per instruction set: for
-// Highway's targets (quantised_products.cc) and, with HEED_NEON_DOT_PRODUCTS defined, for AArch64's
-// dot products of bytes (quantised_products_neon.cc).
+// Highway's targets (quantised_products.cc) and for dot products of bytes that belong to none of
+// them: with HEED_NEON_DOT_PRODUCTS defined, AArch64's (quantised_products_neon.cc), and with
+// HEED_AVX_VNNI_PRODUCTS, x86-64's beside AVX2 alone (quantised_products_avx_vnni.cc).
 
 #if defined(HEED_KERNELS_CPU_QUANTISED_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_KERNELS_CPU_QUANTISED_PRODUCTS_INL_H_
@@ -17,12 +18,16 @@
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/quantised_panels-inl.h"
 
+#if !defined(HEED_AVX_VNNI_PRODUCTS) || HWY_TARGET == HWY_AVX2
 // Machines of Highway's target AVX3_DL have dot products of bytes (VNNI), but its older releases do
 // not enable them in the compiler.
 #undef HEED_DOT_PRODUCTS_OF_BYTES
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 #define HEED_DOT_PRODUCTS_OF_BYTES 1
 HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
+#elif defined(HEED_AVX_VNNI_PRODUCTS)
+#define HEED_DOT_PRODUCTS_OF_BYTES 1
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avxvnni")
 #elif defined(HEED_NEON_DOT_PRODUCTS)
 #define HEED_DOT_PRODUCTS_OF_BYTES 1
 HWY_PUSH_ATTRIBUTES(HEED_NEON_DOT)
@@ -32,7 +37,7 @@ HWY_BEFORE_NAMESPACE();
 #endif
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
-namespace {  // AArch64 compiles all of this twice for one target of Highway
+namespace {  // all of this is compiled twice for AVX2 and for NEON
 
 // Four inputs of x against four unsigned weights in every lane: the types of a panel's weights, of
 // inputs and of sums over a group.
@@ -52,7 +57,11 @@ HWY_INLINE void Clear(Int& sum) { sum = hn::Zero(Ints()); }
 #if HWY_ARCH_X86
 constexpr bool kSignedWeights = false;
 HWY_INLINE void AddDot(Int weights, Int x, Int& sum) {
+#if defined(HEED_AVX_VNNI_PRODUCTS)
+  sum = Int{_mm256_dpbusd_avx_epi32(sum.raw, weights.raw, x.raw)};
+#else
   sum = Int{_mm512_dpbusd_epi32(sum.raw, weights.raw, x.raw)};
+#endif
 }
 #else
 constexpr bool kSignedWeights = true;
@@ -190,7 +199,8 @@ constexpr int kVectorsOfOneRow = hn::MaxLanes(Floats()) == 8 ? 4 : kVectors;
 constexpr std::int64_t kSliceGroups = 16;
 
 // Rows at once: sums in integers and in f32 of 24 of 32 registers. Twelve chains of dot products
-// cover their latency.
+// cover their latency; of 16 registers they leave room for weights and inputs, and sums in f32 wait
+// in memory.
 constexpr int kMostRows = HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86 ? 6 : 4;
 
 // That part of some panels, which are panel_bytes apart, their scales scale_bytes.
@@ -407,25 +417,29 @@ HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const Panel
   }
 }
 
+// Panels of the run from the p-th on. (No lambda: Clang gives it fewer instructions than it
+// inlines.)
+template <class Panel, int panels>
+HWY_INLINE void MultiplyFrom(std::int64_t p, const RowGroup* x, std::int64_t rows,
+                             const PanelRun& run, std::int64_t groups, float* sums) {
+  MultiplyBeside<Panel, panels>(x, rows,
+                                {.first = run.first + p * groups * Panel::group_bytes,
+                                 .scales = run.scales + p * groups * Panel::scale_bytes,
+                                 .count = panels,
+                                 .ahead = run.ahead},
+                                groups, sums + p * rows * kWidth);
+}
+
 template <class Panel>
 HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const PanelRun& run,
                                const PanelShape& shape, float* sums) {
   const auto* const x = reinterpret_cast<const RowGroup*>(prepared);
   const std::int64_t groups = shape.padded_inputs / kGroup;
-  const auto multiply = [&]<int panels>(std::int64_t p,
-                                        std::integral_constant<int, panels>) HEED_INLINE_LAMBDA {
-    MultiplyBeside<Panel, panels>(x, rows,
-                                  {.first = run.first + p * groups * Panel::group_bytes,
-                                   .scales = run.scales + p * groups * Panel::scale_bytes,
-                                   .count = panels,
-                                   .ahead = run.ahead},
-                                  groups, sums + p * rows * kWidth);
-  };
   std::int64_t p = 0;
   for (; kStreams > 1 && rows == 1 && p + kStreams <= run.count; p += kStreams) {
-    multiply(p, std::integral_constant<int, kStreams>{});
+    MultiplyFrom<Panel, kStreams>(p, x, rows, run, groups, sums);
   }
-  for (; p < run.count; ++p) multiply(p, std::integral_constant<int, 1>{});
+  for (; p < run.count; ++p) MultiplyFrom<Panel, 1>(p, x, rows, run, groups, sums);
 }
 
 void MultiplyInt8(const float* prepared, std::int64_t rows, const PanelRun& run,
@@ -445,6 +459,7 @@ void MultiplyInt4(const float* prepared, std::int64_t rows, const PanelRun& run,
 HWY_POP_ATTRIBUTES
 #else
 HWY_AFTER_NAMESPACE();
+#endif
 #endif
 
 #endif  // per-target include guard

@@ -95,7 +95,7 @@ std::atomic<bool>& integers_are_allowed() {
 bool multiplies_long_rows_in_integers(WeightFormat format) {
   const bool has_integers = format == WeightFormat::int8 || format == WeightFormat::int4;
   return has_integers && integers_are_allowed() && !has_tile_products() &&
-         HWY_DYNAMIC_DISPATCH(HasFastBytes)(format);
+         (has_avx_vnni() || HWY_DYNAMIC_DISPATCH(HasFastBytes)(format));
 }
 
 void allow_integers_for_long_rows(bool allowed) { integers_are_allowed() = allowed; }
@@ -107,12 +107,14 @@ void quantise_rows(const float* x, std::int64_t rows, const PanelShape& shape, i
 
 void multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
                    const PanelShape& shape, float* sums) {
+  if (has_avx_vnni()) return avx_vnni_multiply_int8(prepared, rows, run, shape, sums);
   if (has_neon_dot_products()) return neon_multiply_int8(prepared, rows, run, shape, sums);
   HWY_DYNAMIC_DISPATCH(MultiplyInt8)(prepared, rows, run, shape, sums);
 }
 
 void multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
                    const PanelShape& shape, float* sums) {
+  if (has_avx_vnni()) return avx_vnni_multiply_int4(prepared, rows, run, shape, sums);
   if (has_neon_dot_products()) return neon_multiply_int4(prepared, rows, run, shape, sums);
   HWY_DYNAMIC_DISPATCH(MultiplyInt4)(prepared, rows, run, shape, sums);
 }

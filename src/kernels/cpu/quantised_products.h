@@ -15,7 +15,12 @@ void multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run
 void multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
                    const PanelShape& shape, float* sums);
 
-// What these call where has_neon_dot_products(), with the same results to the bit.
+// What these call where has_avx_vnni() or has_neon_dot_products(), with the same results to the
+// bit.
+void avx_vnni_multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
+                            const PanelShape& shape, float* sums);
+void avx_vnni_multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
+                            const PanelShape& shape, float* sums);
 void neon_multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
                         const PanelShape& shape, float* sums);
 void neon_multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
