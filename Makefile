@@ -47,7 +47,7 @@ test-aarch64: install-deps install-aarch64-deps
 	ctest --test-dir build/aarch64 --output-on-failure --timeout 7200 -R '$(emulated_tests)'
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
-	scripts/same_greedy_text.sh build/release/bin/heed \
+	scripts/same_greedy_text.py build/release/bin/heed \
 	  qemu-aarch64 -L build/aarch64-root build/aarch64/bin/heed
 
 # Builds web/built, which is committed. Run it after every change in web/.
