@@ -195,10 +195,10 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
                     name_of(*row.limit).people, rate(*row.limit, limit.measurement.best_rate()));
     named = row.limit;
   }
-  if (std::ranges::any_of(report.rows, [&](const BenchmarkRow& row) {
-        return report.of_sustained_peak(row).has_value();
-      })) {
-    notes += "  sustained: of the same loop's best over as long a time\n";
+  const BenchmarkRow& first = report.rows.front();
+  if (!first.product_limit && report.of_sustained_peak(first)) {
+    notes +=
+        "  sustained: of the best of that loop's runs which took about as long, up to a second\n";
   }
   for (const BenchmarkRow& each : report.rows) {
     if (const auto share = report.of_dot_products(each)) {

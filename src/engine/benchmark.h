@@ -67,7 +67,8 @@ struct BenchmarkRow {
   std::optional<kernels::PeakLoop> limit;  // the peak loop that bounds the workload
   // Of work that either its products or its reading may bound: the loop of the products.
   std::optional<kernels::PeakLoop> product_limit{};
-  // Runs of the loops that bound the row, each about as long as a repeat, between the repeats.
+  // Runs of the loops that bound the row, each about as long as a repeat (one run of the loop at
+  // least, a second at most), after each of the repeats.
   std::vector<BenchmarkCeiling> sustained{};
   std::int64_t peak_resident_bytes = 0;
   std::vector<double> against{};  // tokens a second of the other program, after each repeat
@@ -101,9 +102,8 @@ struct BenchmarkReport {
   std::optional<double> of(const BenchmarkRow& row, kernels::PeakLoop loop) const;
   // The same of its limit; absent without a limit.
   std::optional<double> of_peak(const BenchmarkRow& row) const;
-  // The row's rate divided by the best that the loop of its limit reaches over as long a time:
-  // what a machine does for some milliseconds it may not do for a second, least of all one that is
-  // shared. Absent where no such run was measured.
+  // The row's rate divided by the best of the loop's runs that took as long as the work: a shared
+  // machine does not keep up the rate of its best milliseconds. Absent where none was measured.
   std::optional<double> of_sustained_peak(const BenchmarkRow& row) const;
   // Of rows with a product limit, the limit is what allows less by the ceilings as measured so far.
   void choose_limits();

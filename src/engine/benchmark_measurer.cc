@@ -29,6 +29,10 @@ constexpr double longest_run = 1;  // seconds of a loop that takes as long as a 
 
 }  // namespace
 
+std::int64_t runs_as_long_as(double seconds, double of_one) {
+  return std::max(std::lround(std::min(seconds, longest_run) / of_one), 1L);
+}
+
 BenchmarkMeasurer::BenchmarkMeasurer(const BenchmarkOptions& options, int repeats,
                                      BenchmarkReport& report)
     : options_(options), repeats_(repeats), report_(report) {
@@ -53,31 +57,40 @@ void BenchmarkMeasurer::measure_ceilings() {
 
 namespace {
 
-void append(BenchmarkCeiling& ceiling, const kernels::PeakMeasurement& again) {
+bool bounds(PeakLoop loop, const BenchmarkRow& row) {
+  return row.limit == loop || row.product_limit == loop;
+}
+
+void append_runs(BenchmarkCeiling& ceiling, const kernels::PeakMeasurement& again) {
   std::vector<double>& seconds = ceiling.measurement.seconds;
   seconds.insert(seconds.end(), again.seconds.begin(), again.seconds.end());
 }
 
 }  // namespace
 
-// `seconds` is what a repeat takes.
-void BenchmarkMeasurer::measure_again(BenchmarkRow& row, double seconds) {
+void BenchmarkMeasurer::measure_again(const BenchmarkRow& row) {
   for (BenchmarkCeiling& ceiling : report_.ceilings) {
     const PeakLoop loop = ceiling.loop;
     const bool beside_tiles =
         loop == PeakLoop::dot_product_bf16 && row.limit == PeakLoop::tile_product_bf16;
-    if (row.limit != loop && row.product_limit != loop && !beside_tiles) continue;
-    append(ceiling,
-           measure(loop, loop == PeakLoop::read ? read_runs_again : operation_runs_again, 1));
-    if (beside_tiles) continue;
-    const double of_one = median(ceiling.measurement.seconds);
+    if (!bounds(loop, row) && !beside_tiles) continue;
+    append_runs(ceiling,
+                measure(loop, loop == PeakLoop::read ? read_runs_again : operation_runs_again, 1));
+  }
+}
+
+void BenchmarkMeasurer::measure_sustained(BenchmarkRow& row) {
+  for (const BenchmarkCeiling& ceiling : report_.ceilings) {
+    const PeakLoop loop = ceiling.loop;
+    if (!bounds(loop, row)) continue;
+    const auto length = runs_as_long_as(row.seconds.front(),
+                                        ceiling.measurement.work / ceiling.measurement.best_rate());
     auto sustained = std::ranges::find(row.sustained, loop, &BenchmarkCeiling::loop);
     if (sustained == row.sustained.end()) {
-      const auto length = std::lround(std::min(seconds, longest_run) / of_one);
-      row.sustained.push_back({loop, measure(loop, 1, std::max(length, 1L))});
+      row.sustained.push_back({loop, measure(loop, 1, length)});
     } else {
-      const double length = sustained->measurement.work / ceiling.measurement.work;
-      append(*sustained, measure(loop, 1, std::lround(length)));
+      const double same = sustained->measurement.work / ceiling.measurement.work;
+      append_runs(*sustained, measure(loop, 1, std::lround(same)));
     }
   }
 }
@@ -99,17 +112,17 @@ void BenchmarkMeasurer::add(BenchmarkRow row, const std::function<void()>& work)
   row.threads = thread_count();
   row.seconds.clear();
   const bool is_compared = options_.against && report_.rows.empty();
-  double seconds = 0;
   for (int repeat = -1; repeat < repeats_; ++repeat) {
     show(what.c_str(), repeat + 1, repeats_ + 1);
-    if (repeat >= 0) measure_again(row, seconds);
+    if (repeat >= 0) measure_again(row);
     const auto start = Clock::now();
     work();
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const double other = is_compared ? options_.against() : 0;
     if (repeat < 0) continue;  // the first calls warm up
     row.seconds.push_back(seconds);
     if (is_compared) row.against.push_back(other);
+    measure_sustained(row);
   }
   show(what.c_str(), repeats_ + 1, repeats_ + 1);
   row.peak_resident_bytes = peak_resident();

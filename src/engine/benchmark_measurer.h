@@ -1,11 +1,16 @@
 // Times work for a BenchmarkReport.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "engine/benchmark.h"
 
 namespace heed {
+
+// How often a loop that takes `of_one` seconds is run to take as long as work that takes `seconds`:
+// at least once, and for a second at most.
+std::int64_t runs_as_long_as(double seconds, double of_one);
 
 class BenchmarkMeasurer {
  public:
@@ -13,8 +18,8 @@ class BenchmarkMeasurer {
   BenchmarkMeasurer(const BenchmarkOptions& options, int repeats, BenchmarkReport& report);
 
   // Adds the row with the times of `repeats` calls of `work`, after one warm-up call. Each is
-  // preceded by some runs of the loops that bound the row, and by one that takes as long as a
-  // repeat: on a shared machine, a ceiling of a minute ago may be another's.
+  // preceded by some runs of the loops that bound the row, and followed by one that takes as long
+  // as the first repeat: on a shared machine, a ceiling of a minute ago may be another's.
   void add(BenchmarkRow row, const std::function<void()>& work);
 
   // Throws Error{interrupted} on request; called during long workloads.
@@ -22,7 +27,8 @@ class BenchmarkMeasurer {
 
  private:
   void measure_ceilings();
-  void measure_again(BenchmarkRow& row, double seconds);
+  void measure_again(const BenchmarkRow& row);
+  void measure_sustained(BenchmarkRow& row);
   kernels::PeakMeasurement measure(kernels::PeakLoop loop, int runs, std::int64_t length);
   std::int64_t peak_resident();
   void show(const char* what, std::int64_t done, std::int64_t total) const;

@@ -26,8 +26,8 @@ struct PeakMeasurement {
 
 // Throws Error{unsupported} if has_peak_loop() is false, Error{invalid_argument} for no runs or no
 // length. A run of an arithmetic loop takes a few milliseconds, a run of reading some tens, and
-// `length` times as long on request. Threads wait for each other only at its end; operations are
-// shared out as threads ask for them.
+// `length` times as long on request: the loop is repeated as often for each thread. Threads take
+// repetitions of arithmetic from a shared counter; each reads its own part of the memory.
 PeakMeasurement measure_peak(PeakLoop loop, int runs, std::int64_t length = 1);
 
 // Floating-point operations a second of the best of ten runs of multiply_add_f32.

@@ -133,7 +133,7 @@ TEST(Bench, ShowsATable) {
   const Outcome outcome = run_heed("bench attention -c 64 " + small("--config"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   for (const char* part : {"Causal attention", "1 × 64 positions", "f32 multiply-adds", "forward",
-                           "backward", "GFLOP/s", "of peak"}) {
+                           "backward", "GFLOP/s", "of peak", "sustained"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
 }

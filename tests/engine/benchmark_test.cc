@@ -8,6 +8,7 @@
 #include "base/expect_error.h"
 #include "base/temporary_directory.h"
 #include "engine/benchmark_cost.h"
+#include "engine/benchmark_measurer.h"
 #include "engine/benchmark_pair_cost.h"
 #include "kernels/instruction_sets.h"
 #include "model/presets.h"
@@ -155,6 +156,12 @@ TEST(BenchmarkReport, DividesByTheBestOverAsLongATime) {
   EXPECT_EQ(report.of_sustained_peak(row), std::nullopt);
 }
 
+TEST(BenchmarkMeasurer, RunsLoopsForAsLongAsTheWorkTakes) {
+  EXPECT_EQ(runs_as_long_as(0.25, 0.002), 125);
+  EXPECT_EQ(runs_as_long_as(0.0001, 0.002), 1);
+  EXPECT_EQ(runs_as_long_as(20, 0.01), 100);
+}
+
 TEST(BenchmarkReport, ComparesRepeatByRepeat) {
   const BenchmarkRow row{.seconds = {1, 2, 4}, .tokens = 80, .against = {40, 10, 5}};
   EXPECT_EQ(row.times_of_other(), (std::vector<double>{2, 4, 4}));
@@ -196,6 +203,7 @@ class BenchmarkTest : public testing::SmallModelTest {
     EXPECT_TRUE(report.of_sustained_peak(row).has_value()) << row.name;
     for (const BenchmarkCeiling& sustained : row.sustained) {
       EXPECT_EQ(std::ssize(sustained.measurement.seconds), 2) << row.name;
+      EXPECT_GE(sustained.measurement.work, report.ceiling(sustained.loop)->measurement.work);
     }
   }
 };

@@ -76,14 +76,14 @@ constexpr std::int64_t read_unit = 4096;  // floats: threads read whole units
 // Larger than any cache, so that repeated sequential reads go to memory.
 constexpr std::int64_t read_bytes = std::int64_t{512} << 20;
 
-// How often to measure, and how often a thread computes its loop in one run.
+// How often to measure, and how often the loop is repeated for each thread in one run.
 struct PeakRuns {
   int count;
   std::int64_t length;
 };
 
-// Seconds of runs of body(thread) in all threads, `length` times the number of threads in all; what
-// it returns is kept. Where any thread may do any of it (`shared`), the fastest does most of it.
+// Seconds of runs of body(thread) in all threads; what it returns is kept. Threads that share the
+// repetitions take them from one counter, so that the fastest does most of them.
 template <bool shared, class Body>
 std::vector<double> time_in_all_threads(PeakRuns runs, Body&& body) {
   using Clock = std::chrono::steady_clock;
@@ -164,33 +164,33 @@ double PeakMeasurement::best_rate() const {
   return work / *std::min_element(seconds.begin(), seconds.end());
 }
 
-PeakMeasurement measure_peak(PeakLoop loop, int count, std::int64_t length) {
-  require(count >= 1, ErrorCode::invalid_argument, "{} runs: expected at least one", count);
+PeakMeasurement measure_peak(PeakLoop loop, int runs, std::int64_t length) {
+  require(runs >= 1, ErrorCode::invalid_argument, "{} runs: expected at least one", runs);
   require(length >= 1, ErrorCode::invalid_argument, "a length of {}: expected at least 1", length);
   require(has_peak_loop(loop), ErrorCode::unsupported,
           "this machine or this build has no instructions for that loop; it has {}",
           current_instruction_set());
-  const PeakRuns runs{count, length};
+  const PeakRuns peak_runs{runs, length};
   volatile float scale = 0.999F;
   volatile float offset = 0.001F;
   switch (loop) {
     case PeakLoop::multiply_add_f32:
       return measure_operations(
-          runs, HWY_DYNAMIC_DISPATCH(flops_of_iteration)(), [&](long iterations) {
+          peak_runs, HWY_DYNAMIC_DISPATCH(flops_of_iteration)(), [&](long iterations) {
             return HWY_DYNAMIC_DISPATCH(multiply_add_loop)(iterations, scale, offset);
           });
     case PeakLoop::dot_product_bf16:
-      return measure_operations(runs, bf16_dot_product_flops(), [&](long iterations) {
+      return measure_operations(peak_runs, bf16_dot_product_flops(), [&](long iterations) {
         return bf16_dot_product_loop(iterations, offset);
       });
     case PeakLoop::tile_product_bf16: {
       // A tile takes 16 cycles: a tenth of the iterations take as long as the others' do.
       constexpr long share = 10;
-      return measure_operations(runs, bf16_tile_product_flops / share, [&](long iterations) {
+      return measure_operations(peak_runs, bf16_tile_product_flops / share, [&](long iterations) {
         return bf16_tile_product_loop(iterations / share, offset);
       });
     }
-    case PeakLoop::read: return measure_reading(runs);
+    case PeakLoop::read: return measure_reading(peak_runs);
   }
   check(false, "a known loop");
   return {};

@@ -199,8 +199,8 @@ constexpr int kVectorsOfOneRow = hn::MaxLanes(Floats()) == 8 ? 4 : kVectors;
 constexpr std::int64_t kSliceGroups = 16;
 
 // Rows at once: sums in integers and in f32 of 24 of 32 registers. Twelve chains of dot products
-// cover their latency; of 16 registers they leave room for weights and inputs, and sums in f32 wait
-// in memory.
+// cover their latency. With 16 registers (AVX2) these leave room for weights and inputs; sums in
+// f32 are in memory.
 constexpr int kMostRows = HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86 ? 6 : 4;
 
 // That part of some panels, which are panel_bytes apart, their scales scale_bytes.
@@ -417,8 +417,8 @@ HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const Panel
   }
 }
 
-// Panels of the run from the p-th on. (No lambda: Clang gives it fewer instructions than it
-// inlines.)
+// Panels of the run from the p-th on. Not a lambda: Clang does not give one the attributes that are
+// pushed above, so that it could not inline functions which have them.
 template <class Panel, int panels>
 HWY_INLINE void MultiplyFrom(std::int64_t p, const RowGroup* x, std::int64_t rows,
                              const PanelRun& run, std::int64_t groups, float* sums) {
