@@ -171,15 +171,16 @@ void print_rows(const BenchmarkReport& report, const Ink& ink) {
                {"tokens/s", Align::right},
                {"rate", Align::right},
                {report.rows.front().limit ? "of peak" : "", Align::right},
-               {report.rows.front().limit ? "sustained" : "", Align::right},
-               {"", Align::left}});
+               {"", Align::left},
+               {report.rows.front().limit ? "sustained" : "", Align::right}});
   for (const BenchmarkRow& row : report.rows) {
     const std::optional<double> share = report.of_peak(row);
     const std::optional<double> sustained = report.of_sustained_peak(row);
     table.add({row.name, sub_second_time(row.median_seconds()), ink.quiet(spread(row)),
                row.tokens > 0 ? ink.bold(amount(row.per_second(row.tokens))) : "", rate_of(row),
-               share ? ink.bold(percent(*share)) : "", sustained ? percent(*sustained) : "",
-               share ? ink.paint(bar(std::min(*share, 1.0), 8), colour::blue) : ""});
+               share ? ink.bold(percent(*share)) : "",
+               share ? ink.paint(bar(std::min(*share, 1.0), 8), colour::blue) : "",
+               sustained ? percent(*sustained) : ""});
   }
   print(table.text(ink));
 }
