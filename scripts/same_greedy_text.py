@@ -6,7 +6,8 @@ and one that runs under emulation.
 
 Rounding differs between instruction sets, so logits do too. In f32 texts must be the same. In int8 and
 int4, where activations are rounded to integers, texts may part at a tie: both builds then rank the two
-tokens first, no further apart than the builds' own logits allow. (The microworld has such choices: dog and cow are as likely.)
+tokens first, no further apart than the builds' own logits allow. (The microworld has such
+choices: dog and cow are as likely.)
 """
 import json
 import subprocess
