@@ -3,8 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <concepts>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/json_fwd.h"
 
@@ -26,4 +28,26 @@ void append_json_number(std::string& text, float value);
 // is replaced by U+FFFD.
 std::string json_text(const OrderedJson& document);
 
+template <typename T>
+concept JsonDocument = std::same_as<T, Json> || std::same_as<T, OrderedJson>;
+
+// What JSON is made of: a string, a vector, a map.
+template <typename T>
+concept JsonContent = std::is_class_v<T> && !JsonDocument<T>;
+
 }  // namespace heed
+
+// JSON stands on the left of a comparison with an object of another class. Compilers that know
+// C++20's later rule on reversed operators (GCC 13, Clang 16) refuse it on the right, and here
+// older ones do too.
+namespace nlohmann {
+
+template <heed::JsonContent Left, heed::JsonDocument Right>
+bool operator==(const Left&, const Right&) = delete;
+
+template <heed::JsonDocument Left, heed::JsonContent Right>
+bool operator==(const Left& left, const Right& right) {
+  return left == Left(right);
+}
+
+}  // namespace nlohmann

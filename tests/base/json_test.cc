@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/expect_error.h"
 
@@ -27,6 +29,28 @@ TEST(Json, ReadsDocuments) {
   EXPECT_EQ(parse_json("7", "x"), 7);
   // The same key in different objects is no duplicate.
   EXPECT_EQ(parse_json("[{\"a\":1},{\"a\":2}]", "x").size(), 2U);
+}
+
+template <typename Left, typename Right>
+concept Comparable = requires(const Left& left, const Right& right) {
+  left == right;
+  left != right;
+};
+
+// Whatever the compiler, so that what one takes the next one takes too.
+TEST(Json, StandsOnTheLeftOfComparisons) {
+  EXPECT_FALSE((Comparable<std::string, Json>));
+  EXPECT_FALSE((Comparable<std::string, OrderedJson>));
+  EXPECT_FALSE((Comparable<std::vector<int>, Json>));
+  EXPECT_TRUE((Comparable<Json, std::string>));
+  EXPECT_TRUE((Comparable<Json, std::string_view>));
+  EXPECT_TRUE((Comparable<OrderedJson, std::string>));
+  EXPECT_TRUE((Comparable<Json, Json>));
+  EXPECT_TRUE((Comparable<int, Json>));
+  EXPECT_TRUE((Comparable<const char*, Json>));
+  EXPECT_EQ(Json("a"), std::string("a"));
+  EXPECT_NE(Json("a"), std::string("b"));
+  EXPECT_EQ(OrderedJson({1, 2}), (std::vector{1, 2}));
 }
 
 TEST(Json, WhatIsCutShortOrFollowedByMoreIsRefused) {

@@ -86,7 +86,7 @@ inline void expect_same_bootstrap(const Metric& metric,
   context.bootstrap_samples = samples;
   context.seed = options.seed;
   const std::string what = metric.signature(context);
-  EXPECT_EQ(without_version(what), expected.at("signature"));
+  EXPECT_EQ(expected.at("signature"), without_version(what));
   const std::vector<SystemScore> scores = paired_bootstrap(metric, systems, options);
   for (std::size_t i = 0; i < systems.size(); ++i) {
     const Json& wanted = expected.at("systems")[i];
@@ -108,8 +108,8 @@ inline void expect_same_scores(const Json& corpus, const Json& record) {
   const std::unique_ptr<Metric> metric = metric_of(record);
   const SignatureContext context{.references = std::ssize(references)};
   const std::string what = corpus.at("name").get<std::string>() + ", " + metric->signature(context);
-  EXPECT_EQ(metric->name(), record.at("name")) << what;
-  EXPECT_EQ(without_version(metric->signature(context)), record.at("signature"));
+  EXPECT_EQ(record.at("name"), metric->name()) << what;
+  EXPECT_EQ(record.at("signature"), without_version(metric->signature(context)));
 
   std::vector<SentenceStatistics> systems;
   for (const Json& lines : corpus.at("systems")) {
