@@ -237,6 +237,7 @@ TEST(Attend, ShowsAnEncoder) {
   EXPECT_EQ(map.status, 0) << map.err;
   const Json walk =
       json_of("attend 'the cats sat' --layer 0 --head 1 --word the --json" + model)["walk"];
+  ASSERT_EQ(walk["answers"].size(), 6U);
   for (const Json& answer : walk["answers"]) EXPECT_FALSE(answer["masked"].get<bool>());
   // [SEP] is no part of the last word.
   EXPECT_EQ(run_heed("attend 'the cats sat' --layer 0 --head 1 --word sat" + model).status, 0);
@@ -361,6 +362,7 @@ TEST(Plan, TakesSettingsOfARun) {
 // The only test that measures: that there is a rate for everything.
 TEST(Plan, MeasuresThisMachine) {
   const Json plan = json_of("plan shakespeare-char-cpu --set batch_size=2 --json");
+  ASSERT_FALSE(plan["rates"].empty());
   for (const auto& [name, rate] : plan["rates"].items()) EXPECT_GT(rate.get<double>(), 1e6) << name;
 }
 

@@ -28,11 +28,11 @@ TEST(Lens, EndsAtThePrediction) {
   EXPECT_NEAR(last["top"][0]["probability"].get<double>(),
               next["candidates"][0]["probability"].get<double>(), 1e-5);
   EXPECT_NEAR(last["kl_to_last"].get<double>(), 0, 1e-6);
-  for (const Json& candidate : next["candidates"]) {
-    if (candidate["id"] != 9) continue;
-    EXPECT_NEAR(last["probability"].get<double>(), candidate["probability"].get<double>(), 1e-5);
-    EXPECT_NEAR(last["logit"].get<double>(), candidate["logit"].get<double>(), 1e-4);
-  }
+  const auto asked = std::ranges::find_if(
+      next["candidates"], [](const Json& candidate) { return candidate["id"] == 9; });
+  ASSERT_NE(asked, next["candidates"].end());
+  EXPECT_NEAR(last["probability"].get<double>(), (*asked)["probability"].get<double>(), 1e-5);
+  EXPECT_NEAR(last["logit"].get<double>(), (*asked)["logit"].get<double>(), 1e-4);
 }
 
 TEST(Lens, TakesTheStreamApart) {

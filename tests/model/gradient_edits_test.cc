@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "base/expect_error.h"
 #include "generate/random_gpt.h"
@@ -47,28 +48,44 @@ class Scaling final : public Editor {
   Point point_;
 };
 
-// The slope of a loss along its gradient is the gradient's norm.
-void expect_gradient(GptParameters& parameters, GptGradients& gradients,
+using Direction = std::vector<double>;  // of length one
+
+double along(const Direction& direction, std::span<const float> gradient) {
+  return std::inner_product(direction.begin(), direction.end(), gradient.begin(), 0.0);
+}
+
+Direction direction_of(std::span<const float> gradient) {
+  Direction direction(gradient.begin(), gradient.end());
+  const double norm = std::sqrt(along(direction, gradient));
+  for (double& d : direction) d /= norm;
+  return direction;
+}
+
+// The slope of a loss is the gradient's share of the direction: of its own, and of `other`, in
+// which the parts have slopes that it would lack if it were wrongly zero there.
+void expect_gradient(GptParameters& parameters, GptGradients& gradients, const Direction& other,
                      const std::function<double()>& compute, const std::string& what) {
   std::ranges::fill(gradients.all(), 0.0F);
   compute();
   const std::vector<float> gradient(gradients.all().begin(), gradients.all().end());
   const std::vector<float> before(parameters.all().begin(), parameters.all().end());
-  double squares = 0;
-  for (const float g : gradient) squares += static_cast<double>(g) * g;
-  const double norm = std::sqrt(squares);
+  const Direction own = direction_of(gradient);
+  const double norm = along(own, gradient);
   ASSERT_GT(norm, 1e-2) << what;
-  const auto loss_at = [&](double distance) {
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      parameters.all()[i] = static_cast<float>(before[i] + distance * gradient[i] / norm);
-    }
-    return compute();
-  };
-  const double step = 4e-3;
-  const double near = loss_at(step) - loss_at(-step);
-  const double far = loss_at(2 * step) - loss_at(-2 * step);
-  std::ranges::copy(before, parameters.all().begin());
-  EXPECT_NEAR((8 * near - far) / (12 * step) / norm, 1.0, 5e-3) << what << " norm " << norm;
+  for (const Direction* const direction : {&own, &other}) {
+    const auto loss_at = [&](double distance) {
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        parameters.all()[i] = static_cast<float>(before[i] + distance * (*direction)[i]);
+      }
+      return compute();
+    };
+    const double step = 4e-3;
+    const double near = loss_at(step) - loss_at(-step);
+    const double far = loss_at(2 * step) - loss_at(-2 * step);
+    std::ranges::copy(before, parameters.all().begin());
+    EXPECT_NEAR((8 * near - far) / (12 * step) / norm, along(*direction, gradient) / norm, 5e-3)
+        << what << " norm " << norm;
+  }
 }
 
 // Of the layer at index 1, which has others before and behind it.
@@ -78,6 +95,7 @@ std::vector<Point> editable_points(const Architecture& architecture) {
     if (point.layer == 0 || point.layer > 1) continue;
     if (gradient_is_editable(point.kind)) points.push_back(point);
   }
+  EXPECT_GE(points.size(), 11U);
   return points;
 }
 
@@ -96,6 +114,8 @@ void expect_edits_in(StackSpecification config) {
   const Texts texts;
   TrainingBuffers buffers(config, 2, 9);
   GptGradients gradients(gpt.parameters().architecture());
+  gpt.loss_and_gradients(texts.read(), texts.next(), {}, buffers, gradients);
+  const Direction unedited = direction_of(gradients.all());
   for (const Point& point : editable_points(gpt.parameters().architecture())) {
     Scaling editor(point);
     const auto compute = [&] {
@@ -103,7 +123,7 @@ void expect_edits_in(StackSpecification config) {
           .loss_and_gradients(texts.read(), texts.next(), {.editor = &editor}, buffers, gradients)
           .sum;
     };
-    expect_gradient(gpt.parameters(), gradients, compute, point_name(point));
+    expect_gradient(gpt.parameters(), gradients, unedited, compute, point_name(point));
     EXPECT_EQ(editor.edits_, editor.gradient_edits_) << point_name(point);
     EXPECT_GT(editor.edits_, 0) << point_name(point);
   }
@@ -138,13 +158,16 @@ TEST(GradientEdits, OfEveryPointOfPairs) {
         .source = {source, source_starts}, .target = {target, target_starts}, .next = next};
     PairBuffers buffers(model.architecture(), Keep::every_block);
     GptGradients gradients(model.architecture());
+    model.loss_and_gradients(batch, {}, buffers, gradients);
+    const Direction unedited = direction_of(gradients.all());
     for (const Point& point : editable_points(model.architecture())) {
       Scaling editor(point);
       const auto compute = [&] {
         return model.loss_and_gradients(batch, {.editor = &editor}, buffers, gradients).sum;
       };
-      expect_gradient(model.parameters(), gradients, compute, point_name(point));
+      expect_gradient(model.parameters(), gradients, unedited, compute, point_name(point));
       EXPECT_EQ(editor.edits_, editor.gradient_edits_) << point_name(point);
+      EXPECT_GT(editor.edits_, 0) << point_name(point);
     }
   }
 }

@@ -48,6 +48,7 @@ TEST_F(ExplorerNumbers, NextIsTheTableOfHeedPredict) {
   ASSERT_EQ(second["candidates"].size(), 2);
   EXPECT_EQ(second["candidates"][0], next["candidates"][2]);
   const Json found = explorer_.get(at("/next?find=ol&limit=5"));
+  ASSERT_EQ(found["candidates"].size(), 5);
   for (const Json& row : found["candidates"]) {
     EXPECT_NE(row["token"].get<std::string>().find("ol"), std::string::npos);
   }
@@ -92,8 +93,9 @@ TEST_F(ExplorerNumbers, EveryDerivationIsTheSumThatItSays) {
         {"kind":"cut","layer":2,"head":4,"edges":[[20,5],[20,6]],"renormalise":true},
         {"kind":"scale","point":"blocks.3.ln1.hook_scale","factor":1.5}])"));
   std::vector<std::string> points{"logits"};
-  for (const Point& point : all_points(4)) points.push_back(point_name(point));
-  for (int layer = 0; layer < 4; ++layer) {
+  const StackSpecification& config = explorer_.model().gpt.config();
+  for (const Point& point : all_points(config)) points.push_back(point_name(point));
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     points.push_back(fmt::format("blocks.{}.attn.hook_result", layer));
   }
   for (const std::string& id : {id_, edited}) {

@@ -84,6 +84,7 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
   EXPECT_EQ(described["source"]["tokens"].size(), tokens.source.size());
   EXPECT_EQ(described["target"]["words"][0]["end"].get<int>(), 1);  // the start by itself
   EXPECT_EQ(described["target"]["words"][1]["text"], "one");
+  ASSERT_EQ(described["kinds"].size(), 3U);
   for (const Json& kind : described["kinds"]) {
     const PairAttentionKind of = *pair_attention_kind(kind["kind"].get<std::string>());
     EXPECT_EQ(kind["queries"].get<std::int64_t>(), pass.queries(of));
@@ -157,6 +158,7 @@ TEST_F(PairRoutesTest, AnswersAreAsTheDocumentSays) {
   expect_fits(errors, "post", id + "/alignment");
   EXPECT_EQ(errors["heads"].size(), 8U);
   const Json effects = get(swapped + "/effect");
+  ASSERT_FALSE(effects["positions"].empty());
   for (const Json& effect : effects["positions"]) {
     EXPECT_EQ(effect["moved"].get<double>(), 0);  // of the same texts
   }
@@ -212,11 +214,14 @@ TEST_F(PairRoutesTest, WhatAnEncoderIs) {
   const std::string masked = make(body);
   const Json seen = get(pair + "/influence?side=source&position=3")["encoder"];
   const Json hidden = get(masked + "/influence?side=source&position=3")["encoder"];
+  const std::size_t sources = get(pair)["source"]["tokens"].size();
+  ASSERT_EQ(seen.size(), sources);
   for (std::size_t t = 0; t < seen.size(); ++t) {
     EXPECT_GT(seen[t].get<double>(), 0);
     EXPECT_EQ(hidden[t].get<double>() > 0, t >= 3);
   }
   const Json target = get(pair + "/influence?side=target&position=2");
+  ASSERT_EQ(target["encoder"].size(), sources);
   for (const Json& change : target["encoder"]) EXPECT_EQ(change.get<double>(), 0);
   EXPECT_EQ(target["decoder"][1].get<double>(), 0);
   EXPECT_GT(target["decoder"][2].get<double>(), 0);
@@ -239,6 +244,7 @@ TEST_F(PairRoutesTest, CutWordsAreTheEdgesThatWriteTheWord) {
   }
   const Json effects = get(cut + "/effect")["positions"];
   const auto begin = words[2]["begin"].get<std::size_t>(), end = words[2]["end"].get<std::size_t>();
+  ASSERT_EQ(effects.size(), get(pair)["target"]["tokens"].size());
   for (std::size_t t = 0; t < effects.size(); ++t) {
     EXPECT_EQ(effects[t]["moved"].get<double>() > 0, t + 1 >= begin && t + 1 < end) << t;
   }

@@ -77,8 +77,10 @@ TEST_P(FamilyExplanation, SourcesAreTheSharesOfThePattern) {
   const auto heads = attribute_logit(gpt, tokens, {7, 23}, AttributionUnit::head, position).terms;
   const auto sources =
       attribute_logit(gpt, tokens, {7, 23}, AttributionUnit::source, position).terms;
+  std::int64_t count = 0;
   for (const AttributionTerm& head : heads) {
     if (head.part != AttributionTerm::Part::head) continue;
+    ++count;
     double sum = 0;
     for (const AttributionTerm& source : sources) {
       if (source.part != head.part || source.layer != head.layer || source.index != head.index) {
@@ -92,6 +94,7 @@ TEST_P(FamilyExplanation, SourcesAreTheSharesOfThePattern) {
     }
     EXPECT_NEAR(sum, head.value, 1e-5 * std::max(1.0, std::abs(head.value))) << head.name();
   }
+  EXPECT_EQ(count, stack().layers * stack().heads());
 }
 
 TEST_P(FamilyExplanation, PartsOfTheStreamSumToIt) {
