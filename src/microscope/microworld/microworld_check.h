@@ -27,9 +27,10 @@ struct MicroworldCheck {
   double entropy_nats_per_story = 0;  // of the same stories under the grammar: a lower bound
 
   // Mean over words of how often an ambiguous word's vector is nearest to the mean vector of its
-  // sense; each half of the stories is classified by the means of the other half. The vector is the
-  // final one at the word's last token, or (static) the embedding of that token. Recalled mentions,
-  // whose sense nothing later depends on, are measured separately.
+  // sense; each half of the stories is classified by the means of the other half, where the sense
+  // occurs in both. The vector is the final one at the word's last token, or (static) the embedding
+  // of that token. Recalled mentions, whose sense nothing later depends on, are measured
+  // separately.
   double sense_accuracy = 0;
   double static_sense_accuracy = 0;
   std::int64_t sense_marks = 0;

@@ -56,8 +56,10 @@ double nearest_centroid_accuracy(const std::vector<LabelledVector>& vectors) {
   for (const LabelledVector& labelled : vectors) {
     const auto& halves = by_word[labelled.word];
     if (halves[0].size() < 2 || halves[1].size() < 2) continue;
+    const Centroids& means = halves[1 - labelled.half];
+    if (!means.contains(labelled.sense)) continue;
     Tally& tally = tallies[labelled.word];
-    tally.right += nearest(halves[1 - labelled.half], labelled.vector) == labelled.sense ? 1 : 0;
+    tally.right += nearest(means, labelled.vector) == labelled.sense ? 1 : 0;
     ++tally.all;
   }
   if (tallies.empty()) return std::numeric_limits<double>::quiet_NaN();

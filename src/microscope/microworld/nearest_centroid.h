@@ -17,8 +17,8 @@ struct LabelledVector {
 
 // For each word, the share of its vectors whose nearest mean (Euclidean distance), among the senses
 // of that word, is that of their own sense; means come from one half and vectors from the other,
-// both ways. Returns the mean over words with at least two senses in each half; NaN if there are
-// none.
+// both ways. A vector whose sense the other half lacks cannot be placed and does not count. Returns
+// the mean over words with at least two senses in each half; NaN if there are none.
 double nearest_centroid_accuracy(const std::vector<LabelledVector>& vectors);
 
 }  // namespace heed

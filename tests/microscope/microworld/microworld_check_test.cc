@@ -22,6 +22,10 @@ TEST(NearestCentroid, SeparatesSensesThatLieApart) {
   EXPECT_DOUBLE_EQ(nearest_centroid_accuracy(vectors), 1.0);
   for (LabelledVector& labelled : vectors) labelled.vector = {1, 1};
   EXPECT_DOUBLE_EQ(nearest_centroid_accuracy(vectors), 0.5);  // one vector has no senses
+  // One half alone has this sense, of which nothing is known in the other.
+  const double before = nearest_centroid_accuracy(vectors);
+  vectors.push_back({"mole", "spy", 1, {9, 9}});
+  EXPECT_DOUBLE_EQ(nearest_centroid_accuracy(vectors), before);
   EXPECT_TRUE(std::isnan(nearest_centroid_accuracy({})));
 }
 
