@@ -3,20 +3,18 @@ jobs := $(shell nproc)
 cmake_flags := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fuzz_seconds ?= 60
 
-# All test programs run under the sanitizers, in some minutes, except the comparison with tiktoken, which
-# only repeats one of them.
-quick_tests = base tensor kernels tokenizer chat checkpoint scoring download comm model formats generate train microscope engine
-slow_tests = microworld server cli
-sanitized_tests ?= $(quick_tests) $(slow_tests)
+# All test programs run under the sanitizers, except the comparisons with other programs, which only repeat
+# some of them. The quick ones are those of .ci/run: the folders that read what others wrote, and below.
+quick_tests = base tensor kernels tokenizer chat checkpoint scoring download comm model formats generate
+sanitized_tests ?= $(quick_tests) train microscope engine microworld server cli
 
 # What runs under emulation, where tests take many times as long: what depends on the processor most.
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test python-test test-aarch64 page page-test build bench build-sanitized build-sanitized-quick \
-  build-sanitized-threads build-fuzzers fuzz sanitize sanitize-quick sanitize-slow sanitize-threads \
-  format format-check lint layers package install-deps install-test-deps install-check-deps install-page-deps \
-  install-aarch64-deps
+.PHONY: run test python-test test-aarch64 page page-test build bench nightly fuzz sanitize sanitize-quick \
+  sanitize-threads format format-check lint layers package install-deps install-test-deps install-check-deps \
+  install-page-deps install-aarch64-deps
 
 run: install-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -61,45 +59,41 @@ page-test: install-test-deps install-page-deps
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e
 
-# One build for the tests and the fuzzers, of what is asked for. The fuzzers come with the quick tests.
-build-sanitized: install-check-deps
+# What .ci/run has no time for: run it by hand.
+nightly:
+	.ci/run sanitize fuzz lint sanitize-threads
+
+# One build for the tests and the fuzzers, of what is asked for. Tests run side by side, with threads that sleep
+# while they wait. The quarantine is small, since tests check that memory is given back.
+# Without programs of several processes (Processes): the tests of train and model share the same code among threads.
+sanitize: install-check-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs) --target $(addsuffix _tests,$(sanitized_tests))
-
-build-sanitized-quick sanitize-quick: sanitized_tests = $(quick_tests)
-sanitize-slow: sanitized_tests = $(slow_tests)
-build-sanitized-quick: build-sanitized build-fuzzers
-sanitize-quick sanitize-slow: sanitize
-
-build-fuzzers: install-check-deps
-	cmake --preset asan $(cmake_flags)
-	cmake --build --preset asan -j $(jobs) --target fuzzers
-
-# Side by side, with threads that sleep while they wait. The quarantine is small, since tests check that memory is given back.
-# Without programs of several processes (Processes): the tests of train and model share the same code among threads.
-sanitize: build-sanitized
 	OMP_WAIT_POLICY=passive ASAN_OPTIONS=quarantine_size_mb=16 GTEST_FILTER='-Processes.*' \
 	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/known_leaks.txt:print_suppressions=0 \
 	  ctest --test-dir build/asan --output-on-failure -j $(jobs) -R "^($$(echo $(sanitized_tests) | tr ' ' '|'))$$"
 
+sanitize-quick: sanitized_tests = $(quick_tests)
+sanitize-quick: sanitize
+
 # Only the server creates threads. Left out is what asks no server, and takes minutes. Clang's OpenMP
 # reports its barriers to ThreadSanitizer through Archer; GNU's does not, so every parallel loop would be
 # reported as a race.
-sanitize-threads: build-sanitized-threads
+sanitize-threads: install-check-deps
+	cmake --preset tsan $(cmake_flags)
+	cmake --build --preset tsan --target server_tests -j $(jobs)
 	OMP_TOOL_LIBRARIES="$$(dirname "$$(realpath "$$(ldd build/tsan/bin/server_tests | awk '/libomp/ {print $$3}')")")/libarcher.so" \
 	  TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=0" \
 	  build/tsan/bin/server_tests --gtest_filter='-StarterExamples.*:OpenApi.*'
-
-build-sanitized-threads: install-check-deps
-	cmake --preset tsan $(cmake_flags)
-	cmake --build --preset tsan --target server_tests -j $(jobs)
 
 bench: install-test-deps
 	cmake --preset release -DHEED_BUILD_BENCHMARKS=ON $(cmake_flags)
 	cmake --build --preset release -j $(jobs)
 	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
 
-fuzz: build-fuzzers
+fuzz: install-check-deps
+	cmake --preset asan $(cmake_flags)
+	cmake --build --preset asan -j $(jobs) --target fuzzers
 	ls build/asan/bin/*_fuzz | OMP_NUM_THREADS=1 xargs -P $(jobs) -I PROGRAM sh -c \
 	  'echo PROGRAM && PROGRAM -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
 	    -artifact_prefix=build/asan/'
