@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "base/files.h"
@@ -117,6 +118,40 @@ TEST(TranslateCommand, DrawsTheSearchAsATree) {
   const Outcome plain = run_heed(call + "--tree", "LC_ALL=POSIX");
   EXPECT_EQ(plain.out.find("●"), std::string::npos);
   EXPECT_THAT(plain.out, HasSubstr("*"));
+}
+
+// Its lines, without digits and without what has hardly any probability: other instruction sets
+// round both otherwise.
+std::vector<std::string> likely_lines(const std::string& tree) {
+  std::vector<std::string> lines = lines_of(tree);
+  std::erase_if(lines, [](const std::string& line) {
+    return line.empty() || line.find("<.1 %") != line.npos;
+  });
+  for (std::string& line : lines) {
+    std::ranges::replace_if(
+        line, [](unsigned char c) { return std::isdigit(c) != 0; }, '#');
+  }
+  return lines;
+}
+
+TEST(TranslateCommand, DrawsTheTreeOfItsDocumentation) {
+  if (!translator_files()) GTEST_SKIP() << "this build carries no translator";
+  const std::string documentation =
+      read_text_file(std::filesystem::path(HEED_SOURCE_DIR) / "docs/translation.md");
+  const std::string prompt = "$ heed ";
+  const std::size_t call = documentation.find(prompt + "translate --tree") + prompt.size();
+  ASSERT_GE(call, prompt.size());
+  const std::size_t begin = documentation.find('\n', call) + 1;
+  const std::string said = documentation.substr(begin, documentation.find("```", begin) - begin);
+  const Outcome drawn =
+      run_heed(documentation.substr(call, begin - 1 - call), "LC_ALL=C.UTF-8 COLUMNS=80");
+  ASSERT_EQ(drawn.status, 0) << drawn.err;
+  std::vector<std::string> lines = likely_lines(drawn.out);
+  const std::vector<std::string> expected = likely_lines(said);
+  ASSERT_GE(lines.size(), expected.size());
+  EXPECT_GE(expected.size(), 12U);
+  lines.resize(expected.size());  // a legend follows
+  EXPECT_EQ(lines, expected);
 }
 
 TEST(TranslateCommand, TakesEveryTypeOfWeightsAndCache) {
