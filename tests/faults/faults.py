@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -39,6 +40,13 @@ class Failure(Exception):
 def expect(condition, message):
     if not condition:
         raise Failure(message)
+
+
+def open_mpi_version():
+    """The first number of it; 0 of another MPI."""
+    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"\(Open MPI\) (\d+)", said)
+    return int(found[1]) if found else 0
 
 
 def words():
@@ -94,10 +102,13 @@ class Job:
     def wait_for_processes(self):
         self.wait_for(lambda: len(self.pids()) == self.processes, "processes")
 
-    def harm(self, rank, with_signal):
+    def pid(self, rank):
         pid = self.pids().get(rank)
         expect(pid is not None, f"there is no process {rank}:\n{self.text()}")
-        os.kill(pid, with_signal)
+        return pid
+
+    def harm(self, rank, with_signal):
+        os.kill(self.pid(rank), with_signal)
 
     def text(self):
         self.err.seek(0)
@@ -256,20 +267,24 @@ def frozen(bench):
 
 
 def full(bench):
-    """A disk that is full for one process only."""
-    first = bench.start("full", 2, 600)
+    """A disk that is full for one process only, from some step on: MPI's own files are there before."""
+    rare = {"checkpoint_every": ENDLESS}
+    first = bench.start("full", 2, 600, more=rare)
     first.wait_for_step(7)
     first.harm(0, signal.SIGTERM)
     first.end()
     saved = saved_step(first.run)
-    job = bench.start("full", 3, 600, before='if [ "$rank" = 1 ]; then ulimit -f 8; fi')
+    job = bench.start("full", 3, 600, more=rare)
+    job.wait_for_step(saved + 1)
+    resource.prlimit(job.pid(1), resource.RLIMIT_FSIZE, (4096, 4096))
+    job.harm(0, signal.SIGTERM)  # saves
     status, text = job.end()
     expect(status != 0, text)
     check_message(text, r"process 1 of 3: cannot write '.*-2-of-3.safetensors': File too large")
     expect(saved_step(job.run) == saved, "another checkpoint than before")
     left = [path.name for path in (job.run / "last/training_state").iterdir()]
     expect(len(left) == 2, f"left behind: {left}")
-    bench.finish("full", 3, 600)
+    bench.finish("full", 3, 600, more=rare)
     return "said so"
 
 
@@ -377,15 +392,17 @@ def signalled(bench):
 
 def interrupted(bench):
     """Ctrl-C, as the terminal sends it: to mpirun, which sends SIGTERM to its processes `grace` seconds
-    later, and SIGKILL some seconds after that."""
+    later, and SIGKILL some seconds after that. Open MPI 5 leaves them a quarter of a second, whatever is set,
+    and no longer shows what they say."""
     rare = {"checkpoint_every": ENDLESS}
     job = bench.start("interrupted", 3, ENDLESS, more=rare, grace=5)
     job.wait_for_step(7)
     os.killpg(job.child.pid, signal.SIGINT)
     status, text = job.end()
     expect(status != 0, text)
-    expect(text.count("stopping: saving") == 1, f"saved otherwise than once:\n{text}")
-    expect(saved_step(job.run) == last_step(job.run), "not saved")
+    said = text.count("stopping: saving")
+    expect(said == (0 if open_mpi_version() >= 5 else 1), f"said {said} times that it saves:\n{text}")
+    expect(saved_step(job.run) == last_step(job.run), f"not saved:\n{text}")
     return "saved once"
 
 

@@ -57,7 +57,12 @@ class Patching(TestCase):
             if grid.startswith("edge") or grid.endswith("by_pos"):
                 continue
             sweep = self.sweep(grid)
-            self.assertTrue(np.isfinite(sweep.values).all(), grid)
+            written = json.loads(program(
+                "patch", "--json", "--grid", grid, "--answer", f"#{self.answer}",
+                "--wrong", f"#{self.wrong}", "--clean-tokens", ",".join(map(str, self.clean)),
+                "--corrupted-tokens", ",".join(map(str, self.corrupted))))
+            self.assert_close(sweep.values, written["values"], 1e-5, grid)
+            self.assert_close(sweep.recovered, written["recovered"], 1e-5, grid)
             self.assertIn("<table>", sweep._repr_html_())
         named = heed.patching.resid_pre(self.model, self.clean, self.corrupted, self.answer,
                                         self.wrong)
