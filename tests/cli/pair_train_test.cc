@@ -151,6 +151,7 @@ TEST_F(PairTrainCommand, NamesFileAndLineOfWhatIsWrong) {
 }
 
 TEST_F(PairTrainCommand, ResumesToTheBit) {
+  int stopped_early = 0;
   for (const std::string positions : {"sinusoidal", "relative"}) {
     const std::string arguments =
         "--pairs " + path("text.en") + " " + path("text.de") + small() +
@@ -168,6 +169,7 @@ TEST_F(PairTrainCommand, ResumesToTheBit) {
     EXPECT_TRUE(stopped.status == 130 || stopped.status == 0) << stopped.err;
     if (stopped.status == 130) {
       EXPECT_THAT(stopped.err, HasSubstr("--resume"));
+      ++stopped_early;
     }
     const Outcome resumed = train("--resume --out " + path(run));
     ASSERT_EQ(resumed.status, 0) << resumed.err;
@@ -181,6 +183,7 @@ TEST_F(PairTrainCommand, ResumesToTheBit) {
         << config;
     EXPECT_THAT(train("--resume --out " + path(run)).out, HasSubstr("no new step"));
   }
+  EXPECT_GT(stopped_early, 0) << "no run was there to be resumed";
   // Other texts are refused.
   const Outcome other = train("--resume --pairs " + path("text.de") + " " + path("text.en") +
                               " --out " + path("run-relative"));

@@ -353,11 +353,14 @@ TEST_F(Training, AFactorMultipliesTheLearningRateOfEveryStep) {
   const auto before = metrics_of(directory_ / "plain");
   const auto after = metrics_of(directory_ / "slower");
   ASSERT_EQ(before.size(), after.size());
+  int rates = 0;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (!before[i].contains("learning_rate")) continue;
+    ++rates;
     EXPECT_DOUBLE_EQ(after[i]["learning_rate"].get<double>(),
                      0.5 * before[i]["learning_rate"].get<double>());
   }
+  EXPECT_EQ(rates, request("plain").settings.steps);
   EXPECT_EQ(after[0]["loss"], before[0]["loss"]);  // of the same weights
   EXPECT_NE(after[1]["loss"], before[1]["loss"]);
 }

@@ -1,5 +1,6 @@
 #include "microscope/microworld/microworld_check.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,6 +33,7 @@ TEST(NearestCentroid, SeparatesSensesThatLieApart) {
 TEST(MarkedStory, MarksStandOnTheTokensOfTheirWords) {
   const auto tokenizer = testing::microworld_tokenizer();
   const microworld::Microworld world(8);
+  std::size_t senses = 0, nouns = 0, evidence = 0, mysteries = 0;
   for (std::int64_t i = 0; i < 40; ++i) {
     const microworld::Story story = world.story(i);
     const MarkedStory marked = mark_story(story, *tokenizer);
@@ -40,15 +42,38 @@ TEST(MarkedStory, MarksStandOnTheTokensOfTheirWords) {
       return tokenizer->decode(
           std::span(marked.tokens).subspan(range.begin, range.end - range.begin));
     };
+    const auto expect_marked = [&](const TokenRange& range, const microworld::Span& span) {
+      EXPECT_THAT(text_at(range), ::testing::HasSubstr(std::string(span.in(story.text))));
+    };
+    ASSERT_EQ(marked.senses.size(), story.senses.size());
     for (std::size_t k = 0; k < marked.senses.size(); ++k) {
-      const std::string word(story.senses[k].span.in(story.text));
-      EXPECT_NE(text_at(marked.senses[k].at).find(word), std::string::npos);
+      expect_marked(marked.senses[k].at, story.senses[k].span);
     }
+    ASSERT_EQ(marked.nouns.size(), story.adjectives.size());
+    for (std::size_t k = 0; k < marked.nouns.size(); ++k) {
+      const microworld::AdjectiveMark& mark = story.adjectives[k];
+      expect_marked(marked.nouns[k].at, mark.noun);
+      ASSERT_EQ(marked.nouns[k].adjectives.size(), mark.adjectives.size());
+      for (std::size_t a = 0; a < mark.adjectives.size(); ++a) {
+        expect_marked(marked.nouns[k].adjectives[a], mark.adjectives[a]);
+      }
+    }
+    ASSERT_EQ(marked.evidence.size(), story.evidence.size());
+    for (std::size_t k = 0; k < marked.evidence.size(); ++k) {
+      expect_marked(marked.evidence[k].word, story.evidence[k].word);
+      expect_marked(marked.evidence[k].answer, story.evidence[k].answer);
+    }
+    senses += marked.senses.size();
+    nouns += marked.nouns.size();
+    evidence += marked.evidence.size();
+    mysteries += marked.mystery.has_value();
+    ASSERT_EQ(marked.mystery.has_value(), story.culprit.has_value());
     if (marked.mystery) {
       EXPECT_NE(text_at(marked.mystery->answer).find(story.culprit->name), std::string::npos);
       EXPECT_LT(marked.mystery->clue.end, marked.mystery->answer.begin);
     }
   }
+  for (const std::size_t marks : {senses, nouns, evidence, mysteries}) EXPECT_GT(marks, 5U);
 }
 
 class MicroworldCheckTest : public ::testing::Test {
