@@ -88,6 +88,14 @@ class Patching(TestCase):
     def test_neurons(self):
         found = heed.patching.neurons(self.model, self.clean, self.corrupted, self.metric, 1, [0, 5])
         self.assertEqual(found.shape, (2,))
+        _, cache = self.model.run_with_cache(self.clean, "post1")
+        for value, neuron in zip(found, [0, 5]):
+            def take_clean(values, hook, neuron=neuron):
+                values[..., neuron] = cache["post", 1][..., neuron]
+
+            hooked = self.model.run_with_hooks(self.corrupted, [("post1", take_clean)])
+            self.assertAlmostEqual(float(value), self.metric(hooked), places=4)
+            self.assertNotEqual(float(value), self.metric(self.model(self.corrupted)))
 
     def test_progress_and_bad_input(self):
         seen = []
