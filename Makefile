@@ -61,7 +61,7 @@ page-test: install-test-deps install-page-deps
 
 # What .ci/run has no time for: run it by hand.
 nightly:
-	.ci/run sanitize fuzz lint sanitize-threads
+	fuzz_seconds=$(fuzz_seconds) .ci/run sanitize fuzz lint sanitize-threads
 
 # One build for the tests and the fuzzers, of what is asked for. Tests run side by side, with threads that sleep
 # while they wait. The quarantine is small, since tests check that memory is given back.
