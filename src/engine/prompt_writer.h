@@ -1,4 +1,4 @@
-// The tokens of a prompt of which only some parts may spell special tokens.
+// A prompt of which only some parts may spell special tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace heed {
 
-// Text between two special tokens is encoded as one, whatever parts it came in.
+// The parts make one text, whose tokens are the tokenizer's.
 class PromptWriter {
  public:
   explicit PromptWriter(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
@@ -18,19 +18,12 @@ class PromptWriter {
   void write_text(std::string_view text) { text_ += text; }  // special tokens are plain text
   void write_template(std::string_view text);                // special tokens become their ids
 
-  std::vector<std::int32_t> finish();
+  std::vector<std::int32_t> finish() const;
 
  private:
-  struct Special {
-    std::size_t begin = 0;
-    const AddedToken* token = nullptr;  // none: `begin` is the end of the text
-  };
-  Special next_special(std::string_view text) const;
-  void flush();
-
   const Tokenizer& tokenizer_;
-  std::string text_;  // not yet encoded
-  std::vector<std::int32_t> tokens_;
+  std::string text_;
+  std::vector<TextRange> template_;  // of text_; no two touch
 };
 
 }  // namespace heed

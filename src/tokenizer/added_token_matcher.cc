@@ -1,6 +1,8 @@
 #include "tokenizer/added_token_matcher.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "tokenizer/character_class.h"
 #include "tokenizer/utf8.h"
@@ -29,24 +31,20 @@ bool is_inside_word(std::string_view text, std::size_t begin, std::size_t end) {
          (end < text.size() && continues(read_utf8(text, end)));
 }
 
-bool holds_ascii_space(std::string_view text) {
-  return text.find_first_of(" \t\n\v\f\r") != std::string_view::npos;
-}
-
 }  // namespace
 
 AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens, SpaceRole space)
     : space_(space), tokens_(std::move(tokens)) {
-  std::sort(tokens_.begin(), tokens_.end(), [](const AddedToken& left, const AddedToken& right) {
-    if (first_byte(left) != first_byte(right)) return first_byte(left) < first_byte(right);
-    if (left.content.size() != right.content.size()) {
-      return left.content.size() > right.content.size();
-    }
-    return left.content < right.content;
-  });
-  pairs_.resize(tokens_.empty() ? 0 : 65536);
+  if (tokens_.empty()) return;
+  pairs_.resize(65536);
+  one_first_byte_ = true;
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::pair<std::string_view, std::int32_t>> contents;
   for (const AddedToken& token : tokens_) {
-    ++first_[first_byte(token) + 1];
+    if (!seen.insert(token.content).second) continue;
+    contents.emplace_back(token.content, static_cast<std::int32_t>(&token - tokens_.data()));
+    longest_ = std::max(longest_, token.content.size());
+    one_first_byte_ = one_first_byte_ && first_byte(token) == first_byte(tokens_.front());
     const auto begin = pairs_.begin() + 256 * first_byte(token);
     if (token.content.size() == 1) {
       std::fill(begin, begin + 256, true);
@@ -54,12 +52,7 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens, SpaceRole s
       begin[static_cast<unsigned char>(token.content[1])] = true;
     }
   }
-  for (std::size_t byte = 0; byte < 256; ++byte) first_[byte + 1] += first_[byte];
-  for (const AddedToken& token : tokens_) {
-    if (token.strip_right || holds_ascii_space(std::string_view(token.content).substr(1))) {
-      crossing_.push_back(token);
-    }
-  }
+  trie_ = TokenTrie(std::move(contents));
 }
 
 bool AddedTokenMatcher::strips(const Utf8Character& character) const {
@@ -85,28 +78,32 @@ std::size_t AddedTokenMatcher::spaces_after(std::string_view text, std::size_t b
   return begin;
 }
 
-const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, std::size_t position) const {
+const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, std::size_t position,
+                                                const MayBeSpecial& may_be_special) const {
   const auto byte = static_cast<unsigned char>(text[position]);
   const auto next = static_cast<unsigned char>(position + 1 < text.size() ? text[position + 1] : 0);
   if (!pairs_[std::size_t{256} * byte + next]) return nullptr;
-  for (std::uint32_t i = first_[byte]; i < first_[byte + 1]; ++i) {
-    const std::string& content = tokens_[i].content;
-    if (text.compare(position, content.size(), content) == 0) return &tokens_[i];
-  }
-  return nullptr;
+  const AddedToken* longest = nullptr;
+  trie_.for_each_prefix(text.substr(position), [&](std::int32_t index, std::size_t size) {
+    const AddedToken& token = tokens_[static_cast<std::size_t>(index)];
+    if (!token.special || !may_be_special || may_be_special(position, position + size)) {
+      longest = &token;
+    }
+  });
+  return longest;
 }
 
-std::vector<AddedTokenMatch> AddedTokenMatcher::find_all(std::string_view text) const {
+std::vector<AddedTokenMatch> AddedTokenMatcher::find_all(std::string_view text,
+                                                         const MayBeSpecial& may_be_special) const {
   std::vector<AddedTokenMatch> matches;
   if (tokens_.empty()) return matches;
-  const bool one_first_byte = first_byte(tokens_.front()) == first_byte(tokens_.back());
   std::size_t taken = 0;  // end of the last match
   for (std::size_t position = 0; position < text.size();) {
-    if (one_first_byte) {
+    if (one_first_byte_) {
       position = text.find(tokens_.front().content.front(), position);
       if (position == std::string_view::npos) break;
     }
-    const AddedToken* token = longest_at(text, position);
+    const AddedToken* token = longest_at(text, position, may_be_special);
     if (token == nullptr) {
       ++position;
       continue;
@@ -126,22 +123,29 @@ std::vector<AddedTokenMatch> AddedTokenMatcher::find_all(std::string_view text) 
   return matches;
 }
 
+template <class Visit>
+void AddedTokenMatcher::for_each_before(std::string_view text, std::size_t position,
+                                        Visit&& visit) const {
+  for (std::size_t begin = position - std::min(position, longest_); begin < position; ++begin) {
+    trie_.for_each_prefix(text.substr(begin), [&](std::int32_t index, std::size_t size) {
+      visit(tokens_[static_cast<std::size_t>(index)], begin + size);
+    });
+  }
+}
+
 bool AddedTokenMatcher::may_end_at(std::string_view text, std::size_t position) const {
-  const std::string_view before = text.substr(0, position);
-  return std::ranges::any_of(
-      tokens_, [&](const AddedToken& token) { return before.ends_with(token.content); });
+  bool ends = false;
+  for_each_before(text.substr(0, position), position,
+                  [&](const AddedToken&, std::size_t end) { ends = ends || end == position; });
+  return ends;
 }
 
 bool AddedTokenMatcher::may_cut(std::string_view text, std::size_t position) const {
-  for (const AddedToken& token : crossing_) {
-    const std::size_t size = token.content.size();
-    for (std::size_t before = 1; before < size + token.strip_right; ++before) {
-      if (before <= position && text.compare(position - before, size, token.content) == 0) {
-        return false;
-      }
-    }
-  }
-  return true;
+  bool crosses = false;
+  for_each_before(text, position, [&](const AddedToken& token, std::size_t end) {
+    crosses = crosses || end > position || (end == position && token.strip_right);
+  });
+  return !crosses;
 }
 
 }  // namespace heed

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t unit_bytes = sizeof(std::uint32_t);
 constexpr std::size_t largest_charsmap = 4 << 20;  // published ones have a quarter of a MiB
+constexpr std::size_t longest_replacement = 64;    // bytes; U+FDFA has the longest of Unicode, 33
 // Readers keep the keys that a text begins with in arrays of this size.
 constexpr int most_nested_keys = 32;
 
@@ -168,6 +169,12 @@ void Charsmap::check_array(std::string_view source) const {
         require(value < strings_.size(), ErrorCode::corrupt_data,
                 "{}: the precompiled charsmap names the replacement at byte {}; there are {} bytes",
                 source, value, strings_.size());
+        const std::size_t size = strings_.find('\0', value) - value;
+        require(
+            size <= longest_replacement, ErrorCode::unsupported,
+            "{}: the replacement at byte {} of the precompiled charsmap has {} bytes; supported "
+            "are up to {}",
+            source, value, size, longest_replacement);
       }
       most = std::max(most, nested[child] + (has_leaf(child) ? 1 : 0));
     }

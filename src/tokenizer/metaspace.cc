@@ -38,8 +38,8 @@ std::string byte_token_text(int byte) { return fmt::format("<0x{:02X}>", byte); 
 std::vector<std::string> metaspace_token_bytes(const std::vector<std::string>& tokens,
                                                const std::vector<AddedToken>& added,
                                                bool byte_fallback) {
-  std::unordered_set<std::string_view> as_they_are;
-  for (const AddedToken& token : added) as_they_are.insert(token.content);
+  std::unordered_set<std::string_view> added_texts;
+  for (const AddedToken& token : added) added_texts.insert(token.content);
   std::unordered_map<std::string, char> byte_tokens;
   for (int byte = 0; byte < 256 && byte_fallback; ++byte) {
     byte_tokens.emplace(byte_token_text(byte), static_cast<char>(byte));
@@ -48,9 +48,7 @@ std::vector<std::string> metaspace_token_bytes(const std::vector<std::string>& t
   bytes.reserve(tokens.size());
   for (const std::string& token : tokens) {
     const auto byte = byte_tokens.find(token);
-    if (as_they_are.contains(token)) {
-      bytes.push_back(token);
-    } else if (byte != byte_tokens.end()) {
+    if (byte != byte_tokens.end() && !added_texts.contains(token)) {
       bytes.emplace_back(1, byte->second);
     } else {
       bytes.push_back(with_spaces(token));

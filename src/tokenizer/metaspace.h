@@ -18,8 +18,8 @@ std::string with_spaces(std::string_view text);
 // <0x00> to <0xFF>, the tokens of bytes.
 std::string byte_token_text(int byte);
 
-// What tokens stand for: bytes (if `byte_fallback`), texts with spaces, and added tokens as they
-// are.
+// What tokens stand for: bytes (if `byte_fallback` and it is no added token), or texts with spaces,
+// also those of added tokens, such as Gemma's runs of U+2581.
 std::vector<std::string> metaspace_token_bytes(const std::vector<std::string>& tokens,
                                                const std::vector<AddedToken>& added,
                                                bool byte_fallback);

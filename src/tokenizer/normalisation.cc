@@ -112,6 +112,11 @@ void ChangedText::keep(std::string_view part) {
 }
 
 void ChangedText::replace(std::size_t source_size, std::string_view replacement) {
+  require(replacement.size() <= most_bytes_ && text_.size() <= most_bytes_ - replacement.size(),
+          ErrorCode::unsupported,
+          "the normaliser of this tokenizer makes more than {} bytes of a text; supported are {} "
+          "bytes for each of the text",
+          most_bytes_, most_normalised_growth);
   changes_.push_back(
       {source_size_, source_size_ + source_size, text_.size(), text_.size() + replacement.size()});
   text_ += replacement;
@@ -140,6 +145,24 @@ void ChangedText::append(const ChangedText& other, std::size_t begin, std::size_
             text.substr(change->begin, position - change->begin));
     ++change;
   }
+}
+
+TextRange ChangedText::source_of(std::size_t begin, std::size_t end) const {
+  TextRange source{begin, end};
+  const auto behind = std::ranges::partition_point(
+      changes_, [&](const ChangedPart& change) { return change.end <= begin; });
+  if (behind != changes_.end() && behind->begin < begin) {
+    source.begin = behind->source_begin;
+  } else if (behind != changes_.begin()) {
+    source.begin = std::prev(behind)->source_end + (begin - std::prev(behind)->end);
+  }
+  const auto from_end = std::ranges::partition_point(
+      changes_, [&](const ChangedPart& change) { return change.begin < end; });
+  if (from_end != changes_.begin()) {
+    const ChangedPart& last = *std::prev(from_end);
+    source.end = last.source_end + (end - std::min(end, last.end));
+  }
+  return source;
 }
 
 ChangedText ChangedText::then(const ChangedText& next) const {

@@ -2,11 +2,24 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace heed {
+
+// A normaliser of a file may make at most this many bytes of each byte of a text. The longest
+// replacement of Unicode makes 11 of one (U+FDFA in form KC), and 13 with U+2581 for its spaces.
+inline constexpr std::size_t most_normalised_growth = 16;
+
+// Bytes of a text, [begin, end).
+struct TextRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  friend bool operator==(const TextRange&, const TextRange&) = default;
+};
 
 // A part of a source text, [source_begin, source_end), and what it became.
 struct ChangedPart {
@@ -25,6 +38,13 @@ class ChangedText {
 
   void reserve(std::size_t bytes) { text_.reserve(bytes); }
 
+  // From now on replace() throws Error{unsupported} where the text would be longer than `bytes`.
+  void limit_size(std::size_t bytes) { most_bytes_ = bytes; }
+
+  // The part of the source that [begin, end) of the text was made from: all of a changed part, but
+  // nothing that was dropped before or behind.
+  TextRange source_of(std::size_t begin, std::size_t end) const;
+
   // The next `part` of the source, as it is.
   void keep(std::string_view part);
   // `replacement` for the next `source_size` bytes of the source, 0 for an insertion.
@@ -38,6 +58,7 @@ class ChangedText {
   std::string text_;
   std::vector<ChangedPart> changes_;  // in order
   std::size_t source_size_ = 0;
+  std::size_t most_bytes_ = SIZE_MAX;
 };
 
 // Finds source offsets for ascending positions in a changed text. Inside a changed part, where no

@@ -114,9 +114,12 @@ ChangedText NormaliserSteps::apply(std::string_view text) const {
     result.keep(text);
     return result;
   }
+  const std::size_t most = most_normalised_growth * text.size();
+  result.limit_size(most);
   steps_.front()->apply(text, result);
   for (std::size_t i = 1; i < steps_.size(); ++i) {
     ChangedText next;
+    next.limit_size(most);
     steps_[i]->apply(result.text(), next);
     result = result.then(next);
   }

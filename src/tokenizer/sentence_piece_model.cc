@@ -12,6 +12,7 @@
 #include "tokenizer/metaspace.h"
 #include "tokenizer/protobuf_fields.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/vocabulary.h"
 
 namespace heed {
 namespace {
@@ -72,6 +73,7 @@ SentencePiece read_piece(std::string_view message, std::size_t id, std::string_v
   if (!is_text) {
     fail(ErrorCode::corrupt_data, "{} is {}; expected UTF-8 text", where, in_quotes(piece.text));
   }
+  require_sought_size(piece.text, static_cast<std::int64_t>(id), source);
   require(std::isfinite(piece.score), ErrorCode::corrupt_data, "{}: 'score' is {}", where,
           piece.score);
   return piece;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,8 +60,9 @@ class PreparedText {
 };
 
 struct PreparationOptions {
-  bool special_tokens = true;  // find them; else they are text
-  bool continues = false;      // the text continues another: no space is put before it
+  bool special_tokens = true;                                // find them; else they are text
+  std::optional<std::span<const TextRange>> special_ranges;  // only within these, if given
+  bool continues = false;  // the text continues another: no space is put before it
 };
 
 class TextPreparation {
@@ -74,20 +77,23 @@ class TextPreparation {
   bool may_cut(std::string_view text, std::size_t position) const;
 
  private:
-  // Added tokens are looked for in the text as given, then those that are normalised in the parts
-  // between, normalised.
-  struct Matchers {
-    AddedTokenMatcher given;
-    AddedTokenMatcher normalised;
-  };
-
-  Matchers make_matchers(const std::vector<AddedToken>& added, bool special) const;
-  std::vector<AddedTokenMatch> find(std::string_view text, const Matchers& matchers) const;
+  std::vector<AddedTokenMatch> find(std::string_view text, const MayBeSpecial& may) const;
+  std::vector<AddedTokenMatch> find_normalised(const ChangedText& part,
+                                               const MayBeSpecial& may) const;
   ChangedText normalised(std::string_view part, bool may_prepend) const;
+  // Puts a space before every part, whatever it is: U+2581, or what stands for it.
+  bool prepends_to_parts() const;
+  std::string_view prepended_space() const;
+  // Whether one is put before a part that does not begin with a space.
+  bool prepends_missing(bool begins_text, bool continues) const;
+  void append_words(const ChangedText& part, TextRange range, bool prepends,
+                    ChangedText& result) const;
 
   TextNormalisation normalisation_;
-  Matchers all_;
-  Matchers plain_;  // without special tokens
+  // Added tokens are looked for in the text as given, then those that are normalised in the parts
+  // between, normalised.
+  AddedTokenMatcher given_;
+  AddedTokenMatcher normalised_;
 };
 
 }  // namespace heed

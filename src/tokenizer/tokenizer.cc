@@ -64,8 +64,9 @@ Tokenizer::Tokenizer(TokenizerParts parts, std::string_view source)
 }
 
 PreparedText Tokenizer::prepare(std::string_view text, EncodeOptions options) const {
-  return preparation_.prepare(
-      text, {.special_tokens = options.special_tokens, .continues = options.continues});
+  return preparation_.prepare(text, {.special_tokens = options.special_tokens,
+                                     .special_ranges = options.special_ranges,
+                                     .continues = options.continues});
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {

@@ -21,6 +21,10 @@ inline constexpr const char* tokenizer_file_name = "tokenizer.json";
 
 struct EncodeOptions {
   bool special_tokens = true;  // strings such as <|endoftext|> become their ids; else plain text
+  // If given, only those do that lie within one of these byte ranges, ascending and apart: what a
+  // template wrote, say, and not what it was given. Everything else about them is as ever; white
+  // space that they take along may lie outside.
+  std::optional<std::span<const TextRange>> special_ranges = std::nullopt;
   // Tokens that the tokenizer's template puts before a text, such as LLaMA's <s>, and behind it.
   // Models that have them expect the first at the beginning of every prompt.
   bool add_beginning = false;
@@ -194,7 +198,8 @@ inline constexpr std::string_view tokenizer_file_names[] = {tokenizer_file_name,
                                                             "vocab.txt",
                                                             "merges.txt",
                                                             "tokenizer_config.json",
-                                                            "special_tokens_map.json"};
+                                                            "special_tokens_map.json",
+                                                            "added_tokens.json"};
 
 // Whether the directory holds files that load_tokenizer() would read.
 bool holds_tokenizer(const std::filesystem::path& directory);
@@ -206,6 +211,8 @@ bool holds_tokenizer(const std::filesystem::path& directory);
 //   source.spm, target.spm and vocab.json (Marian): the tokenizer of the source
 //   vocab.txt (BERT)
 //   vocab.json and merges.txt (GPT-2, RoBERTa and BART)
+// Of a directory, tokenizer_config.json, special_tokens_map.json and added_tokens.json count too:
+// they may name more tokens and what stands around a text (see config_tokens.h).
 // Throws Error{not_found}, Error{corrupt_data} or, when a file asks for something that would
 // tokenize differently here, Error{unsupported}.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);

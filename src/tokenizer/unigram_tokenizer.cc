@@ -67,6 +67,7 @@ UnigramTokenizer::UnigramTokenizer(UnigramDefinition definition, std::string_vie
     require(seen.insert(token).second, ErrorCode::corrupt_data, "{}: the token {} has two ids",
             source, in_quotes(token));
     if (id >= definition_.scores.size()) continue;
+    require_sought_size(token, static_cast<std::int64_t>(id), source);
     const double score = definition_.scores[id];
     require(std::isfinite(score), ErrorCode::corrupt_data, "{}: the score of the token {} is {}",
             source, in_quotes(token), score);

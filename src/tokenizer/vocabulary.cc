@@ -4,9 +4,17 @@
 #include <set>
 
 #include "base/error.h"
+#include "tokenizer/metaspace.h"
+#include "tokenizer/token_trie.h"
 #include "tokenizer/utf8.h"
 
 namespace heed {
+
+void require_sought_size(std::string_view token, std::int64_t id, std::string_view source) {
+  require(token.size() <= longest_sought_token, ErrorCode::unsupported,
+          "{}: the token {} ({}) has {} bytes; supported are up to {}", source, id,
+          in_quotes(token), token.size(), longest_sought_token);
+}
 
 Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<AddedToken> added,
                        std::string_view source)
@@ -24,12 +32,16 @@ Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<Added
             [](const AddedToken& left, const AddedToken& right) { return left.id < right.id; });
   std::set<std::string_view> seen;
   for (const AddedToken& token : added_) {
-    require(token.id >= 0 && token.id < size() && bytes(token.id) == token.content,
-            ErrorCode::corrupt_data, "{}: the added token {} has the id {} of another token",
-            source, in_quotes(token.content), token.id);
+    const bool is_known =
+        token.id >= 0 && token.id < size() &&
+        (bytes(token.id) == token.content || bytes(token.id) == with_spaces(token.content));
+    require(is_known, ErrorCode::corrupt_data,
+            "{}: the added token {} has the id {} of another token", source,
+            in_quotes(token.content), token.id);
     require(!token.content.empty() && is_valid_utf8(token.content), ErrorCode::corrupt_data,
             "{}: the added token {} is {}; expected UTF-8 text", source, token.id,
             in_quotes(token.content));
+    require_sought_size(token.content, token.id, source);
     require(seen.insert(token.content).second, ErrorCode::corrupt_data,
             "{}: the added token {} is listed twice", source, in_quotes(token.content));
   }

@@ -22,11 +22,15 @@ struct AddedToken {
   bool single_word = false;  // is none inside a longer word
 };
 
+// Throws Error{unsupported} for a token longer than longest_sought_token (token_trie.h).
+void require_sought_size(std::string_view token, std::int64_t id, std::string_view source);
+
 class Vocabulary {
  public:
   // `tokens[id]` are the bytes of token `id`, empty where no token has this id. Throws
-  // Error{corrupt_data} when an added token is empty, not UTF-8, listed twice, or not the token of
-  // its id.
+  // Error{unsupported} for an added token that is too long, and Error{corrupt_data} when an added
+  // token is empty, not UTF-8, listed twice, or not the token of its id, whose bytes may have spaces
+  // where the added token has U+2581.
   Vocabulary(const std::vector<std::string>& tokens, std::vector<AddedToken> added,
              std::string_view source);
 

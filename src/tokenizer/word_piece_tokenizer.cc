@@ -85,6 +85,7 @@ WordPieceTokenizer::WordPieceTokenizer(WordPieceDefinition definition, std::stri
     require(seen.insert(token).second, ErrorCode::corrupt_data, "{}: the token {} has two ids",
             source, in_quotes(token));
     const auto id = static_cast<std::int32_t>(index);
+    require_sought_size(token, id, source);
     beginnings.emplace_back(token, id);
     if (token.size() <= definition_.continuation.size()) continue;
     if (!token.starts_with(definition_.continuation)) continue;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "tokenizer/small_metaspace.h"
@@ -51,6 +52,50 @@ TEST(Metaspace, WritesUnknownCharactersAsBytes) {
   EXPECT_THAT(pieces(*tokenizer, "é\n"), ElementsAre(" ", "é", "\n"));
   EXPECT_THAT(pieces(*tokenizer, "ü"), ElementsAre(" ", "\xC3", "\xBC"));
   EXPECT_THAT(pieces(*tokenizer, "\xFF"), ElementsAre(" ", "\xFF"));
+}
+
+// As in Gemma's file, where a tab is a token and has no byte.
+TEST(Metaspace, NeedsNoBytesOfCharactersThatAreTokens) {
+  Json document = small_metaspace_json();
+  Json& vocabulary = document["model"]["vocab"];
+  vocabulary["\t"] = vocabulary["<0x09>"];
+  vocabulary.erase("<0x09>");
+  EXPECT_THAT(pieces(*small_metaspace(document), "\tt"), ElementsAre(" ", "\t", "t"));
+  vocabulary.erase("\t");
+  vocabulary["x"] = 12;
+  EXPECT_THROW(small_metaspace(document), Error);
+}
+
+// As in Gemma's file, where runs of spaces are added tokens that merges make too.
+TEST(Metaspace, ReadsAddedTokensOfSpaces) {
+  Json document = small_metaspace_json();
+  document["added_tokens"].push_back({{"id", document["model"]["vocab"]["▁▁"]},
+                                      {"content", "▁▁"},
+                                      {"special", false},
+                                      {"normalized", false}});
+  const auto tokenizer = small_metaspace(document);
+  const std::string text = "n  n";
+  EXPECT_THAT(pieces(*tokenizer, text), ElementsAre(" ", "n", "  ", "n"));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_EQ(tokenizer->encode_with_offsets(text).size(), 4u);
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("n▁▁n")), text);
+}
+
+// As in Gemma's file, whose normaliser has replaced all spaces before.
+TEST(Metaspace, MayBeSplitAtSpacesThatAreNotThere) {
+  Json document = small_metaspace_json();
+  document["pre_tokenizer"] = {{"type", "Split"},
+                               {"pattern", {{"String", " "}}},
+                               {"behavior", "MergedWithPrevious"},
+                               {"invert", false}};
+  const auto tokenizer = small_metaspace(document);
+  EXPECT_EQ(tokenizer->content_key(), small_metaspace()->content_key());
+  document["normalizer"] = nullptr;
+  document["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers", Json::array({document["pre_tokenizer"],
+                                     {{"type", "Metaspace"}, {"replacement", "\u2581"}}})}};
+  EXPECT_THROW(small_metaspace(document), Error);
 }
 
 TEST(Metaspace, FusesUnknownTokens) {

@@ -2,18 +2,21 @@
 # Compares heed's tokenizers with two npm packages: GPT-2's with tiktoken, on all English test data
 # and 100,000 random texts; those of LLaMA, Mistral, Qwen, GPT-NeoX and GPT-4o with Hugging Face's
 # tokenizers, on 100,000 random texts each, as well as T5's and BERT's kinds with models that Debian's
-# python3-sentencepiece trains. Usage: run.sh TOKENIZER_TESTS BUILD_DIR
+# python3-sentencepiece trains. Usage: run.sh TOKENIZER_TESTS BUILD_DIR [ENGINE_TESTS]
 #   TOKENIZER_TESTS  the built test program tokenizer_tests
 # HEED_ORACLE_SHARE=0.1 compares a tenth of the latter.
+# Conversations in the templates of published models, and added tokens with every combination of flags,
+# are compared with the same library, the former by ENGINE_TESTS, the test program engine_tests.
 #   BUILD_DIR        where the npm packages and the records go (made; never the source tree)
 # Exit status: 0 equal; 77 could not be run (no Node.js, no network, no data); else different.
 set -euo pipefail
 
-if [ $# -ne 2 ]; then
-  sed -n 's/^# \{0,1\}//; 2,6p' "$0" >&2
+if [ $# -ne 2 ] && [ $# -ne 3 ]; then
+  sed -n 's/^# \{0,1\}//; 2,10p' "$0" >&2
   exit 2
 fi
 tests=$(realpath "$1")
+engine_tests=${3:+$(realpath "$3")}
 here=$(cd "$(dirname "$0")" && pwd)
 data=$(realpath -m "${HEED_TEST_DATA:-$here/../../../../shared/data}")
 mkdir -p "$2"
@@ -45,6 +48,13 @@ mkdir -p published/records
 cd published
 cp "$here"/published/* "$here/random_text.mjs" .
 install
+node matrix.mjs added_matrix.json 300
+HEED_ADDED_MATRIX="$PWD/added_matrix.json" "$tests" --gtest_filter='AddedMatrix.*' --gtest_brief=1
+if [ -n "$engine_tests" ]; then
+  rm -rf chats
+  node chats.mjs chats
+  HEED_PUBLISHED_CHATS="$PWD/chats" "$engine_tests" --gtest_filter='PublishedChats.*' --gtest_brief=1
+fi
 python=
 for candidate in python3 /usr/bin/python3; do
   if "$candidate" -c "import sentencepiece" 2>/dev/null; then python=$candidate; break; fi
