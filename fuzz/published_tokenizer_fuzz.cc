@@ -108,8 +108,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 4: try_json(spliced(word_pieces, rest)); break;
       case 5: try_json(spliced(unigram, rest)); break;
       case 6:
-        encode_in_all_ways(
-            *heed::read_word_piece_lines("[UNK]\n" + std::string(rest), nullptr, "x"), probe);
+        encode_in_all_ways(*heed::read_word_piece_lines("[UNK]\n" + std::string(rest), {}, "x"),
+                           probe);
         break;
       case 7: try_good_tokenizers(rest); break;
       default: try_joint_vocabulary(rest);

@@ -34,11 +34,30 @@ std::string spliced(std::string good, std::string_view bytes) {
   return good.replace(place, byte(2), bytes.substr(3));
 }
 
+// Special tokens found in the whole text, in none of it, and in a part that the text's length
+// names: only the last is something else.
+void encode_in_ranges(const heed::Tokenizer& tokenizer, std::string_view text) {
+  const heed::TextRange whole[] = {{0, text.size()}};
+  if (tokenizer.encode(text, {.special_ranges = whole}) != tokenizer.encode(text)) std::abort();
+  const std::span<const heed::TextRange> none;
+  if (tokenizer.encode(text, {.special_ranges = none}) !=
+      tokenizer.encode(text, {.special_tokens = false})) {
+    std::abort();
+  }
+  const heed::TextRange parts[] = {{text.size() / 8, text.size() / 3},
+                                   {text.size() / 2, text.size() - text.size() / 8}};
+  const auto ids = tokenizer.encode(text, {.special_ranges = parts});
+  if (tokenizer.encode_with_offsets(text, {.special_ranges = parts}).size() != ids.size()) {
+    std::abort();
+  }
+}
+
 // Spans must cover the text; encode_with_offsets() itself checks it. Cutting must change nothing.
 std::vector<std::int32_t> encode_in_all_ways(const heed::Tokenizer& tokenizer,
                                              std::string_view text, bool special) {
   heed::EncodeOptions options = {.special_tokens = special};
   const auto ids = tokenizer.encode(text, options);
+  if (special) encode_in_ranges(tokenizer, text);
   if (tokenizer.encode_with_offsets(text, options).size() != ids.size()) std::abort();
   std::size_t cut = text.size() / 2;
   while (!tokenizer.may_cut(text, cut)) ++cut;
@@ -143,6 +162,22 @@ std::vector<std::unique_ptr<heed::Tokenizer>> published_tokenizers() {
   return all;
 }
 
+// A tokenizer_config.json beside a good tokenizer. What it makes of that is saved and read back.
+void parse_config(const std::string& tokenizer_json, std::string_view text) {
+  const auto config = heed::TokenizerConfig::of(heed::parse_json(text, "fuzzed"));
+  const auto tokenizer = heed::parse_tokenizer_json(tokenizer_json, "good", config);
+  const auto saved = heed::parse_tokenizer_json(tokenizer->to_json(), "saved");
+  if (saved->content_key() != tokenizer->content_key()) std::abort();
+  const heed::EncodeOptions around = {.add_beginning = true, .add_ending = true};
+  if (saved->encode(text, around) != tokenizer->encode(text, around)) std::abort();
+}
+
+constexpr std::string_view good_config =
+    R"({"added_tokens_decoder": {"290": {"content": "<|im_end|>", "special": true, "rstrip": true},
+    "291": {"content": "mat", "lstrip": true, "normalized": true}}, "bos_token": "<|im_end|>",
+    "eos_token": {"content": "cat"}, "additional_special_tokens": ["the"], "add_bos_token": true,
+    "add_eos_token": false})";
+
 constexpr std::string_view good_merges = "#version: 0.2\nt h\nth e\na t\n";
 
 }  // namespace
@@ -154,7 +189,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::string vocabulary = good_vocabulary();
   static const auto published = published_tokenizers();
   try {
-    switch (data[0] % 9) {
+    switch (data[0] % 11) {
       case 0: parse_json(rest); break;
       case 1: parse_json(spliced(json, rest)); break;
       case 2: round_trip(small_tokenizer(), rest); break;
@@ -176,10 +211,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       }
       case 6:
-        parse_json(spliced(published_json(data[0] / 9 % heed::word_patterns.size()), rest));
+        parse_json(spliced(published_json(data[0] / 11 % heed::word_patterns.size()), rest));
         break;
+      case 8: parse_config(json, rest); break;
+      case 9: parse_config(json, spliced(std::string(good_config), rest)); break;
       case 7: {
-        const heed::Tokenizer& tokenizer = *published[data[0] / 9 % published.size()];
+        const heed::Tokenizer& tokenizer = *published[data[0] / 11 % published.size()];
         tokenizer.decode(encode_in_all_ways(tokenizer, rest, true));
         break;
       }

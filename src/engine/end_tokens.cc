@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/json_fields.h"
+#include "base/tokenizer_config.h"
 #include "formats/config_file.h"
 
 namespace heed {
@@ -32,14 +33,11 @@ void add_ids(const std::filesystem::path& file, std::vector<std::int64_t>& ids) 
   }
 }
 
-void add_named(const std::filesystem::path& file, const Tokenizer& tokenizer,
+void add_named(const TokenizerConfig& config, const Tokenizer& tokenizer,
                std::vector<std::int64_t>& ids) {
-  Json token = read_member(file, "eos_token");
-  if (token.is_object()) token = token.value("content", Json());
-  if (!token.is_string()) return;
-  const auto& added = tokenizer.added_tokens();
-  const auto found = std::ranges::find(added, token.get<std::string>(), &AddedToken::content);
-  if (found != added.end()) ids.push_back(found->id);
+  const std::optional<std::string> name = config.special_token("eos_token");
+  const std::optional<std::int32_t> id = name ? tokenizer.find_added_token(*name) : std::nullopt;
+  if (id) ids.push_back(*id);
 }
 
 }  // namespace
@@ -49,7 +47,7 @@ std::vector<std::int32_t> read_end_tokens(const std::filesystem::path& directory
   std::vector<std::int64_t> ids;
   add_ids(directory / config_file_name, ids);
   add_ids(directory / "generation_config.json", ids);
-  if (tokenizer != nullptr) add_named(directory / "tokenizer_config.json", *tokenizer, ids);
+  if (tokenizer != nullptr) add_named(TokenizerConfig(directory), *tokenizer, ids);
   std::vector<std::int32_t> tokens;
   for (const std::int64_t id : ids) {
     if (id >= 0 && id < vocabulary) tokens.push_back(static_cast<std::int32_t>(id));

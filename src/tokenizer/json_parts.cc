@@ -56,6 +56,31 @@ const Json& json_array_member(const Json& object, const char* key, std::string_v
   return value;
 }
 
+AddedToken read_added_token(const Json& entry, std::int64_t id, std::string_view source) {
+  const std::string& content = json_string_member(entry, "content", source);
+  const std::string where = fmt::format("{}: added token {}", source, in_quotes(content));
+  require(id >= 0 && id < INT32_MAX, ErrorCode::corrupt_data, "{} has the id {}; expected 0 to {}",
+          where, id, INT32_MAX - 1);
+  const bool special = json_boolean_member(entry, "special", false, where);
+  return {.id = static_cast<std::int32_t>(id),
+          .content = content,
+          .special = special,
+          .normalized = json_boolean_member(entry, "normalized", !special, where),
+          .strip_left = json_boolean_member(entry, "lstrip", false, where),
+          .strip_right = json_boolean_member(entry, "rstrip", false, where),
+          .single_word = json_boolean_member(entry, "single_word", false, where)};
+}
+
+Json added_token_json(const AddedToken& token) {
+  return {{"id", token.id},
+          {"content", token.content},
+          {"single_word", token.single_word},
+          {"lstrip", token.strip_left},
+          {"rstrip", token.strip_right},
+          {"normalized", token.normalized},
+          {"special", token.special}};
+}
+
 std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view source) {
   std::vector<AddedToken> added;
   const Json* list = find_json_member(document, "added_tokens");
@@ -66,20 +91,27 @@ std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view
   }
   for (const Json& entry : *list) {
     const std::string& content = json_string_member(entry, "content", source);
-    const std::string where = fmt::format("{}: added token {}", source, in_quotes(content));
     const std::int64_t id = read_id(json_member(entry, "id", source), content, source);
-    require(id >= 0 && id < INT32_MAX, ErrorCode::corrupt_data,
-            "{} has the id {}; expected 0 to {}", where, id, INT32_MAX - 1);
-    const bool special = json_boolean_member(entry, "special", false, where);
-    added.push_back({.id = static_cast<std::int32_t>(id),
-                     .content = content,
-                     .special = special,
-                     .normalized = json_boolean_member(entry, "normalized", !special, where),
-                     .strip_left = json_boolean_member(entry, "lstrip", false, where),
-                     .strip_right = json_boolean_member(entry, "rstrip", false, where),
-                     .single_word = json_boolean_member(entry, "single_word", false, where)});
+    added.push_back(read_added_token(entry, id, source));
   }
   return added;
+}
+
+void place_added_tokens(std::vector<std::string>& tokens, const std::vector<AddedToken>& added,
+                        std::string_view source) {
+  const std::size_t most = 2 * (tokens.size() + added.size());  // one gap a token
+  for (const AddedToken& token : added) {
+    const auto id = static_cast<std::size_t>(token.id);
+    require(id < most, ErrorCode::corrupt_data,
+            "{}: the added token {} has the id {}; expected 0 to {}", source,
+            in_quotes(token.content), token.id, most - 1);
+    if (id >= tokens.size()) tokens.resize(id + 1);
+    if (tokens[id].empty()) tokens[id] = token.content;
+    if (tokens[id] != token.content) {
+      fail(ErrorCode::corrupt_data, "{}: the added token {} has the id {} of {}", source,
+           in_quotes(token.content), token.id, in_quotes(tokens[id]));
+    }
+  }
 }
 
 std::vector<std::string> tokens_by_id(const Json& vocabulary, const std::vector<AddedToken>& added,

@@ -1,6 +1,7 @@
 // Reading and writing the parts of tokenizer.json common to all kinds of tokenizers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,12 @@ const Json& json_array_member(const Json& object, const char* key, std::string_v
 // The JSON text of a value, in quotes, cut to a length that suits a message.
 std::string shown_in_quotes(const Json& value);
 
+// An added token as files have it: content, special [false], normalized [unless special], lstrip,
+// rstrip and single_word [false].
+AddedToken read_added_token(const Json& entry, std::int64_t id, std::string_view source);
+// {"id", "content", ...}
+Json added_token_json(const AddedToken& token);
+
 // The added_tokens of a document.
 std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view source);
 
@@ -39,6 +46,12 @@ std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view
 // the same id, and when half of the ids or more have no token.
 std::vector<std::string> tokens_by_id(const Json& vocabulary, const std::vector<AddedToken>& added,
                                       std::string_view source);
+
+// Puts added tokens at their ids, behind the vocabulary or where it has a gap. Throws
+// Error{corrupt_data} when an id is another token's, and when half of the ids or more have no
+// token.
+void place_added_tokens(std::vector<std::string>& tokens, const std::vector<AddedToken>& added,
+                        std::string_view source);
 
 // The text of a tokenizer.json; all but the tokens are JSON texts.
 struct TokenizerJsonParts {

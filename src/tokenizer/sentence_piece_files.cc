@@ -10,6 +10,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/json_fields.h"
+#include "base/tokenizer_config.h"
+#include "tokenizer/config_tokens.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/sentence_piece_tokenizer.h"
 #include "tokenizer/utf8.h"
@@ -19,50 +21,8 @@ namespace {
 
 constexpr std::size_t largest_json = std::size_t{64} << 20;
 
-// What a directory says of its tokenizer beside the model. Absent files are null.
-struct TokenizerConfig {
-  Json config;
-  Json special_tokens;
-  std::string config_source;
-  std::string special_tokens_source;
-  std::vector<TokenizerFile> files;
-};
-
-Json read_optional_json(const std::filesystem::path& path, std::vector<TokenizerFile>& files) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return nullptr;
-  std::string text = read_text_file(path, largest_json);
-  Json json = parse_json(text, path.string());
-  require(json.is_object(), ErrorCode::corrupt_data, "{}: expected a JSON object", path.string());
-  files.push_back({path.filename().string(), std::move(text)});
-  return json;
-}
-
-TokenizerConfig read_config(const std::filesystem::path& directory) {
-  TokenizerConfig result;
-  const std::filesystem::path config = directory / "tokenizer_config.json";
-  const std::filesystem::path special = directory / "special_tokens_map.json";
-  result.config = read_optional_json(config, result.files);
-  result.special_tokens = read_optional_json(special, result.files);
-  result.config_source = config.string();
-  result.special_tokens_source = special.string();
-  return result;
-}
-
-// The name of a token: a string, or an object whose 'content' it is.
-std::optional<std::string> read_token_name(const Json& config, const char* key,
-                                           std::string_view source) {
-  const Json* value = find_json_member(config, key);
-  if (value == nullptr) return std::nullopt;
-  if (value->is_object()) return json_string_member(*value, "content", source);
-  return json_string(*value, {fmt::format("{}: '{}'", source, key)});
-}
-
 std::string token_name(const TokenizerConfig& config, const char* key, std::string_view usual) {
-  const auto named = read_token_name(config.config, key, config.config_source);
-  if (named) return *named;
-  return read_token_name(config.special_tokens, key, config.special_tokens_source)
-      .value_or(std::string(usual));
+  return config.special_token(key).value_or(std::string(usual));
 }
 
 std::int32_t find_token(const std::vector<std::string>& tokens, std::string_view text,
@@ -103,10 +63,9 @@ void append_extra_ids(SentencePieceDefinition& definition, AddedTokens& added,
                       const TokenizerConfig& config) {
   constexpr std::int64_t usual = 100;
   constexpr std::int64_t most = 100'000;
-  const Json* count = find_json_member(config.config, "extra_ids");
+  const Json* count = config.find("extra_ids");
   const std::int64_t extra =
-      count == nullptr ? usual
-                       : json_integer(*count, {config.config_source + ": 'extra_ids'"}, 0, most);
+      count == nullptr ? usual : json_integer(*count, {config.source() + ": 'extra_ids'"}, 0, most);
   if (std::ranges::find(definition.tokens, extra_id(0)) != definition.tokens.end()) return;
   for (std::int64_t index = extra - 1; index >= 0; --index) {
     added.add(definition.tokens.size(), extra_id(index), true);
@@ -114,42 +73,24 @@ void append_extra_ids(SentencePieceDefinition& definition, AddedTokens& added,
   }
 }
 
-// added_tokens_decoder: an object from ids to tokens.
-void append_listed_tokens(SentencePieceDefinition& definition, AddedTokens& added,
-                          const TokenizerConfig& config) {
-  const Json* listed = find_json_member(config.config, "added_tokens_decoder");
-  if (listed == nullptr) return;
-  const std::string& source = config.config_source;
-  require(listed->is_object(), ErrorCode::corrupt_data,
-          "{}: 'added_tokens_decoder' is {}; expected an object", source, shown_in_quotes(*listed));
-  const std::size_t most = 2 * (definition.tokens.size() + listed->size());
-  for (const auto& [key, entry] : listed->items()) {
-    std::size_t id = 0;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const bool is_id = error == std::errc() && end == key.data() + key.size() && id < most;
-    if (!is_id) {
-      fail(ErrorCode::corrupt_data, "{}: 'added_tokens_decoder' has the id {}; expected 0 to {}",
-           source, in_quotes(key), most - 1);
-    }
-    const std::string& content = json_string_member(entry, "content", source);
-    require(!content.empty(), ErrorCode::corrupt_data, "{}: the added token {} is ''", source, id);
-    if (id >= definition.tokens.size()) definition.tokens.resize(id + 1);
-    if (definition.tokens[id].empty()) definition.tokens[id] = content;
-    if (definition.tokens[id] != content) {
-      fail(ErrorCode::corrupt_data, "{}: the added token {} has the id {} of {}", source,
-           in_quotes(content), id, in_quotes(definition.tokens[id]));
-    }
-    added.add(id, content, json_boolean_member(entry, "special", true, source));
-  }
+// Those that the configuration lists.
+void append_listed_tokens(SentencePieceDefinition& definition, const TokenizerConfig& config) {
+  definition.added =
+      with_config_tokens(std::move(definition.added), config, find_among(definition.tokens));
+  place_added_tokens(definition.tokens, definition.added, config.source());
+}
+
+void append_files(std::vector<TokenizerFile>& files, const TokenizerConfig& config) {
+  for (const auto& [name, text] : config.texts()) files.push_back({name, text});
 }
 
 void check_t5_class(const TokenizerConfig& config) {
-  if (find_json_member(config.config, "tokenizer_class") == nullptr) return;
-  const std::string& name =
-      json_string_member(config.config, "tokenizer_class", config.config_source);
-  require(name.find("T5Tokenizer") != std::string::npos, ErrorCode::unsupported,
+  const Json* const name = config.find("tokenizer_class");
+  if (name == nullptr) return;
+  const std::string& text = json_string(*name, {config.source() + ": 'tokenizer_class'"});
+  require(text.find("T5Tokenizer") != std::string::npos, ErrorCode::unsupported,
           "{}: 'tokenizer_class' is {}; of spiece.model only that of T5Tokenizer is supported",
-          config.config_source, in_quotes(name));
+          config.source(), in_quotes(text));
 }
 
 // Marian's vocabulary: ids by the text of pieces.
@@ -163,6 +104,7 @@ SentencePieceDefinition marian_definition(const MappedFile& model,
                                      .ids_by_text = true,
                                      .unknown = token_name(config, "unk_token", "<unk>")};
   const std::string end = token_name(config, "eos_token", "</s>");
+  append_listed_tokens(definition, config);
   AddedTokens added(definition);
   for (const std::string& name :
        {end, definition.unknown, token_name(config, "pad_token", "<pad>")}) {
@@ -187,24 +129,24 @@ std::unique_ptr<Tokenizer> load_sentence_piece_file(const std::filesystem::path&
 
 std::unique_ptr<Tokenizer> load_t5(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "spiece.model";
-  const TokenizerConfig config = read_config(directory);
+  const TokenizerConfig config(directory);
   check_t5_class(config);
   const MappedFile file(path);
   SentencePieceDefinition definition =
       plain_definition(file.text(), path.filename().string(), path.string());
+  append_listed_tokens(definition, config);
   AddedTokens added(definition);
-  append_listed_tokens(definition, added, config);
   append_extra_ids(definition, added, config);
   const std::string end = token_name(config, "eos_token", "</s>");
   added.add_named(end, path.string());
   added.add_named(token_name(config, "pad_token", "<pad>"), path.string());
   definition.text_template.after = {find_token(definition.tokens, end, path.string())};
-  definition.files.insert(definition.files.end(), config.files.begin(), config.files.end());
+  append_files(definition.files, config);
   return std::make_unique<SentencePieceTokenizer>(std::move(definition), path.string());
 }
 
 MarianTokenizers load_marian(const std::filesystem::path& directory) {
-  const TokenizerConfig config = read_config(directory);
+  const TokenizerConfig config(directory);
   const std::filesystem::path source_path = directory / "source.spm";
   const std::filesystem::path target_path = directory / "target.spm";
   const std::filesystem::path vocabulary = directory / "vocab.json";
@@ -227,7 +169,7 @@ MarianTokenizers load_marian(const std::filesystem::path& directory) {
   if (is_separate) {
     files.push_back({"target_vocab.json", read_text_file(target_vocabulary, largest_json)});
   }
-  files.insert(files.end(), config.files.begin(), config.files.end());
+  append_files(files, config);
 
   SentencePieceDefinition source = marian_definition(source_model, vocabulary, config);
   SentencePieceDefinition target = marian_definition(target_model, target_vocabulary, config);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "tokenizer/byte_pair_json.h"
 #include "tokenizer/character_json.h"
+#include "tokenizer/config_tokens.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/metaspace_json.h"
 #include "tokenizer/sentence_piece_files.h"
@@ -39,9 +40,10 @@ std::vector<std::pair<std::string, std::string>> read_merge_lines(std::string_vi
   return merges;
 }
 
-std::unique_ptr<Tokenizer> load_json(const std::filesystem::path& path) {
+std::unique_ptr<Tokenizer> load_json(const std::filesystem::path& path,
+                                     const TokenizerConfig& config) {
   const MappedFile file(path);
-  return parse_tokenizer_json(file.text(), path.string());
+  return parse_tokenizer_json(file.text(), path.string(), config);
 }
 
 std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const std::filesystem::path& directory) {
@@ -52,7 +54,8 @@ std::unique_ptr<Tokenizer> load_vocabulary_and_merges(const std::filesystem::pat
   return parse_vocabulary_and_merges({.vocabulary = vocabulary.text(),
                                       .merges = merges.text(),
                                       .vocabulary_source = vocabulary_path.string(),
-                                      .merges_source = merges_path.string()});
+                                      .merges_source = merges_path.string(),
+                                      .config = TokenizerConfig(directory)});
 }
 
 // The id of a token that no merge makes; nothing where there is none.
@@ -89,23 +92,19 @@ void add_gpt2_token(BytePairTexts& texts) {
 
 std::unique_ptr<Tokenizer> load_word_pieces(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "vocab.txt";
-  const std::filesystem::path config_path = directory / "tokenizer_config.json";
-  Json config;
-  std::error_code ignored;
-  if (std::filesystem::exists(config_path, ignored)) {
-    config = parse_json(MappedFile(config_path).text(), config_path.string());
-  }
   const MappedFile file(path);
-  return read_word_piece_lines(file.text(), config, path.string());
+  return read_word_piece_lines(file.text(), TokenizerConfig(directory), path.string());
 }
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::string_view source) {
-  const Json document = parse_json(text, source);
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::string_view source,
+                                                const TokenizerConfig& config) {
+  Json document = parse_json(text, source);
   if (!document.is_object()) {
     fail(ErrorCode::corrupt_data, "{}: {}; expected a JSON object", source, in_quotes(text));
   }
+  apply_tokenizer_config(document, config, source);
   const Json& model = json_member(document, "model", source);
   const std::string& type = json_string_member(model, "type", source);
   if (type == "BPE") {
@@ -128,9 +127,12 @@ std::unique_ptr<Tokenizer> parse_vocabulary_and_merges(const VocabularyAndMerges
   texts.merges = read_merge_lines(files.merges, files.merges_source);
   const std::optional<TextTemplate> around = add_roberta_tokens(texts);
   if (!around) add_gpt2_token(texts);
+  texts.added = with_config_tokens(std::move(texts.added), files.config, find_among(texts.tokens));
+  place_added_tokens(texts.tokens, texts.added, files.config.source());
   const std::string source(files.merges_source);
   BytePairDefinition definition = read_byte_letters(texts, source);
-  if (around) definition.text_template = *around;
+  definition.text_template =
+      with_config_template(around.value_or(TextTemplate{}), files.config, find_among(texts.tokens));
   return std::make_unique<BytePairTokenizer>(std::move(definition), source);
 }
 
@@ -149,9 +151,11 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   };
   if (!std::filesystem::is_directory(path, ignored)) {
     const bool is_model = path.extension() == ".model" || path.extension() == ".spm";
-    return is_model ? load_sentence_piece_file(path) : load_json(path);
+    return is_model ? load_sentence_piece_file(path) : load_json(path, {});
   }
-  if (exists(tokenizer_file_name)) return load_json(path / tokenizer_file_name);
+  if (exists(tokenizer_file_name)) {
+    return load_json(path / tokenizer_file_name, TokenizerConfig(path));
+  }
   if (exists("spiece.model")) return load_t5(path);
   if (exists("source.spm")) return load_marian(path).source;
   if (exists("vocab.txt")) return load_word_pieces(path);

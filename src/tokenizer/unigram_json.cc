@@ -141,15 +141,7 @@ void read_unigram_vocabulary(const Json& model, UnigramDefinition& definition,
             "{}: the token with the id {} is ''", source, id);
   }
   require(!definition.tokens.empty(), ErrorCode::corrupt_data, "{}: 'vocab' is empty", source);
-  for (const AddedToken& token : definition.added) {
-    const auto id = static_cast<std::size_t>(token.id);
-    // One gap a token at most, as in other vocabularies.
-    require(id < 2 * (definition.tokens.size() + definition.added.size()), ErrorCode::corrupt_data,
-            "{}: the added token {} has the id {}; there are {} tokens", source,
-            in_quotes(token.content), token.id, definition.tokens.size());
-    if (id >= definition.tokens.size()) definition.tokens.resize(id + 1);
-    if (definition.tokens[id].empty()) definition.tokens[id] = token.content;
-  }
+  place_added_tokens(definition.tokens, definition.added, source);
 }
 
 }  // namespace

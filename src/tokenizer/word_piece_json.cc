@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_fields.h"
 #include "tokenizer/bpe_json.h"
+#include "tokenizer/config_tokens.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/utf8.h"
 
@@ -101,16 +102,14 @@ std::unique_ptr<Tokenizer> read_word_piece_json(const Json& document, std::strin
   return std::make_unique<WordPieceTokenizer>(std::move(definition), source);
 }
 
-std::unique_ptr<Tokenizer> read_word_piece_lines(std::string_view text, const Json& config,
+std::unique_ptr<Tokenizer> read_word_piece_lines(std::string_view text,
+                                                 const TokenizerConfig& config,
                                                  std::string_view source) {
-  constexpr const char* where = "tokenizer_config.json";
   WordPieceDefinition definition;
   BertNormalisation& normalisation = *definition.normalisation;
-  normalisation.lowercase = json_boolean_member(config, "do_lower_case", true, where);
-  normalisation.strip_accents =
-      json_boolean_member(config, "strip_accents", normalisation.lowercase, where);
-  normalisation.handle_chinese_chars =
-      json_boolean_member(config, "tokenize_chinese_chars", true, where);
+  normalisation.lowercase = config.boolean("do_lower_case").value_or(true);
+  normalisation.strip_accents = config.boolean("strip_accents").value_or(normalisation.lowercase);
+  normalisation.handle_chinese_chars = config.boolean("tokenize_chinese_chars").value_or(true);
   definition.tokens = read_token_lines(text, source);
   for (std::size_t id = 0; id < definition.tokens.size(); ++id) {
     const std::string& token = definition.tokens[id];
@@ -119,6 +118,11 @@ std::unique_ptr<Tokenizer> read_word_piece_lines(std::string_view text, const Js
     if (token == "[CLS]") definition.text_template.before.push_back(static_cast<std::int32_t>(id));
     if (token == "[SEP]") definition.text_template.after.push_back(static_cast<std::int32_t>(id));
   }
+  definition.added =
+      with_config_tokens(std::move(definition.added), config, find_among(definition.tokens));
+  place_added_tokens(definition.tokens, definition.added, config.source());
+  definition.text_template = with_config_template(std::move(definition.text_template), config,
+                                                  find_among(definition.tokens));
   return std::make_unique<WordPieceTokenizer>(std::move(definition), source);
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/tokenizer_config.h"
 #include "tokenizer/word_piece_tokenizer.h"
 
 namespace heed {
@@ -13,9 +14,10 @@ namespace heed {
 std::unique_ptr<Tokenizer> read_word_piece_json(const Json& document, std::string_view source);
 
 // A token a line, whose number, from 0 on, is its id. [PAD], [UNK], [CLS], [SEP] and [MASK] are
-// special. `config` is tokenizer_config.json, or null: do_lower_case [true], strip_accents [as
-// do_lower_case] and tokenize_chinese_chars [true] of it count.
-std::unique_ptr<Tokenizer> read_word_piece_lines(std::string_view text, const Json& config,
+// special, as well as what `config` says (see config_tokens.h), of which do_lower_case [true],
+// strip_accents [as do_lower_case] and tokenize_chinese_chars [true] count too.
+std::unique_ptr<Tokenizer> read_word_piece_lines(std::string_view text,
+                                                 const TokenizerConfig& config,
                                                  std::string_view source);
 
 }  // namespace heed

@@ -59,6 +59,30 @@ TEST_F(EndTokens, EndATurnAndAText) {
   EXPECT_THAT(load().end_tokens(), ElementsAre(text_end));
 }
 
+// They were spelt out in bytes, and never drawn.
+TEST_F(EndTokens, MayBeTokensThatOnlyTheConfigurationHas) {
+  const LoadedModel model = load();
+  const std::int32_t turn_end = model.tokenizer->encode(testing::turn_end).front();
+  const OrderedJson messages{{{"role", "user"}, {"content", "Who came?"}}};
+  const auto prompt = ModelChat::find(model)->encode(messages, *model.tokenizer);
+  const auto file = directory_.path() / "tokenizer.json";
+  Json tokenizer = Json::parse(read_text_file(file));
+  Json& added = tokenizer["added_tokens"];
+  const auto found = std::ranges::find_if(
+      added, [](const Json& token) { return token["content"] == testing::turn_end; });
+  ASSERT_NE(found, added.end());
+  Json config = Json::parse(read_text_file(directory_.path() / "tokenizer_config.json"));
+  config["added_tokens_decoder"][std::to_string(turn_end)] = *found;
+  added.erase(found);
+  tokenizer["model"]["vocab"].erase(testing::turn_end);
+  write_text_file(file, tokenizer.dump());
+  write("tokenizer_config.json", config);
+  std::filesystem::remove(directory_.path() / "generation_config.json");
+  const LoadedModel other = load();
+  EXPECT_THAT(other.end_tokens(), ::testing::Contains(turn_end));
+  EXPECT_EQ(ModelChat::find(other)->encode(messages, *other.tokenizer), prompt);
+}
+
 TEST_F(ChatModelTest, TemplatesMakeSpecialTokensAndMessagesDoNot) {
   const LoadedModel model = load();
   const std::optional<ModelChat> chat = ModelChat::find(model);

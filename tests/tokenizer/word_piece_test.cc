@@ -107,9 +107,10 @@ TEST(WordPiece, MayBeCutBeforeWhiteSpace) {
 
 TEST(WordPiece, ReadsVocabTxt) {
   const std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nThe\nthe\n##s\n";
-  const auto plain = read_word_piece_lines(lines, nullptr, "vocab.txt");
+  const auto plain = read_word_piece_lines(lines, {}, "vocab.txt");
   EXPECT_EQ(plain->encode("Thes", {.add_beginning = true, .add_ending = true}), (Ids{2, 6, 7, 3}));
-  const auto cased = read_word_piece_lines(lines, {{"do_lower_case", false}}, "vocab.txt");
+  const auto cased =
+      read_word_piece_lines(lines, TokenizerConfig::of({{"do_lower_case", false}}), "vocab.txt");
   EXPECT_EQ(cased->encode("Thes"), (Ids{5, 7}));
 
   const auto directory = testing::new_directory("bert_tokenizer");
@@ -120,7 +121,7 @@ TEST(WordPiece, ReadsVocabTxt) {
 }
 
 TEST(WordPiece, RefusesDamagedVocabTxt) {
-  const auto read = [](const char* lines) { read_word_piece_lines(lines, nullptr, "vocab.txt"); };
+  const auto read = [](const char* lines) { read_word_piece_lines(lines, {}, "vocab.txt"); };
   EXPECT_THROW(read(""), Error);
   EXPECT_THROW(read("[UNK]\n\nthe\n"), Error);
   EXPECT_THROW(read("[UNK]\nthe\nthe\n"), Error);

@@ -1,0 +1,44 @@
+// What tokenizer_config.json, and the older files beside it, change about the tokens that a
+// tokenizer's own files have.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/tokenizer_config.h"
+#include "tokenizer/tokenizer.h"
+
+namespace heed {
+
+// The id of a token of the vocabulary by its text.
+using FindToken = std::function<std::optional<std::int32_t>(const std::string& text)>;
+
+// `tokens` by id.
+FindToken find_among(const std::vector<std::string>& tokens);
+
+// Added tokens as the configuration has them, as transformers does:
+//   - A token of added_tokens_decoder replaces what was known of the token with its text, which
+//     keeps its id; one that is in neither list comes with its own id.
+//   - Without added_tokens_decoder, tokens of added_tokens.json come with their ids, if they are
+//   new.
+//   - A token of a role (eos_token, ...) or of additional_special_tokens that is in the vocabulary
+//   is
+//     a special token.
+// Throws Error{corrupt_data} for what is not as it should be.
+std::vector<AddedToken> with_config_tokens(std::vector<AddedToken> added,
+                                           const TokenizerConfig& config, const FindToken& find);
+
+// add_bos_token and add_eos_token: the token stands around texts, or does not. `find` finds added
+// tokens too. Throws Error{corrupt_data} where a token is to be added that is none.
+TextTemplate with_config_template(TextTemplate around, const TokenizerConfig& config,
+                                  const FindToken& find);
+
+// Both, in a whole tokenizer.json.
+void apply_tokenizer_config(Json& document, const TokenizerConfig& config, std::string_view source);
+
+}  // namespace heed
