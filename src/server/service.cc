@@ -5,6 +5,7 @@
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
+#include "server/field_error.h"
 #include "server/fields.h"
 #include "server/operation.h"
 #include "server/sampling_fields.h"
@@ -13,6 +14,8 @@
 
 namespace heed::server {
 namespace {
+
+constexpr std::int64_t most_tokenized = std::int64_t{1} << 20;  // of POST /tokenize
 
 Reply props(const Context& context) {
   const CompletionLimits limits = context.completion_limits();
@@ -33,32 +36,49 @@ Reply props(const Context& context) {
                        {"request_seconds", context.options.http.request_time.count()}}}});
 }
 
-// A token's text, or its bytes if they are not valid UTF-8, in llama.cpp's format.
-OrderedJson piece_json(const LoadedModel& model, std::int32_t token) {
+// Appends a token's text, or its bytes if they are not valid UTF-8, in llama.cpp's format.
+void append_piece(const LoadedModel& model, std::int32_t token, std::string& text) {
   const std::string bytes = model.token_bytes(token);
-  if (is_valid_utf8(bytes)) return bytes;
-  OrderedJson list = OrderedJson::array();
-  for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
-  return list;
+  if (is_valid_utf8(bytes)) {
+    text += Json(bytes).dump();
+    return;
+  }
+  char before = '[';
+  for (const char byte : bytes) {
+    text += fmt::format("{}{}", before, static_cast<unsigned char>(byte));
+    before = ',';
+  }
+  text += ']';
 }
 
+// The reply is written as text: a document would take ten times its memory.
 Reply tokenize(const Request& request, const Context& context) {
-  const Json body = request.json();
-  const Fields fields(body);
-  const std::string content = fields.string("content").value_or("");
-  const EncodeOptions options{.special_tokens = fields.boolean("parse_special").value_or(true),
-                              .add_beginning = fields.boolean("add_special").value_or(false)};
-  const auto ids = context.model.require_tokenizer().encode(content, options);
-  OrderedJson tokens = OrderedJson::array();
-  const bool with_pieces = fields.boolean("with_pieces").value_or(false);
+  std::vector<std::int32_t> ids;
+  bool with_pieces = false;
+  {
+    const Json body = request.json();
+    const Fields fields(body);
+    const std::string content = fields.string("content").value_or("");
+    const EncodeOptions options{.special_tokens = fields.boolean("parse_special").value_or(true),
+                                .add_beginning = fields.boolean("add_special").value_or(false)};
+    with_pieces = fields.boolean("with_pieces").value_or(false);
+    ids = context.model.require_tokenizer().encode(content, options);
+  }
+  require_field(std::ssize(ids) <= most_tokenized, "content", field_code::invalid_value,
+                "content has {} tokens; at most {} are given in one reply", ids.size(),
+                most_tokenized);
+  std::string text = R"({"tokens":[)";
   for (const std::int32_t id : ids) {
+    if (text.back() != '[') text += ',';
     if (with_pieces) {
-      tokens.push_back({{"id", id}, {"piece", piece_json(context.model, id)}});
+      text += fmt::format(R"({{"id":{},"piece":)", id);
+      append_piece(context.model, id, text);
+      text += '}';
     } else {
-      tokens.push_back(id);
+      text += std::to_string(id);
     }
   }
-  return json_reply({{"tokens", std::move(tokens)}});
+  return text_reply(text + "]}", "application/json");
 }
 
 Reply detokenize(const Request& request, const Context& context) {

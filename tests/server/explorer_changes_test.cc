@@ -197,6 +197,8 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
     const std::string message = explorer_.refusal(each.method, each.target, each.status, each.body);
     EXPECT_NE(message.find(each.says), std::string::npos) << each.target << ": " << message;
   }
+  const std::string many = R"({"text":")" + std::string(40000, '\x7F') + R"("})";  // each a token
+  EXPECT_NE(explorer_.refusal("POST", "/api/tokenize", 400, many).find("32768"), std::string::npos);
 }
 
 TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {

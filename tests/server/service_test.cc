@@ -26,6 +26,22 @@ TEST(Service, TokenizesAndBack) {
   starter_server().post("/tokenize", {{"content", 5}}, 400);
 }
 
+// A reply is no larger than the text that it is asked for, and has at most so many tokens.
+TEST(Service, TokenizesUpToAStatedNumberOfTokens) {
+  const std::size_t most = std::size_t{1} << 20;
+  const std::string dots(most + 2, '\x7F');  // each a token
+  const std::size_t count = starter_model().encode(dots).size();
+  ASSERT_GT(count, most);
+  const Json refusal = starter_server().post("/tokenize", {{"content", dots}}, 400);
+  EXPECT_NE(refusal.dump().find(std::to_string(most)), std::string::npos) << refusal;
+  const Json some = starter_server().post(
+      "/tokenize", {{"content", "a\x01\"\xC3\xA9"}, {"with_pieces", true}})["tokens"];
+  const auto ids = starter_model().encode("a\x01\"\xC3\xA9");
+  ASSERT_EQ(some.size(), ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(some[i]["id"], ids[i]);
+  EXPECT_EQ(starter_server().post("/tokenize", {{"content", ""}})["tokens"], Json::array());
+}
+
 TEST(Service, CallsAModelByItsDirectoryAlone) {
   const heed::testing::TemporaryDirectory directory;
   std::filesystem::create_directories(directory.path() / "elsewhere/fables");

@@ -13,11 +13,15 @@
 #include "server/explorer/model_json.h"
 #include "server/explorer/shape_query.h"
 #include "server/explorer/state.h"
+#include "server/field_error.h"
 #include "server/fields.h"
 #include "server/openapi.h"
 
 namespace heed::server {
 namespace {
+
+// Of POST /api/tokenize, more than a page can show: each is a JSON object of its own.
+constexpr std::int64_t most_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
 std::int64_t most_prompt_tokens(const State& state) {
@@ -57,6 +61,9 @@ Reply tokenize(State& state, const Request& request) {
   const LoadedModel& model = state.context.model;
   const std::vector<std::int32_t> ids =
       model.require_tokenizer().encode(fields.required_string("text"));
+  require_field(std::ssize(ids) <= most_tokenized, "text", field_code::invalid_value,
+                "text has {} tokens; at most {} are given in one reply", ids.size(),
+                most_tokenized);
   return json_reply({{"tokens", tokens_json(model, ids)}});
 }
 
