@@ -39,16 +39,23 @@ TensorSource open_shards(const fs::path& index_path) {
             file_name);
   }
   std::vector<SafetensorsFile> files;
+  std::set<std::string> unlisted;
   for (auto& [file_name, file] : shards) {
     for (const TensorEntry& entry : file.tensors()) {
       const auto mapped = weight_map.find(entry.name);
-      require(mapped != weight_map.end() && mapped->second == file_name, corrupt_data,
+      if (mapped == weight_map.end()) {
+        require(unlisted.insert(entry.name).second, corrupt_data,
+                "{}: tensor '{}' is in two files, and the index lists it for none", source,
+                entry.name);
+        continue;
+      }
+      require(mapped->second == file_name, corrupt_data,
               "{}: '{}' contains tensor '{}', which the index does not list for this file", source,
               file_name, entry.name);
     }
     files.push_back(std::move(file));
   }
-  return TensorSource(std::move(files));
+  return TensorSource(std::move(files), std::move(unlisted));
 }
 
 TensorSource open_single(const fs::path& path) {
@@ -59,7 +66,8 @@ TensorSource open_single(const fs::path& path) {
 
 }  // namespace
 
-TensorSource::TensorSource(std::vector<SafetensorsFile> files) : files_(std::move(files)) {
+TensorSource::TensorSource(std::vector<SafetensorsFile> files, std::set<std::string> unlisted)
+    : files_(std::move(files)), unlisted_(std::move(unlisted)) {
   check(!files_.empty(), "a tensor source has a file");
   for (const SafetensorsFile& file : files_) {
     for (const TensorEntry& entry : file.tensors()) index_.emplace(entry.name, &entry);

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
 #include "engine/embedded_models.h"
@@ -31,30 +30,25 @@ struct ConvertOptions {
   bool json = false;
 };
 
-// The tokenizer files of a model directory, unchanged.
-std::vector<CompanionFile> companions_of(const std::string& model) {
-  if (const auto files = embedded_model(model)) {
-    return {{tokenizer_file_name, std::string(files->tokenizer)}};
-  }
-  std::vector<CompanionFile> companions;
-  const fs::path directory = model_directory(model_path(model));
-  for (const std::string_view name : tokenizer_file_names) {
-    if (fs::exists(directory / name)) {
-      companions.push_back({std::string(name), read_text_file(directory / name)});
-    }
-  }
-  return companions;
+SourceFiles files_of(const std::string& model) {
+  const auto embedded = embedded_model(model);
+  if (!embedded) return read_source_files(model_path(model));
+  SourceFiles files({{tokenizer_file_name, std::string(embedded->tokenizer)}});
+  files.config = parse_ordered_config(embedded->config, model + ": " + config_file_name);
+  return files;
 }
 
+// Loaded as it is stored: saving rounds it, and says which tensor it cannot round.
 void write_model(const ConvertOptions& options, WeightFormat format) {
+  const SourceFiles files = files_of(options.model);
   if (is_translator(options.model)) {
-    const LoadedTranslator translator =
-        load_translator(options.model, {.weights = parse_weight_type(options.dtype)});
-    return save_encoder_decoder(translator.model, options.out, companions_of(options.model),
-                                format);
+    const LoadedTranslator translator = load_translator(options.model, {}, TokenizerNeed::optional);
+    require_rounded_once(translator.model.parameters(), format, options.model);
+    return save_encoder_decoder(translator.model, options.out, files, format);
   }
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  save_gpt(model.gpt, options.out, companions_of(options.model), format);
+  const LoadedModel model = load_model(options.model);
+  require_rounded_once(model.gpt.parameters(), format, options.model);
+  save_gpt(model.gpt, options.out, files, format);
 }
 
 void convert(const ConvertOptions& options) {

@@ -43,7 +43,7 @@ void add_dtype_option(Command command, std::string& dtype) {
 void add_prompt_option(Command command) {
   command.add_flag_function(
       "--f32-prompts", [] { kernels::allow_integers_for_long_rows(false); },
-      "Beside int8 and int4 weights, compute prompts in f32 even where integers are faster");
+      "Beside int8 and int4 weights, compute prompts (of two tokens and more) in f32");
 }
 
 void add_cache_type_option(Command command, std::string& cache_type) {

@@ -94,8 +94,11 @@ std::vector<std::int32_t> Conversation::fitting_prompt(OrderedJson& messages,
 std::span<const float> Conversation::read(std::span<const std::int32_t> prompt, StopFlag stop,
                                           ConversationReply& reply) {
   const std::span<const std::int32_t> held = session_.tokens();
-  const auto same = std::ranges::mismatch(prompt.first(prompt.size() - 1), held).in2 - held.begin();
+  const auto shared =
+      std::ranges::mismatch(prompt.first(prompt.size() - 1), held).in2 - held.begin();
+  const std::int64_t same = session_.reusable(shared, std::ssize(prompt));
   session_.truncate(same);
+  session_.expect(std::ssize(prompt));
   prompt = prompt.subspan(static_cast<std::size_t>(same));
   reply.read_tokens = std::ssize(prompt);
   std::span<const float> logits;
@@ -105,6 +108,7 @@ std::span<const float> Conversation::read(std::span<const std::int32_t> prompt, 
     logits = session_.feed(prompt.first(count));
     prompt = prompt.subspan(count);
   }
+  session_.expect(0);
   return logits;
 }
 

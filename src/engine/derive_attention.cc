@@ -45,7 +45,7 @@ void Deriver::positioned(const Point& point, std::int64_t first, std::int64_t he
   };
   describe("r_j = x_j cos(m θ) ± x_j' sin(m θ)",
            R"(r_j = x_j \cos m\theta \pm x_{j'} \sin m\theta)", "rotation");
-  const Rotation rotation = rotation_of(attention(), t, j);
+  const Rotation rotation = rotation_of(attention(), t, j, pass_.positions());
   add(fmt::format("{} number {}", letter, j), value(j), rotation.cosine);
   if (rotation.partner >= 0) {
     add(fmt::format("{} number {}", letter, rotation.partner), value(rotation.partner),

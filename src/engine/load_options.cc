@@ -33,13 +33,18 @@ CacheType cache_type_of(KeyValueType type) {
 void prepare_weights(GptParameters& parameters, WeightType type, const std::string& name) {
   if (type == WeightType::as_stored) return;
   const WeightFormat wanted = weight_format(type);
+  require_rounded_once(parameters, wanted, name);
+  if (wanted != parameters.prepared_format()) parameters.prepare(wanted);
+}
+
+void require_rounded_once(const GptParameters& parameters, WeightFormat wanted,
+                          const std::string& name) {
   const WeightFormat stored = parameters.prepared_format();
   require(stored == WeightFormat::f32 || wanted == WeightFormat::f32 || wanted == stored,
           ErrorCode::unsupported,
           "'{}' is stored in {} and would be rounded twice in {}: use the model that it was "
           "converted from",
           name, kernels::weight_format_name(stored), kernels::weight_format_name(wanted));
-  if (wanted != stored) parameters.prepare(wanted);
 }
 
 WeightType parse_weight_type(std::string_view name) {

@@ -21,6 +21,10 @@ CacheType cache_type_of(KeyValueType type);
 // Error{unsupported} for weights that would be rounded twice.
 void prepare_weights(GptParameters& parameters, WeightType type, const std::string& name);
 
+// Throws Error{unsupported} where the model `name` is stored rounded, and would be rounded again.
+void require_rounded_once(const GptParameters& parameters, kernels::WeightFormat wanted,
+                          const std::string& name);
+
 // Throws what load_model throws, and Error{unsupported} for weights that would be rounded twice.
 LoadedModel load_model(const std::string& name_or_path, const LoadOptions& options);
 

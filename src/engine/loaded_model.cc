@@ -9,6 +9,8 @@
 #include "engine/end_tokens.h"
 #include "engine/pulled_models.h"
 #include "formats/model_files.h"
+#include "formats/text_ends.h"
+#include "generate/end_tokens.h"
 #include "tokenizer/tokenizer_files.h"
 #include "train/run_directory.h"
 
@@ -28,13 +30,15 @@ std::unique_ptr<Tokenizer> embedded_tokenizer(const EmbeddedModel& files) {
 }  // namespace
 
 std::vector<std::int32_t> LoadedModel::end_tokens() const {
-  std::vector<std::int32_t> tokens = named_end_tokens;
-  const std::int64_t own = gpt.config().end_of_text;
-  if (own >= 0) tokens.push_back(static_cast<std::int32_t>(own));
-  if (tokenizer != nullptr && tokenizer->end_of_text()) tokens.push_back(*tokenizer->end_of_text());
-  std::ranges::sort(tokens);
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
+  return all_end_tokens(gpt.config(), tokenizer.get(), named_end_tokens);
+}
+
+std::optional<std::int32_t> LoadedModel::beginning_of_text() const {
+  if (named_beginning >= 0) return static_cast<std::int32_t>(named_beginning);
+  if (tokenizer != nullptr && tokenizer->beginning_of_text()) return tokenizer->beginning_of_text();
+  const std::int64_t end = gpt.config().end_of_text;
+  if (end >= 0) return static_cast<std::int32_t>(end);
+  return tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
 }
 
 const Tokenizer& LoadedModel::require_tokenizer() const {
@@ -103,8 +107,9 @@ LoadedModel load_model(const std::string& name_or_path) {
   const std::filesystem::path directory = model_directory(path);
   if (holds_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
   model.directory = directory;
-  model.named_end_tokens =
-      read_end_tokens(directory, model.gpt.config().vocabulary_size, model.tokenizer.get());
+  const std::int64_t vocabulary = model.gpt.config().vocabulary_size;
+  model.named_end_tokens = named_end_tokens(directory, vocabulary, model.tokenizer.get());
+  model.named_beginning = read_beginning_of_text(read_model_fields(directory), vocabulary);
   return model;
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,10 +23,14 @@ struct LoadedModel {
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
 
   std::filesystem::path directory{};  // of its files; empty: the built-in one, or made in memory
-  std::vector<std::int32_t> named_end_tokens{};  // see read_end_tokens
+  std::vector<std::int32_t> named_end_tokens{};  // see engine/end_tokens.h
+  std::int64_t named_beginning = -1;             // `bos_token_id`; −1: none
 
   // The tokens that end a text: of the model, of its tokenizer, and those that its directory names.
   std::vector<std::int32_t> end_tokens() const;
+  // The token before a text: as its directory names it, else its tokenizer, else the end of the
+  // text before; nothing where there is none.
+  std::optional<std::int32_t> beginning_of_text() const;
 
   // Throws Error{not_found} when there is none.
   const Tokenizer& require_tokenizer() const;

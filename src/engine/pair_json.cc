@@ -95,7 +95,7 @@ OrderedJson pair_effects_json(const PairModel& model, std::span<const PairEffect
 OrderedJson greedy_translation_json(const PairModel& model, const GreedyTranslation& translation) {
   return {{"text", model.target_text(translation.tokens)},
           {"tokens", pair_tokens_json(model, PairSide::target, translation.tokens)},
-          {"finished", translation.is_finished},
+          {"finished", translation.is_finished()},
           {"log_probability", json_number(translation.log_probability)}};
 }
 

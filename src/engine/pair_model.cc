@@ -32,7 +32,7 @@ std::vector<std::int32_t> special_tokens(const PairModel& model, PairSide side) 
   add(architecture.decoder_start);
   add(architecture.padding);
   add(architecture.encoder().end_of_text);
-  add(architecture.decoder().end_of_text);
+  for (const std::int32_t end : architecture.end_tokens()) add(end);
   if (const Tokenizer* const tokenizer = model.tokenizer(side)) {
     for (const AddedToken& added : tokenizer->added_tokens()) add(added.id);
   }

@@ -232,10 +232,8 @@ Translator::Hypothesis translate_greedily(const Translator& translator,
   Translator::Hypothesis hypothesis{.text = has_text ? own.decode(found.tokens) : "",
                                     .tokens = found.tokens,
                                     .log_probability = found.log_probability,
-                                    .finished = found.is_finished};
-  if (found.is_finished) {
-    hypothesis.tokens.push_back(static_cast<std::int32_t>(architecture.decoder().end_of_text));
-  }
+                                    .finished = found.is_finished()};
+  if (found.end) hypothesis.tokens.push_back(*found.end);
   const auto count = static_cast<double>(std::max<std::size_t>(hypothesis.tokens.size(), 1));
   hypothesis.score = found.log_probability / count;
   return hypothesis;

@@ -25,9 +25,15 @@ constexpr const char* index_file_name = "model.safetensors.index.json";
 constexpr std::size_t largest_index = 100'000'000;  // bytes, as for open_tensor_source
 constexpr std::string_view weights_ending = ".safetensors";
 
-// Files beside the weights and the tokenizer.
-constexpr const char* optional_files[] = {"tokenizer_config.json", "generation_config.json",
-                                          "chat_template.jinja"};
+// What holds a vocabulary; every other companion of a model is fetched.
+constexpr std::string_view vocabulary_files[] = {
+    "tokenizer.json",  "spiece.model",           "source.spm", "target.spm",
+    "vocab.json",      "target_vocab.json",      "vocab.txt",  "merges.txt",
+    "tokenizer.model", "sentencepiece.bpe.model"};
+
+bool is_vocabulary(std::string_view name) {
+  return std::ranges::find(vocabulary_files, name) != std::end(vocabulary_files);
+}
 
 // One pull: the repository as the hub lists it, and the directory that it goes to.
 class Pull {
@@ -106,7 +112,7 @@ void Pull::fetch_config() {
   constexpr std::size_t largest_config = std::size_t{16} << 20;
   const std::string source = name_.repository + ": " + config_file_name;
   architecture_from_json(
-      parse_json(read_text_file(fetched_path(config_file_name), largest_config), source), source);
+      parse_config(read_text_file(fetched_path(config_file_name), largest_config), source), source);
 }
 
 void Pull::fetch_tokenizer() {
@@ -116,11 +122,10 @@ void Pull::fetch_tokenizer() {
   const bool has_vocabulary =
       is_listed("vocab.json") && (is_listed("merges.txt") || is_listed("source.spm"));
   for (const std::string_view name : tokenizer_file_names) {
-    const bool is_vocabulary = name == "vocab.json" || name == "merges.txt";
-    const bool is_fetched_anyway =
-        std::ranges::find(optional_files, name) != std::end(optional_files);
-    if (is_fetched_anyway || (is_vocabulary && !has_vocabulary)) continue;
-    fetch_if_listed(std::string(name));
+    const bool needs_another = name == "vocab.json" || name == "merges.txt";
+    if (is_vocabulary(name) && (!needs_another || has_vocabulary)) {
+      fetch_if_listed(std::string(name));
+    }
   }
 }
 
@@ -183,10 +188,8 @@ void Pull::remove_others() const {
     const bool is_finished_partial =
         name.ends_with(".partial") && wanted.contains(name.substr(0, name.size() - 8));
     if (is_partial && !is_finished_partial) others.push_back(entry->path());
-    const bool is_ours =
-        name.ends_with(weights_ending) || name == index_file_name ||
-        std::ranges::find(tokenizer_file_names, name) != std::end(tokenizer_file_names) ||
-        std::ranges::find(optional_files, name) != std::end(optional_files);
+    const bool is_ours = name.ends_with(weights_ending) || name == index_file_name ||
+                         std::ranges::count(companion_file_names(), name) > 0;
     if (is_ours && !wanted.contains(name)) others.push_back(entry->path());
   }
   for (const fs::path& path : others) remove_file(path);
@@ -222,7 +225,9 @@ PulledModel Pull::run() {
   const DirectoryLock lock(directory_);
   fetch_config();
   fetch_tokenizer();
-  for (const char* const name : optional_files) fetch_if_listed(name);
+  for (const std::string_view name : companion_file_names()) {
+    if (!is_vocabulary(name)) fetch_if_listed(std::string(name));
+  }
   fetch_weights();
   replace_files();
   output.keep();

@@ -18,13 +18,16 @@ std::vector<std::string> token_texts(const Model& model, std::span<const std::in
 }
 
 std::optional<std::int32_t> beginning_token(const Model& model) {
-  const Tokenizer& tokenizer = ModelAccess::loaded(model).require_tokenizer();
-  const std::optional<std::int32_t> first = tokenizer.beginning_of_text();
-  return first ? first : tokenizer.end_of_text();
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  loaded.require_tokenizer();
+  return loaded.beginning_of_text();
 }
 
 std::optional<std::int32_t> end_token(const Model& model) {
-  return ModelAccess::loaded(model).require_tokenizer().end_of_text();
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const std::optional<std::int32_t> usual = loaded.require_tokenizer().end_of_text();
+  const std::int64_t own = loaded.gpt.config().end_of_text;
+  return own >= 0 ? static_cast<std::int32_t>(own) : usual;
 }
 
 }  // namespace heed

@@ -2,20 +2,51 @@
 
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <map>
+#include <ranges>
 
 namespace heed {
+std::int64_t ConfigFields::integer_of(const Json& value, const char* key, std::int64_t least,
+                                      std::int64_t most) const {
+  constexpr double exact = 9007199254740992;  // 2^53: below it, every whole number is a double
+  if (value.is_number_float()) {
+    const auto real = value.get<double>();
+    if (std::abs(real) < exact && std::trunc(real) == real) {
+      return json_integer(Json(static_cast<std::int64_t>(real)), label(key), least, most);
+    }
+  }
+  return json_integer(value, label(key), least, most);
+}
+
+std::int64_t ConfigFields::integer_under(std::initializer_list<const char*> keys) const {
+  const char* read = nullptr;
+  for (const char* const key : keys) {
+    if (!has(key)) continue;
+    if (read == nullptr) read = key;
+    require(integer(key) == integer(read), ErrorCode::corrupt_data,
+            "{}: '{}' is {} and '{}' is {}: two names of one number", source_, read, integer(read),
+            key, integer(key));
+  }
+  return integer(read == nullptr ? *keys.begin() : read);
+}
+
 Activation activation_from_name(const ConfigFields& fields, const char* key,
                                 const char* otherwise) {
-  static const std::map<std::string, Activation> known{
-      {"gelu_new", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"gelu", Activation::gelu_erf},      {"relu", Activation::relu},
-      {"silu", Activation::silu},          {"swish", Activation::silu}};
+  static const std::map<std::string, Activation> known{{"gelu_new", Activation::gelu_tanh},
+                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                       {"gelu_python_tanh", Activation::gelu_tanh},
+                                                       {"gelu_fast", Activation::gelu_tanh},
+                                                       {"gelu_accurate", Activation::gelu_tanh},
+                                                       {"gelu", Activation::gelu_erf},
+                                                       {"gelu_python", Activation::gelu_erf},
+                                                       {"relu", Activation::relu},
+                                                       {"silu", Activation::silu},
+                                                       {"swish", Activation::silu}};
   const std::string name = fields.text_or(key, otherwise);
   const auto found = known.find(name);
-  require(found != known.end(), ErrorCode::unsupported,
-          "{}: {} '{}' is not one of gelu_new, gelu_pytorch_tanh, gelu, relu, silu",
-          fields.source(), key, name);
+  require(found != known.end(), ErrorCode::unsupported, "{}: {} '{}' is not one of {}",
+          fields.source(), key, name, fmt::join(std::views::keys(known), ", "));
   return found->second;
 }
 
@@ -26,16 +57,6 @@ void require_config_extents(const ConfigFields& fields,
             "{}: the model's {} must be between 1 and {}, not {}", fields.source(), extent.name,
             extent.most, extent.value);
   }
-}
-
-std::int64_t read_end_of_text(const ConfigFields& fields, std::int64_t vocabulary_size) {
-  if (!fields.has("eos_token_id")) return -1;
-  const Json& stored = fields.at("eos_token_id");
-  if (stored.is_array() && stored.empty()) return -1;
-  const std::int64_t id = json_integer(stored.is_array() ? stored.front() : stored,
-                                       {fields.source() + ": 'eos_token_id'"});
-  // Small vocabularies keep their family's default although they have no such token.
-  return id < vocabulary_size ? id : -1;
 }
 
 double short_decimal(float value) { return std::stod(fmt::format("{:.7g}", value)); }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
+#include <map>
 #include <string>
 
 #include "base/error.h"
@@ -14,23 +16,34 @@ namespace heed {
 
 class ConfigFields {
  public:
-  // A copy: an object within a document may be a temporary.
-  ConfigFields(Json object, std::string source)
-      : object_(std::move(object)), source_(std::move(source)) {
+  // A copy: an object within a document may be a temporary. `sources` names, by field, where a
+  // value is from that another document gave.
+  ConfigFields(Json object, std::string source, std::map<std::string, std::string> sources = {})
+      : object_(std::move(object)), source_(std::move(source)), sources_(std::move(sources)) {
     require(object_.is_object(), ErrorCode::corrupt_data, "{}: expected a JSON object", source_);
   }
 
   const std::string& source() const { return source_; }
+  const std::string& source_of(const char* key) const {
+    const auto found = sources_.find(key);
+    return found == sources_.end() ? source_ : found->second;
+  }
   const Json& object() const { return object_; }
   bool has(const char* key) const { return find(key) != nullptr; }
 
   std::int64_t integer(const char* key) const {
     require(has(key), ErrorCode::corrupt_data, "{}: '{}' is missing", source_, key);
-    return json_integer(*find(key), label(key));
+    return integer_of(*find(key), key);
   }
+  // Of a value of the field `key`. Whole numbers may be written as 8192.0.
+  std::int64_t integer_of(const Json& value, const char* key,
+                          std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
   std::int64_t integer_or(const char* key, std::int64_t otherwise) const {
     return has(key) ? integer(key) : otherwise;
   }
+  // A field of several names. Throws Error{corrupt_data} where two of them contradict each other.
+  std::int64_t integer_under(std::initializer_list<const char*> keys) const;
   double real_or(const char* key, double otherwise) const {
     return has(key) ? json_real(*find(key), label(key)) : otherwise;
   }
@@ -51,7 +64,7 @@ class ConfigFields {
 
   // The id of a token, at least 0 and below `vocabulary_size`; −1 where it is absent.
   std::int64_t token_or_none(const char* key, std::int64_t vocabulary_size) const {
-    return has(key) ? json_integer(*find(key), label(key), 0, vocabulary_size - 1) : -1;
+    return has(key) ? integer_of(*find(key), key, 0, vocabulary_size - 1) : -1;
   }
 
   // Options that heed would compute differently: they must be false, or absent.
@@ -72,10 +85,11 @@ class ConfigFields {
  private:
   // Null counts as absent.
   const Json* find(const char* key) const { return find_json_member(object_, key); }
-  JsonLabel label(const char* key) const { return {fmt::format("{}: '{}'", source_, key)}; }
+  JsonLabel label(const char* key) const { return {fmt::format("{}: '{}'", source_of(key), key)}; }
 
   const Json object_;
   std::string source_;
+  std::map<std::string, std::string> sources_;
 };
 
 // Of Hugging Face's names ("gelu_new", "gelu", "relu", "silu", and their synonyms). Throws
@@ -91,9 +105,6 @@ struct ConfigExtent {
 };
 void require_config_extents(const ConfigFields& fields,
                             std::initializer_list<ConfigExtent> extents);
-
-// The token that ends a text: `eos_token_id`, or the first of a list of them; −1: none.
-std::int64_t read_end_of_text(const ConfigFields& fields, std::int64_t vocabulary_size);
 
 // Through a decimal of seven digits, so that 1e-5F is written as 1e-05 and not 9.99999974e-06.
 double short_decimal(float value);

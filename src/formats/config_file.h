@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/json_fwd.h"
 #include "model/architecture.h"
@@ -24,8 +25,17 @@ OrderedJson gpt_config_to_json(const StackSpecification& config);
 // Whether there is such a format.
 bool can_be_written(const Architecture& architecture);
 
-// The document of a config.json. Throws as read_text_file and parse_json do.
+// The document of a config.json or generation_config.json: JSON, in which numbers may also be NaN,
+// Infinity and -Infinity, as Python writes them. These are strings of a form of their own, so that
+// a field that heed reads refuses them and the others keep them. Throws as read_text_file and
+// parse_json do.
+Json parse_config(std::string_view text, const std::string& source);
 Json read_config_document(const std::filesystem::path& file);
+// The same in the order of the file, and its text again.
+OrderedJson parse_ordered_config(std::string_view text, const std::string& source);
+OrderedJson read_ordered_config(const std::filesystem::path& file);
+std::string config_text(const OrderedJson& document);
+
 StackSpecification read_gpt_config(const std::filesystem::path& file);
 
 }  // namespace heed

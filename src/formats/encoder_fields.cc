@@ -59,26 +59,6 @@ void set_heads(const ConfigFields& fields, const char* heads_key, StackSpecifica
   attention.head_size = stack.channels / attention.query_heads;
 }
 
-void read_special_tokens(const ConfigFields& fields, Architecture& architecture) {
-  const std::int64_t vocabulary = architecture.decoder().vocabulary_size;
-  architecture.padding = fields.token_or_none("pad_token_id", vocabulary);
-  architecture.decoder_start = fields.token_or_none("decoder_start_token_id", vocabulary);
-  architecture.forced_first = fields.token_or_none("forced_bos_token_id", vocabulary);
-  for (StackSpecification& stack : architecture.stacks) {
-    stack.end_of_text = read_end_of_text(fields, stack.vocabulary_size);
-  }
-}
-
-void write_special_tokens(const Architecture& architecture, OrderedJson& json) {
-  const auto write = [&](const char* key, std::int64_t token) {
-    json[key] = token >= 0 ? OrderedJson(token) : OrderedJson(nullptr);
-  };
-  write("pad_token_id", architecture.padding);
-  write("decoder_start_token_id", architecture.decoder_start);
-  if (architecture.forced_first >= 0) json["forced_bos_token_id"] = architecture.forced_first;
-  write("eos_token_id", architecture.decoder().end_of_text);
-}
-
 bool reads_as_written(Architecture (*read)(const ConfigFields& fields),
                       OrderedJson (*write)(const Architecture& architecture),
                       const Architecture& architecture) {

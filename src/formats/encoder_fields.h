@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/format.h"
+#include "formats/text_ends.h"
 #include "model/parameters.h"
 
 namespace heed {
@@ -17,11 +18,6 @@ AttentionSpecification cross_attention_like(const AttentionSpecification& attent
 
 // H heads that divide the channels evenly. `heads_key` names the field in errors.
 void set_heads(const ConfigFields& fields, const char* heads_key, StackSpecification& stack);
-
-// `pad_token_id`, `decoder_start_token_id`, `forced_bos_token_id` and `eos_token_id`, of models
-// whose stacks are set.
-void read_special_tokens(const ConfigFields& fields, Architecture& architecture);
-void write_special_tokens(const Architecture& architecture, OrderedJson& json);
 
 // Whether `read` of what `write` says of a model is the model, but for what does not apply to it
 // and digits of initial deviations and rates that a config rounds.

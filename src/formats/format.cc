@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "model/rotary.h"
 
 namespace heed {
 namespace {
@@ -32,6 +35,30 @@ std::vector<StoredTensor> with_tied_unembedding(const DecoderFormat& decoders,
   return stored;
 }
 
+RotaryScaling* dynamic_scaling(StackSpecification& stack) {
+  AttentionSpecification& attention = stack.block.attention;
+  return turns_by_length(attention) ? &attention.rotary.scaling : nullptr;
+}
+
+// A config names the context of pretraining; with a dynamic scaling, texts may be longer.
+StackSpecification with_dynamic_context(StackSpecification stack) {
+  RotaryScaling* const scaling = dynamic_scaling(stack);
+  const bool grows = scaling != nullptr && scaling->factor >= 1 && stack.context >= 1;
+  if (!grows) return stack;  // what is impossible is refused later
+  scaling->original_context = stack.context;
+  const double longest = static_cast<double>(stack.context) * scaling->factor;
+  stack.context = longest < static_cast<double>(largest_extent) ? static_cast<std::int64_t>(longest)
+                                                                : largest_extent;
+  return stack;
+}
+
+StackSpecification with_original_context(StackSpecification stack) {
+  if (RotaryScaling* const scaling = dynamic_scaling(stack)) {
+    stack.context = std::exchange(scaling->original_context, 0);
+  }
+  return stack;
+}
+
 void validate_document(const ConfigFields& fields, const Architecture& architecture) {
   try {
     architecture.validate();
@@ -52,11 +79,11 @@ Format of_decoders(const DecoderFormat& decoders) {
                        decoders.expresses(architecture.decoder());
               },
           .read = [decoders](const ConfigFields& fields) -> Architecture {
-            return {.stacks = {decoders.read(fields)}};
+            return {.stacks = {with_dynamic_context(decoders.read(fields))}};
           },
           .write =
               [decoders](const Architecture& architecture) {
-                return decoders.write(architecture.decoder());
+                return decoders.write(with_original_context(architecture.decoder()));
               },
           .tensors =
               [decoders](const Architecture& architecture) {
@@ -66,9 +93,10 @@ Format of_decoders(const DecoderFormat& decoders) {
 }
 
 std::span<const Format> formats() {
-  static const std::array all{gpt2_format(),   llama_format(), mistral_format(),    qwen2_format(),
-                              qwen3_format(),  neox_format(),  starcoder2_format(), bert_format(),
-                              marian_format(), bart_format(),  t5_format()};
+  static const std::array all{gpt2_format(),       llama_format(), mistral_format(),
+                              qwen2_format(),      qwen3_format(), neox_format(),
+                              starcoder2_format(), bert_format(),  marian_format(),
+                              bart_format(),       t5_format(),    translator_format()};
   return all;
 }
 

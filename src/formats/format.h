@@ -37,6 +37,8 @@ struct StoredTensor {
   // Rows of the file's tensor before these, which nothing reads; written as zeros.
   std::int64_t unused_rows = 0;
   bool may_be_absent = false;  // the parameter is then zero
+  // The tensor of another parameter that is read where a file has none of these names.
+  std::string otherwise{};
 };
 
 // A tensor that files may hold although it is computed: it must be equal, and is not written.
@@ -95,6 +97,7 @@ const Format& bert_format();
 const Format& marian_format();
 const Format& bart_format();
 const Format& t5_format();
+const Format& translator_format();  // heed's own
 
 // The format of a config.json by its model_type. Throws Error{unsupported} naming the known types.
 const Format& format_of_config(const ConfigFields& fields);

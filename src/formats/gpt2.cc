@@ -1,7 +1,7 @@
 // GPT2LMHeadModel, and heed's own options, which its config.json cannot express, under the key
 // `heed`.
 #include "formats/format.h"
-
+#include "formats/text_ends.h"
 #include "model/parameters.h"
 
 namespace heed {
@@ -28,12 +28,14 @@ StackSpecification read(const ConfigFields& fields) {
 
   StackSpecification stack;
   stack.vocabulary_size = fields.integer("vocab_size");
-  stack.context =
-      fields.has("n_positions") ? fields.integer("n_positions") : fields.integer("n_ctx");
-  stack.channels = fields.integer("n_embd");
-  stack.layers = fields.integer("n_layer");
+  stack.context = fields.has("n_positions") || !fields.has("n_ctx")
+                      ? fields.integer_under({"n_positions", "max_position_embeddings"})
+                      : fields.integer("n_ctx");
+  stack.channels = fields.integer_under({"n_embd", "hidden_size"});
+  stack.layers = fields.integer_under({"n_layer", "num_hidden_layers"});
   AttentionSpecification& attention = stack.block.attention;
-  attention.query_heads = attention.key_value_heads = fields.integer("n_head");
+  attention.query_heads = attention.key_value_heads =
+      fields.integer_under({"n_head", "num_attention_heads"});
   // Checked before other values are derived from them.
   require_config_extents(
       fields, {{"channels", stack.channels}, {"heads", attention.query_heads, most_heads}});
@@ -46,9 +48,7 @@ StackSpecification read(const ConfigFields& fields) {
   stack.attention_dropout = fields.number_or("attn_pdrop", 0.1F);
   stack.residual_dropout = fields.number_or("resid_pdrop", 0.1F);
   stack.tied_unembedding = fields.boolean_or("tie_word_embeddings", true);
-  stack.end_of_text = fields.integer_or("eos_token_id", -1);
-  // Small published vocabularies keep GPT-2's default of 50256 although they have no such token.
-  if (stack.end_of_text >= stack.vocabulary_size) stack.end_of_text = -1;
+  stack.end_of_text = read_end_of_text(fields, stack.vocabulary_size);
 
   const ConfigFields own = fields.object_or_empty("heed");
   set_biases(stack, own.boolean_or("bias", true));
@@ -84,13 +84,7 @@ OrderedJson write(const StackSpecification& stack) {
   json["scale_attn_weights"] = true;
   json["tie_word_embeddings"] = stack.tied_unembedding;
   json["torch_dtype"] = "float32";
-  if (stack.end_of_text >= 0) {
-    json["bos_token_id"] = stack.end_of_text;
-    json["eos_token_id"] = stack.end_of_text;
-  } else {
-    json["bos_token_id"] = nullptr;
-    json["eos_token_id"] = nullptr;
-  }
+  json["bos_token_id"] = json["eos_token_id"] = written_end_tokens(stack.end_of_text);
   OrderedJson own = OrderedJson::object();
   if (!has_biases(stack)) own["bias"] = false;  // zero biases are written all the same
   if (stack.unembedding_bias) own["head_bias"] = true;

@@ -105,8 +105,7 @@ OrderedJson write_llama_like(const StackSpecification& stack, const char* model_
   json["attention_dropout"] = short_decimal(stack.attention_dropout);
   json["tie_word_embeddings"] = stack.tied_unembedding;
   json["torch_dtype"] = "float32";
-  json["eos_token_id"] =
-      stack.end_of_text >= 0 ? OrderedJson(stack.end_of_text) : OrderedJson(nullptr);
+  json["eos_token_id"] = written_end_tokens(stack.end_of_text);
   return json;
 }
 

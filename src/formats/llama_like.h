@@ -6,6 +6,7 @@
 
 #include "formats/format.h"
 #include "formats/rotary_fields.h"
+#include "formats/text_ends.h"
 
 namespace heed {
 

@@ -1,6 +1,8 @@
-// MarianMTModel: sinusoidal positions, sines before cosines. heed's own translators are written so
-// too, with what Marian's config.json cannot express under the key `heed`: norms before their
-// branches, learned and relative positions, or none.
+// MarianMTModel: sinusoidal positions, sines before cosines. And heed's own translators, which have
+// the same fields and tensors, and what Marian's config.json cannot express under the key `heed`:
+// norms before their branches, learned and relative positions, or none. Other programs would read
+// them as another function, so they have a type of their own. Files that call them `marian`, as
+// heed once did, are read.
 #include "formats/bart_like.h"
 #include "model/stack.h"
 
@@ -98,20 +100,33 @@ OrderedJson own_options(const StackSpecification& decoder) {
   return own;
 }
 
-OrderedJson write(const Architecture& architecture) {
-  OrderedJson json = write_bart_like(architecture, "marian", "MarianMTModel");
+OrderedJson write_as(const Architecture& architecture, const char* model_type,
+                     const char* class_name) {
+  OrderedJson json = write_bart_like(architecture, model_type, class_name);
   json["share_encoder_decoder_embeddings"] = architecture.shared_embedding;
   json["decoder_vocab_size"] = architecture.decoder().vocabulary_size;
   if (architecture.decoder().block.attention.positions != PositionKind::sinusoidal) {
-    json["static_position_embeddings"] = false;  // which programs that know no others refuse
+    json["static_position_embeddings"] = false;
   }
   const OrderedJson own = own_options(architecture.decoder());
   if (!own.empty()) json["heed"] = own;
   return json;
 }
 
+OrderedJson write(const Architecture& architecture) {
+  return write_as(architecture, "marian", "MarianMTModel");
+}
+
+OrderedJson write_own(const Architecture& architecture) {
+  return write_as(architecture, "heed_translator", "HeedTranslator");
+}
+
+bool expresses_own(const Architecture& architecture) {
+  return architecture.is_encoder_decoder() && reads_as_written(&read, &write_own, architecture);
+}
+
 bool expresses(const Architecture& architecture) {
-  return architecture.is_encoder_decoder() && reads_as_written(&read, &write, architecture);
+  return expresses_own(architecture) && own_options(architecture.decoder()).empty();
 }
 
 // Files of other programs hold the tables of sines.
@@ -142,6 +157,18 @@ const Format& marian_format() {
                              .tensors = &bart_like_tensors,
                              .is_buffer = &marian::is_buffer,
                              .computed = &marian::sinusoids};
+  return format;
+}
+
+const Format& translator_format() {
+  static const Format format = [] {
+    Format own = marian_format();
+    own.name = "heed_translator";
+    own.model_types = {"heed_translator"};
+    own.expresses = &marian::expresses_own;
+    own.write = &marian::write_own;
+    return own;
+  }();
   return format;
 }
 

@@ -13,6 +13,7 @@
 #include "checkpoint/tensor_source.h"
 #include "formats/config_file.h"
 #include "formats/format.h"
+#include "formats/source_files.h"
 #include "formats/stored_tensors.h"
 
 namespace heed {
@@ -40,13 +41,12 @@ WeightFormat weight_format_of(const ConfigFields& fields) {
 }
 
 // `require_kind` says no to a format before anything else is read.
-Described describe(const Json& document, const std::string& source,
+Described describe(const ConfigFields& fields,
                    void (*require_kind)(const Format& format, const std::string& source)) {
-  const ConfigFields fields(document, source);
   const Format& format = format_of_config(fields);
-  require_kind(format, source);
+  require_kind(format, fields.source());
   return {.format = format,
-          .source = source,
+          .source = fields.source(),
           .architecture = read_described(format, fields),
           .weights = weight_format_of(fields)};
 }
@@ -68,25 +68,11 @@ Model build(const Described& described, const TensorSource& source) {
   return model;
 }
 
-// How texts are generated: generation_config.json says it, where there is one, and config.json
-// where there is none.
-void read_generation(const std::filesystem::path& directory, Architecture& architecture) {
-  constexpr std::size_t largest = std::size_t{16} << 20;  // bytes
-  const std::filesystem::path file = directory / "generation_config.json";
-  if (!architecture.is_encoder_decoder() || !std::filesystem::is_regular_file(file)) return;
-  const Json document = parse_json(read_text_file(file, largest), file.string());
-  const ConfigFields fields(document, file.string());
-  architecture.forced_first =
-      fields.token_or_none("forced_bos_token_id", architecture.decoder().vocabulary_size);
-}
-
 template <class Model>
 Model load(const std::filesystem::path& directory_or_file,
            void (*require_kind)(const Format& format, const std::string& source)) {
   const std::filesystem::path directory = model_directory(directory_or_file);
-  const std::filesystem::path config = directory / config_file_name;
-  Described described = describe(read_config_document(config), config.string(), require_kind);
-  read_generation(directory, described.architecture);
+  const Described described = describe(read_model_fields(directory), require_kind);
   return build<Model>(described, open_tensor_source(directory_or_file));
 }
 
@@ -94,15 +80,13 @@ template <class Model>
 Model load(const GptBytes& files,
            void (*require_kind)(const Format& format, const std::string& source)) {
   const Described described =
-      describe(parse_json(files.config, files.name), files.name, require_kind);
+      describe({parse_config(files.config, files.name), files.name}, require_kind);
   std::vector<SafetensorsFile> weights;
   weights.push_back(SafetensorsFile::parse(files.weights, files.name));
   return build<Model>(described, TensorSource(std::move(weights)));
 }
 
-void write_weights(const Architecture& architecture, const GptParameters& parameters,
-                   WeightFormat weights, AtomicFile& file) {
-  const StoredModel stored(format_of(architecture), architecture, weights);
+void write_weights(const StoredModel& stored, const GptParameters& parameters, AtomicFile& file) {
   std::deque<Tensor<float>> room;
   std::vector<OutgoingTensor> tensors = stored.outgoing(parameters, room);
   // Larger elements first, so that all stay aligned in the file.
@@ -112,8 +96,10 @@ void write_weights(const Architecture& architecture, const GptParameters& parame
 }
 
 // What write_weights reads, in its order.
-void read_weights(const Architecture& architecture, const GptParameters& parameters) {
-  const StoredModel stored(format_of(architecture), architecture, WeightFormat::f32);
+void read_weights(const Architecture& architecture, const GptParameters& parameters,
+                  const SourceFiles& source) {
+  const StoredModel stored(*written_config(architecture, source).format, architecture,
+                           WeightFormat::f32);
   std::deque<Tensor<float>> room;
   for (const OutgoingTensor& tensor : stored.outgoing(parameters, room)) {
     tensor.produce([](std::span<const std::byte>) {});
@@ -125,21 +111,34 @@ bool holds(const std::filesystem::path& directory, const CompanionFile& file) {
   return std::filesystem::is_regular_file(path) && MappedFile(path).text() == file.text;
 }
 
+// Files of another model, which would be taken for those of this one.
+std::vector<std::filesystem::path> others_in(const std::filesystem::path& directory,
+                                             const std::vector<CompanionFile>& companions) {
+  std::vector<std::filesystem::path> others;
+  if (companions.empty()) return others;
+  for (const std::string_view name : companion_file_names()) {
+    if (std::ranges::find(companions, name, &CompanionFile::name) != companions.end()) continue;
+    if (std::filesystem::exists(directory / name)) others.push_back(directory / name);
+  }
+  return others;
+}
+
 // The parameters of a model that `architecture` describes.
 void save(const Architecture& architecture, const GptParameters& parameters,
-          const std::filesystem::path& directory, const std::vector<CompanionFile>& companions,
-          WeightFormat format) {
+          const std::filesystem::path& directory, const SourceFiles& source, WeightFormat format) {
+  WrittenConfig written = written_config(architecture, source);
+  if (format != WeightFormat::f32) {
+    written.config["heed"]["dtype"] = kernels::weight_format_name(format);
+  }
+  const StoredModel stored(*written.format, architecture, format);
+  stored.require_finite(parameters);
   OutputDirectory made(directory);
   AtomicFile weights(directory / weights_file_name);
-  write_weights(architecture, parameters, format, weights);
+  write_weights(stored, parameters, weights);
   weights.finish();
 
-  std::vector<CompanionFile> texts = companions;
-  OrderedJson config = architecture_to_json(architecture);
-  if (format != WeightFormat::f32) {
-    config["heed"]["dtype"] = kernels::weight_format_name(format);
-  }
-  texts.push_back({config_file_name, config.dump(2) + "\n"});
+  std::vector<CompanionFile> texts = source.companions;
+  texts.push_back({config_file_name, config_text(written.config)});
   std::deque<AtomicFile> files;
   for (const CompanionFile& text : texts) {
     AtomicFile& file = files.emplace_back(directory / text.name);
@@ -147,9 +146,12 @@ void save(const Architecture& architecture, const GptParameters& parameters,
     file.finish();
   }
   // The config is removed first and renamed last: a directory without it holds no model.
-  if (!std::ranges::all_of(texts, [&](const auto& text) { return holds(directory, text); })) {
+  const auto others = others_in(directory, source.companions);
+  if (!others.empty() ||
+      !std::ranges::all_of(texts, [&](const auto& text) { return holds(directory, text); })) {
     remove_file(directory / config_file_name);
   }
+  for (const std::filesystem::path& other : others) remove_file(other);
   weights.commit();
   for (AtomicFile& file : files) file.commit();
   made.keep();
@@ -189,10 +191,8 @@ EncoderDecoder load_encoder_decoder(const GptBytes& files) {
 
 Architecture read_architecture(const std::filesystem::path& directory_or_file) {
   const std::filesystem::path directory = model_directory(directory_or_file);
-  const std::filesystem::path config = directory / config_file_name;
-  Architecture architecture = architecture_from_json(read_config_document(config), config.string());
-  read_generation(directory, architecture);
-  return architecture;
+  const ConfigFields fields = read_model_fields(directory);
+  return read_described(format_of_config(fields), fields);
 }
 
 bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file) {
@@ -206,20 +206,22 @@ bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file
   });
 }
 
-void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
-              const std::vector<CompanionFile>& companions, WeightFormat format) {
-  save({.stacks = {gpt.config()}}, gpt.parameters(), directory, companions, format);
+void save_gpt(const Gpt& gpt, const std::filesystem::path& directory, const SourceFiles& source,
+              WeightFormat format) {
+  save({.stacks = {gpt.config()}}, gpt.parameters(), directory, source, format);
 }
 
-void read_weights(const Gpt& gpt) { read_weights({.stacks = {gpt.config()}}, gpt.parameters()); }
+void read_weights(const Gpt& gpt, const SourceFiles& source) {
+  read_weights({.stacks = {gpt.config()}}, gpt.parameters(), source);
+}
 
-void read_weights(const EncoderDecoder& model) {
-  read_weights(model.architecture(), model.parameters());
+void read_weights(const EncoderDecoder& model, const SourceFiles& source) {
+  read_weights(model.architecture(), model.parameters(), source);
 }
 
 void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,
-                          const std::vector<CompanionFile>& companions, WeightFormat format) {
-  save(model.architecture(), model.parameters(), directory, companions, format);
+                          const SourceFiles& source, WeightFormat format) {
+  save(model.architecture(), model.parameters(), directory, source, format);
 }
 
 }  // namespace heed

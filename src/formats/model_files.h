@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/config_file.h"
+#include "formats/source_files.h"
 #include "model/encoder_decoder.h"
 #include "model/gpt.h"
 
@@ -22,15 +23,15 @@ inline constexpr const char* weights_file_name = "model.safetensors";
 // Error{unsupported} for another kind of file.
 std::filesystem::path model_directory(const std::filesystem::path& directory_or_file);
 
-// Tensor names may carry or lack the prefix of their format; f32, f16 and bf16 are read. Throws
-// Error{not_found} for missing files and Error{corrupt_data} where the tensors contradict the
-// config: one is missing, unexpected, or of another shape. A model that was saved quantised is
-// prepared in that format (GptParameters::prepare); its parameters are the dequantised matrices.
+// What begins and ends texts is read as formats/text_ends.h says. Tensor names may carry or lack
+// the prefix of their format; f32, f16 and bf16 are read. Throws Error{not_found} for missing files
+// and Error{corrupt_data} where the tensors contradict the config: one is missing, unexpected, or
+// of another shape. A model that was saved quantised is prepared in that format
+// (GptParameters::prepare); its parameters are the dequantised matrices.
 Gpt load_gpt(const std::filesystem::path& directory_or_file);
 
-// An encoder and a decoder, likewise; generation_config.json, if it is there, says how its texts
-// begin (`forced_bos_token_id`). Both functions throw Error{unsupported} where they meet a model of
-// the other kind.
+// An encoder and a decoder, likewise. Both functions throw Error{unsupported} where they meet a
+// model of the other kind.
 EncoderDecoder load_encoder_decoder(const std::filesystem::path& directory_or_file);
 
 // What a model's config.json describes.
@@ -48,15 +49,11 @@ struct GptBytes {
 Gpt load_gpt(const GptBytes& files);
 EncoderDecoder load_encoder_decoder(const GptBytes& files);
 
-// A file saved together with a model, such as its tokenizer.json.
-struct CompanionFile {
-  std::string name;
-  std::string text;
-};
-
-// Writes both files and the companions, in the layout that `transformers` loads, in the first
-// format that expresses the model. A GPT-2 without biases is written with zeros for them, and
-// marked in config.json. Throws Error{unsupported} where no format expresses it.
+// Writes both files and those of its source, in the layout that `transformers` loads, as
+// written_config() says. Files of companion_file_names() that the source does not have are removed,
+// if it has any. A GPT-2 without biases is written with zeros for them, and marked in config.json.
+// Throws Error{unsupported} where no format expresses the model, and Error{invalid_argument},
+// before anything is written, for a weight that is not finite in the format, naming its tensor.
 //
 // With a format other than f32, the matrices of linear layers are quantised to it: bf16 as tensors
 // of BF16, integers as src/formats/integer_weights.h describes; config.json names the format under
@@ -68,18 +65,17 @@ struct CompanionFile {
 // companions or, where one has changed, a directory without config.json: never a mixture of two
 // models.
 void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
-              const std::vector<CompanionFile>& companions = {},
+              const SourceFiles& source = {},
               kernels::WeightFormat format = kernels::WeightFormat::f32);
 
-// The same of an encoder-decoder. heed's own, which Marian's config.json cannot express, are
-// directories of Marian with their options under the key `heed`.
+// The same of an encoder-decoder.
 void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,
-                          const std::vector<CompanionFile>& companions = {},
+                          const SourceFiles& source = {},
                           kernels::WeightFormat format = kernels::WeightFormat::f32);
 
 // Reads the parameters as saving in f32 does, and writes nothing: of a model that several processes
 // hold in parts (ParameterSchedule), while one of them saves it.
-void read_weights(const Gpt& gpt);
-void read_weights(const EncoderDecoder& model);
+void read_weights(const Gpt& gpt, const SourceFiles& source = {});
+void read_weights(const EncoderDecoder& model, const SourceFiles& source = {});
 
 }  // namespace heed

@@ -60,8 +60,7 @@ OrderedJson write(const StackSpecification& stack) {
   json["hidden_dropout"] = short_decimal(stack.residual_dropout);
   json["tie_word_embeddings"] = stack.tied_unembedding;
   json["torch_dtype"] = "float32";
-  json["eos_token_id"] =
-      stack.end_of_text >= 0 ? OrderedJson(stack.end_of_text) : OrderedJson(nullptr);
+  json["eos_token_id"] = written_end_tokens(stack.end_of_text);
   return json;
 }
 

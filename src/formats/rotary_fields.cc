@@ -23,6 +23,22 @@ RotaryScalingKind kind_from_name(const ConfigFields& fields, const std::string& 
        fields.source(), name);
 }
 
+void read_yarn(const ConfigFields& scaling, RotaryScaling& read) {
+  const auto unless_zero = [&](const char* key, double otherwise) {
+    const double value = scaling.real_or(key, otherwise);
+    return value == 0 ? otherwise : value;
+  };
+  read.fast_rotations = unless_zero("beta_fast", 32);
+  read.slow_rotations = unless_zero("beta_slow", 1);
+  read.attention_factor = scaling.real_or("attention_factor", 0);
+  require(!scaling.has("attention_factor") || read.attention_factor > 0, ErrorCode::corrupt_data,
+          "{}: 'attention_factor' must be above 0, not {}", scaling.source(),
+          read.attention_factor);
+  read.magnitude = scaling.real_or("mscale", 0);
+  read.magnitude_all = scaling.real_or("mscale_all_dim", 0);
+  read.whole_channels = scaling.boolean_or("truncate", true);
+}
+
 }  // namespace
 
 void read_rotary(const ConfigFields& fields, std::int64_t context, RotarySpecification& rotary) {
@@ -36,24 +52,22 @@ void read_rotary(const ConfigFields& fields, std::int64_t context, RotarySpecifi
   RotaryScaling& read = rotary.scaling;
   read.kind = kind_from_name(scaling, name);
   if (read.kind == RotaryScalingKind::none) return;
-  require(scaling.has("factor"), ErrorCode::corrupt_data, "{}: 'factor' is missing",
+  constexpr const char* original = "original_max_position_embeddings";
+  if (read.kind != RotaryScalingKind::linear) {
+    read.original_context = scaling.integer_or(original, fields.integer_or(original, context));
+  }
+  // yarn's factor may be left to the two contexts.
+  const bool is_ratio = read.kind == RotaryScalingKind::yarn && !scaling.has("factor") &&
+                        (scaling.has(original) || fields.has(original));
+  require(scaling.has("factor") || is_ratio, ErrorCode::corrupt_data, "{}: 'factor' is missing",
           scaling.source());
-  read.factor = scaling.real_or("factor", 1);
-  if (read.kind == RotaryScalingKind::linear) return;
-  read.original_context = scaling.integer_or("original_max_position_embeddings", context);
+  read.factor = is_ratio ? static_cast<double>(context) / static_cast<double>(read.original_context)
+                         : scaling.real_or("factor", 1);
   if (read.kind == RotaryScalingKind::llama3) {
     read.low_frequency_factor = scaling.real_or("low_freq_factor", 1);
     read.high_frequency_factor = scaling.real_or("high_freq_factor", 4);
   } else if (read.kind == RotaryScalingKind::yarn) {
-    read.fast_rotations = scaling.real_or("beta_fast", 32);
-    read.slow_rotations = scaling.real_or("beta_slow", 1);
-    read.attention_factor = scaling.real_or("attention_factor", 0);
-    for (const char* const key : {"mscale", "mscale_all_dim"}) {
-      require(!scaling.has(key), ErrorCode::unsupported, "{}: heed does not support '{}'",
-              scaling.source(), key);
-    }
-    require(scaling.boolean_or("truncate", true), ErrorCode::unsupported,
-            "{}: 'truncate' is false; heed supports true only", scaling.source());
+    read_yarn(scaling, read);
   }
 }
 
@@ -75,6 +89,9 @@ void write_rotary_scaling(const RotarySpecification& rotary, OrderedJson& json) 
     written["beta_fast"] = scaling.fast_rotations;
     written["beta_slow"] = scaling.slow_rotations;
     if (scaling.attention_factor > 0) written["attention_factor"] = scaling.attention_factor;
+    if (scaling.magnitude > 0) written["mscale"] = scaling.magnitude;
+    if (scaling.magnitude_all > 0) written["mscale_all_dim"] = scaling.magnitude_all;
+    if (!scaling.whole_channels) written["truncate"] = false;
   }
   json["rope_scaling"] = written;
 }

@@ -6,6 +6,7 @@
 
 namespace heed {
 
+// `context` is that of the config: what a scaling begins from, unless it names another.
 // `rope_theta` and `rope_scaling`, or `rope_parameters`. Throws Error{unsupported} for a scaling
 // that heed does not know.
 void read_rotary(const ConfigFields& fields, std::int64_t context, RotarySpecification& rotary);

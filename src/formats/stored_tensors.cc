@@ -112,7 +112,7 @@ const TensorEntry* StoredModel::find(const TensorSource& source, const StoredTen
   for (const std::string& alias : stored.aliases) {
     if (entry == nullptr) entry = find(source, alias);
   }
-  return entry;
+  return entry == nullptr && !stored.otherwise.empty() ? find(source, stored.otherwise) : entry;
 }
 
 StoredIntegers StoredModel::integers_of(const TensorSource& source,
@@ -159,6 +159,19 @@ std::string_view StoredModel::stored_name(std::string_view name) const {
   return name;
 }
 
+// What no parameter needs: buffers, tables that heed computes, and further names of a tensor that
+// the file has under another, which is listed.
+bool StoredModel::may_be_unlisted(const TensorSource& source, std::string_view bare_name) const {
+  const auto found = by_name_.find(bare_name);
+  if (found == by_name_.end()) return is_computed(bare_name) || format_.is_buffer(bare_name);
+  std::vector<std::string> names = found->second->aliases;
+  names.push_back(found->second->name);
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const TensorEntry* const entry = find(source, name);
+    return entry != nullptr && !source.is_unlisted(entry->name);
+  });
+}
+
 void StoredModel::check_tensors(const TensorSource& source) const {
   for (const TensorEntry* entry : source.tensors()) {
     const std::string_view bare = without_prefix(entry->name);
@@ -166,6 +179,10 @@ void StoredModel::check_tensors(const TensorSource& source) const {
     require(by_name_.contains(name) || is_computed(bare) || format_.is_buffer(bare),
             ErrorCode::corrupt_data, "{}: unexpected tensor '{}' for this config ({})",
             source.source(), entry->name, layers_text());
+    require(!source.is_unlisted(entry->name) || may_be_unlisted(source, bare),
+            ErrorCode::corrupt_data,
+            "{}: contains tensor '{}', which the index does not list for this file",
+            source.source(), entry->name);
   }
   for (const StoredTensor& stored : tensors_) {
     if (!has_parameter(stored)) continue;
@@ -298,6 +315,19 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
     std::ranges::copy(rows.span(), used.data());
   }
   return values;
+}
+
+void StoredModel::require_finite(const GptParameters& parameters) const {
+  if (weights_ == WeightFormat::f32) return;
+  // Scales of integers are bf16 too, so that the largest weight of a group may grow as much.
+  for (const StoredTensor& stored : tensors_) {
+    if (!is_multiplied(architecture_, stored.parameter) || !has_parameter(stored)) continue;
+    for (const float weight : rows_of(parameters.tensor(stored.parameter), stored).span()) {
+      require(std::abs(weight) <= largest_rounded_to_bf16, ErrorCode::unsupported,
+              "'{}' holds the weight {}, which is not finite in {}: convert to f32", stored.name,
+              weight, kernels::weight_format_name(weights_));
+    }
+  }
 }
 
 std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameters,

@@ -30,6 +30,10 @@ class StoredModel {
   // those under several names equal, and those that heed computes what it computes.
   void read(const TensorSource& source, GptParameters& parameters) const;
 
+  // Throws Error{unsupported} naming a tensor with a weight that is not finite, or would not
+  // be in the model's format: in a file, it could not be read again.
+  void require_finite(const GptParameters& parameters) const;
+
   // The tensors of a file. They borrow this, the parameters, which are read as each is written, and
   // `room`.
   std::vector<OutgoingTensor> outgoing(const GptParameters& parameters,
@@ -44,6 +48,7 @@ class StoredModel {
   bool holds_integers(const StoredTensor& stored) const;
   bool has_parameter(const StoredTensor& stored) const;
   bool is_computed(std::string_view bare_name) const;
+  bool may_be_unlisted(const TensorSource& source, std::string_view bare_name) const;
   std::string layers_text() const;
   // The name of the parameter that a tensor stores, alone or with a second tensor of scales.
   std::string_view stored_name(std::string_view name) const;

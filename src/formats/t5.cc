@@ -56,6 +56,10 @@ StackSpecification read_stack(const ConfigFields& fields, const char* layers_key
   return stack;
 }
 
+float output_scale(const StackSpecification& decoder) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(decoder.channels)));
+}
+
 Architecture read(const ConfigFields& fields) {
   fields.need({"is_encoder_decoder"});
   fields.refuse({"is_decoder", "tie_encoder_decoder"});
@@ -66,11 +70,12 @@ Architecture read(const ConfigFields& fields) {
   set_encoder(encoder);
   encoder.block.attention.relative.both_directions = true;
   decoder.block.cross_attention = cross_attention_like(decoder.block.attention);
-  decoder.tied_unembedding = fields.boolean_or("tie_word_embeddings", true);
-  if (decoder.tied_unembedding) {
-    decoder.logit_scale =
-        static_cast<float>(1.0 / std::sqrt(static_cast<double>(decoder.channels)));
-  }
+  // Where `scale_decoder_outputs` is there, `tie_word_embeddings` is true whether files hold an
+  // unembedding of their own or not: those of T5 1.1 do, whose outputs are not scaled.
+  const bool is_tied = fields.boolean_or("tie_word_embeddings", true);
+  const bool is_scaled = fields.boolean_or("scale_decoder_outputs", is_tied);
+  decoder.tied_unembedding = is_tied && is_scaled;
+  if (is_scaled) decoder.logit_scale = output_scale(decoder);
   read_special_tokens(fields, architecture);
   return architecture;
 }
@@ -106,6 +111,7 @@ OrderedJson write(const Architecture& architecture) {
   json["dropout_rate"] = short_decimal(decoder.residual_dropout);
   json["initializer_factor"] = 1.0;
   json["tie_word_embeddings"] = decoder.tied_unembedding;
+  json["scale_decoder_outputs"] = decoder.logit_scale != 1.0F;
   json["torch_dtype"] = "float32";
   write_special_tokens(architecture, json);
   if (decoder.initial_deviation != default_deviation) {
@@ -158,7 +164,10 @@ StoredTensor of_stack(const Architecture& architecture, const Parameter& paramet
     case Role::final_norm:
       stored.name = fmt::format("{}final_layer_norm.weight", side);
       return stored;
-    case Role::unembedding: stored.name = "lm_head.weight"; return stored;
+    case Role::unembedding:  // absent where it is equal to the embedding
+      stored.name = "lm_head.weight";
+      stored.otherwise = "shared.weight";
+      return stored;
     default: break;
   }
   fail(ErrorCode::internal, "T5 has no tensor for {}", role_name(parameter.id.role));

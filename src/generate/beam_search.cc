@@ -50,7 +50,8 @@ BeamRules rules_of(const Architecture& architecture, const BeamOptions& options)
           .length_penalty = options.length_penalty,
           .start = static_cast<std::int32_t>(architecture.decoder_start),
           .first = static_cast<std::int32_t>(architecture.forced_first),
-          .end = static_cast<std::int32_t>(architecture.decoder().end_of_text),
+          .last = static_cast<std::int32_t>(architecture.forced_last),
+          .ends = architecture.end_tokens(),
           .allowed = {.count = options.drawable > 0 ? options.drawable
                                                     : architecture.decoder().vocabulary_size,
                       .forbidden = static_cast<std::int32_t>(architecture.padding)}};

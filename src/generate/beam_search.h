@@ -14,11 +14,12 @@
 namespace heed {
 
 // The defaults, and what the numbers mean, are those of Hugging Face's generate(): a hypothesis is
-// finished with its end token, which counts in its length; the token that decoding starts from does
+// finished with an end token, which counts in its length; the token that decoding starts from does
 // not. Only an end among the `beams` best continuations of a step counts. A source is done once
 // `beams` hypotheses are finished and no continuation of the step, ended or not, has a higher score
 // than the worst of them (early stopping off). Padding is never generated. A first token that the
-// model forces (Architecture::forced_first) has the log-probability 0, and counts in the length.
+// model forces (Architecture::forced_first) has the log-probability 0, and counts in the length; so
+// has a last one (forced_last) at the longest length.
 struct BeamOptions {
   std::int64_t beams = 5;       // hypotheses that go on at each step; 1: greedy search
   double length_penalty = 1.0;  // score = log p / length^length_penalty; 0: the score is log p

@@ -27,10 +27,23 @@ void BeamSource::find_next(View<const float> logits) {
     candidates_.assign(1, {.log_probability = 0, .token = rules_->first, .parent = 0});
     return;
   }
-  // At most half of them end their hypotheses, so that as many as there were go on.
-  const auto count = static_cast<std::size_t>(2 * rules_->beams);
+  if (length_ + 1 == longest_ && rules_->last >= 0) return force_last();
+  // One for each token that ends a hypothesis and one more, so that as many as there were go on.
+  const std::int64_t ways = 1 + std::max<std::int64_t>(std::ssize(rules_->ends), 1);
+  const auto count = static_cast<std::size_t>(ways * rules_->beams);
   find_candidates(logits, log_probabilities_, rules_->allowed, count, candidates_);
   require(!candidates_.empty(), ErrorCode::diverged, "no token has a probability above zero");
+}
+
+void BeamSource::force_last() {
+  candidates_.clear();
+  for (std::int32_t row = 0; row < std::ssize(running_); ++row) {
+    candidates_.push_back({.log_probability = log_probabilities_[static_cast<std::size_t>(row)],
+                           .token = rules_->last,
+                           .parent = row});
+  }
+  std::ranges::sort(
+      candidates_, [](const BeamCandidate& a, const BeamCandidate& b) { return a.goes_before(b); });
 }
 
 void BeamSource::advance(View<const float> logits) {
@@ -41,7 +54,7 @@ void BeamSource::advance(View<const float> logits) {
   next_.clear();
   for (std::size_t rank = 0; rank < candidates_.size() && next_.size() < beams; ++rank) {
     const BeamCandidate& candidate = candidates_[rank];
-    if (candidate.token != rules_->end) {
+    if (!rules_->ends_with(candidate.token)) {
       next_.push_back(extended(rank));
       recorder_.set_fate(recorder_.node(rank), BeamFate::kept);
     } else if (rank < beams) {

@@ -1,6 +1,7 @@
 // The hypotheses of one source during a beam search.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,10 +17,12 @@ struct BeamRules {
   double length_penalty;
   std::int32_t start;  // what the decoder reads first
   std::int32_t first;  // what every hypothesis begins with, at no cost; −1: anything
-  std::int32_t end;    // −1: none
+  std::int32_t last;   // with what one of the longest length ends, at no cost; −1: anything
+  std::vector<std::int32_t> ends;
   AllowedTokens allowed;
 
   double score(double log_probability, std::int64_t length) const;
+  bool ends_with(std::int32_t token) const { return std::ranges::find(ends, token) != ends.end(); }
 };
 
 class BeamSource {
@@ -74,6 +77,7 @@ class BeamSource {
                                : nodes_[static_cast<std::size_t>(hypothesis.node)].token;
   }
   void find_next(View<const float> logits);
+  void force_last();
   Running extended(std::size_t rank);
   void end(const Running& hypothesis, bool finished);
   void end_all();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "generate/end_tokens.h"
 
 namespace heed {
 
@@ -21,20 +22,15 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, GenerateOpt
       options_(std::move(options)),
       sampler_(options_.sampling),
       stream_(options_.stop_strings),
-      end_of_text_(options_.end_tokens) {
+      end_of_text_(all_end_tokens(session.gpt().config(), tokenizer, options_.end_tokens)) {
   require(options_.max_new_tokens >= 0, ErrorCode::invalid_argument,
           "the number of new tokens must be 0 or more, not {}", options_.max_new_tokens);
   require(tokenizer != nullptr || options_.stop_strings.empty(), ErrorCode::invalid_argument,
           "stop strings need a tokenizer; the model has none");
   session.set_editor(options_.editor);
-  const StackSpecification& config = session.gpt().config();
-  drawable_ = config.vocabulary_size;
-  if (config.end_of_text >= 0) {
-    end_of_text_.push_back(static_cast<std::int32_t>(config.end_of_text));
-  }
+  drawable_ = session.gpt().config().vocabulary_size;
   if (tokenizer != nullptr) {
     drawable_ = std::min<std::int64_t>(drawable_, tokenizer->vocabulary_size());
-    if (tokenizer->end_of_text()) end_of_text_.push_back(*tokenizer->end_of_text());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/input_checks.h"
+#include "model/rotary.h"
 
 namespace heed {
 namespace {
@@ -59,6 +60,14 @@ void Session::truncate(std::int64_t length) {
   tokens_.resize(static_cast<std::size_t>(length));
 }
 
+std::int64_t Session::reusable(std::int64_t shared, std::int64_t text_length) const {
+  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const std::int64_t longest = std::max(text_length, length());
+  const bool turns_as_before =
+      !turns_by_length(attention) || longest <= attention.rotary.scaling.original_context;
+  return turns_as_before ? shared : 0;
+}
+
 const GptActivations& Session::activations_for(std::int64_t positions) {
   if (!prompt_ || prompt_->positions() != positions) {
     prompt_.emplace(gpt_.config(), 1, positions, Keep::one_block);
@@ -89,6 +98,7 @@ void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
                 .positions = count,
                 .first_position = length(),
                 .cache = &cache_,
+                .text_length = text_length_,
                 .probe = probe,
                 .editor = editor_},
                activations);

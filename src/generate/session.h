@@ -33,6 +33,14 @@ class Session {
   void truncate(std::int64_t length);
   void reset() { truncate(0); }
 
+  // Says how many tokens the text will have that the next calls of feed() read in parts:
+  // frequencies that depend on it (dynamic rotary scaling) are those of one call. 0: it ends with
+  // each call. Keys in the cache keep the frequencies with which they were read.
+  void expect(std::int64_t text_length) { text_length_ = text_length; }
+  // How many of the first `shared` tokens in the cache a text of `text_length` tokens can be read
+  // from, as if it was read anew: none where its frequencies are others.
+  std::int64_t reusable(std::int64_t shared, std::int64_t text_length) const;
+
   // Sets the editor (borrowed, or null) of all following passes. Cached keys and values keep the
   // edits made when they were computed.
   void set_editor(Editor* editor) { editor_ = editor; }
@@ -58,6 +66,7 @@ class Session {
   Tensor<float> logits_;  // (1, V)
   std::vector<std::int32_t> tokens_;
   Editor* editor_ = nullptr;
+  std::int64_t text_length_ = 0;
 };
 
 }  // namespace heed

@@ -82,11 +82,13 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out, std::int64_t positions = 0);
 
 // Whether rows of long sequences, as those of short ones, are multiplied by weights of this format
-// in integers, unless refused: where the instruction set in use does so faster than in f32. Dot
-// products of bytes (VNNI of AVX-512, AVX-VNNI) are faster for int8 and int4, products of bytes
-// that are summed in pairs (AVX2) for int4, whose groups they sum without widening.
+// in integers, unless refused (sequences of two and more positions are then multiplied in f32):
+// where the instruction set in use does so faster than in f32. Dot products of bytes (VNNI of
+// AVX-512, AVX-VNNI) are faster for int8 and int4, products of bytes that are summed in pairs
+// (AVX2) for int4, whose groups they sum without widening.
 bool multiplies_long_rows_in_integers(WeightFormat format);
 void allow_integers_for_long_rows(bool allowed);  // at first they are
+bool integers_are_allowed();
 
 // The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves (borrowed),
 // or dequantised prepared weights. Explanations and backward passes use this matrix.

@@ -54,6 +54,15 @@ void validate_rotary(const AttentionSpecification& attention) {
     require(std::isfinite(scaling.attention_factor) && scaling.attention_factor >= 0,
             ErrorCode::invalid_argument, "attention_factor must be 0 or more, not {}",
             scaling.attention_factor);
+    for (const double magnitude : {scaling.magnitude, scaling.magnitude_all}) {
+      require(std::isfinite(magnitude) && magnitude >= 0, ErrorCode::invalid_argument,
+              "mscale and mscale_all_dim must be 0 or more, not {}", magnitude);
+    }
+  }
+  if (scaling.kind == RotaryScalingKind::dynamic) {
+    require(attention.rotary_channels() >= 4, ErrorCode::invalid_argument,
+            "a dynamic rotary scaling needs at least 4 channels that rotate, not {}",
+            attention.rotary_channels());
   }
 }
 
@@ -153,6 +162,19 @@ void StackSpecification::validate() const {
   require_rate(residual_dropout, "resid_pdrop");
   require(end_of_text >= -1 && end_of_text < vocabulary_size, ErrorCode::invalid_argument,
           "eos_token_id is {}, outside the vocabulary of {}", end_of_text, vocabulary_size);
+}
+
+std::vector<std::int32_t> Architecture::end_tokens() const {
+  std::vector<std::int32_t> tokens;
+  const std::int64_t end = decoder().end_of_text;
+  if (end >= 0) tokens.push_back(static_cast<std::int32_t>(end));
+  for (const std::int64_t other : other_ends) tokens.push_back(static_cast<std::int32_t>(other));
+  return tokens;
+}
+
+bool Architecture::ends_text(std::int64_t token) const {
+  return token >= 0 && (token == decoder().end_of_text ||
+                        std::ranges::find(other_ends, token) != other_ends.end());
 }
 
 void Architecture::validate() const {

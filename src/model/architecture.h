@@ -75,7 +75,11 @@ struct RotaryScaling {
   double high_frequency_factor = 4;   // llama3
   double fast_rotations = 32;         // yarn's beta_fast
   double slow_rotations = 1;          // yarn's beta_slow
-  double attention_factor = 0;        // yarn's; 0: 0.1·ln(factor) + 1
+  double attention_factor = 0;        // yarn's; 0: m(1), or m(magnitude) / m(magnitude_all)
+  // yarn's mscale and mscale_all_dim: m(s) = 0.1·s·ln(factor) + 1; 0: none
+  double magnitude = 0;
+  double magnitude_all = 0;
+  bool whole_channels = true;  // yarn's truncate: the ramp begins and ends at whole channels
 
   bool operator==(const RotaryScaling&) const = default;
 };
@@ -217,6 +221,9 @@ struct Architecture {
   std::int64_t padding = -1;        // token that fills batches elsewhere; −1: none
   std::int64_t decoder_start = -1;  // token before the first of a decoder's text; −1: none
   std::int64_t forced_first = -1;  // token with which every text that is generated begins; −1: none
+  std::int64_t forced_last = -1;  // and with which one that reaches its limit ends; −1: none
+  // Tokens beside the decoder's end_of_text that end a text that is generated.
+  std::vector<std::int64_t> other_ends{};
 
   bool is_encoder_decoder() const { return stacks.size() == 2; }
   const StackSpecification& encoder() const { return stacks.front(); }
@@ -228,6 +235,10 @@ struct Architecture {
   const StackSpecification& of(StackSite site) const {
     return site == StackSite::encoder ? encoder() : decoder();
   }
+
+  // The decoder's end_of_text, if it has one, and the others.
+  std::vector<std::int32_t> end_tokens() const;
+  bool ends_text(std::int64_t token) const;
 
   // Throws Error{invalid_argument} naming what contradicts itself.
   void validate() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
@@ -324,7 +325,25 @@ void GptParameters::set_precision(kernels::Precision precision) {
   for (LinearWeights* linear : linears()) linear->precision = precision;
 }
 
+bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
+  if (id.part != Part::weight) return false;
+  const bool is_tied = id.role == Role::token_embedding && architecture.decoder().tied_unembedding;
+  return is_linear(id.role) || is_tied;
+}
+
+void GptParameters::require_finite(kernels::WeightFormat format) const {
+  for (const Parameter& parameter : list()) {
+    if (!is_multiplied(architecture(), parameter.id)) continue;
+    for (const float weight : tensor(parameter.id).span()) {
+      require(std::abs(weight) <= largest_rounded_to_bf16, ErrorCode::unsupported,
+              "{} holds the weight {}, which is not finite in {}", parameter_name(parameter.id),
+              weight, kernels::weight_format_name(format));
+    }
+  }
+}
+
 void GptParameters::prepare(kernels::WeightFormat format) {
+  if (format != kernels::WeightFormat::f32) require_finite(format);
   std::vector<kernels::PreparedWeight> prepared;
   if (format != kernels::WeightFormat::f32) {
     for (const LinearWeights* linear : linears()) prepared.emplace_back(linear->weight, format);
@@ -373,9 +392,7 @@ void GptParameters::pack() {
 std::int64_t GptParameters::packed_bytes(const StackSpecification& config) {
   std::int64_t bytes = 0;
   for (const Parameter& parameter : parameters_of(config)) {
-    const bool multiplied = is_linear(parameter.id.role) ||
-                            (parameter.id.role == Role::token_embedding && config.tied_unembedding);
-    if (!multiplied || parameter.id.part == Part::bias) continue;
+    if (!is_multiplied({.stacks = {config}}, parameter.id)) continue;
     bytes += kernels::PackedWeight::bytes_needed(parameter.shape[0], parameter.shape[1]);
   }
   return bytes;

@@ -99,6 +99,10 @@ std::vector<Parameter> parameters_of(const Architecture& architecture);
 ArenaLayout gpt_layout(const StackSpecification& stack);
 ArenaLayout parameter_layout(const Architecture& architecture);
 
+// Whether products multiply by it: a matrix of a linear layer, or an embedding that is an
+// unembedding too.
+bool is_multiplied(const Architecture& architecture, const ParameterId& id);
+
 class GptParameters {
  public:
   explicit GptParameters(const StackSpecification& config);  // zeros
@@ -156,6 +160,7 @@ class GptParameters {
   // In the order of their use.
   static std::vector<LinearWeights*> linears_of(StackParameters& stack);
   std::vector<LinearWeights*> linears();
+  void require_finite(kernels::WeightFormat format) const;
   void link_prepared();
 
   Architecture architecture_;

@@ -75,6 +75,9 @@ struct Pass {
   std::span<const std::int64_t> row_starts{};
   // The length that the arithmetic of projections is chosen by; 0: `positions`.
   std::int64_t projected_as = 0;
+  // Tokens of the texts that the pass reads a part of, by which dynamic rotary scaling turns; a
+  // text that ends behind them is as long as it is then. 0: all end with the pass.
+  std::int64_t text_length = 0;
   // Of sequences that several processes share: the pass computes chunks of them, which PassRows
   // lays out, from `first_positions` on.
   KeyValueRing* ring = nullptr;

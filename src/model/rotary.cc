@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
+#include "base/error.h"
 #include "base/threads.h"
 
 namespace heed {
@@ -33,8 +35,13 @@ void scale_as_yarn(std::vector<double>& frequencies, const RotarySpecification& 
            std::log(static_cast<double>(scaling.original_context) / (rotations * two_pi)) /
            (2 * std::log(rotary.base));
   };
-  const double low = std::max(std::floor(channel_of(scaling.fast_rotations)), 0.0);
-  double high = std::min(std::ceil(channel_of(scaling.slow_rotations)), channels - 1);
+  double low = channel_of(scaling.fast_rotations), high = channel_of(scaling.slow_rotations);
+  if (scaling.whole_channels) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, channels - 1);
   if (high == low) high += 0.001;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double divided = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
@@ -42,15 +49,33 @@ void scale_as_yarn(std::vector<double>& frequencies, const RotarySpecification& 
   }
 }
 
+// The base by which a text of `length` tokens turns ("dynamic NTK").
+double dynamic_base(const RotarySpecification& rotary, std::int64_t channels, std::int64_t length) {
+  const RotaryScaling& scaling = rotary.scaling;
+  if (length <= scaling.original_context) return rotary.base;
+  const auto rotating = static_cast<double>(channels);
+  const double growth =
+      scaling.factor * static_cast<double>(length) / static_cast<double>(scaling.original_context) -
+      (scaling.factor - 1);
+  return rotary.base * std::pow(growth, rotating / (rotating - 2));
+}
+
+// yarn's 0.1·s·ln(factor) + 1.
+double magnitude_of(double factor, double share) {
+  return factor <= 1 ? 1 : 0.1 * share * std::log(factor) + 1;
+}
+
 }  // namespace
 
-std::vector<double> rotary_frequencies(const AttentionSpecification& attention) {
+std::vector<double> rotary_frequencies(const AttentionSpecification& attention,
+                                       std::int64_t text_length) {
   const RotarySpecification& rotary = attention.rotary;
   const std::int64_t channels = attention.rotary_channels();
   std::vector<double> frequencies(static_cast<std::size_t>(channels / 2));
+  const double base =
+      turns_by_length(attention) ? dynamic_base(rotary, channels, text_length) : rotary.base;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] =
-        std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(channels));
+    frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(channels));
   }
   const RotaryScaling& scaling = rotary.scaling;
   if (scaling.kind == RotaryScalingKind::linear) {
@@ -67,19 +92,23 @@ double rotary_magnitude(const RotarySpecification& rotary) {
   const RotaryScaling& scaling = rotary.scaling;
   if (scaling.kind != RotaryScalingKind::yarn) return 1;
   if (scaling.attention_factor > 0) return scaling.attention_factor;
-  return scaling.factor <= 1 ? 1 : 0.1 * std::log(scaling.factor) + 1;
+  if (scaling.magnitude > 0 && scaling.magnitude_all > 0) {
+    return magnitude_of(scaling.factor, scaling.magnitude) /
+           magnitude_of(scaling.factor, scaling.magnitude_all);
+  }
+  return magnitude_of(scaling.factor, 1);
 }
 
-Rotation rotation_of(const AttentionSpecification& attention, std::int64_t position,
-                     std::int64_t j) {
+Rotation rotation_of(const AttentionSpecification& attention, std::int64_t position, std::int64_t j,
+                     std::int64_t text_length) {
   const std::int64_t channels = attention.rotary_channels();
   if (attention.positions != PositionKind::rotary || j >= channels) return {};
   const bool halves = attention.rotary.pairing == RotaryPairing::halves;
   const std::int64_t pair = halves ? j % (channels / 2) : j / 2;
   const bool is_first = halves ? j < channels / 2 : j % 2 == 0;
   const std::int64_t distance = halves ? channels / 2 : 1;
-  const double angle =
-      static_cast<double>(position) * rotary_frequencies(attention)[static_cast<std::size_t>(pair)];
+  const double angle = static_cast<double>(position) *
+                       rotary_frequencies(attention, text_length)[static_cast<std::size_t>(pair)];
   const double magnitude = rotary_magnitude(attention.rotary);
   return {.cosine = magnitude * std::cos(angle),
           .sine = magnitude * std::sin(angle) * (is_first ? -1 : 1),
@@ -87,19 +116,33 @@ Rotation rotation_of(const AttentionSpecification& attention, std::int64_t posit
 }
 
 RotaryRows::RotaryRows(const AttentionSpecification& attention,
-                       std::span<const std::int64_t> positions) {
+                       std::span<const std::int64_t> positions,
+                       std::span<const std::int64_t> text_lengths) {
   if (attention.positions != PositionKind::rotary) return;
-  const std::vector<double> frequencies = rotary_frequencies(attention);
+  const bool by_length = turns_by_length(attention);
+  check(!by_length || text_lengths.size() == positions.size(), "every row is of a text");
+  std::map<std::int64_t, std::vector<double>> frequencies;  // by the length of the text
+  if (by_length) {
+    for (const std::int64_t length : text_lengths) {
+      if (!frequencies.contains(length)) {
+        frequencies[length] = rotary_frequencies(attention, length);
+      }
+    }
+  } else {
+    frequencies[0] = rotary_frequencies(attention);
+  }
   const double magnitude = rotary_magnitude(attention.rotary);
-  const auto rows = std::ssize(positions), pairs = std::ssize(frequencies);
+  const auto rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
   pairing_ = attention.rotary.pairing;
   cosine_ = Tensor<float>(Shape{rows, pairs});
   sine_ = Tensor<float>(Shape{rows, pairs});
   parallel_ranges(rows, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const auto position = static_cast<double>(positions[static_cast<std::size_t>(row)]);
+      const auto at = static_cast<std::size_t>(row);
+      const auto position = static_cast<double>(positions[at]);
+      const std::vector<double>& turns = frequencies.at(by_length ? text_lengths[at] : 0);
       for (std::int64_t i = 0; i < pairs; ++i) {
-        const double angle = position * frequencies[static_cast<std::size_t>(i)];
+        const double angle = position * turns[static_cast<std::size_t>(i)];
         cosine_[row * pairs + i] = static_cast<float>(magnitude * std::cos(angle));
         sine_[row * pairs + i] = static_cast<float>(magnitude * std::sin(angle));
       }

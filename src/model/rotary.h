@@ -13,9 +13,10 @@ namespace heed {
 
 // The angle by which each of the R/2 pairs turns from a position to the next, in radians:
 // base^(−2i/R), changed as the scaling of the description says (linear: Chen et al. 2023; llama3:
-// Meta's LLaMA 3.1; yarn: Peng et al. 2023). A dynamic scaling changes nothing up to the context of
-// pretraining, which is the context of such a model.
-std::vector<double> rotary_frequencies(const AttentionSpecification& attention);
+// Meta's LLaMA 3.1; yarn: Peng et al. 2023). A dynamic scaling changes nothing in texts of up to
+// the context of pretraining, O; those of N > O tokens have the base b·(f·N/O − f + 1)^(R/(R − 2)).
+std::vector<double> rotary_frequencies(const AttentionSpecification& attention,
+                                       std::int64_t text_length = 0);
 
 // By which yarn scales sines and cosines, hence queries and keys; 1 for other scalings.
 double rotary_magnitude(const RotarySpecification& rotary);
@@ -27,14 +28,23 @@ struct Rotation {
   double sine = 0;
   std::int64_t partner = -1;
 };
-Rotation rotation_of(const AttentionSpecification& attention, std::int64_t position,
-                     std::int64_t j);
+Rotation rotation_of(const AttentionSpecification& attention, std::int64_t position, std::int64_t j,
+                     std::int64_t text_length);
+
+// Whether frequencies depend on the length of a text.
+inline bool turns_by_length(const AttentionSpecification& attention) {
+  return attention.positions == PositionKind::rotary &&
+         attention.rotary.scaling.kind == RotaryScalingKind::dynamic;
+}
 
 // Cosines and sines of the positions of some rows; empty unless positions are rotary.
 class RotaryRows {
  public:
   RotaryRows() = default;
-  RotaryRows(const AttentionSpecification& attention, std::span<const std::int64_t> positions);
+  // Of the positions of rows (N), in texts of these lengths (N): empty where no frequency depends
+  // on them.
+  RotaryRows(const AttentionSpecification& attention, std::span<const std::int64_t> positions,
+             std::span<const std::int64_t> text_lengths);
 
   bool present() const { return cosine_.present(); }
   // Of rows [begin, end).

@@ -45,16 +45,33 @@ std::int64_t positions_end(const Pass& pass) {
   return longest;
 }
 
+// Of sequence b of a pass.
+std::int64_t rows_of_sequence(const Pass& pass, std::int64_t b) {
+  const auto at = static_cast<std::size_t>(b);
+  return pass.is_ragged() ? pass.row_starts[at + 1] - pass.row_starts[at] : pass.positions;
+}
+
 std::vector<std::int64_t> row_positions(const Pass& pass) {
   std::vector<std::int64_t> positions;
   positions.reserve(static_cast<std::size_t>(pass.rows()));
   for (std::int64_t b = 0; b < pass.batch; ++b) {
-    const auto at = static_cast<std::size_t>(b);
-    const std::int64_t length =
-        pass.is_ragged() ? pass.row_starts[at + 1] - pass.row_starts[at] : pass.positions;
+    const std::int64_t length = rows_of_sequence(pass, b);
     for (std::int64_t t = 0; t < length; ++t) positions.push_back(pass.position(b, t));
   }
   return positions;
+}
+
+// Of the text that each row is of: it ends with the pass, unless the pass reads a part of it.
+std::vector<std::int64_t> row_text_lengths(const Pass& pass) {
+  std::vector<std::int64_t> lengths;
+  lengths.reserve(static_cast<std::size_t>(pass.rows()));
+  for (std::int64_t b = 0; b < pass.batch; ++b) {
+    const std::int64_t rows = rows_of_sequence(pass, b);
+    const std::int64_t end =
+        pass.ring != nullptr ? pass.sequence_positions() : pass.position(b, rows);
+    lengths.insert(lengths.end(), static_cast<std::size_t>(rows), std::max(end, pass.text_length));
+  }
+  return lengths;
 }
 
 void require_tokens(View<const std::int32_t> tokens, std::int64_t vocabulary) {
@@ -338,8 +355,10 @@ Tensor<float> sinusoid_table(const StackSpecification& stack) {
 }
 
 RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass) {
-  if (stack.block.attention.positions != PositionKind::rotary) return {};
-  return {stack.block.attention, row_positions(pass)};
+  const AttentionSpecification& attention = stack.block.attention;
+  if (attention.positions != PositionKind::rotary) return {};
+  return {attention, row_positions(pass),
+          turns_by_length(attention) ? row_text_lengths(pass) : std::vector<std::int64_t>()};
 }
 
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,

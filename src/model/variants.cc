@@ -208,8 +208,10 @@ void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View
 void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries queries) {
   const std::int64_t rows = rows_of(active);
   if (rows != rotary_rows_) {
-    rotary_ = RotaryRows(gpt_.config().block.attention,
-                         std::span(row_positions_).first(static_cast<std::size_t>(rows)));
+    const auto count = static_cast<std::size_t>(rows);
+    const std::vector<std::int64_t> text_lengths(count, positions_);
+    rotary_ = RotaryRows(gpt_.config().block.attention, std::span(row_positions_).first(count),
+                         text_lengths);
     rotary_rows_ = rows;
   }
   const LayerPass at = layer_pass(layer, rotary_);

@@ -7,12 +7,10 @@ namespace heed::server {
 namespace {
 
 std::vector<std::int32_t> beginning_of_text(const LoadedModel& model, const char* field) {
-  const std::int64_t of_model = model.gpt.config().end_of_text;
-  if (of_model >= 0) return {static_cast<std::int32_t>(of_model)};
-  const bool has = model.tokenizer != nullptr && model.tokenizer->end_of_text().has_value();
-  require_field(has, field, field_code::invalid_value,
+  const std::optional<std::int32_t> beginning = model.beginning_of_text();
+  require_field(beginning.has_value(), field, field_code::invalid_value,
                 "{} is empty, and this model has no token that begins a text", field);
-  return {*model.tokenizer->end_of_text()};
+  return {*beginning};
 }
 
 std::vector<std::int32_t> read_prompt(const Json& prompt, const LoadedModel& model,

@@ -33,7 +33,7 @@ void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& sett
     settings.model.block.cross_attention.reset();
     settings.encoder_layers = architecture.encoder().layers;
   } else {
-    settings.model = read_gpt_config(from / config_file_name);
+    settings.model = read_architecture(from).decoder();
     const bool is_encoder = settings.model.role == StackRole::encoder;
     settings.task = is_encoder ? Task::masked : Task::language_model;
   }
@@ -49,9 +49,8 @@ std::vector<CompanionFile> tokenizer_companions(const Tokenizer& tokenizer) {
   return companions;
 }
 
-void save_text_model(const Gpt& gpt, const Tokenizer& tokenizer,
-                     const std::filesystem::path& directory) {
-  save_gpt(gpt, directory, tokenizer_companions(tokenizer));
+SourceFiles run_files(const std::filesystem::path& of, const Tokenizer& tokenizer) {
+  return of.empty() ? SourceFiles(tokenizer_companions(tokenizer)) : read_source_files(of);
 }
 
 }  // namespace heed

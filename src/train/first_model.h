@@ -17,11 +17,10 @@ Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& setting
 // Task and shape of the model in a directory, without dropout: what fine-tuning keeps.
 void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& settings);
 
-// Writes the model directory of a run that trains on text.
-void save_text_model(const Gpt& gpt, const Tokenizer& tokenizer,
-                     const std::filesystem::path& directory);
+// What the directories of a run's models hold beside the weights: what the directory `of` holds, of
+// a model that is trained further; else the files of the tokenizer.
+SourceFiles run_files(const std::filesystem::path& of, const Tokenizer& tokenizer);
 
-// What a directory of a model holds beside config.json and the weights.
 std::vector<CompanionFile> tokenizer_companions(const Tokenizer& tokenizer);
 
 }  // namespace heed

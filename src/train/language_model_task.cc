@@ -44,9 +44,9 @@ class LanguageModelTask final : public TrainingTask {
   std::optional<OrderedJson> measure() const override;
   std::optional<std::string> sample() const override;
   void save_model(const std::filesystem::path& directory) const override {
-    save_text_model(*gpt_, *tokenizer_, directory);
+    save_gpt(*gpt_, directory, files_);
   }
-  void read_along() const override { read_weights(*gpt_); }
+  void read_along() const override { read_weights(*gpt_, files_); }
 
  private:
   std::optional<double> entropy_per_token() const;
@@ -70,6 +70,7 @@ class LanguageModelTask final : public TrainingTask {
   std::optional<ProcessGrid> grid_;
   std::unique_ptr<KeyValueRing> ring_;  // where processes share sequences
   std::unique_ptr<Tokenizer> tokenizer_;
+  SourceFiles files_;  // of the models that are saved
   std::optional<TokenData> training_;
   std::optional<TokenData> validation_;
   std::optional<Gpt> gpt_;
@@ -92,6 +93,8 @@ void LanguageModelTask::prepare_text(bool has_checkpoint) {
   } else {
     tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
   }
+  const bool goes_on = has_checkpoint && !request_.from.empty();
+  files_ = run_files(goes_on ? directory_.last() : request_.from, *tokenizer_);
   if (settings_.task == Task::masked) require_mask_token(*tokenizer_, settings_.tokenizer);
   const TokenizeOptions options{
       .cache = request_.cache.empty() ? default_token_cache() : request_.cache,

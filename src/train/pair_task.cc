@@ -9,6 +9,7 @@
 #include "scoring/bleu.h"
 #include "tokenizer/joint_vocabulary.h"
 #include "train/absolute_path.h"
+#include "train/first_model.h"
 #include "train/pair_evaluation.h"
 #include "train/pair_order.h"
 #include "train/pair_share.h"
@@ -56,9 +57,9 @@ class PairTask final : public TrainingTask {
   std::optional<OrderedJson> measure() const override;
   std::optional<std::string> sample() const override { return std::nullopt; }
   void save_model(const std::filesystem::path& directory) const override {
-    save_translator(*model_, tokenizers_, directory);
+    save_encoder_decoder(*model_, directory, files_);
   }
-  void read_along() const override { read_weights(*model_); }
+  void read_along() const override { read_weights(*model_, files_); }
 
  private:
   void split_validation();
@@ -77,6 +78,7 @@ class PairTask final : public TrainingTask {
   PairRange training_range_;
   PairRange validation_range_;
   TranslationTokenizers tokenizers_;
+  SourceFiles files_;  // of the models that are saved
   std::optional<PairData> training_;
   std::optional<PairData> validation_;
   std::optional<EncoderDecoder> model_;
@@ -142,6 +144,8 @@ void PairTask::prepare_text(bool has_checkpoint) {
   } else {
     tokenizers_ = learned ? learn_vocabulary() : load_translation_tokenizers(settings_.tokenizer);
   }
+  const bool goes_on = has_checkpoint && !request_.from.empty();
+  files_ = run_files(goes_on ? directory_.last() : request_.from, *tokenizers_.source);
   const TokenizeOptions options{
       .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
       .progress = [this](const Progress& done) { observer_.preparing(done); },

@@ -50,9 +50,4 @@ EncoderDecoder translator_to_fine_tune(const std::filesystem::path& from,
   return model;
 }
 
-void save_translator(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
-                     const std::filesystem::path& directory) {
-  save_encoder_decoder(model, directory, tokenizer_companions(*tokenizers.source));
-}
-
 }  // namespace heed

@@ -20,8 +20,4 @@ EncoderDecoder translator_to_fine_tune(const std::filesystem::path& from,
                                        const TrainSettings& settings,
                                        const TranslationTokenizers& tokenizers);
 
-// Writes the directory of a translator.
-void save_translator(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
-                     const std::filesystem::path& directory);
-
 }  // namespace heed

@@ -83,10 +83,20 @@ TEST(TensorSource, IndexMustAgreeWithItsShards) {
   expect_error(not_found, open, "index.json", "'d'", "three", "missing");
   write_index(directory, R"({"a":"one","b":"one","d":"one"})");
   expect_error(corrupt_data, open, "'d'", "one", "does not contain it");
-  write_index(directory, R"({"a":"one"})");
-  expect_error(corrupt_data, open, "'one' contains tensor 'b'");
+  write_index(directory, R"({"a":"one","c":"two"})");
+  expect_error(corrupt_data, open, "'b' is in two files");
   write_index(directory, R"({"a":"one","b":"one","c":"two"})");
   expect_error(corrupt_data, open, "'two' contains tensor 'b'");
+}
+
+TEST(TensorSource, KnowsWhatAnIndexDoesNotList) {
+  const TemporaryDirectory directory;
+  write_file(directory / "one", {"a", "mask"});
+  write_index(directory, R"({"a":"one"})");
+  const TensorSource source = open_tensor_source(directory.path());
+  EXPECT_NE(source.find("mask"), nullptr);
+  EXPECT_TRUE(source.is_unlisted("mask"));
+  EXPECT_FALSE(source.is_unlisted("a"));
 }
 
 TEST(TensorSource, IndexCannotLeadOutOfItsDirectory) {

@@ -31,7 +31,7 @@ using EndTokens = ChatModelTest;
 TEST_F(EndTokens, AreAllThatTheFilesName) {
   const auto read = [&] {
     const LoadedModel model = load();
-    return read_end_tokens(directory_.path(), 10, nullptr);
+    return named_end_tokens(directory_.path(), 10, nullptr);
   };
   write("generation_config.json", {{"eos_token_id", {7, 3, 7, 99}}});
   EXPECT_THAT(read(), ElementsAre(3, 7)) << "ids outside the vocabulary are left out";
@@ -44,7 +44,7 @@ TEST_F(EndTokens, AreAllThatTheFilesName) {
       ErrorCode::corrupt_data, [&] { load(); }, "eos_token_id", "generation_config.json");
   write_text_file(directory_.path() / "generation_config.json", "[]");
   expect_error(
-      ErrorCode::corrupt_data, [&] { load(); }, "not a JSON object");
+      ErrorCode::corrupt_data, [&] { load(); }, "expected a JSON object");
 }
 
 TEST_F(EndTokens, EndATurnAndAText) {

@@ -1,6 +1,7 @@
 #include "formats/config_file.h"
 #include "model/architecture.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
@@ -105,6 +106,98 @@ TEST(Config, FillsInWhatGpt2Assumes) {
             Activation::gelu_tanh);
 }
 
+TEST(Config, ReadsEveryNameOfAnActivation) {
+  const auto activation = [](const char* name) {
+    return read(with("activation_function", name)).block.feed_forward.activation;
+  };
+  for (const char* name :
+       {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"}) {
+    EXPECT_EQ(activation(name), Activation::gelu_tanh) << name;
+  }
+  for (const char* name : {"gelu", "gelu_python"}) {
+    EXPECT_EQ(activation(name), Activation::gelu_erf) << name;
+  }
+  EXPECT_EQ(activation("swish"), Activation::silu);
+}
+
+TEST(Config, ReadsGpt2sNewNames) {
+  Json document = hub_document();
+  const StackSpecification expected = read(document);
+  document.erase("n_ctx");
+  for (const auto& [old, current] :
+       {std::pair("n_embd", "hidden_size"), std::pair("n_layer", "num_hidden_layers"),
+        std::pair("n_head", "num_attention_heads"),
+        std::pair("n_positions", "max_position_embeddings")}) {
+    document[current] = document[old];
+    EXPECT_EQ(read(document), expected) << "beside " << old;
+    document.erase(old);
+    EXPECT_EQ(read(document), expected) << current;
+    document[old] = 24;
+    expect_error(
+        ErrorCode::corrupt_data, [&] { read(document); }, old, current, "24", "two names");
+    document.erase(old);
+  }
+}
+
+TEST(Config, ReadsWholeNumbersWithAPoint) {
+  Json document = hub_document();
+  for (const char* key : {"vocab_size", "n_positions", "n_embd", "eos_token_id"}) {
+    document[key] = document[key].get<double>();
+  }
+  EXPECT_EQ(read(document), read(hub_document()));
+  document["n_embd"] = 768.5;
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(document); }, "'n_embd'", "768.5");
+  document["n_embd"] = 1e300;
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(document); }, "'n_embd'");
+}
+
+// Python writes these numbers, which are no JSON.
+TEST(Config, MayHoldNumbersThatAreNoJson) {
+  const std::string text =
+      R"({"vocab_size": 10, "n_ctx": 8, "n_embd": 12, "n_layer": 1, "n_head": 3,
+          "limit": Infinity, "least": -Infinity, "other": [NaN, "a \" NaN"], "name": "Infinity"})";
+  const Json document = parse_config(text, "config.json");
+  EXPECT_EQ(read(document).context, 8);
+  const std::string written = config_text(parse_ordered_config(text, "config.json"));
+  for (const char* part : {"\"limit\": Infinity,", "\"least\": -Infinity,", "    NaN,",
+                           R"("a \" NaN")", "\"name\": \"Infinity\""}) {
+    EXPECT_THAT(written, ::testing::HasSubstr(part));
+  }
+  EXPECT_EQ(parse_config(written, "config.json"), document);
+  Json used = document;
+  used["layer_norm_epsilon"] = document["limit"];
+  expect_error(
+      ErrorCode::corrupt_data, [&] { read(used); }, "'layer_norm_epsilon'", "Infinity");
+  for (const char* wrong : {"{\"a\": NaNa}", "{\"a\": Infinit}", "{NaN: 1", "[-NaN]"}) {
+    expect_error(
+        ErrorCode::corrupt_data, [&] { parse_config(wrong, "config.json"); }, "not valid JSON");
+  }
+}
+
+// Every family reads one token and a list of them.
+TEST(Config, ReadsAllTokensThatEndAText) {
+  for (const char* family : {"gpt2", "llama", "neox", "starcoder2", "qwen3"}) {
+    const auto file = std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/families" / family /
+                      config_file_name;
+    Json document = read_config_document(file);
+    const auto first = [&](const Json& ends) {
+      document["eos_token_id"] = ends;
+      return gpt_config_from_json(document, "config.json").end_of_text;
+    };
+    EXPECT_EQ(first(7), 7) << family;
+    EXPECT_EQ(first({7, 3}), 7) << family;
+    EXPECT_EQ(first({1 << 20, 3}), 3) << family << ": the first is not in the vocabulary";
+    EXPECT_EQ(first(Json::array()), -1) << family;
+    EXPECT_EQ(first(nullptr), -1) << family;
+    for (const Json& wrong : {Json("a"), Json({3, "a"}), Json({3, -2}), Json(1.5)}) {
+      expect_error(
+          ErrorCode::corrupt_data, [&] { first(wrong); }, "eos_token_id");
+    }
+  }
+}
+
 TEST(Config, NamesAMissingKey) {
   for (const char* key : {"vocab_size", "n_embd", "n_layer", "n_head"}) {
     Json document = hub_document();
@@ -117,7 +210,7 @@ TEST(Config, NamesAMissingKey) {
   document.erase("n_positions");
   document.erase("n_ctx");
   expect_error(
-      ErrorCode::corrupt_data, [&] { read(document); }, "'n_ctx' is missing");
+      ErrorCode::corrupt_data, [&] { read(document); }, "'n_positions' is missing");
 }
 
 TEST(Config, NamesAValueOfTheWrongType) {

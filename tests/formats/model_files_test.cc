@@ -350,7 +350,7 @@ TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
         ErrorCode::input_output,
         [&] {
           save_gpt(distinct_gpt(file_config(), 99), directory_.path(),
-                   {{"tokenizer.json", std::string(2 * size, ' ')}});
+                   {{{"tokenizer.json", std::string(2 * size, ' ')}}});
         },
         "tokenizer.json");
   }
@@ -360,7 +360,7 @@ TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
 
 // A directory that cannot be replaced stands in for the end of the process between two renamings.
 TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
-  save_gpt(distinct_gpt(file_config()), directory_.path(), {{"companion", "old"}});
+  save_gpt(distinct_gpt(file_config()), directory_.path(), {{{"companion", "old"}}});
   EXPECT_EQ(read_text_file(directory_ / "companion"), "old");
   std::filesystem::remove(directory_ / "companion");
   make_directory(directory_.path() / "companion" / "full");
@@ -371,13 +371,13 @@ TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
   expect_error(
       ErrorCode::input_output,
       [&] {
-        save_gpt(distinct_gpt(other), directory_.path(), {{"companion", "new"}});
+        save_gpt(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
       },
       "companion");
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
   std::filesystem::remove_all(directory_ / "companion");
-  save_gpt(distinct_gpt(other), directory_.path(), {{"companion", "new"}});
+  save_gpt(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
   expect_same(load(), distinct_gpt(other));
   EXPECT_EQ(directory_.entries(), 3U);
 }

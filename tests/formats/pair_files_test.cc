@@ -134,6 +134,37 @@ TEST(PairFiles, HoldBertUnderItsOldNamesToo) {
       std::ranges::equal(files.load_encoder().parameters().all(), expected.parameters().all()));
 }
 
+// What an index does not list may be a further name of a tensor that it lists, or a buffer.
+TEST(PairFiles, MayHoldTensorsThatAnIndexDoesNotList) {
+  const std::string unused =
+      "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
+  const auto load_without = [&](std::initializer_list<std::string> left_out) {
+    const Files files("t5");  // has all names of its embedding, and a table that nothing reads
+    const TemporaryDirectory directory;
+    files.write(directory.path());
+    std::filesystem::rename(directory / weights_file_name, directory / "one.safetensors");
+    OrderedJson map;
+    for (const FileTensor& tensor : files.tensors) {
+      if (std::ranges::count(left_out, tensor.name) == 0) map[tensor.name] = "one.safetensors";
+    }
+    write_text_file(directory / "model.safetensors.index.json",
+                    OrderedJson{{"weight_map", map}}.dump());
+    return all_of(load_encoder_decoder(directory.path()));
+  };
+  EXPECT_EQ(load_without({unused, "lm_head.weight", "shared.weight"}),
+            all_of(load_encoder_decoder(golden("t5"))));
+  expect_error(
+      ErrorCode::corrupt_data,
+      [&] {
+        load_without({"lm_head.weight", "shared.weight", "encoder.embed_tokens.weight",
+                      "decoder.embed_tokens.weight"});
+      },
+      "which the index does not list");
+  expect_error(
+      ErrorCode::corrupt_data, [&] { load_without({"encoder.final_layer_norm.weight"}); },
+      "'encoder.final_layer_norm.weight'", "which the index does not list");
+}
+
 TEST(PairFiles, MayHoldSinesThatHeedComputes) {
   Files files("marian_beams");
   const EncoderDecoder model = files.load();
@@ -282,9 +313,30 @@ TEST(PairConfig, ReadsTheFamilies) {
   EXPECT_FALSE(t5.decoder().block.attention.relative.both_directions);
   EXPECT_EQ(t5.decoder().block.norm.kind, NormKind::rms);
   EXPECT_EQ(read_architecture(golden("t5_gated")).decoder().logit_scale, 1.0F);
+  const Architecture current = read_architecture(golden("t5_current"));
+  EXPECT_EQ(current.decoder().logit_scale, 1.0F);
+  EXPECT_FALSE(current.decoder().tied_unembedding) << "whatever tie_word_embeddings says";
   EXPECT_TRUE(is_encoder_decoder_directory(golden("bart")));
   EXPECT_FALSE(is_encoder_decoder_directory(golden("bert")));
   EXPECT_FALSE(is_encoder_decoder_directory(golden("none")));
+}
+
+// T5 of transformers 5: `scale_decoder_outputs` decides.
+TEST(PairFiles, OfT5MayLackTheUnembedding) {
+  Files files("t5_current");
+  const EncoderDecoder own = files.load();
+  const auto embedding = [](const EncoderDecoder& model) {
+    return model.parameters().tensor({Role::token_embedding, Part::weight, -1, StackSite::encoder});
+  };
+  files.tensor("lm_head.weight").values[5] += 1;
+  EXPECT_NE(all_of(files.load()), all_of(own)) << "it is read";
+  files.remove("lm_head.weight");
+  const EncoderDecoder shared = files.load();
+  EXPECT_TRUE(std::ranges::equal(shared.decoder().parameters.unembedding.weight.span(),
+                                 embedding(shared).span()));
+  files.config["scale_decoder_outputs"] = true;
+  EXPECT_EQ(files.load().architecture().decoder().logit_scale, 0.25F);  // 1/√16
+  EXPECT_TRUE(files.load().architecture().decoder().tied_unembedding);
 }
 
 // generation_config.json alone says how texts begin, where there is one; config.json where not.
@@ -314,6 +366,43 @@ TEST(PairConfig, SaysWithWhichTokenEveryTextBegins) {
     expect_error(
         ErrorCode::corrupt_data, [&] { load_encoder_decoder(directory.path()); },
         "generation_config.json");
+  }
+}
+
+// Where both files speak of a token, generation_config.json leads.
+TEST(PairConfig, IsLedByTheConfigOfGeneration) {
+  for (const char* family : {"marian", "bart", "t5"}) {
+    Files files(family);
+    files.config["decoder_start_token_id"] = 3;
+    files.config["eos_token_id"] = {4, 5, 1000};
+    const TemporaryDirectory directory;
+    files.write(directory.path());
+    Architecture architecture = load_encoder_decoder(directory.path()).architecture();
+    EXPECT_EQ(architecture.decoder_start, 3);
+    EXPECT_EQ(architecture.end_tokens(), (std::vector<std::int32_t>{4, 5}));
+    const auto generation = directory / generation_config_file_name;
+    write_text_file(generation, R"({"num_beams": 4})");
+    EXPECT_EQ(load_encoder_decoder(directory.path()).architecture(), architecture)
+        << "a file that says nothing changes nothing";
+    write_text_file(generation, R"({"decoder_start_token_id": 6, "eos_token_id": [7, 8.0],
+                                    "pad_token_id": 9, "forced_eos_token_id": 8})");
+    architecture = load_encoder_decoder(directory.path()).architecture();
+    EXPECT_EQ(architecture.decoder_start, 6);
+    EXPECT_EQ(architecture.padding, 9);
+    EXPECT_EQ(architecture.forced_last, 8);
+    EXPECT_EQ(architecture.end_tokens(), (std::vector<std::int32_t>{7, 8}));
+    EXPECT_TRUE(architecture.ends_text(8) && !architecture.ends_text(4));
+    // Given there alone, or nowhere but as the token that begins a text.
+    files.config.erase("decoder_start_token_id");
+    files.config.erase("eos_token_id");
+    files.write(directory.path());
+    EXPECT_EQ(load_encoder_decoder(directory.path()).architecture(), architecture);
+    write_text_file(generation, R"({"bos_token_id": 2})");
+    EXPECT_EQ(load_encoder_decoder(directory.path()).architecture().decoder_start, 2);
+    write_text_file(generation, R"({"decoder_start_token_id": 100000})");
+    expect_error(
+        ErrorCode::corrupt_data, [&] { load_encoder_decoder(directory.path()); },
+        "generation_config.json: 'decoder_start_token_id'", "100000");
   }
 }
 
@@ -383,6 +472,23 @@ TEST(PairFiles, OfHeedsOwnTranslatorsAreReadAsTheyWereWritten) {
     EXPECT_EQ(loaded.architecture(), architecture);
     EXPECT_EQ(all_of(loaded), all_of(model));
   }
+}
+
+// Other programs know `marian` as one function.
+TEST(PairFiles, OfHeedsOwnTranslatorsHaveATypeOfTheirOwn) {
+  for (const Architecture& architecture : own_translators()) {
+    const bool is_t5 = architecture.decoder().block.norm.kind == NormKind::rms;
+    const OrderedJson json = architecture_to_json(architecture);
+    const std::string type = json["model_type"];
+    EXPECT_EQ(type == "heed_translator", json.contains("heed") && !is_t5) << json.dump();
+    EXPECT_EQ(json["architectures"][0] == "HeedTranslator", type == "heed_translator");
+  }
+  // Older directories call them marian.
+  Json old = Json(architecture_to_json(own_translators().front()));
+  EXPECT_EQ(old["model_type"], "heed_translator");
+  const Architecture expected = described(old);
+  old["model_type"] = "marian";
+  EXPECT_EQ(described(old), expected);
 }
 
 TEST(PairFiles, AreNotWrittenWhereNoFormatExpressesTheModel) {

@@ -248,8 +248,9 @@ TEST_P(EncoderDecoderGolden, IsReadAsItWasWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, EncoderDecoderGolden,
-                         ::testing::ValuesIn(on_every_instruction_set(
-                             {"torch_pre", "torch_post", "marian", "bart", "t5", "t5_gated"})),
+                         ::testing::ValuesIn(on_every_instruction_set({"torch_pre", "torch_post",
+                                                                       "marian", "bart", "t5",
+                                                                       "t5_gated", "t5_current"})),
                          case_name);
 
 // BERT, sentence by sentence.

@@ -117,6 +117,33 @@ TEST(QuantisedFiles, FollowTheDocumentedLayout) {
   EXPECT_EQ(file.find("wte.weight")->dtype, DType::f32);
 }
 
+// 3.4e38 is an f32, and rounds to infinity in bf16.
+TEST(QuantisedFiles, HoldNoWeightThatRoundsToInfinity) {
+  for (const bool tied : {false, true}) {
+    for (const WeightFormat format : formats) {
+      StackSpecification config = odd_config();
+      config.tied_unembedding = tied;
+      Gpt gpt = random_gpt(config, 3);
+      const char* const name = tied ? "wte.weight" : "h.1.mlp.c_proj.weight";
+      float& weight = gpt.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
+      const TemporaryDirectory directory;
+      const std::filesystem::path out = directory / "out";
+      weight = 3.4e38F;
+      expect_error(
+          ErrorCode::unsupported, [&] { save_gpt(gpt, out, {}, format); },
+          std::string("'") + name + "'", "3.4e+38", kernels::weight_format_name(format));
+      EXPECT_FALSE(std::filesystem::exists(out));
+      expect_error(
+          ErrorCode::unsupported, [&] { gpt.parameters().prepare(format); }, "3.4e+38");
+      weight = -largest_rounded_to_bf16;
+      save_gpt(gpt, out, {}, format);
+      EXPECT_EQ(load_gpt(out).parameters().prepared_format(), format);
+      weight = 3.4e38F;
+      save_gpt(gpt, directory / "whole");
+    }
+  }
+}
+
 // A file saved in int8 whose tensors are changed before they are written again.
 class DamagedFiles : public ::testing::Test {
  protected:

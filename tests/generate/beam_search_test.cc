@@ -208,6 +208,60 @@ TEST(BeamSearch, OutputsHaveALongestLength) {
   EXPECT_EQ(beam_search(model, longer.rows())[0][0].tokens.size(), 24U);  // the context
 }
 
+// Any of the tokens that end a text ends a hypothesis.
+TEST(BeamSearch, OutputsEndWithAnyOfTheTokensThatEndAText) {
+  Architecture architecture = testing::toy_translator_architecture();
+  architecture.other_ends = {3, 2};
+  EncoderDecoder model(architecture);
+  model.parameters().initialize(3);
+  const ToySources sources = few_sources();
+  bool seen = false;
+  for (const std::int64_t beams : {1, 4}) {
+    for (const auto& hypotheses :
+         beam_search(model, sources.rows(), {.beams = beams, .best = beams})) {
+      for (const TokenHypothesis& hypothesis : hypotheses) {
+        for (std::size_t i = 0; i < hypothesis.tokens.size(); ++i) {
+          const bool is_last = i + 1 == hypothesis.tokens.size();
+          EXPECT_EQ(architecture.ends_text(hypothesis.tokens[i]), is_last && hypothesis.finished);
+        }
+        seen = seen || (hypothesis.finished && hypothesis.tokens.back() != testing::toy_end);
+      }
+    }
+  }
+  EXPECT_TRUE(seen) << "no other end ended a hypothesis";
+}
+
+TEST(BeamSearch, TheLastTokenMayBeForced) {
+  Architecture architecture = testing::toy_translator_architecture();
+  architecture.stacks[1].end_of_text = -1;
+  EncoderDecoder free(architecture);
+  architecture.forced_last = 3;
+  architecture.other_ends = {3};
+  EncoderDecoder model(architecture);
+  for (EncoderDecoder* one : {&free, &model}) one->parameters().initialize(5);
+  const ToySources sources{{4, 1}};
+  const auto found = beam_search(model, sources.rows(), {.beams = 3, .best = 3, .longest = 7});
+  for (const TokenHypothesis& hypothesis : found.front()) {
+    EXPECT_TRUE(hypothesis.finished);
+    EXPECT_EQ(hypothesis.tokens.back(), 3);
+    EXPECT_EQ(std::ranges::count(hypothesis.tokens, 3), 1);
+    // It costs nothing: the tokens before it have their probability.
+    UncachedNext next(free, sources.source(0));
+    double log_probability = 0;
+    for (std::size_t i = 0; i + 1 < hypothesis.tokens.size() && hypothesis.tokens.size() == 7;
+         ++i) {
+      log_probability +=
+          next({hypothesis.tokens.begin(),
+                hypothesis.tokens.begin() +
+                    static_cast<int>(i)})[static_cast<std::size_t>(hypothesis.tokens[i])];
+    }
+    if (hypothesis.tokens.size() == 7) {
+      EXPECT_NEAR(hypothesis.log_probability, log_probability, 1e-4);
+    }
+  }
+  EXPECT_EQ(found.front().front().tokens.size(), 7U) << "none reached the limit";
+}
+
 TEST(BeamSearch, ReportsProgressAndStops) {
   const EncoderDecoder model = toy_translator();
   const ToySources sources = many_sources(20, 6);

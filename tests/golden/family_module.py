@@ -98,10 +98,12 @@ def rotary_frequencies(config, size, length):
 
     if kind in ("default", "dynamic"):
         return frequencies, 1.0
-    factor = scaling["factor"]
+    original = scaling.get("original_max_position_embeddings", context)
+    factor = scaling.get("factor")
+    if factor is None:  # yarn: the growth of the context
+        factor = context / original
     if kind == "linear":
         return frequencies / factor, 1.0
-    original = scaling.get("original_max_position_embeddings", context)
     if kind == "llama3":
         # Turns within the original context: many keep their frequency, few are slowed down.
         turns = original * frequencies / (2 * math.pi)
@@ -111,10 +113,15 @@ def rotary_frequencies(config, size, length):
     if kind == "yarn":
         # The pair, not a whole number, that turns so many times within the original context.
         pair_of = lambda turns: size * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))
-        low = max(math.floor(pair_of(scaling.get("beta_fast", 32))), 0)
-        high = min(math.ceil(pair_of(scaling.get("beta_slow", 1))), size - 1)
-        slowed = ((pairs - low) / max(high - low, 0.001)).clamp(0, 1)
-        attention_factor = scaling.get("attention_factor", 0.1 * math.log(factor) + 1)
+        down, up = (math.floor, math.ceil) if scaling.get("truncate", True) else (float, float)
+        low = max(down(pair_of(scaling.get("beta_fast") or 32)), 0)
+        high = min(up(pair_of(scaling.get("beta_slow") or 1)), size - 1)
+        slowed = ((pairs - low) / (high - low or 0.001)).clamp(0, 1)
+        growth = lambda share: 0.1 * share * math.log(factor) + 1 if factor > 1 else 1.0
+        attention_factor = scaling.get("attention_factor")
+        if attention_factor is None:
+            shares = scaling.get("mscale"), scaling.get("mscale_all_dim")
+            attention_factor = growth(shares[0]) / growth(shares[1]) if all(shares) else growth(1)
         return frequencies * (1 - slowed + slowed / factor), attention_factor
     raise ValueError(f"there is no rope_type '{kind}'")
 

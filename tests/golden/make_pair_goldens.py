@@ -16,6 +16,8 @@ in float64 from weights that float32 holds exactly. The models, by the config.js
     t5             T5ForConditionalGeneration, 1.0: ReLU, tied and scaled; heads narrower than the stream
                    divided by their number; positions far beyond the largest distance
     t5_gated       1.1: gated GELU, an own unembedding; the published 32 buckets
+    t5_current     the same as transformers 5 describes it: `tie_word_embeddings` is true beside an own
+                   unembedding, and `scale_decoder_outputs` says that outputs are not scaled
     bert           BertForMaskedLM with token types
     marian_beams, bart_beams, t5_beams    see make_search_goldens.py
 

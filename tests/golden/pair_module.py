@@ -276,7 +276,10 @@ class T5(nn.Module):
         self.shared = nn.Embedding(config["vocab_size"], config["d_model"])
         self.encoder = T5Stack(config, False)
         self.decoder = T5Stack(config, True)
-        self.tied = config["tie_word_embeddings"]
+        tied = config["tie_word_embeddings"]
+        # Newer configs call all models tied; those whose outputs are not scaled have a matrix of their own.
+        self.scaled = config.get("scale_decoder_outputs", tied)
+        self.tied = tied and self.scaled
         if not self.tied:
             self.lm_head = nn.Linear(config["d_model"], config["vocab_size"], bias=False)
 
@@ -285,9 +288,9 @@ class T5(nn.Module):
 
     def decode(self, memory, target, points):
         x = self.decoder(self.shared(target), memory, points)
-        if self.tied:
-            return (x * x.shape[1]**-0.5) @ self.shared.weight.T
-        return self.lm_head(x)
+        if self.scaled:
+            x = x * x.shape[1]**-0.5
+        return x @ self.shared.weight.T if self.tied else self.lm_head(x)
 
 
 # ---- BERT

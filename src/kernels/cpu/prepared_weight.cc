@@ -222,7 +222,9 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   if (length <= format.few_rows) {
     return multiply_panels(format, x, weight, bias.data(), out);
   }
-  // f32 without bf16 instructions: rounding x would only cost time
+  // f32 without bf16 instructions, where rounding x would only cost time, and where it is demanded
+  const bool in_f32 =
+      !has_bf16_products() || (weight.format() != WeightFormat::bf16 && !integers_are_allowed());
   multiply({.a = {.data = x.data(), .stride = weight.inputs()},
             .prepared_b = &weight,
             .c = out.data(),
@@ -230,7 +232,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
             .columns = weight.outputs(),
             .inner = weight.inputs(),
             .initial = bias.data(),
-            .precision = has_bf16_products() ? Precision::bf16 : Precision::f32});
+            .precision = in_f32 ? Precision::f32 : Precision::bf16});
 }
 
 void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,

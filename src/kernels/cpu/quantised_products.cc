@@ -84,7 +84,7 @@ HWY_EXPORT(HasFastBytes);
 
 namespace {
 
-std::atomic<bool>& integers_are_allowed() {
+std::atomic<bool>& permission() {
   static std::atomic<bool> allowed = true;
   return allowed;
 }
@@ -98,7 +98,9 @@ bool multiplies_long_rows_in_integers(WeightFormat format) {
          (has_avx_vnni() || HWY_DYNAMIC_DISPATCH(HasFastBytes)(format));
 }
 
-void allow_integers_for_long_rows(bool allowed) { integers_are_allowed() = allowed; }
+void allow_integers_for_long_rows(bool allowed) { permission() = allowed; }
+
+bool integers_are_allowed() { return permission(); }
 
 void quantise_rows(const float* x, std::int64_t rows, const PanelShape& shape, int offset,
                    float* prepared) {

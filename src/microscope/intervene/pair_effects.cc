@@ -109,12 +109,16 @@ GreedyTranslation translate_greedily(const EncoderDecoder& model,
     const auto best = std::ranges::max_element(probabilities);
     if (step == 0 && architecture.forced_first >= 0) {
       token = static_cast<std::int32_t>(architecture.forced_first);
+    } else if (step + 1 == longest && architecture.forced_last >= 0) {
+      token = static_cast<std::int32_t>(architecture.forced_last);
     } else {
       translation.log_probability += std::log(*best);
       token = static_cast<std::int32_t>(best - probabilities.begin());
     }
-    translation.is_finished = token == architecture.decoder().end_of_text;
-    if (translation.is_finished) break;
+    if (architecture.ends_text(token)) {
+      translation.end = token;
+      break;
+    }
     translation.tokens.push_back(token);
   }
   return translation;

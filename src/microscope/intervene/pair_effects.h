@@ -14,9 +14,11 @@ namespace heed {
 
 // The greedy translation of a source: the most likely token each time.
 struct GreedyTranslation {
-  std::vector<std::int32_t> tokens;  // without the decoder's start and without the end
-  bool is_finished = false;          // it ended by itself
-  double log_probability = 0;        // of the tokens, and of the end where it is finished
+  std::vector<std::int32_t> tokens;   // without the decoder's start and without the end
+  std::optional<std::int32_t> end{};  // nothing: it was cut off
+  double log_probability = 0;         // of the tokens, and of the end where there is one
+
+  bool is_finished() const { return end.has_value(); }
 };
 struct GreedyOptions {
   std::int64_t longest = 0;  // tokens; 0: as many as the context holds

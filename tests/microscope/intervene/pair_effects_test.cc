@@ -178,7 +178,7 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
     }
     EXPECT_EQ(decoder_input(model_.architecture(), translation.tokens), tokens.target) << text;
     EXPECT_NEAR(translation.log_probability, log_probability, 1e-3) << text;
-    EXPECT_EQ(translation.is_finished, translation.tokens.size() < 9) << text;
+    EXPECT_EQ(translation.is_finished(), translation.tokens.size() < 9) << text;
   }
 }
 
