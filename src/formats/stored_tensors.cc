@@ -322,11 +322,11 @@ void StoredModel::require_finite(const GptParameters& parameters) const {
   // Scales of integers are bf16 too, so that the largest weight of a group may grow as much.
   for (const StoredTensor& stored : tensors_) {
     if (!is_multiplied(architecture_, stored.parameter) || !has_parameter(stored)) continue;
-    for (const float weight : rows_of(parameters.tensor(stored.parameter), stored).span()) {
-      require(std::abs(weight) <= largest_rounded_to_bf16, ErrorCode::unsupported,
-              "'{}' holds the weight {}, which is not finite in {}: convert to f32", stored.name,
-              weight, kernels::weight_format_name(weights_));
-    }
+    const std::optional<float> beyond =
+        find_beyond_bf16(rows_of(parameters.tensor(stored.parameter), stored).span());
+    require(!beyond, ErrorCode::unsupported,
+            "'{}' holds the weight {}, which is not finite in {}: convert to f32", stored.name,
+            beyond.value_or(0), kernels::weight_format_name(weights_));
   }
 }
 

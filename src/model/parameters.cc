@@ -1,6 +1,7 @@
 #include "model/parameters.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/bf16.h"
@@ -331,14 +332,26 @@ bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
   return is_linear(id.role) || is_tied;
 }
 
+std::optional<float> find_beyond_bf16(std::span<const float> weights) {
+  const auto is_within = [](float weight) { return std::abs(weight) <= largest_rounded_to_bf16; };
+  std::atomic<bool> all_within = true;
+  parallel_ranges(std::ssize(weights), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    bool within = true;  // without leaving the loop, so that it is vectorised
+    for (std::int64_t i = begin; i < end; ++i) {
+      within &= is_within(weights[static_cast<std::size_t>(i)]);
+    }
+    if (!within) all_within = false;
+  });
+  if (all_within) return std::nullopt;
+  return *std::ranges::find_if_not(weights, is_within);
+}
+
 void GptParameters::require_finite(kernels::WeightFormat format) const {
   for (const Parameter& parameter : list()) {
     if (!is_multiplied(architecture(), parameter.id)) continue;
-    for (const float weight : tensor(parameter.id).span()) {
-      require(std::abs(weight) <= largest_rounded_to_bf16, ErrorCode::unsupported,
-              "{} holds the weight {}, which is not finite in {}", parameter_name(parameter.id),
-              weight, kernels::weight_format_name(format));
-    }
+    const std::optional<float> beyond = find_beyond_bf16(tensor(parameter.id).span());
+    require(!beyond, ErrorCode::unsupported, "{} holds the weight {}, which is not finite in {}",
+            parameter_name(parameter.id), beyond.value_or(0), kernels::weight_format_name(format));
   }
 }
 
