@@ -25,14 +25,9 @@ constexpr const char* index_file_name = "model.safetensors.index.json";
 constexpr std::size_t largest_index = 100'000'000;  // bytes, as for open_tensor_source
 constexpr std::string_view weights_ending = ".safetensors";
 
-// What holds a vocabulary; every other companion of a model is fetched.
-constexpr std::string_view vocabulary_files[] = {
-    "tokenizer.json",  "spiece.model",           "source.spm", "target.spm",
-    "vocab.json",      "target_vocab.json",      "vocab.txt",  "merges.txt",
-    "tokenizer.model", "sentencepiece.bpe.model"};
-
-bool is_vocabulary(std::string_view name) {
-  return std::ranges::find(vocabulary_files, name) != std::end(vocabulary_files);
+// Whether it describes a model or its tokenizer; the other companions are the tokenizer itself.
+bool is_description(std::string_view name) {
+  return std::ranges::find(description_file_names, name) != std::end(description_file_names);
 }
 
 // One pull: the repository as the hub lists it, and the directory that it goes to.
@@ -123,9 +118,8 @@ void Pull::fetch_tokenizer() {
       is_listed("vocab.json") && (is_listed("merges.txt") || is_listed("source.spm"));
   for (const std::string_view name : tokenizer_file_names) {
     const bool needs_another = name == "vocab.json" || name == "merges.txt";
-    if (is_vocabulary(name) && (!needs_another || has_vocabulary)) {
-      fetch_if_listed(std::string(name));
-    }
+    if (is_description(name) || (needs_another && !has_vocabulary)) continue;
+    fetch_if_listed(std::string(name));
   }
 }
 
@@ -225,9 +219,7 @@ PulledModel Pull::run() {
   const DirectoryLock lock(directory_);
   fetch_config();
   fetch_tokenizer();
-  for (const std::string_view name : companion_file_names()) {
-    if (!is_vocabulary(name)) fetch_if_listed(std::string(name));
-  }
+  for (const std::string_view name : description_file_names) fetch_if_listed(std::string(name));
   fetch_weights();
   replace_files();
   output.keep();

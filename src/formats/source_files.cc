@@ -48,11 +48,10 @@ const std::vector<std::string_view>& companion_file_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all(std::begin(tokenizer_file_names),
                                       std::end(tokenizer_file_names));
-    for (const std::string_view name :
-         {"added_tokens.json", "tokenizer.model", "sentencepiece.bpe.model",
-          generation_config_file_name, "chat_template.jinja", "chat_template.json"}) {
-      if (std::ranges::find(all, name) == all.end()) all.push_back(name);
-    }
+    all.insert(all.end(), {"tokenizer.model", "sentencepiece.bpe.model"});
+    all.insert(all.end(), std::begin(description_file_names), std::end(description_file_names));
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
   }();
   return names;

@@ -15,8 +15,12 @@ namespace heed {
 
 inline constexpr const char* generation_config_file_name = "generation_config.json";
 
-// Files of these names go wherever a model goes: those of its tokenizer, what begins and ends its
-// texts, and how it chats.
+// What describes a model and its tokenizer: what begins and ends its texts, and how it chats.
+inline constexpr std::string_view description_file_names[] = {
+    "tokenizer_config.json",     "special_tokens_map.json", "added_tokens.json",
+    generation_config_file_name, "chat_template.jinja",     "chat_template.json"};
+
+// Files of these names go wherever a model goes: those, and the tokenizer itself.
 const std::vector<std::string_view>& companion_file_names();
 
 // A file saved together with a model, such as its tokenizer.json.

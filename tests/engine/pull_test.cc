@@ -84,16 +84,18 @@ class PullModel : public testing::SmallModelTest {
 
 TEST_F(PullModel, DownloadsWhatHeedReadsAndNoMore) {
   for (const char* name : {"vocab.json", "merges.txt", "README.md", "pytorch_model.bin",
-                           "onnx/model.onnx", "tokenizer_config.json", "generation_config.json"}) {
+                           "onnx/model.onnx", "tokenizer_config.json", "generation_config.json",
+                           "added_tokens.json", "special_tokens_map.json", "chat_template.json"}) {
     server_.set_file(name, "{}");
   }
   const PulledModel pulled = pull();
   EXPECT_EQ(pulled.commit, HubServer::commit);
   EXPECT_EQ(pulled.directory, pulled_path());
-  EXPECT_EQ(names_on_disk(),
-            (std::set<std::string>{"config.json", "generation_config.json", "model.safetensors",
-                                   "tokenizer.json", "tokenizer_config.json"}));
-  EXPECT_EQ(pulled.files.size(), 5U);
+  EXPECT_EQ(names_on_disk(), (std::set<std::string>{"added_tokens.json", "chat_template.json",
+                                                    "config.json", "generation_config.json",
+                                                    "model.safetensors", "special_tokens_map.json",
+                                                    "tokenizer.json", "tokenizer_config.json"}));
+  EXPECT_EQ(pulled.files.size(), 8U);
   expect_right_or_absent();
 
   // Again: all is there.

@@ -191,7 +191,8 @@ TEST(Config, ReadsAllTokensThatEndAText) {
     EXPECT_EQ(first({1 << 20, 3}), 3) << family << ": the first is not in the vocabulary";
     EXPECT_EQ(first(Json::array()), -1) << family;
     EXPECT_EQ(first(nullptr), -1) << family;
-    for (const Json& wrong : {Json("a"), Json({3, "a"}), Json({3, -2}), Json(1.5)}) {
+    for (const Json& wrong :
+         {Json("a"), Json({3, "a"}), Json({3, -2}), Json(1.5), Json(std::vector<int>(5000, 3))}) {
       expect_error(
           ErrorCode::corrupt_data, [&] { first(wrong); }, "eos_token_id");
     }
