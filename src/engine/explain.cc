@@ -65,9 +65,18 @@ TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32
 }
 
 void save_processed(const Model& model, const std::string& directory) {
-  save_gpt(process_weights(gpt_of(model)), directory);
   const LoadedModel& loaded = ModelAccess::loaded(model);
-  if (loaded.tokenizer != nullptr) loaded.tokenizer->save(directory);
+  const bool has_files =
+      !loaded.directory.empty() && std::filesystem::exists(loaded.directory / config_file_name);
+  SourceFiles files;
+  if (has_files) {
+    files = read_source_files(loaded.directory);
+  } else if (loaded.tokenizer != nullptr) {
+    for (TokenizerFile& file : loaded.tokenizer->files()) {
+      files.companions.push_back({std::move(file.name), std::move(file.content)});
+    }
+  }
+  save_gpt(process_weights(gpt_of(model)), directory, files);
 }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/files.h"
 #include "support/small_model.h"
 
 namespace heed {
@@ -54,8 +55,11 @@ TEST_F(Explain, PartsSumToTheLogit) {
 
 // Saved and loaded, with its bias of the head.
 TEST_F(Explain, AProcessedModelPredictsTheSame) {
+  const std::string ends = R"({"eos_token_id": [3, 5]})";
+  write_text_file(directory.path() / "model/generation_config.json", ends);
   const Model model = load();
   save_processed(model, (directory.path() / "processed").string());
+  EXPECT_EQ(read_text_file(directory.path() / "processed/generation_config.json"), ends);
   const Model processed = load("processed");
   const auto before = model.predict(tokens, {}, 5);
   const auto after = processed.predict(tokens, {}, 5);

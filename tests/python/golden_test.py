@@ -11,7 +11,7 @@ from support import GOLDEN, TestCase, golden, program
 
 # of a point's largest number
 TOLERANCE = 1e-5
-PAIRS = ("bart", "marian", "t5", "t5_gated")
+PAIRS = ("bart", "marian", "t5", "t5_current", "t5_gated")
 ALL_PAIRS = PAIRS + ("torch_post", "torch_pre")
 
 
