@@ -40,7 +40,7 @@ class PairCommands : public ::testing::Test {
     }
     architecture.decoder_start = 1;
     save_encoder_decoder(testing::toy_translator(architecture), *directory_ / "toy",
-                         {{tokenizer_file_name, tokenizer->to_json()}});
+                         {{{tokenizer_file_name, tokenizer->to_json()}}});
   }
   static void TearDownTestSuite() { delete directory_; }
 
