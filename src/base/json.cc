@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/decimal.h"
 #include "base/error.h"
 
 namespace heed {
@@ -46,13 +47,7 @@ Json parse_json(std::string_view text, std::string_view source) {
 
 OrderedJson json_number(float value) {
   if (!std::isfinite(value)) return nullptr;
-  // The shortest decimal that reads back as the float, converted to a double: it prints as the same
-  // digits.
-  char digits[32];
-  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
-  double exact = 0;
-  std::from_chars(digits, end, exact);
-  return exact;
+  return shortest_decimal(value);
 }
 
 OrderedJson json_number(double value) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
+#include "base/ascii.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"
 #include "tokenizer/utf8.h"
@@ -40,11 +40,8 @@ constexpr TreeStrokes ascii_strokes{"*", "|--", "|  ", "|", "#", ">", "x", ".."}
 bool shows_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* const value = std::getenv(name);
-    std::string locale = value == nullptr ? "" : value;
+    const std::string locale = ascii_lower(std::string(value == nullptr ? "" : value));
     if (locale.empty()) continue;
-    std::ranges::transform(locale, locale.begin(), [](unsigned char letter) {
-      return static_cast<char>(std::tolower(letter));
-    });
     return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
   }
   return true;
@@ -177,7 +174,7 @@ class BeamTreeDrawing {
     std::string bytes;
     for (const std::string& each : model_.token_bytes(PairSide::target, tokens)) bytes += each;
     const bool begins_word = bytes.starts_with(' ') || nodes_[run.front()].step == 1 ||
-                             std::ispunct(static_cast<unsigned char>(bytes.front())) != 0;
+                             is_ascii_punctuation(bytes.front());
     const std::size_t letters = bytes.find_first_not_of(' ');
     std::string words = printable(letters == std::string::npos ? bytes : bytes.substr(letters));
     return begins_word ? words : strokes_.middle + words;

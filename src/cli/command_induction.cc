@@ -4,11 +4,11 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/text_lines.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -45,8 +45,8 @@ OrderedJson loss_json(const std::optional<double>& loss) {
 // What `heed train --measure induction` wrote.
 std::vector<ScoreAtStep> read_scores(const std::string& file) {
   std::vector<ScoreAtStep> scores;
-  std::istringstream lines(read_text_file(file));
-  for (std::string line; std::getline(lines, line);) {
+  const std::string text = read_text_file(file);
+  for (const std::string_view line : text_lines(text)) {
     const Json entry = parse_json(line, file);
     if (!entry.is_object() || !entry.contains("induction_score")) continue;
     const bool is_measurement = entry.contains("step") && entry["step"].is_number_integer() &&

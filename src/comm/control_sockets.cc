@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <random>
-#include <sstream>
 #include <utility>
 
 namespace heed {
@@ -24,6 +24,28 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto longest_call = std::chrono::seconds(2);  // to one address
 constexpr char accepted = 'k';
+
+constexpr std::string_view white_space = " \t\r\n";
+
+std::string_view without_leading_space(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(white_space), text.size()));
+}
+
+// Takes the next word off `text`; empty where there is none.
+std::string next_word(std::string_view& text) {
+  text = without_leading_space(text);
+  const std::size_t end = std::min(text.find_first_of(white_space), text.size());
+  std::string word(text.substr(0, end));
+  text.remove_prefix(end);
+  return word;
+}
+
+std::optional<int> whole_number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 int milliseconds_until(Deadline deadline) {
   const auto left =
@@ -154,10 +176,13 @@ std::string MeetingPoint::text() const {
 }
 
 MeetingPoint MeetingPoint::parse(const std::string& text) {
-  std::istringstream words(text);
+  std::string_view words = text;
   MeetingPoint point;
-  words >> point.token >> point.port;
-  for (std::string address; words >> address;) point.addresses.push_back(address);
+  point.token = next_word(words);
+  point.port = whole_number(next_word(words)).value_or(0);
+  for (std::string address = next_word(words); !address.empty(); address = next_word(words)) {
+    point.addresses.push_back(address);
+  }
   return point;
 }
 
@@ -182,10 +207,10 @@ std::optional<Caller> accept_caller(const Descriptor& listener, const MeetingPoi
     const auto line =
         receive_line(connection.number(), std::min(deadline, Clock::now() + longest_call));
     if (!line || !line->starts_with(point.token + " ")) continue;
-    std::istringstream words(line->substr(point.token.size() + 1));
-    Introduction who;
-    if (!(words >> who.rank)) continue;
-    std::getline(words >> std::ws, who.name);
+    std::string_view words = std::string_view(*line).substr(point.token.size() + 1);
+    const std::optional<int> rank = whole_number(next_word(words));
+    if (!rank) continue;
+    Introduction who{.rank = *rank, .name = std::string(without_leading_space(words))};
     if (send_byte(connection, accepted)) return Caller{std::move(connection), std::move(who)};
   }
   return std::nullopt;

@@ -1,7 +1,9 @@
 #include "engine/model_chat.h"
 
+#include <locale.h>
+#include <time.h>
+
 #include <array>
-#include <ctime>
 #include <utility>
 
 #include "chat/find_chat_template.h"
@@ -10,12 +12,14 @@
 namespace heed {
 namespace {
 
+// Months and days have their English names, whatever the locale of the process.
 std::string formatted_date(const std::string& format) {
-  const std::time_t now = std::time(nullptr);
-  std::tm date{};
-  localtime_r(&now, &date);
+  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  const time_t now = ::time(nullptr);
+  tm date{};
+  ::localtime_r(&now, &date);
   std::array<char, 256> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), format.c_str(), &date)};
+  return {text.data(), ::strftime_l(text.data(), text.size(), format.c_str(), &date, plain)};
 }
 
 }  // namespace

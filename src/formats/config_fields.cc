@@ -6,6 +6,8 @@
 #include <map>
 #include <ranges>
 
+#include "base/decimal.h"
+
 namespace heed {
 std::int64_t ConfigFields::integer_of(const Json& value, const char* key, std::int64_t least,
                                       std::int64_t most) const {
@@ -59,6 +61,6 @@ void require_config_extents(const ConfigFields& fields,
   }
 }
 
-double short_decimal(float value) { return std::stod(fmt::format("{:.7g}", value)); }
+double short_decimal(float value) { return rounded_decimal(value, 7); }
 
 }  // namespace heed

@@ -64,7 +64,7 @@ OrderedJson encoded(const std::vector<float>& values, const std::string& format)
     return base64(bytes);
   }
   OrderedJson list = OrderedJson::array();
-  for (const float value : values) list.push_back(json_float(value));
+  for (const float value : values) list.push_back(json_number(value));
   return list;
 }
 

@@ -1,8 +1,6 @@
 #include "server/exchange.h"
 
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <new>
 
 #include "base/error.h"
@@ -239,11 +237,6 @@ Reply reply_to_exception() {
   } catch (const std::exception& error) {
     return error_reply(500, std::string("unexpected failure: ") + error.what());
   }
-}
-
-OrderedJson json_float(float value) {
-  if (!std::isfinite(value)) return nullptr;
-  return std::strtod(fmt::format("{:.9g}", value).c_str(), nullptr);
 }
 
 std::string server_sent_event(const OrderedJson& data, const std::string& name) {

@@ -95,10 +95,6 @@ Reply error_reply(int status, const ErrorDetails& details);
 // Returns the reply for the current exception of a handler; call it in the catch block.
 Reply reply_to_exception();
 
-// A number that was computed in f32, with the 9 digits that identify it uniquely; null for NaN and
-// infinities.
-OrderedJson json_float(float value);
-
 // `event: NAME\ndata: JSON\n\n`; without a name only the data.
 std::string server_sent_event(const OrderedJson& data, const std::string& name = "");
 

@@ -14,10 +14,10 @@ OrderedJson legacy_log_probabilities(const LoadedModel& model, const Choice::Par
   for (const Choice::ScoredToken& scored : part.tokens) {
     const TokenScore& score = scored.score;
     tokens.push_back(token_name(model, score.token.token));
-    values.push_back(scored.is_first ? OrderedJson(nullptr) : json_float(score.token.value));
+    values.push_back(scored.is_first ? OrderedJson(nullptr) : json_number(score.token.value));
     OrderedJson top = OrderedJson::object();
     for (const LogProbability& other : score.likeliest) {
-      top.emplace(token_name(model, other.token), json_float(other.value));
+      top.emplace(token_name(model, other.token), json_number(other.value));
     }
     likeliest.push_back(scored.is_first || top.empty() ? OrderedJson(nullptr) : std::move(top));
     offsets.push_back(scored.offset);
@@ -35,7 +35,7 @@ OrderedJson token_json(const LoadedModel& model, const LogProbability& token) {
     bytes.push_back(static_cast<unsigned char>(byte));
   }
   return {{"token", token_name(model, token.token)},
-          {"logprob", json_float(token.value)},
+          {"logprob", json_number(token.value)},
           {"bytes", std::move(bytes)}};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/decimal.h"
 #include "base/error.h"
 #include "formats/rotary_fields.h"
 
@@ -37,9 +38,9 @@ Setting integer(const char* name, Access access) {
           }};
 }
 
-// Written with the fewest digits that read back as the same float.
+// Written with the fewest digits that read back as the same number.
 Json shortest(double value) { return value; }
-Json shortest(float value) { return std::stod(fmt::format("{}", value)); }
+Json shortest(float value) { return shortest_decimal(value); }
 
 template <class Access>
 Setting number(const char* name, Access access) {

@@ -49,9 +49,9 @@ TEST(Exchange, NumbersAreWholeNumbersAndFinite) {
 }
 
 TEST(Exchange, WritesNumbersWithTheDigitsOfTheirType) {
-  EXPECT_EQ(json_float(0.1F).dump(), "0.100000001");
-  EXPECT_EQ(json_float(-INFINITY), nullptr);
-  EXPECT_EQ(json_float(NAN), nullptr);
+  EXPECT_EQ(json_number(0.1F).dump(), "0.1");
+  EXPECT_EQ(json_number(-INFINITY), nullptr);
+  EXPECT_EQ(json_number(NAN), nullptr);
 }
 
 TEST(Exchange, RepliesInValidTextWhateverItIsGiven) {

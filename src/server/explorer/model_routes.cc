@@ -1,7 +1,7 @@
 // The model: its shape, vocabulary and parameters.
 #include <algorithm>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "engine/architecture_json.h"
 #include "engine/documents.h"
@@ -67,19 +67,14 @@ Reply tokenize(State& state, const Request& request) {
   return json_reply({{"tokens", tokens_json(model, ids)}});
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // Exact matches of `wanted` first, then prefix matches, then substring matches.
 std::vector<std::int32_t> find_tokens(const LoadedModel& model, const std::string& wanted,
                                       std::size_t limit) {
-  const std::string needle = lower(wanted);
+  const std::string needle = ascii_lower(wanted);
   std::vector<std::pair<int, std::int32_t>> found;
   const auto count = static_cast<std::int32_t>(model.gpt.config().vocabulary_size);
   for (std::int32_t id = 0; id < count; ++id) {
-    const std::string text = lower(token_text(model, id));
+    const std::string text = ascii_lower(token_text(model, id));
     const std::size_t at = text.find(needle);
     if (at == std::string::npos) continue;
     const bool begins = at == 0 || (at == 1 && text.front() == ' ');
