@@ -25,6 +25,9 @@ class CharacterTokenizer : public Tokenizer {
 
   std::string to_json() const override;
 
+  // Whether the character has a token of its own.
+  bool knows(char32_t character) const { return ids_.contains(character); }
+
  protected:
   // Throws Error{invalid_argument} naming the first character that is not in the vocabulary, and
   // its byte offset.

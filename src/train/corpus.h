@@ -1,10 +1,13 @@
 // The text of a run and its tokenizer.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "tokenizer/character_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 #include "train/token_data.h"
 #include "train/trainer.h"
@@ -20,14 +23,18 @@ class Corpus {
 
   const Texts& training() const { return split_.training; }
   const Texts& validation() const { return split_.validation; }  // empty: none
-  Texts all() const;
+
+  // Leaves out of the validation text what has no token in a vocabulary that was learned from the
+  // training text, and says so; empty where there is nothing of the kind.
+  std::string drop_unknown(const CharacterTokenizer& learned);
 
  private:
   std::vector<MappedFile> files_;
   SplitTexts split_;
+  std::deque<std::string> known_;  // does not move what views point to
 };
 
-// The tokenizer of settings.tokenizer: learned from the corpus ("char", "bpe") or loaded.
+// The tokenizer of settings.tokenizer: learned from the training text ("char", "bpe") or loaded.
 std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const Corpus& corpus,
                                             const ProgressCallback& progress, StopFlag stop);
 

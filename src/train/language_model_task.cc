@@ -95,6 +95,11 @@ void LanguageModelTask::prepare_text(bool has_checkpoint) {
   }
   const bool goes_on = has_checkpoint && !request_.from.empty();
   files_ = run_files(goes_on ? directory_.last() : request_.from, *tokenizer_);
+  if (settings_.tokenizer == "char" && request_.from.empty()) {
+    const auto* const learned = dynamic_cast<const CharacterTokenizer*>(tokenizer_.get());
+    const std::string notice = learned != nullptr ? corpus_.drop_unknown(*learned) : "";
+    if (!notice.empty()) observer_.noticed(notice);
+  }
   if (settings_.task == Task::masked) require_mask_token(*tokenizer_, settings_.tokenizer);
   const TokenizeOptions options{
       .cache = request_.cache.empty() ? default_token_cache() : request_.cache,

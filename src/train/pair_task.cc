@@ -1,5 +1,6 @@
 // Training on pairs: an encoder reads the source, and a decoder predicts the target.
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -63,6 +64,7 @@ class PairTask final : public TrainingTask {
 
  private:
   void split_validation();
+  std::string how_to_get_validation() const;
   TranslationTokenizers learn_vocabulary() const;
   void require_lengths(const PairData& data) const;
   void make_model(bool has_checkpoint);
@@ -108,8 +110,19 @@ PairTask::PairTask(const TaskContext& context)
           "this program cannot translate while it trains: set measure to none");
   require(settings_.measure != Measure::bleu || validation_range_.begin < validation_range_.end,
           ErrorCode::invalid_argument,
-          "the setting 'measure' is bleu, but there are no pairs for validation: give some, or "
-          "set validation_fraction above 0");
+          "the setting 'measure' is bleu, but there are no pairs for validation: {}",
+          how_to_get_validation());
+}
+
+// There are none.
+std::string PairTask::how_to_get_validation() const {
+  const double fraction = settings_.validation_fraction;
+  if (fraction <= 0) return "give some (--valid-pairs), or set validation_fraction above 0";
+  return fmt::format(
+      "validation_fraction {} of {} pairs is less than one: give at least {} pairs, or pairs for "
+      "validation (--valid-pairs), or set validation_fraction={:.3g} or more, or measure=none",
+      fraction, text_.size(), static_cast<std::int64_t>(std::ceil(1 / fraction)),
+      std::ceil(1e3 / static_cast<double>(text_.size())) / 1e3);
 }
 
 // The last pairs of the training text.
@@ -124,13 +137,14 @@ void PairTask::split_validation() {
           text_.size(), settings_.validation_fraction);
 }
 
-// Of both sides of what is trained on.
+// Of both sides of the pairs that are trained on, not of those that are held out.
 TranslationTokenizers PairTask::learn_vocabulary() const {
   const auto progress = [this](const Progress& done) { observer_.preparing(done); };
+  const std::vector<std::string_view> lines =
+      text_.both_sides(training_range_.begin, training_range_.end);
   const auto tokenizer = std::shared_ptr<const Tokenizer>(learn_joint_vocabulary(
-      text_.contents(),
-      {.vocabulary_size = static_cast<std::int32_t>(settings_.model.vocabulary_size)}, progress,
-      request_.stop));
+      lines, {.vocabulary_size = static_cast<std::int32_t>(settings_.model.vocabulary_size)},
+      progress, request_.stop));
   return {.source = tokenizer, .target = tokenizer};
 }
 

@@ -4,23 +4,11 @@
 
 #include "base/error.h"
 #include "base/gzip_file.h"
+#include "base/text_lines.h"
 #include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {
-
-// Without line ends, \n or \r\n; the last line needs none.
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    begin = end + 1;
-  }
-  return lines;
-}
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\v\f") == std::string_view::npos;
@@ -34,12 +22,11 @@ PairText::PairText(const std::vector<std::filesystem::path>& files) {
   require(files.size() == 1 || files.size() == 2, ErrorCode::invalid_argument,
           "pairs are in two aligned files or in one with a tab in each line, not in {} files",
           files.size());
-  for (const std::filesystem::path& file : files) open(file);
-  source_ = lines_of(contents_.front());
+  source_ = text_lines(open(files.front()));
   if (files.size() == 1) {
     split_columns();
   } else {
-    target_ = lines_of(contents_.back());
+    target_ = text_lines(open(files.back()));
   }
   require(source_.size() == target_.size(), ErrorCode::invalid_argument,
           "'{}' has {} lines and '{}' has {}: line by line they are pairs, so both need as many",
@@ -60,13 +47,10 @@ PairText::PairText(const std::vector<std::filesystem::path>& files) {
   }
 }
 
-void PairText::open(const std::filesystem::path& file) {
+std::string_view PairText::open(const std::filesystem::path& file) {
   names_.push_back(file.string());
-  if (file.extension() == ".gz") {
-    contents_.emplace_back(decompressed_.emplace_back(read_gzip_file(file)));
-  } else {
-    contents_.push_back(mapped_.emplace_back(file).text());
-  }
+  if (file.extension() == ".gz") return decompressed_.emplace_back(read_gzip_file(file));
+  return mapped_.emplace_back(file).text();
 }
 
 void PairText::split_columns() {
@@ -82,6 +66,14 @@ void PairText::split_columns() {
     source_[i] = row.substr(0, tab);
     target_.push_back(row.substr(tab + 1));
   }
+}
+
+std::vector<std::string_view> PairText::both_sides(std::int64_t begin, std::int64_t end) const {
+  std::vector<std::string_view> lines;
+  for (const auto* const side : {&source_, &target_}) {
+    lines.insert(lines.end(), side->begin() + begin, side->begin() + end);
+  }
+  return lines;
 }
 
 std::string PairText::place(PairSide side, std::int64_t pair) const {

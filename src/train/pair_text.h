@@ -17,7 +17,8 @@ const char* pair_side_name(PairSide side);  // "source", "target"
 class PairText {
  public:
   // Two files whose lines with the same number are a pair, or one (TSV) whose lines are
-  // source, tab, target. Names that end in .gz are decompressed. Throws Error{invalid_argument}
+  // source, tab, target. Names that end in .gz are decompressed, a byte order mark is dropped, and
+  // \r\n ends a line as \n does. Throws Error{invalid_argument}
   // naming file and line: files of different length, an empty side, a line without exactly one tab,
   // text that is not UTF-8, or no lines at all.
   explicit PairText(const std::vector<std::filesystem::path>& files);
@@ -28,17 +29,16 @@ class PairText {
   }
   // "'train.en', line 17": where a side of a pair comes from.
   std::string place(PairSide side, std::int64_t pair) const;
-  // Both sides as they are in the files: what a vocabulary is learned from.
-  const std::vector<std::string_view>& contents() const { return contents_; }
+  // The sources, then the targets of the pairs [begin, end): what a vocabulary is learned from.
+  std::vector<std::string_view> both_sides(std::int64_t begin, std::int64_t end) const;
 
  private:
-  void open(const std::filesystem::path& file);
+  std::string_view open(const std::filesystem::path& file);
   void split_columns();
 
   std::vector<std::string> names_;
   std::vector<MappedFile> mapped_;
   std::deque<std::string> decompressed_;  // does not move what views point to
-  std::vector<std::string_view> contents_;
   std::vector<std::string_view> source_;
   std::vector<std::string_view> target_;
 };

@@ -28,7 +28,8 @@ class PairOrderTest : public ::testing::Test {
     write_text_file(directory_ / "source", source);
     write_text_file(directory_ / "target", target);
     text_.emplace(std::vector{directory_ / "source", directory_ / "target"});
-    tokenizer_ = learn_joint_vocabulary(text_->contents(), {.vocabulary_size = 270});
+    tokenizer_ =
+        learn_joint_vocabulary(text_->both_sides(0, text_->size()), {.vocabulary_size = 270});
     data_.emplace(*text_, PairRange{0, text_->size()},
                   TranslationTokenizers{.source = tokenizer_, .target = tokenizer_},
                   TokenizeOptions{});

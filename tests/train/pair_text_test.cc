@@ -42,6 +42,19 @@ TEST_F(PairTextTest, ReadsTwoFilesOrOne) {
   EXPECT_NE(two.place(PairSide::target, 1).find("a.de', line 2"), std::string::npos);
 }
 
+// As other systems write them.
+TEST_F(PairTextTest, ReadsTheSameWithReturnsAndMarks) {
+  const std::string mark = "\xEF\xBB\xBF";
+  const PairText plain({file("a.en", "a dog\nthe cat\n"), file("a.de", "ein Hund\ndie Katze\n")});
+  const PairText returned(
+      {file("b.en", mark + "a dog\r\nthe cat\r\n"), file("b.de", mark + "ein Hund\r\ndie Katze")});
+  const PairText columns({file("c.tsv", mark + "a dog\tein Hund\r\nthe cat\tdie Katze\r\n")});
+  for (const PairText* text : {&returned, &columns}) {
+    EXPECT_EQ(text->both_sides(0, 2), plain.both_sides(0, 2));
+  }
+  EXPECT_EQ(plain.both_sides(1, 2), (std::vector<std::string_view>{"the cat", "die Katze"}));
+}
+
 TEST_F(PairTextTest, ReadsCompressedFiles) {
   file("a.en", "a dog\nthe cat\n");
   const std::string command = "gzip -k '" + (directory_ / "a.en").string() + "'";
@@ -80,7 +93,8 @@ TEST_F(PairTextTest, NamesFileAndLineOfWhatIsWrong) {
 // A tokenizer that puts tokens around every text puts them around lines too, as BART's does.
 TEST_F(PairTextTest, LinesBeginAsTheTokenizersTextsDo) {
   const PairText text({file("a.en", "a dog\nthe cat\n"), file("a.de", "ein Hund\ndie Katze\n")});
-  const auto plain = learn_joint_vocabulary(text.contents(), {.vocabulary_size = 280});
+  const auto plain =
+      learn_joint_vocabulary(text.both_sides(0, text.size()), {.vocabulary_size = 280});
   Json document = Json::parse(plain->to_json());
   document["post_processor"] = {{"type", "RobertaProcessing"},
                                 {"cls", {"<s>", *plain->start()}},
@@ -107,7 +121,7 @@ TEST_F(PairTextTest, BecomesTokensOfEachLine) {
   const PairText text({file("a.en", "a dog </s> barks\nthe cat\nno dog\n"),
                        file("a.de", "ein Hund bellt\ndie Katze\nkein Hund\n")});
   const std::shared_ptr<const Tokenizer> tokenizer =
-      learn_joint_vocabulary(text.contents(), {.vocabulary_size = 280});
+      learn_joint_vocabulary(text.both_sides(0, text.size()), {.vocabulary_size = 280});
   const TranslationTokenizers tokenizers{.source = tokenizer, .target = tokenizer};
   const auto check_tokens = [&](const TokenizeOptions& options) {
     const PairData data(text, {1, 3}, tokenizers, options);

@@ -184,6 +184,75 @@ TEST_F(PairTraining, ResumesAMeasurementThatWasStopped) {
   }
 }
 
+// Neither the ends of lines nor a mark before the text change what is learned.
+TEST_F(PairTraining, OfFilesFromOtherSystemsEndsInTheSameBytes) {
+  const TrainRequest whole = request(small(), "run");
+  train(whole);
+  const auto converted = [&](const char* name) {
+    std::string text = "\xEF\xBB\xBF";
+    for (const char letter : read_text_file(directory_ / name)) {
+      text += letter == '\n' ? "\r\n" : std::string(1, letter);
+    }
+    const std::filesystem::path file = directory_ / (std::string("other-") + name);
+    write_text_file(file, text);
+    return file;
+  };
+  TrainRequest other = request(small(), "other");
+  other.data = {converted("text.en"), converted("text.de")};
+  train(other);
+  for (const char* name : {"last/model.safetensors", "last/tokenizer.json"}) {
+    EXPECT_EQ(read_text_file(whole.out / name), read_text_file(other.out / name)) << name;
+  }
+}
+
+// Pairs that are held out, whatever they say, change no token of the vocabulary.
+TEST_F(PairTraining, LearnsTheVocabularyFromTrainingPairsAlone) {
+  TrainSettings settings = small();
+  settings.validation_fraction = 0.25;
+  settings.steps = 1;
+  train(request(settings, "run"));
+  const auto replaced = [&](const char* name, const char* word) {
+    const std::string text = read_text_file(directory_ / name);
+    std::string changed;
+    std::int64_t line = 0;
+    for (std::size_t begin = 0; begin < text.size(); ++line) {
+      const std::size_t end = text.find('\n', begin) + 1;
+      changed += line < 180 ? text.substr(begin, end - begin) : std::string(word) + "\n";
+      begin = end;
+    }
+    write_text_file(directory_ / name, changed);
+  };
+  replaced("text.en", "xylophone xylophone xylophone");
+  replaced("text.de", "quarkquark quarkquark");
+  train(request(settings, "other"));
+  const char* const name = "last/tokenizer.json";
+  EXPECT_EQ(read_text_file(directory_ / "run" / name), read_text_file(directory_ / "other" / name));
+}
+
+TEST_F(PairTraining, SaysHowManyPairsValidationNeeds) {
+  std::string source, target;
+  for (int i = 0; i < 10; ++i) {
+    source += "one two\n";
+    target += "eins zwei\n";
+  }
+  write_text_file(directory_ / "text.en", source);
+  write_text_file(directory_ / "text.de", target);
+  TrainSettings settings = small();
+  settings.validation_fraction = 0.05;
+  settings.measure = Measure::bleu;
+  TrainRequest run = request(settings, "run");
+  run.translate = [](const EncoderDecoder&, const TranslationTokenizers&,
+                     std::span<const std::string> sources,
+                     const TrainSettings&) { return std::vector<std::string>(sources.size()); };
+  expect_error(
+      ErrorCode::invalid_argument, [&] { train(run); }, "0.05 of 10 pairs", "at least 20 pairs",
+      "validation_fraction=0.1 or more");
+  run.settings.validation_fraction = 0;
+  expect_error(
+      ErrorCode::invalid_argument, [&] { train(run); }, "--valid-pairs",
+      "validation_fraction above 0");
+}
+
 // What is learned is a function of the pairs, not of chance: a target word costs less than the
 // ln 8 that guessing among the eight words costs.
 TEST_F(PairTraining, LearnsToTranslate) {
