@@ -186,7 +186,7 @@ void add_bleu_command(Command app) {
       ->type_name("NAME,…");
   command
       ->add_option("--tokenize", options->tokenization,
-                   "Split words for BLEU: 13a, none, char or intl")
+                   "Split words for BLEU: 13a, none, char, intl or zh")
       ->capture_default_str()
       ->check(one_of(scoring::bleu_tokenization_names()))
       ->type_name("NAME");

@@ -13,11 +13,12 @@
 namespace heed::scoring {
 namespace {
 
-constexpr std::array<std::pair<BleuTokenization, std::string_view>, 4> names{{
+constexpr std::array<std::pair<BleuTokenization, std::string_view>, 5> names{{
     {BleuTokenization::thirteen_a, "13a"},
     {BleuTokenization::none, "none"},
     {BleuTokenization::characters, "char"},
     {BleuTokenization::international, "intl"},
+    {BleuTokenization::chinese, "zh"},
 }};
 
 enum class Separated { first, second };
@@ -82,6 +83,14 @@ bool always_stands_alone(char32_t character) {
          !is_period_or_comma(character);
 }
 
+// What 13a does with the words of Western languages.
+std::u32string western_words(const std::u32string& characters) {
+  std::u32string text = surround(characters, always_stands_alone);
+  text = separate(text, Separated::second, is_no_ascii_digit, is_period_or_comma);
+  text = separate(text, Separated::first, is_period_or_comma, is_no_ascii_digit);
+  return separate(text, Separated::second, is_ascii_digit, is_hyphen);
+}
+
 std::u32string thirteen_a(std::u32string text) {
   replace_all(text, U"<skipped>", U"");
   replace_all(text, U"-\n", U"");
@@ -90,10 +99,7 @@ std::u32string thirteen_a(std::u32string text) {
   replace_all(text, U"&amp;", U"&");
   replace_all(text, U"&lt;", U"<");
   replace_all(text, U"&gt;", U">");
-  text = surround(U" " + text + U" ", always_stands_alone);
-  text = separate(text, Separated::second, is_no_ascii_digit, is_period_or_comma);
-  text = separate(text, Separated::first, is_period_or_comma, is_no_ascii_digit);
-  return separate(text, Separated::second, is_ascii_digit, is_hyphen);
+  return western_words(U" " + text + U" ");
 }
 
 utf8proc_category_t general_category(char32_t character) {
@@ -113,6 +119,41 @@ bool is_symbol(char32_t character) {
 bool is_no_number(char32_t character) {
   const utf8proc_category_t kind = general_category(character);
   return kind < UTF8PROC_CATEGORY_ND || kind > UTF8PROC_CATEGORY_NO;
+}
+
+// First and last characters of what stands alone in Chinese text: ideographs (4E00 to 9FBB,
+// extension A, compatibility), radicals, strokes, bopomofo, CJK punctuation, enclosed and squared
+// signs, wide and half-width forms. sacreBLEU means extension B (from U+20000 on) to be among them,
+// but writes it with four digits, and so has U+2001 to U+2A6D instead: dashes, quotation marks,
+// arrows and mathematical signs. Scores are its own, so this is, too; extension B stays together.
+constexpr std::array<std::pair<char32_t, char32_t>, 17> chinese_ranges{{{0x2001, 0x2A6D},
+                                                                        {0x2E80, 0x2EFF},
+                                                                        {0x2F00, 0x2FDF},
+                                                                        {0x2FF0, 0x2FFF},
+                                                                        {0x3000, 0x303F},
+                                                                        {0x3100, 0x312F},
+                                                                        {0x31A0, 0x31BF},
+                                                                        {0x31C0, 0x31EF},
+                                                                        {0x3200, 0x33FF},
+                                                                        {0x3400, 0x4DB5},
+                                                                        {0x4E00, 0x9FBB},
+                                                                        {0xF900, 0xFA2D},
+                                                                        {0xFA30, 0xFA6A},
+                                                                        {0xFA70, 0xFAD9},
+                                                                        {0xFE10, 0xFE1F},
+                                                                        {0xFE30, 0xFE4F},
+                                                                        {0xFF00, 0xFFEF}}};
+
+bool is_chinese(char32_t character) {
+  return std::ranges::any_of(chinese_ranges, [character](const auto& range) {
+    return range.first <= character && character <= range.second;
+  });
+}
+
+// Unlike 13a, without spaces around the text: a period at its end is no word of its own.
+std::u32string chinese(const std::u32string& text) {
+  const auto begin = std::ranges::find_if_not(text, is_white_space);
+  return western_words(surround({begin, text.end()}, is_chinese));
 }
 
 // A period that ends a sentence after a number stays with it, as in mteval-v14.
@@ -159,6 +200,7 @@ std::vector<std::u32string> bleu_words(std::u32string_view sentence,
     case BleuTokenization::none: return split_at_space(text);
     case BleuTokenization::characters: return single_characters(text);
     case BleuTokenization::international: return split_at_space(international(text));
+    case BleuTokenization::chinese: return split_at_space(chinese(text));
   }
   return {};
 }

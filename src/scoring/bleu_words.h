@@ -13,9 +13,10 @@ enum class BleuTokenization {
   none,           // at white space
   characters,     // every character but white space
   international,  // mteval-v14: punctuation and symbols of all scripts
+  chinese,        // every Chinese character and wide sign alone, the rest as 13a has it
 };
 
-// "13a", "none", "char" and "intl", as in signatures.
+// "13a", "none", "char", "intl" and "zh", as in signatures.
 std::string name_of(BleuTokenization tokenization);
 
 // Throws Error{invalid_argument} with the names that there are.

@@ -99,7 +99,7 @@ TEST(Bleu, RefusesTextsThatDoNotGoTogether) {
       ErrorCode::invalid_argument, [&] { sentence_bleu("a", Sentences{}); }, "no references");
   testing::expect_error(
       ErrorCode::invalid_argument, [&] { bleu_tokenization_from_name("13b"); },
-      "13a, none, char, intl");
+      "13a, none, char, intl, zh");
 }
 
 }  // namespace

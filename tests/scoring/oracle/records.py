@@ -23,14 +23,15 @@ Straße street groß large ÄRGER trouble Ωmega ΟΔΟΣ ΣΟΦΟΣ naïve İst
 привет мир co-operate e-mail don't rock'n'roll U.S. U.S.A. Dr. z.B. etc. A.B. x_y foo@bar.org C++ C# 50%
 1,000 3.14 1,234,567.89 2026 .5 5. ,7 1-2 3-fold 10-15 -5 −5 2² ½ Ⅷ ٣٤ 12. 12, $5 €7 £9 5€ km/h and/or
 &quot;quoted&quot; &amp; &lt;b&gt; &amp;lt; &apos; <skipped> <b>bold</b> [sic] {x} (so) „ja“ “yes” ‘no’
+今天天气很好。 我们（三个人）去了3.5公里，花了１２元！ “引号”—— 𠀀𪛖 ㈱ ☃ →← ≤∞ カタｶﾅ ㄅㄆ ⼀⺀ 10。5 ，a,。b.
 «oui» ¿qué? ¡no! … – — - -- ' " ` ^ ~ | \\ / * + = # % @ ! ? ... .. ,, ., ?! !!! 🙂 👩‍👩‍👧 e\u0301 \u0301
 a\u200bb soft\u00adhyphen non\u00a0breaking thin\u2009space wide\u3000space line\u2028end""".split(" ")
 WORDS = [word for line in WORDS for word in line.split("\n")]
-EDGES = ["", " ", ".", ",", "..", "5.", "5.5", ".5.", "a.b", "a,5", "5,a", "x.\u00a0", "5.\u00a0", "5. ", "\u00a0", "1.-2",
+EDGES = ["", "。", " 。a", ".。", "5.", "。.5", "你.好", "你,5", "\u2000x\u2001y", "\u2a6dz\u2a6e", "\u9fbb\u9fbc", "\ufa2ea\ufa6b", " ", ".", ",", "..", "5.", "5.5", ".5.", "a.b", "a,5", "5,a", "x.\u00a0", "5.\u00a0", "5. ", "\u00a0", "1.-2",
          "5-", "-5-", "a-5-b", "&amp;quot;", "&quot", "Σ", "ΑΣ", "ΑΣ.", "ΑΣ'Α", "Α'Σ", "ΣΑΣ ΣΣ", "İİ",
          "5€.", "€.5", "¿¿5??", "a\tb", "a\x1cb", "a\x85b", " lead", "trail ", "two  spaces", "'tis", "it's",
          "((a))", "a)b(c", "{|}~", "[\\]^_`", "!\"#$%&'()*+,-./", ":;<=>?@"]
-TOKENIZERS = ["13a", "none", "char", "intl"]
+TOKENIZERS = ["13a", "none", "char", "intl", "zh"]
 
 
 def made_sentence(source):
