@@ -14,15 +14,31 @@ namespace heed {
 namespace {
 
 constexpr std::size_t alignment = 64;
-// Blocks of at least half a huge page use whole huge pages: matrix products touch a new page with
-// every row, and a TLB miss costs as much as tens of multiply-adds.
+// Blocks of at least half a huge page use huge pages: matrix products touch a new page with every
+// row, and a TLB miss costs as much as tens of multiply-adds. What is left after whole ones has
+// another if it is at least half of one, and small pages if not.
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 // From this size on, blocks are mapped from the system, which zeroes them: zeroing again would
 // touch every page twice, on one thread.
 constexpr std::size_t least_mapped = std::size_t{32} << 20;
 
-// Null if the mapping fails. `bytes` is a multiple of the huge page size.
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+std::size_t bytes_of_pages(std::size_t bytes) {
+  const std::size_t rest = bytes % huge_page;
+  return rest >= huge_page / 2 ? rounded_up(bytes, huge_page) : rounded_up(bytes, page_bytes());
+}
+
+// Null if there is no memory. `bytes` need not be a multiple of the alignment.
+std::byte* aligned_memory(std::size_t unit, std::size_t bytes) {
+  void* memory = nullptr;
+  return ::posix_memalign(&memory, unit, bytes) == 0 ? static_cast<std::byte*>(memory) : nullptr;
+}
+
+// Null if the mapping fails. `bytes` is a multiple of the page size.
 std::byte* map_memory(std::size_t bytes) {
   void* const begin = ::mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,9 +67,8 @@ Memory allocate_memory(std::size_t bytes) {
   const std::size_t unit = large ? huge_page : alignment;
   require(bytes <= SIZE_MAX - 2 * unit, ErrorCode::out_of_memory, "cannot allocate {} bytes",
           bytes);
-  const std::size_t rounded = (bytes + unit - 1) / unit * unit;
-  auto* const memory =
-      maps ? map_memory(rounded) : static_cast<std::byte*>(std::aligned_alloc(unit, rounded));
+  const std::size_t rounded = large ? bytes_of_pages(bytes) : rounded_up(bytes, unit);
+  auto* const memory = maps ? map_memory(rounded) : aligned_memory(unit, rounded);
   require(memory != nullptr, ErrorCode::out_of_memory,
           "cannot allocate {:.1f} MiB of memory: use a smaller model, batch or context",
           static_cast<double>(bytes) / (1 << 20));
@@ -68,8 +83,7 @@ std::size_t page_bytes() {
 }
 
 Memory reserve_memory(std::size_t bytes) {
-  const std::size_t rounded =
-      std::max<std::size_t>((bytes + page_bytes() - 1) / page_bytes(), 1) * page_bytes();
+  const std::size_t rounded = std::max(rounded_up(bytes, page_bytes()), page_bytes());
   void* const begin =
       ::mmap(nullptr, rounded, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   require(begin != MAP_FAILED, ErrorCode::out_of_memory,
