@@ -7,7 +7,6 @@
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/other_program.h"
@@ -30,14 +29,14 @@ struct BenchOptions {
   bool json = false;
 };
 
-// Every config at every context, one after the other.
+// Every config at every context, one after the other. There is nothing to save: an interrupt ends
+// the program at once, whatever it measures.
 std::vector<BenchmarkReport> measure(const BenchOptions& options) {
   ProgressLine line;
   BenchmarkOptions benchmark = options.benchmark;
   benchmark.dtype = kernels::parse_weight_format(options.dtype);
   benchmark.cache_type = kernels::parse_cache_type(options.cache_type);
   benchmark.progress = line.callback();
-  benchmark.stop = interrupt_flag();
   const std::vector<std::int64_t> given = parse_indices(options.contexts);
   std::vector<std::optional<std::int64_t>> contexts(given.begin(), given.end());
   if (contexts.empty()) contexts.emplace_back();

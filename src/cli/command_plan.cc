@@ -11,7 +11,6 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/plan_view.h"
@@ -88,7 +87,8 @@ Distribution distribution_of(const PlanOptions& options, const TrainSettings& se
                                                    : Distribution::Exchange::after_backward};
 }
 
-// What is given, and the rest as measured here with as many threads as a process has cores.
+// What is given, and the rest as measured here with as many threads as a process has cores. There
+// is nothing to save: an interrupt ends the program at once.
 TrainingRates rates_of(const PlanOptions& options, PlanRequest& request) {
   ProgressLine line;
   const double cores = request.cluster.cores_per_process();
@@ -97,8 +97,7 @@ TrainingRates rates_of(const PlanOptions& options, PlanRequest& request) {
   const RateMeasurement measurement{
       .threads = static_cast<int>(std::clamp(cores, 1.0, static_cast<double>(thread_count()))),
       .sequences = shape.own_sequences,
-      .progress = line.callback(),
-      .stop = interrupt_flag()};
+      .progress = line.callback()};
   TrainingRates rates;
   if (options.flops.empty()) {
     rates = measure_training_rates(request.settings, measurement);

@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t measured_layers = 2;
 constexpr std::int64_t most_block_parameters = std::int64_t{1} << 25;
-constexpr std::int64_t most_positions = 2048;
+constexpr std::int64_t least_positions = 128, most_positions = 2048;
+constexpr double most_passes = 10;  // that one sequence may cost, in passes of pass_flops
 constexpr std::int64_t least_vocabulary = 4096;               // of larger ones
 constexpr std::int64_t most_numbers = std::int64_t{1} << 24;  // in each array of AdamW
 constexpr int least_rounds = 3, most_rounds = 100;
@@ -50,8 +51,9 @@ bool halve(StackSpecification& shape) {
   return attention.query_heads % attention.key_value_heads == 0;
 }
 
-// A few blocks with their share of the vocabulary.
-StackSpecification measured_shape(const TrainSettings& settings) {
+// A few blocks with their share of the vocabulary, and positions that one pass can afford.
+StackSpecification measured_shape(const TrainSettings& settings,
+                                  const RateMeasurement& measurement) {
   StackSpecification shape = settings.model;
   const std::int64_t layers = std::min(shape.layers, measured_layers);
   shape.vocabulary_size =
@@ -67,6 +69,10 @@ StackSpecification measured_shape(const TrainSettings& settings) {
     shape = narrower;
   }
   shape.context = std::min(settings.sequence(), most_positions);
+  const double affordable =
+      most_passes * measurement.pass_flops / model_cost(shape).train_flops_per_token;
+  shape.context =
+      std::min(shape.context, std::max(static_cast<std::int64_t>(affordable), least_positions));
   return shape;
 }
 
@@ -88,7 +94,7 @@ struct PassSeconds {
 class MeasuredPass {
  public:
   MeasuredPass(const TrainSettings& settings, const RateMeasurement& measurement)
-      : shape_(measured_shape(settings)),
+      : shape_(measured_shape(settings, measurement)),
         gpt_(shape_),
         gradients_(shape_),
         tokens_(Shape{measured_sequences(shape_, measurement), shape_.context}),
@@ -184,8 +190,13 @@ double measure_memory_rate(std::int64_t parameters, const RateMeasurement& measu
 TrainingRates measure_training_rates(TrainSettings& settings, const RateMeasurement& measurement) {
   const ScopedThreadCount threads(measurement.threads);
   if (!settings.precision) {
+    // As of the shape that is measured: the run's may not fit this machine.
+    TrainSettings tried = settings;
+    tried.model = measured_shape(settings, measurement);
+    tried.sequence_length = 0;
     TrainObserver quiet;
-    choose_precision(settings, measurement.stop, quiet);
+    choose_precision(tried, measurement.stop, quiet);
+    settings.precision = tried.precision;
   }
   MeasuredPass pass(settings, measurement);
   PassSeconds seconds;

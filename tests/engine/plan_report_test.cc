@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "engine/training_rates.h"
 
 namespace heed {
@@ -49,6 +50,20 @@ TEST(PlanReport, IsOneDocument) {
   EXPECT_EQ(json["least_nodes"], nullptr);
   EXPECT_EQ(json["training"]["tokens"], 600'000.0 * 480 * 1024);
   EXPECT_EQ(usual_tokens("gpt3-13b", planned_settings("gpt3-13b")), 3e11);
+}
+
+// With the run's own length, and the precision left open, as `heed plan gpt3` has them.
+TEST(TrainingRates, OfGpt3FitASmallMachine) {
+  TrainSettings settings = planned_settings("gpt3");
+  ASSERT_FALSE(settings.precision.has_value());
+  reset_peak_resident_bytes();
+  const std::int64_t before = peak_resident_bytes();
+  const TrainingRates rates =
+      measure_training_rates(settings, {.sequences = 1, .pass_flops = 1, .seconds = 0});
+  rates.validate();
+  EXPECT_TRUE(settings.precision.has_value());
+  EXPECT_EQ(settings.model.channels, 12'288);  // the run's, not what was measured
+  EXPECT_LT(peak_resident_bytes() - before, 2'000'000'000);
 }
 
 TEST(TrainingRates, AreThoseOfAShapeTooLargeToBeMeasuredWhole) {
