@@ -1,5 +1,6 @@
 // heed translate: sentences of one language into another, one a line.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -7,17 +8,21 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/text_lines.h"
 #include "cli/beam_tree_view.h"
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/text.h"
 #include "engine/embedded_models.h"
 #include "engine/load_options.h"
 #include "engine/load_pair_model.h"
+#include "engine/long_texts.h"
 #include "engine/searched_beams.h"
 #include "engine/translation_json.h"
 
@@ -32,6 +37,7 @@ struct TranslateCallOptions {
   std::string file;
   BeamOptions search;
   std::string out;
+  std::string long_lines = "refuse";
   bool tree = false;
   bool json = false;
 };
@@ -41,15 +47,9 @@ struct SourceLines {
   bool is_argument = false;  // one text of the command line
 };
 
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    if (lines.back().ends_with('\r')) lines.back().pop_back();
-    begin = end + 1;
-  }
-  return lines;
+std::vector<std::string> lines_of(const std::string& text) {
+  const std::vector<std::string_view> lines = text_lines(text);
+  return {lines.begin(), lines.end()};
 }
 
 // A file's name stands for its lines.
@@ -62,12 +62,12 @@ SourceLines read_sources(const TranslateCallOptions& options) {
   if (options.input && !options.file.empty()) {
     fail_usage("give one of TEXT and --text FILE, not both");
   }
-  if (!options.file.empty()) return {split_lines(read_text_file(options.file))};
+  if (!options.file.empty()) return {lines_of(read_text_file(options.file))};
   if (!options.input || *options.input == "-") {
-    return {split_lines(read_standard_input(
+    return {lines_of(read_standard_input(
         "there is nothing to translate: give TEXT, a file's name or a pipe, one sentence a line"))};
   }
-  if (names_a_file(*options.input)) return {split_lines(read_text_file(*options.input))};
+  if (names_a_file(*options.input)) return {lines_of(read_text_file(*options.input))};
   return {{*options.input}, true};
 }
 
@@ -75,26 +75,69 @@ bool is_blank_line(const std::string& line) {
   return line.find_first_not_of(" \t\v\f") == std::string::npos;
 }
 
-// A line and its hypotheses; none where it is blank.
-struct TranslatedLine {
+// A line, or a part of one, and its hypotheses; none where it is blank.
+struct TranslatedPart {
+  std::size_t line = 0;
+  std::size_t part = 0;
+  std::size_t parts = 1;  // of the line
+  bool is_cropped = false;
   std::string source;
   std::vector<TokenHypothesis> hypotheses;
 };
 
-std::vector<TranslatedLine> translate_lines(const LoadedTranslator& translator,
-                                            const SourceLines& sources, BeamOptions search) {
+// Says which lines were longer than the encoder reads.
+void tell_of_long_lines(const LoadedTranslator& translator,
+                        const std::vector<TranslatedPart>& parts) {
+  std::vector<std::size_t> numbers;
+  bool is_cropped = false;
+  for (const TranslatedPart& each : parts) {
+    if (each.part > 0 || (each.parts == 1 && !each.is_cropped)) continue;
+    numbers.push_back(each.line + 1);
+    is_cropped = each.is_cropped;
+  }
+  if (numbers.empty()) return;
+  constexpr std::size_t most_shown = 10;
+  const std::size_t shown = std::min(numbers.size(), most_shown);
+  say(fmt::format(
+      "note: {} {} more than the {} tokens that the encoder reads and {} {}: {}{}",
+      counted(std::ssize(numbers), "line"), numbers.size() == 1 ? "has" : "have",
+      translator.model.architecture().encoder().context, numbers.size() == 1 ? "was" : "were",
+      is_cropped ? "cropped" : "split",
+      fmt::join(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown < numbers.size() ? ", …" : ""));
+}
+
+std::vector<TranslatedPart> translate_lines(const LoadedTranslator& translator,
+                                            const SourceLines& sources,
+                                            const TranslateCallOptions& options) {
+  const LongTexts treatment = parse_long_texts(options.long_lines);
   SourceTokens tokens;
-  std::vector<TranslatedLine> translated;
+  std::vector<TranslatedPart> translated;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < sources.lines.size(); ++i) {
     const std::string& line = sources.lines[i];
-    translated.push_back({.source = line, .hypotheses = {}});
-    if (!sources.is_argument && is_blank_line(line)) continue;
-    tokens.add(translator.encode(
-        line, sources.is_argument ? std::string("the text") : fmt::format("line {}", i + 1)));
-    places.push_back(i);
+    if (!sources.is_argument && is_blank_line(line)) {
+      translated.push_back({.line = i, .source = line, .hypotheses = {}});
+      continue;
+    }
+    const std::vector<std::string> parts = fitting_parts(translator, line, treatment);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      tokens.add(translator.encode(parts[part], sources.is_argument
+                                                    ? std::string("the text")
+                                                    : fmt::format("line {}", i + 1)));
+      places.push_back(translated.size());
+      translated.push_back(
+          {.line = i,
+           .part = part,
+           .parts = parts.size(),
+           .is_cropped = treatment == LongTexts::crop && parts[part].size() < line.size(),
+           .source = parts[part],
+           .hypotheses = {}});
+    }
   }
+  tell_of_long_lines(translator, translated);
   ProgressLine progress;
+  BeamOptions search = options.search;
   search.progress = progress.callback();
   search.stop = interrupt_flag();
   auto found = translator.translate(tokens, search);
@@ -112,17 +155,16 @@ std::string in_one_line(std::string text) {
 }
 
 std::string plain_text(const LoadedTranslator& translator, const BeamOptions& search,
-                       const std::vector<TranslatedLine>& translated) {
+                       const std::vector<TranslatedPart>& translated) {
   std::string text;
-  for (std::size_t i = 0; i < translated.size(); ++i) {
-    const auto& hypotheses = translated[i].hypotheses;
+  for (const auto& [line, part, parts, is_cropped, source, hypotheses] : translated) {
     if (search.best == 1) {
-      text +=
-          (hypotheses.empty() ? "" : in_one_line(translator.decode(hypotheses[0].tokens))) + "\n";
+      text += hypotheses.empty() ? "" : in_one_line(translator.decode(hypotheses[0].tokens));
+      text += part + 1 < parts ? " " : "\n";
       continue;
     }
     for (const TokenHypothesis& hypothesis : hypotheses) {
-      text += fmt::format("{}\t{:.4f}\t{}\n", i + 1, hypothesis.score,
+      text += fmt::format("{}\t{:.4f}\t{}\n", line + 1, hypothesis.score,
                           in_one_line(translator.decode(hypothesis.tokens)));
     }
   }
@@ -130,15 +172,20 @@ std::string plain_text(const LoadedTranslator& translator, const BeamOptions& se
 }
 
 OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& search,
-                        const std::vector<TranslatedLine>& translated) {
+                        const std::vector<TranslatedPart>& translated) {
   OrderedJson translations = OrderedJson::array();
-  for (std::size_t i = 0; i < translated.size(); ++i) {
-    OrderedJson hypotheses = OrderedJson::array();
-    for (const TokenHypothesis& hypothesis : translated[i].hypotheses) {
-      hypotheses.push_back(hypothesis_json(translator, hypothesis));
+  for (const TranslatedPart& each : translated) {
+    OrderedJson translation{{"line", each.line + 1}, {"source", each.source}};
+    if (each.is_cropped) translation["cropped"] = true;
+    if (each.parts > 1) {
+      translation["part"] = each.part + 1;
+      translation["parts"] = each.parts;
     }
-    translations.push_back(
-        {{"line", i + 1}, {"source", translated[i].source}, {"hypotheses", std::move(hypotheses)}});
+    translation["hypotheses"] = OrderedJson::array();
+    for (const TokenHypothesis& hypothesis : each.hypotheses) {
+      translation["hypotheses"].push_back(hypothesis_json(translator, hypothesis));
+    }
+    translations.push_back(std::move(translation));
   }
   return {{"model", translator.name},
           {"beams", search.beams},
@@ -149,7 +196,7 @@ OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& s
 std::string translated_text(const LoadedTranslator& translator, const SourceLines& sources,
                             const TranslateCallOptions& options) {
   const BeamOptions& search = options.search;
-  const std::vector<TranslatedLine> translated = translate_lines(translator, sources, search);
+  const std::vector<TranslatedPart> translated = translate_lines(translator, sources, options);
   return options.json ? document_of(translator, search, translated).dump() + "\n"
                       : plain_text(translator, search, translated);
 }
@@ -181,12 +228,18 @@ void require_one_sentence(const TranslateCallOptions& options, const SourceLines
   if (options.search.best != 1) {
     fail_usage("--tree shows every hypothesis that was found: --best has no effect beside it");
   }
+  if (options.long_lines != "refuse") {
+    fail_usage("--tree draws the search of a whole sentence: --long-lines has no effect beside it");
+  }
 }
 
 void translate(const TranslateCallOptions& options) {
   const BeamOptions& search = options.search;
   if (search.best > search.beams) {
     fail_usage(fmt::format("--best {} needs as many --beams, not {}", search.best, search.beams));
+  }
+  if (search.best > 1 && options.long_lines == "split") {
+    fail_usage("--long-lines split joins the best translations of parts: it needs --best 1");
   }
   const LoadOptions load{.weights = parse_weight_type(options.dtype),
                          .cache = parse_key_value_type(options.cache_type)};
@@ -238,6 +291,12 @@ void add_translate_command(Command app) {
                    "Decode sentences together up to N source tokens times --beams")
       ->capture_default_str()
       ->check(at_least(1));
+  command
+      ->add_option("--long-lines", options->long_lines,
+                   "Refuse, crop or split lines longer than the encoder reads")
+      ->capture_default_str()
+      ->check(one_of(long_texts_names()))
+      ->type_name("HOW");
   command->add_option("-o,--out", options->out, "Write to a file [standard output]")
       ->type_name("FILE");
   add_json_option(*command, options->json);

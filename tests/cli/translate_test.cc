@@ -60,6 +60,67 @@ TEST(TranslateCommand, TranslatesALineEach) {
   EXPECT_EQ(read_text_file(out), both.out);
 }
 
+// The encoder reads 32 tokens.
+TEST(TranslateCommand, CropsOrSplitsLongLines) {
+  const std::string call = "translate " + with_translator() + "--beams 2 -n 8 ";
+  std::string sentences, words;
+  for (int i = 0; i < 12; ++i) sentences += std::string(i > 0 ? " " : "") + "the dog sees the cat.";
+  for (int i = 0; i < 60; ++i) words += std::string(i > 0 ? " " : "") + "bird";
+  const std::string input = "printf 'a bird\\n" + sentences + "\\n\\n" + words + "\\n' |";
+  const Outcome refused = run_heed(call, input);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("line 2 has"));
+  EXPECT_EQ(refused.out, "");
+
+  const Outcome split = run_heed(call + "--long-lines split", input);
+  ASSERT_EQ(split.status, 0) << split.err;
+  EXPECT_EQ(lines_of(split.out).size(), 4U);  // a line each
+  EXPECT_THAT(split.err, HasSubstr("2 lines have more than the 32 tokens that the encoder reads"));
+  EXPECT_THAT(split.err, HasSubstr("were split: 2, 4"));
+  const Json parts = json_of(call + "--long-lines split --json", input)["translations"];
+  std::string joined[4], translated;
+  for (const Json& part : parts) {
+    const auto source = part["source"].get<std::string>();
+    std::string& line = joined[part["line"].get<std::size_t>() - 1];
+    line += (line.empty() || source.empty() ? "" : " ") + source;
+    if (part["line"] == 2) {
+      EXPECT_TRUE(source.ends_with("cat.")) << source;
+      translated +=
+          (part["part"] == 1 ? "" : " ") + part["hypotheses"][0]["text"].get<std::string>();
+      // What is translated is what the part alone gives.
+      EXPECT_EQ(run_heed(call + "'" + source + "'").out,
+                part["hypotheses"][0]["text"].get<std::string>() + "\n");
+    }
+  }
+  EXPECT_EQ(joined[1], sentences);
+  EXPECT_EQ(joined[3], words);
+  EXPECT_EQ(lines_of(split.out)[1], translated);
+
+  const Json cropped = json_of(call + "--long-lines crop --json", input)["translations"];
+  ASSERT_EQ(cropped.size(), 4U);
+  EXPECT_FALSE(cropped[0].contains("cropped"));
+  EXPECT_EQ(cropped[1]["cropped"], true);
+  for (const std::size_t line : {1U, 3U}) {
+    const auto source = cropped[line]["source"].get<std::string>();
+    EXPECT_TRUE((line == 1 ? sentences : words).starts_with(source + " ")) << source;
+    EXPECT_GT(source.size(), 20U);
+  }
+  EXPECT_THAT(run_heed(call + "--long-lines crop", input).err, HasSubstr("were cropped: 2, 4"));
+  // A word without spaces is cut between characters.
+  const Outcome word = run_heed(call + "--long-lines split \"$(printf 'ö%.0s' $(seq 100))\"");
+  EXPECT_EQ(word.status, 0) << word.err;
+  EXPECT_EQ(run_heed(call + "--long-lines split --best 2", input).status, 2);
+  EXPECT_EQ(run_heed(call + "--long-lines half", input).status, 2);
+}
+
+TEST(TranslateCommand, ReadsFilesOfOtherSystems) {
+  const TemporaryDirectory directory;
+  const std::string call = "translate " + with_translator() + "--beams 2 -n 8 ";
+  const std::string file = (directory / "source.txt").string();
+  write_text_file(file, "\xEF\xBB\xBFthe dog sees\r\na bird\r\n");
+  EXPECT_EQ(run_heed(call + file).out, run_heed(call, "printf 'the dog sees\\na bird\\n' |").out);
+}
+
 TEST(TranslateCommand, ListsTheBestWithTheirScores) {
   const std::string call = "translate " + with_translator() + "--beams 3 -n 6 ";
   const Outcome listed = run_heed(call + "--best 3", "printf 'the dog\\n\\na bird\\n' |");
