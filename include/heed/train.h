@@ -48,11 +48,11 @@ struct TrainingOptions {
   std::vector<std::filesystem::path> validation_pairs{};  // empty: the last of the pairs
 
   std::filesystem::path out;  // the directory of the run
-  bool resume = false;        // continue the run in `out`; else it must hold none
+  bool resume = false;        // continue the run in `out`; else it must hold none, and no model
 
   // Settings by name and value, as in `heed train --set`, on top of a preset or a JSON file of
   // settings; empty: "shakespeare-char-cpu" or, for pairs, "multi30k-en-de". A resumed run begins
-  // with its own settings.
+  // with its own settings, of which `steps` may become another number.
   std::string preset{};
   std::vector<std::pair<std::string, std::string>> settings{};
   std::filesystem::path from{};  // model directory to fine-tune; empty: from scratch
@@ -98,8 +98,8 @@ struct TrainingResult {
 
 // Throws Error{invalid_argument} for an unknown setting (with the nearest name), a value that it
 // cannot take and missing or empty text; Error{not_found} for a missing file; Error{conflict} for
-// a directory that holds another run or that another process trains in, and for a resumed run whose
-// settings or text changed; Error{diverged} when the loss is no longer finite.
+// a directory that holds another run or a model or that another process trains in, and for a
+// resumed run whose settings or text changed; Error{diverged} when the loss is no longer finite.
 TrainingResult train_model(const TrainingOptions& options);
 
 }  // namespace heed

@@ -46,7 +46,9 @@ struct TrainOptions {
   std::string measure;
   std::vector<std::string> settings;
   std::optional<std::uint64_t> seed;
+  std::string tensorboard;
   bool resume = false;
+  bool force = false;
   bool json = false;
 };
 
@@ -259,6 +261,8 @@ TrainRequest make_request(const TrainOptions& options) {
     }
   }
   request.from = options.from;
+  request.replaces_model = options.force;
+  request.tensorboard = options.tensorboard;
   if (options.resume) {
     request.start = RunStart::resume;
     const RunRecord record = RunDirectory(options.out).read_record();
@@ -469,7 +473,14 @@ void add_train_command(Command app) {
                    "Also measure this at every evaluation: induction, bleu [the config's]")
       ->type_name("WHAT")
       ->check(one_of({"induction", "bleu"}));
-  command->add_flag("--resume", options->resume, "Resume the run in --out, bit for bit");
+  command->add_flag("--resume", options->resume,
+                    "Resume the run in --out, bit for bit; --set steps=N extends it");
+  command->add_flag("--force", options->force,
+                    "Train in --out even if it holds a model, which is lost");
+  command
+      ->add_option("--tensorboard", options->tensorboard,
+                   "Also write the metrics as TensorBoard's event files [none]")
+      ->type_name("DIR");
   add_json_option(*command, options->json);
   command->footer(
       setting_list() +

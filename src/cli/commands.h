@@ -28,6 +28,7 @@ void add_microworld_command(Command app);
 void add_bench_command(Command app);
 void add_pull_command(Command app);
 void add_convert_command(Command app);
+void add_tensorboard_command(Command app);
 void add_serve_command(Command app);
 void add_explore_command(Command app);
 

@@ -10,6 +10,7 @@ namespace heed::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
+std::atomic<bool> is_hung_up{false};               // by SIGHUP, and no other signal since
 std::atomic<bool> is_watched{false};               // whether work looks at `interrupted`
 std::atomic<std::int64_t> interrupted_at{0};       // milliseconds
 std::atomic<std::int64_t> merged_milliseconds{0};  // after the first signal
@@ -25,7 +26,8 @@ std::int64_t milliseconds_now() {
 
 extern "C" void on_interrupt(int) {
   const std::int64_t now = milliseconds_now();
-  if (is_watched && !interrupted.exchange(true)) {
+  const bool is_second = interrupted.exchange(true) && !is_hung_up.exchange(false);
+  if (is_watched && !is_second) {
     interrupted_at = now;
     return;
   }
@@ -33,11 +35,18 @@ extern "C" void on_interrupt(int) {
   if (!is_the_same) std::_Exit(interrupted_exit_status);
 }
 
+// A terminal that closes: shells and the system may send it several times, and SIGTERM beside it.
+extern "C" void on_hangup(int) {
+  if (!is_watched) std::_Exit(interrupted_exit_status);
+  if (!interrupted.exchange(true)) is_hung_up = true;
+}
+
 }  // namespace
 
 void catch_interrupts() {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
+  if (std::signal(SIGHUP, on_hangup) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
 }
 
 StopFlag interrupt_flag() {
@@ -49,6 +58,9 @@ void merge_signals() { merged_milliseconds = 1000; }
 
 void let_large_writes_fail() { std::signal(SIGXFSZ, SIG_IGN); }
 
-void clear_interrupt() { interrupted = false; }
+void clear_interrupt() {
+  interrupted = false;
+  is_hung_up = false;
+}
 
 }  // namespace heed::cli

@@ -1,5 +1,5 @@
 // SIGINT and SIGTERM: the first asks work to stop at its next safe point, the second ends the
-// process at once. Before any work looks at the flag, the first ends the process too.
+// process at once. SIGHUP asks likewise, however often it comes. Before any work looks at the flag, the first ends the process too.
 #pragma once
 
 #include "base/progress.h"
@@ -8,7 +8,7 @@ namespace heed::cli {
 
 inline constexpr int interrupted_exit_status = 130;
 
-// Catches SIGINT and SIGTERM from here on.
+// Catches them from here on; SIGHUP not where it is ignored, as nohup does.
 void catch_interrupts();
 
 // The StopFlag of long work, set by the first signal. From the first call on, a single signal no

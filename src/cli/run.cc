@@ -51,6 +51,7 @@ void add_all_commands(Command app) {
   add_bench_command(app);
   add_pull_command(app);
   add_convert_command(app);
+  add_tensorboard_command(app);
   add_serve_command(app);
   add_explore_command(app);
 }
@@ -62,6 +63,14 @@ bool names_no_command(const CLI::App& app, int argc, char** argv) {
   return app.get_subcommands(has_name).empty();
 }
 
+void parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+  }
+}
+
 // Parsing runs the command: it is called back once its options are complete.
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   if (names_no_command(app, argc, argv)) {
@@ -71,11 +80,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     thread_count();  // an invalid HEED_THREADS is refused before anything runs
     check_words(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
-    app.parse(argc, argv);
+    parse(app, argc, argv);
     flush_output();
-    return done;
-  } catch (const CLI::Success& asked) {  // --help, --version
-    app.exit(asked);
     return done;
   } catch (const CLI::ParseError& error) {
     say_in_turn(wrong_call_text(app, error));

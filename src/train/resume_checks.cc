@@ -18,12 +18,9 @@ void require_same_settings(const RunRecord& before, const TrainSettings& now,
 
 void require_same_text(const RunRecord& before, const RunRecord& now, const TrainRequest& request,
                        const RunDirectory& directory) {
-  require(
-      before.data_key == now.data_key && before.tokenizer_key == now.tokenizer_key,
-      ErrorCode::conflict,
-      "'{}' was started on other text than '{}' holds now: restore the data, or start a new run "
-      "from it with --from '{}'",
-      directory.root().string(), request.data.front().string(), directory.last().string());
+  if (before.data_key != now.data_key || before.tokenizer_key != now.tokenizer_key) {
+    fail_on_other_text(request, directory, "");
+  }
   require(before.validation_key.empty() || before.validation_key == now.validation_key,
           ErrorCode::conflict,
           "'{}' was started with other validation text than '{}' gives now: restore it, or start "
@@ -31,6 +28,21 @@ void require_same_text(const RunRecord& before, const RunRecord& now, const Trai
           directory.root().string(),
           request.validation.empty() ? request.data.back().string() : request.validation.string(),
           directory.last().string());
+}
+
+void fail_on_other_text(const TrainRequest& request, const RunDirectory& directory,
+                        const std::string& why) {
+  fail(ErrorCode::conflict,
+       "'{}' was started on other text than '{}' holds now{}: restore the data, or start a new run "
+       "from it with --from '{}'",
+       directory.root().string(), request.data.front().string(),
+       why.empty() ? "" : " (" + why + ")", directory.last().string());
+}
+
+void require_steps_left(const RunPosition& position, const TrainSettings& settings) {
+  require(position.step <= settings.steps, ErrorCode::conflict,
+          "the run has done {} steps, more than steps={}: resume it with at least as many",
+          position.step, settings.steps);
 }
 
 std::optional<std::string> thread_notice(const RunRecord& before) {

@@ -8,6 +8,7 @@
 #include "base/directory_lock.h"
 #include "base/error.h"
 #include "train/average.h"
+#include "train/event_file.h"
 #include "train/optimizer.h"
 #include "train/recent_parameters.h"
 #include "train/run_directory.h"
@@ -54,6 +55,7 @@ class Run {
     int slowest_process = 0;
   };
 
+  void read_text(bool has_checkpoint);
   void prepare(bool has_checkpoint);
   void load();
   void open_directory();
@@ -69,6 +71,7 @@ class Run {
   bool is_done() const { return is_trained(settings_, position_); }
   bool finish_step();
   bool is_judged_by_bleu() const { return settings_.measure == Measure::bleu; }
+  void append_metrics(const OrderedJson& line);
   bool keep_best(double cost);
   void evaluate();
   void measure();
@@ -88,8 +91,10 @@ class Run {
   TrainObserver& observer_;
   RunDirectory directory_;
   std::optional<DirectoryLock> lock_;  // on directory_, once it is known to be this run's
+  std::optional<RunRecord> before_;    // of a run that is resumed
   TrainSettings settings_;
   ShardedModel shards_;
+  std::optional<EventFile> events_;  // of the first process, where they are asked for
   std::unique_ptr<TrainingTask> task_;
   std::optional<Optimizer> optimizer_;
   RecentParameters recent_;

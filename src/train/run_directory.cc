@@ -29,6 +29,22 @@ bool is_before(const RunPosition& position, std::string_view line) {
   }
 }
 
+std::string record_text(const RunRecord& record) {
+  OrderedJson json;
+  json["settings"] = settings_to_json(record.settings);
+  json["data"] = record.data;
+  json["validation"] = record.validation;
+  if (!record.validation_target.empty()) json["validation_target"] = record.validation_target;
+  json["from"] = record.from;
+  json["tokenizer_key"] = record.tokenizer_key;
+  json["data_key"] = record.data_key;
+  json["validation_key"] = record.validation_key;
+  json["threads"] = record.threads;
+  json["sentence"] = record.sentence;
+  if (record.entropy_per_token) json["entropy_per_token"] = *record.entropy_per_token;
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 std::filesystem::path RunDirectory::checkpoint(std::int64_t step) const {
@@ -45,6 +61,13 @@ bool RunDirectory::holds_a_run() const {
   return std::filesystem::exists(record_file(), error);
 }
 
+bool RunDirectory::holds_a_model() const {
+  std::error_code error;
+  return std::filesystem::exists(root_ / config_file_name, error);
+}
+
+void RunDirectory::remove_model() const { remove_file(root_ / config_file_name); }
+
 bool RunDirectory::is_finished() const {
   if (!holds_training_state(last())) return false;
   const RunPosition position = read_run_position(last());
@@ -55,19 +78,11 @@ void RunDirectory::create(const RunRecord& record) const {
   require(!holds_a_run(), ErrorCode::conflict,
           "'{}' already holds a run: continue it with --resume, or choose another --out",
           root_.string());
-  OrderedJson json;
-  json["settings"] = settings_to_json(record.settings);
-  json["data"] = record.data;
-  json["validation"] = record.validation;
-  if (!record.validation_target.empty()) json["validation_target"] = record.validation_target;
-  json["from"] = record.from;
-  json["tokenizer_key"] = record.tokenizer_key;
-  json["data_key"] = record.data_key;
-  json["validation_key"] = record.validation_key;
-  json["threads"] = record.threads;
-  json["sentence"] = record.sentence;
-  if (record.entropy_per_token) json["entropy_per_token"] = *record.entropy_per_token;
-  write_text_file(record_file(), json.dump(2) + "\n");
+  replace_record(record);
+}
+
+void RunDirectory::replace_record(const RunRecord& record) const {
+  write_text_file(record_file(), record_text(record));
 }
 
 RunRecord RunDirectory::read_record() const {
@@ -96,7 +111,14 @@ RunRecord RunDirectory::read_record() const {
   return record;
 }
 
-std::string RunDirectory::key() const { return hash_file(record_file(), HashKind::sha256).hex; }
+std::string RunDirectory::key() const {
+  RunRecord record = read_record();
+  record.settings.steps = 0;
+  const std::string text = record_text(record);
+  ContentHasher hasher(HashKind::sha256, std::ssize(text));
+  hasher.add(text);
+  return hasher.finish().hex;
+}
 
 void RunDirectory::keep_model(std::int64_t step,
                               const std::function<void(const std::filesystem::path&)>& save) const {

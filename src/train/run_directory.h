@@ -54,6 +54,11 @@ class RunDirectory {
 
   bool holds_a_run() const;
 
+  // Whether the directory itself is that of a model, as commands that load one see it.
+  bool holds_a_model() const;
+  // Removes that model's description, so that the run's models are found; there may be none.
+  void remove_model() const;
+
   // Whether it was trained to its end. A run writes the state of its last step after all metrics
   // and checkpoints. A run that was stopped earlier may be resumed, and is not finished.
   bool is_finished() const;
@@ -61,9 +66,11 @@ class RunDirectory {
   // Records the run in its directory, which exists. Throws Error{conflict} when it holds one
   // already.
   void create(const RunRecord& record) const;
+  // Of a run that goes on with other steps.
+  void replace_record(const RunRecord& record) const;
   // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.
   RunRecord read_record() const;
-  // The SHA-256 of its record: the name of the run in its shards.
+  // The SHA-256 of its record, but for the number of steps: the name of the run in its shards.
   std::string key() const;
 
   // Writes the model directory of a step atomically, by a function that saves to a given directory;
@@ -74,6 +81,7 @@ class RunDirectory {
   // Removes partial files that killed processes left behind. The caller holds the directory locked.
   void remove_abandoned() const;
 
+  std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
   void append_metrics(const OrderedJson& line) const;
   // Removes the lines that a run resumed at `position` will write again: the lines of later steps
   // and, where the evaluation of its own step is still due, that step's lines after its loss.
@@ -81,7 +89,6 @@ class RunDirectory {
 
  private:
   std::filesystem::path record_file() const { return root_ / "run.json"; }
-  std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
 
   std::filesystem::path root_;
 };

@@ -39,6 +39,13 @@ void Run::agree_on_position() {
       static_cast<std::int64_t>(of_first(group_, static_cast<double>(position_.best_step)));
 }
 
+// By the first process.
+void Run::append_metrics(const OrderedJson& line) {
+  if (!group_.is_first()) return;
+  directory_.append_metrics(line);
+  if (events_) events_->add(Json(line));
+}
+
 // Saves the model in best/ if `cost` is lower than at every evaluation before.
 bool Run::keep_best(double cost) {
   if (!(cost < position_.best_cost)) return false;
@@ -56,7 +63,7 @@ void Run::evaluate() {
   line["step"] = position_.step;
   line["val_loss"] = evaluation.nats_per_token;
   if (evaluation.standard_error) line["val_standard_error"] = *evaluation.standard_error;
-  if (group_.is_first()) directory_.append_metrics(line);
+  append_metrics(line);
   observer_.evaluated(position_.step, evaluation, is_best);
 }
 
@@ -72,7 +79,7 @@ void Run::measure() {
   OrderedJson line;
   line["step"] = position_.step;
   line.update(*measured);
-  if (group_.is_first()) directory_.append_metrics(line);
+  append_metrics(line);
   observer_.measured(position_.step, *measured, is_best);
 }
 
@@ -83,7 +90,7 @@ void Run::sample() {
   OrderedJson line;
   line["step"] = position_.step;
   line["sample"] = *text;
-  if (group_.is_first()) directory_.append_metrics(line);
+  append_metrics(line);
   observer_.sampled(position_.step, *text);
 }
 

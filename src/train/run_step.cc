@@ -104,7 +104,7 @@ void Run::report(const StepResult& result, double step_seconds) {
     line["slowest_process"] = report.slowest_process;
   }
   for (const PartNorm& each : result.part_norms) line["gradient_norms"][each.part] = each.norm;
-  directory_.append_metrics(line);
+  append_metrics(line);
   observer_.stepped(report);
 }
 

@@ -20,6 +20,10 @@ std::unique_ptr<TrainingTask> make_task(const TaskContext& context) {
                                               : make_language_model_task(context);
 }
 
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 Run::Run(const TrainRequest& request)
@@ -33,21 +37,37 @@ Run::Run(const TrainRequest& request)
       recent_(directory_.evaluations(), settings_.average_checkpoints) {
   bool has_checkpoint = false;
   agreed(group_, [&] {
-    task_ = make_task({request_, settings_, observer_, directory_, group_, shards_});
     settings_.validate();
     check_directory();
     // A run that was stopped before its first checkpoint starts again from the beginning.
     has_checkpoint = request.start == RunStart::resume && holds_training_state(directory_.last());
-    task_->prepare_text(has_checkpoint);
+    read_text(has_checkpoint);
   });
   prepare(has_checkpoint);
   if (has_checkpoint) load();
+  agreed(group_, [&] { require_steps_left(position_, settings_); });
   flops_per_token_ = task_->flops_per_token();
   require_same_run(group_, directory_, record(), position_);
   agreed(group_, [&] {
     if (group_.is_first()) open_directory();
   });
   save();
+}
+
+// Of a run that is resumed, what cannot be read was read when it began: the text has changed.
+void Run::read_text(bool has_checkpoint) {
+  const auto read = [&] {
+    task_ = make_task({request_, settings_, observer_, directory_, group_, shards_});
+    task_->prepare_text(has_checkpoint);
+  };
+  if (!before_) return read();
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    fail_on_other_text(request_, directory_, error.what());
+  }
+  require_same_text(*before_, record(), request_, directory_);
 }
 
 // The model and the optimizer, as the run begins or goes on. The first process comes first: where
@@ -82,18 +102,25 @@ void Run::load() {
 
 // By the process that writes it.
 void Run::open_directory() {
-  if (request_.start == RunStart::fresh) {
+  if (!before_) {
     OutputDirectory made(directory_.root());
     lock_.emplace(directory_.root());
     directory_.create(record());
+    directory_.remove_model();
     made.keep();
   } else {
-    const RunRecord before = directory_.read_record();
-    require_same_text(before, record(), request_, directory_);
-    if (const auto notice = thread_notice(before)) observer_.noticed(*notice);
+    if (const auto notice = thread_notice(*before_)) observer_.noticed(*notice);
+    if (before_->settings.steps != settings_.steps) {
+      before_->settings.steps = settings_.steps;
+      directory_.replace_record(*before_);
+    }
   }
   directory_.remove_abandoned();
   directory_.truncate_metrics(position_);
+  if (!request_.tensorboard.empty()) {
+    events_.emplace(request_.tensorboard, seconds_since_1970() - position_.seconds);
+    if (before_) add_metrics(*events_, directory_.metrics_file());
+  }
   recent_.forget_after(position_.evaluated ? position_.step : position_.step - 1);
 }
 
@@ -113,12 +140,18 @@ void Run::check_directory() {
     require(!directory_.holds_a_run(), ErrorCode::conflict,
             "'{}' already holds a run: continue it with --resume, or choose another --out",
             directory_.root().string());
+    require(request_.replaces_model || !directory_.holds_a_model(), ErrorCode::conflict,
+            "'{0}' already holds a model: choose another --out, to train on from that model with "
+            "--from '{0}', or replace it with --force",
+            directory_.root().string());
     return;
   }
-  RunRecord record = directory_.read_record();
+  before_ = directory_.read_record();
+  RunRecord record = *before_;
   // These may change, like the number of processes.
   record.settings.shard = settings_.shard;
   record.settings.sequence_parallel = settings_.sequence_parallel;
+  record.settings.steps = settings_.steps;
   if (group_.is_first()) lock_.emplace(directory_.root());
   if (!settings_.precision) settings_.precision = record.settings.precision;
   require_same_settings(record, settings_, directory_);

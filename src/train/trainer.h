@@ -103,6 +103,10 @@ struct TrainRequest {
   // run whose factor was not 1 cannot be repeated from its record. Null: 1.
   const std::atomic<double>* learning_rate_factor = nullptr;
   RunStart start = RunStart::fresh;
+  // A fresh run may begin in the directory of a model, whose config.json it then removes.
+  bool replaces_model = false;
+  // Where events for TensorBoard go as well, beside metrics.jsonl; empty: nowhere.
+  std::filesystem::path tensorboard{};
   TrainObserver* observer = nullptr;
   StopFlag stop = nullptr;
   // Makes, once the model is known, what looks into the passes of training steps; it is not asked
@@ -142,9 +146,9 @@ struct TrainSummary {
 // Runs until settings.steps are done or a stop is requested; then saves. A stop takes effect within
 // a part of a layer, also inside a step, an evaluation, a measurement or a sample; what it
 // interrupts is discarded and repeated from its beginning when the run is resumed. Throws
-// Error{conflict} for a directory with another run, or that another process trains in, or a resumed
-// run whose settings, data or tokenizer changed; Error{diverged} when the loss is no longer finite.
-// Saved checkpoints stay intact.
+// Error{conflict} for a directory with another run or a model, or that another process trains in,
+// or a resumed run whose settings, data or tokenizer changed; Error{diverged} when the loss is no
+// longer finite. Saved checkpoints stay intact.
 //
 // In a group every process calls it. Each computes its share of every batch, adds up a part of the
 // gradients over all, updates that part of the parameters, whose moments it alone keeps, and gets

@@ -46,6 +46,7 @@ TEST(Help, IsThereForEveryCommand) {
                                     "tokenize",
                                     "tokenizer train",
                                     "convert",
+                                    "tensorboard",
                                     "microworld",
                                     "microworld check",
                                     "bench train"}) {

@@ -177,9 +177,11 @@ TEST(Mistakes, NoTextTeachesNoTokenizer) {
 }
 
 TEST(Mistakes, AFullDiskIsReported) {
-  const Outcome outcome = run_heed("params gpt2 > /dev/full");
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("standard output"));
+  for (const char* call : {"params gpt2", "train --help", "--help", "--version"}) {
+    const Outcome outcome = run_heed(std::string(call) + " > /dev/full");
+    EXPECT_EQ(outcome.status, 1) << call;
+    EXPECT_THAT(outcome.err, HasSubstr("standard output")) << call;
+  }
 }
 
 TEST(Mistakes, ADamagedModelIsReported) {

@@ -164,6 +164,58 @@ TEST_F(TrainCommand, AnInterruptSavesAndSaysHowToGoOn) {
   EXPECT_EQ(weights("run"), weights("whole"));
 }
 
+// A terminal that closes may send several SIGHUPs, and SIGTERM beside them.
+TEST_F(TrainCommand, AHangUpSavesHoweverOftenItComes) {
+  ASSERT_EQ(wait_for(start(fresh("whole"))), 0);
+  std::vector<std::string> arguments = fresh("run");
+  arguments.emplace_back("--set");
+  arguments.emplace_back("steps=100000");
+  const pid_t child = start(arguments);
+  while (!std::filesystem::exists(directory_ / "run" / "metrics.jsonl")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (const int signal : {SIGHUP, SIGHUP, SIGTERM, SIGHUP}) ::kill(child, signal);
+  const int status = wait_for(child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  // Every step that was finished is saved: the next one is not written again.
+  const auto done = metrics("run").back()["step"].get<std::int64_t>();
+  const Json state =
+      Json::parse(read_text_file(directory_ / "run" / "last" / "training_state.json"));
+  EXPECT_EQ(state["step"], done);
+}
+
+TEST_F(TrainCommand, ADirectoryOfAModelIsNotTrainedIn) {
+  const std::string out = path("model");
+  ASSERT_EQ(run_heed("convert starter --dtype f32 --out '" + out + "'").status, 0);
+  const std::string train = "train --data '" + path("text.txt") + "' --config '" +
+                            path("settings.json") + "' --set steps=1 -t 1 --out '" + out + "'";
+  const std::string cache = "HEED_CACHE='" + path("cache") + "'";
+  const Outcome refused = run_heed(train, cache);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("already holds a model"));
+  EXPECT_THAT(refused.err, HasSubstr("--from '" + out + "'"));
+  EXPECT_THAT(refused.err, HasSubstr("--force"));
+  EXPECT_EQ(json_of("params -m '" + out + "' --json")["model"]["layers"],
+            json_of("params -m starter --json")["model"]["layers"]);
+  EXPECT_EQ(run_heed(train + " --force", cache).status, 0);
+  EXPECT_EQ(run_heed("generate -m '" + out + "' -n 2 'The '").status, 0);
+}
+
+TEST_F(TrainCommand, WritesItsMetricsForTensorboard) {
+  const std::string run = path("run");
+  const Outcome trained = run_heed("train --data '" + path("text.txt") + "' --config '" +
+                                       path("settings.json") + "' --set steps=3 -t 1 --out '" +
+                                       run + "' --tensorboard '" + path("events") + "'",
+                                   "HEED_CACHE='" + path("cache") + "'");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Json written = json_of("tensorboard '" + run + "' --out '" + path("later") + "' --json");
+  EXPECT_GE(written["scalars"].get<std::int64_t>(), 3 * 4);
+  EXPECT_EQ(read_text_file(written["file"].get<std::string>()).size(),
+            read_text_file(std::filesystem::directory_iterator(path("events"))->path()).size());
+  EXPECT_EQ(run_heed("tensorboard '" + path("none") + "' --out '" + path("later") + "'").status, 1);
+}
+
 // What a run measures, and which tokens end its documents, need not be said again.
 TEST_F(TrainCommand, ResumesWithAllThatItBeganWith) {
   std::string text;
@@ -231,6 +283,33 @@ TEST_F(TrainCommand, OneSignalEndsWhatWaitsForInput) {
   const pid_t child = start({"induction", "-m", model, "-n", "100000"});
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   expect_one_signal_ends(child);
+}
+
+// What has nothing to save ends by a signal, whatever it computes.
+TEST_F(TrainCommand, OneSignalEndsAMeasurement) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"bench", "decode", "--config", "gpt2", "-r", "100000"}, {"plan", "gpt3"}}) {
+    const pid_t child = start(arguments);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    expect_one_signal_ends(child);
+  }
+}
+
+// In every part of learning a vocabulary and of writing a model.
+TEST_F(TrainCommand, OneSignalEndsATokenizerOrAConversion) {
+  std::string text;
+  for (int i = 0; i < 400'000; ++i) text += std::to_string(i * 2654435761U) + " ";
+  write_text_file(directory_ / "long.txt", text);
+  for (const int milliseconds : {20, 200, 700}) {
+    for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+             {"tokenizer", "train", "--data", path("long.txt"), "--out", path("tokenizer"),
+              "--vocabulary-size", "200000"},
+             {"convert", "starter", "--dtype", "int4", "--out", path("converted")}}) {
+      const pid_t child = start(arguments);
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      expect_one_signal_ends(child);
+    }
+  }
 }
 
 TEST_F(TrainCommand, RefusesPipesAtOnce) {

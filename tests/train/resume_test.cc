@@ -188,6 +188,121 @@ TEST_F(Resume, WithAValidationFileEndsInTheSameFiles) {
       ErrorCode::conflict, [&] { train(resumed(run)); }, "other validation text", "validation.txt");
 }
 
+// A finished run goes on, and ends in the weights of one that had as many steps from the beginning
+// where the schedule does not depend on them.
+TEST_F(Resume, WithMoreStepsGoesOnWhereItEnded) {
+  TrainSettings settings = shrunk("shakespeare-char");
+  settings.schedule = Schedule::inverse_sqrt;
+  settings.steps = 4;
+  const TrainRequest run = request(settings, "run");
+  train(run);
+  TrainRequest longer = resumed(run);
+  longer.settings.steps = 9;
+  StopAfter observer(6);
+  longer.observer = &observer;
+  longer.stop = &observer.flag;
+  EXPECT_TRUE(train(longer).interrupted);
+  // From here on the run has as many.
+  EXPECT_EQ(RunDirectory(run.out).read_record().settings.steps, 9);
+  EXPECT_FALSE(RunDirectory(run.out).is_finished());
+  EXPECT_EQ(train(resumed(run)).steps, 9);
+  settings.steps = 9;
+  const TrainRequest whole = request(settings, "whole");
+  train(whole);
+  for (const char* name : {"last/model.safetensors", "metrics.jsonl"}) {
+    EXPECT_EQ(files_of(run.out).at(name), files_of(whole.out).at(name)) << name;
+  }
+}
+
+// The schedule is that of the new number of steps, also where it had come to its end.
+TEST_F(Resume, WithOtherStepsFollowsTheirSchedule) {
+  class Rates : public TrainObserver {
+   public:
+    void stepped(const StepReport& report) override { last = report.learning_rate; }
+    double last = 0;
+  };
+  TrainSettings settings = shrunk("shakespeare-char");
+  settings.schedule = Schedule::linear;
+  settings.min_learning_rate = 0;
+  const TrainRequest run = request(settings, "run");
+  train(run);
+  TrainRequest longer = resumed(run);
+  longer.settings.steps = 8;
+  Rates rates;
+  longer.observer = &rates;
+  train(longer);
+  EXPECT_DOUBLE_EQ(rates.last, 1e-2 * (1 - 5.0 / 6));  // after step 7 of 8, two of them warm-up
+  TrainRequest shorter = resumed(run);
+  shorter.settings.steps = 3;
+  expect_error(
+      ErrorCode::conflict, [&] { train(shorter); }, "has done 8 steps", "steps=3");
+  EXPECT_EQ(RunDirectory(run.out).read_record().settings.steps, 8);
+}
+
+// Whatever is wrong with it, a text that changed is said to have changed.
+TEST_F(Resume, NamesATextThatChanged) {
+  const TrainRequest run = request(shrunk("shakespeare-char"), "run");
+  train(run);
+  const std::string text = read_text_file(directory_ / "text.txt");
+  for (const std::string& changed :
+       {"~" + text, text + text, text.substr(0, 1), std::string(), text + "\xFF"}) {
+    SCOPED_TRACE(changed.size());
+    write_text_file(directory_ / "text.txt", changed);
+    expect_error(
+        ErrorCode::conflict, [&] { train(resumed(run)); }, "was started on other text", "text.txt");
+  }
+  write_text_file(directory_ / "text.txt", text);
+  EXPECT_EQ(train(resumed(run)).steps, 5);
+}
+
+// Its text was read when the run began: what is appended is not a part of it.
+TEST_F(Resume, AFileThatGrowsMeanwhileChangesNothing) {
+  class Writer : public TrainObserver {
+   public:
+    explicit Writer(std::filesystem::path file) : file_(std::move(file)) {}
+    void stepped(const StepReport&) override {
+      std::ofstream(file_, std::ios::app) << "And the fox goes on.<|endoftext|>";
+    }
+
+   private:
+    std::filesystem::path file_;
+  };
+  const TrainRequest whole = request(shrunk("starter"), "whole");
+  train(whole);
+  Writer writer(directory_ / "text.txt");
+  TrainRequest run = request(shrunk("starter"), "run");
+  run.observer = &writer;
+  train(run);
+  expect_same_files(whole.out, run.out);
+  expect_error(
+      ErrorCode::conflict, [&] { train(resumed(run)); }, "was started on other text");
+}
+
+// Held-out text adds nothing to a vocabulary that is learned.
+TEST_F(Resume, TheVocabularyIsThatOfTheTrainingText) {
+  for (const char* tokenizer : {"char", "bpe"}) {
+    SCOPED_TRACE(tokenizer);
+    TrainRequest run = request(shrunk("starter"), std::string("run-") + tokenizer);
+    run.settings.tokenizer = tokenizer;
+    write_text_file(directory_ / "validation.txt", "The quick zzzz fox zzzz jumps {zzzz}\xC3\xA9.");
+    run.validation = directory_ / "validation.txt";
+    Notices notices;
+    run.observer = &notices;
+    train(run);
+    TrainRequest other = request(run.settings, std::string("other-") + tokenizer);
+    write_text_file(directory_ / "other.txt", "The quick brown fox jumps.");
+    other.validation = directory_ / "other.txt";
+    train(other);
+    EXPECT_EQ(read_text_file(run.out / "last/tokenizer.json"),
+              read_text_file(other.out / "last/tokenizer.json"));
+    const bool is_char = tokenizer == std::string("char");
+    ASSERT_EQ(notices.sentences.size(), is_char ? 1U : 0U);
+    if (!is_char) continue;
+    EXPECT_THAT(notices.sentences.front(), ::testing::HasSubstr("15 characters of the validation"));
+    EXPECT_EQ(train(resumed(run)).steps, 5);  // the same text again
+  }
+}
+
 // A kill before the first checkpoint: the run starts again, with the tokenizer that it began with.
 TEST_F(Resume, BeforeTheFirstCheckpointFindsATokenizerFromAnywhere) {
   TrainSettings settings = shrunk("shakespeare-char");

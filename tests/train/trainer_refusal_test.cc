@@ -21,6 +21,22 @@ TEST_F(TrainingRefusal, RefusesADirectoryThatHoldsARun) {
   EXPECT_EQ(weights("run"), before);
 }
 
+// `-m DIRECTORY` would go on loading the model that was there.
+TEST_F(TrainingRefusal, RefusesADirectoryThatHoldsAModel) {
+  const std::filesystem::path out = directory_ / "model";
+  save_gpt(Gpt(testing::small_settings().model), out);
+  const std::string before = read_text_file(out / config_file_name);
+  TrainRequest run = request("model");
+  expect_error(
+      ErrorCode::conflict, [&] { train(run); }, "already holds a model", "--from", "--force");
+  EXPECT_EQ(read_text_file(out / config_file_name), before);
+  EXPECT_FALSE(RunDirectory(out).holds_a_run());
+  run.replaces_model = true;
+  train(run);
+  EXPECT_TRUE(RunDirectory(out).holds_a_run());
+  EXPECT_FALSE(RunDirectory(out).holds_a_model());
+}
+
 TEST_F(TrainingRefusal, RefusesToResumeAnotherRun) {
   TrainRequest resumed = request("nothing");
   resumed.start = RunStart::resume;
