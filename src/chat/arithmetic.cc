@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "chat/operators.h"
+#include "chat/print.h"
 
 namespace heed::chat {
 namespace {
@@ -112,8 +113,8 @@ Value repeated(Runtime& runtime, const Value& value, const Value& count) {
   if (const Text* text = value.text()) {
     std::size_t size = 0;
     if (__builtin_mul_overflow(text->size(), times, &size)) size = SIZE_MAX;
-    if (size > runtime.limits().output_bytes) runtime.count_bytes(size);
-    Text result;
+    runtime.require_text_size(size);
+    Text result = text->part(0, 0);
     for (std::size_t i = 0; size > 0 && i < times; ++i) result.append(*text);
     return runtime.text(std::move(result));
   }
@@ -132,6 +133,15 @@ bool repeats(const Value& value, const Value& count) {
   return (value.text() != nullptr || value.pointer<List>() != nullptr) && count.is_integer();
 }
 
+// A text that is HTML makes the other one HTML, too.
+Value sum_of_texts(Runtime& runtime, const Text& left, const Text& right) {
+  runtime.require_text_size(left.size() + right.size());
+  const bool is_markup = left.is_markup() || right.is_markup();
+  Text sum = is_markup ? html_escaped(runtime, left) : left;
+  sum.append(is_markup ? html_escaped(runtime, right) : right);
+  return runtime.text(std::move(sum));
+}
+
 Value joined(Runtime& runtime, const List& left, const List& right) {
   std::vector<Value> items = left.items;
   items.insert(items.end(), right.items.begin(), right.items.end());
@@ -145,9 +155,7 @@ Value apply_arithmetic(Runtime& runtime, BinaryOperator operation, const Value& 
   if (left.is_number() && right.is_number()) return of_numbers(runtime, operation, left, right);
   if (operation == BinaryOperator::add) {
     if (left.text() != nullptr && right.text() != nullptr) {
-      Text sum = *left.text();
-      sum.append(*right.text());
-      return runtime.text(std::move(sum));
+      return sum_of_texts(runtime, *left.text(), *right.text());
     }
     const List* const first = left.pointer<List>();
     const List* const second = right.pointer<List>();
@@ -162,8 +170,9 @@ Value apply_arithmetic(Runtime& runtime, BinaryOperator operation, const Value& 
   if (operation == BinaryOperator::modulo && left.text() != nullptr) {
     const List* const several = right.pointer<List>();
     const bool is_tuple = several != nullptr && several->kind == ListKind::tuple;
-    return runtime.text(
-        percent_format(runtime, *left.text(), is_tuple ? several->items : std::vector{right}));
+    return runtime.text(percent_format(runtime, *left.text(),
+                                       is_tuple ? several->items : std::vector{right},
+                                       right.pointer<Dict>()));
   }
   runtime.fail("'{}' cannot be applied to values of type {} and {}", symbol(operation),
                type_name(left), type_name(right));

@@ -11,10 +11,11 @@ namespace heed::chat {
 Value apply_arithmetic(Runtime& runtime, BinaryOperator operation, const Value& left,
                        const Value& right);
 
-// Python's "format" % value, where a tuple is several values.
-Text percent_format(Runtime& runtime, const Text& format, const std::vector<Value>& values);
+// Python's "format" % value, where a tuple is several values; `names` are those of %(name)s.
+Text percent_format(Runtime& runtime, const Text& format, const std::vector<Value>& values,
+                    const Dict* names = nullptr);
 
-// Python's format.format(…), without specifications after a colon.
+// Python's format.format(…): {0.name[key]!r:>8}.
 Text brace_format(Runtime& runtime, const Text& format, const Arguments& arguments);
 
 }  // namespace heed::chat

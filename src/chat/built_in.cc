@@ -1,6 +1,7 @@
 #include "chat/built_in.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chat/operators.h"
 #include "chat/print.h"
@@ -29,7 +30,7 @@ Value make_range(Runtime& runtime, const Arguments& given) {
 void add_entries(Runtime& runtime, Dict& dict, const Value& source) {
   if (const Dict* const other = source.pointer<Dict>()) {
     runtime.count_steps(other->entries().size());
-    for (const auto& [key, value] : other->entries()) dict.set(key, value);
+    for (const auto& [key, value] : other->entries()) dict.set(runtime, key, value);
     return;
   }
   for (const Value& element : elements_of(runtime, source)) {
@@ -37,7 +38,7 @@ void add_entries(Runtime& runtime, Dict& dict, const Value& source) {
     if (pair == nullptr || pair->items.size() != 2 || !Dict::can_be_key(pair->items[0])) {
       runtime.fail("a dictionary is made of pairs, not of a value of type {}", type_name(element));
     }
-    dict.set(pair->items[0], pair->items[1]);
+    dict.set(runtime, pair->items[0], pair->items[1]);
   }
 }
 
@@ -46,14 +47,36 @@ void fill_dict(Runtime& runtime, Dict& dict, std::string_view function, const Ar
   if (!given.positional.empty()) add_entries(runtime, dict, given.positional[0]);
   for (const auto& [name, value] : given.named) {
     runtime.count_steps(1);
-    dict.set(runtime.text(name), value);
+    dict.set(runtime, runtime.text(name), value);
   }
 }
+
+constexpr std::size_t longest_message = 1000;  // bytes of raise_exception()
 
 [[noreturn]] void raise_exception(Runtime& runtime, const Arguments& given) {
   const Parameters parameters(runtime, "raise_exception", given, {"message"});
   const Text message = to_text(runtime, parameters.at(0));
-  runtime.fail("{}", message.bytes());
+  runtime.fail("{}", shortened(message.bytes(), longest_message));
+}
+
+// cycler('a', 'b'): its next() is one after the other, again and again.
+Value make_cycler(Runtime& runtime, const Arguments& given) {
+  if (given.positional.empty() || !given.named.empty()) runtime.fail("cycler() needs values");
+  runtime.count_steps(given.positional.size());
+  Cycler* const cycler = runtime.new_cycler();
+  cycler->items = given.positional;
+  return cycler;
+}
+
+// joiner(', '): a function of an empty string at its first call, and of the separator from then on.
+Value make_joiner(Runtime& runtime, const Arguments& given) {
+  const Parameters parameters(runtime, "joiner", given, {"sep"});
+  const Value separator = parameters.find(0) == nullptr ? runtime.text(", ") : parameters.at(0);
+  return runtime.new_callable(
+      "joiner", [&runtime, separator, used = false](const Arguments& arguments) mutable {
+        const Parameters none(runtime, "joiner", arguments, {});
+        return std::exchange(used, true) ? separator : runtime.text("");
+      });
 }
 
 }  // namespace
@@ -79,6 +102,8 @@ Value global_function(Runtime& runtime, std::string_view name) {
       return Value(names);
     });
   }
+  if (name == "cycler") return function(make_cycler);
+  if (name == "joiner") return function(make_joiner);
   if (name == "raise_exception") {
     return function(
         [](Runtime& shared, const Arguments& given) -> Value { raise_exception(shared, given); });

@@ -30,7 +30,7 @@ struct Method {
 };
 const Method* find_method(const Value& value, std::string_view name);
 
-// range, namespace, dict and raise_exception.
+// range, namespace, dict, cycler, joiner and raise_exception.
 Value global_function(Runtime& runtime, std::string_view name);  // undefined: there is none
 
 // The arguments of a built-in function, by the names of its parameters. Throws

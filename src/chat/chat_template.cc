@@ -16,8 +16,12 @@ Value strftime_function(Runtime& runtime, const ChatInput& input) {
     if (given.positional.size() != 1 || !given.named.empty()) {
       runtime.fail("strftime_now() takes a format");
     }
-    return runtime.text(
-        input.strftime_now(std::string(to_text(runtime, given.positional[0]).bytes())));
+    const Text format = to_text(runtime, given.positional[0]);
+    if (format.size() > longest_date_format) {
+      runtime.fail("the format of a date has up to {} bytes, not {}", longest_date_format,
+                   format.size());
+    }
+    return runtime.text(input.strftime_now(std::string(format.bytes())));
   });
 }
 
@@ -26,9 +30,11 @@ Evaluator::Variables globals(Runtime& runtime, const ChatInput& input) {
   for (const auto& [name, value] : input.variables.items()) {
     variables.insert_or_assign(name, json_value(runtime, value));
   }
-  variables.insert_or_assign("messages", messages_value(runtime, input.messages));
+  const Value messages = messages_value(runtime, input.messages);
+  if (input.end == ChatEnd::turn_open) mark_last_content(runtime, messages);
+  variables.insert_or_assign("messages", messages);
   variables.insert_or_assign("tools", json_value(runtime, input.tools));
-  variables.insert_or_assign("add_generation_prompt", Value(input.add_generation_prompt));
+  variables.insert_or_assign("add_generation_prompt", Value(input.end == ChatEnd::reply_begun));
   variables.emplace("documents", None{});
   for (const auto& [name, token] : input.special_tokens) {
     variables.insert_or_assign(name, runtime.text(token));
@@ -37,6 +43,21 @@ Evaluator::Variables globals(Runtime& runtime, const ChatInput& input) {
     variables.insert_or_assign("strftime_now", strftime_function(runtime, input));
   }
   return variables;
+}
+
+// The text before the end mark. Where the template strips contents, white space before it goes,
+// too.
+Text up_to_mark(const Runtime& runtime, const Text& text) {
+  std::size_t end = text.size();
+  while (end > 0 && text.origin(end - 1) != Origin::end_mark) --end;
+  std::size_t begin = end;
+  while (begin > 0 && text.origin(begin - 1) == Origin::end_mark) --begin;
+  if (begin == end) {
+    runtime.fail("the template does not write the last message, so it cannot be continued");
+  }
+  const bool is_stripped = text.bytes()[end - 1] != ' ';
+  const std::string_view kept = text.bytes().substr(0, begin);
+  return text.part(0, is_stripped ? size_without_trailing_space(kept) : begin);
 }
 
 }  // namespace
@@ -58,7 +79,8 @@ Text ChatTemplate::rendered(const ChatInput& input, const RenderLimits& limits) 
           "{}: the variables of a chat must be a JSON object", name_);
   Runtime runtime(limits, name_);
   Evaluator evaluator(runtime, globals(runtime, input));
-  return evaluator.render(program_->block);
+  Text text = evaluator.render(program_->block);
+  return input.end == ChatEnd::turn_open ? up_to_mark(runtime, text) : text;
 }
 
 std::string ChatTemplate::render(const ChatInput& input, const RenderLimits& limits) const {

@@ -15,13 +15,21 @@
 
 namespace heed::chat {
 
+// Where the text of a conversation ends.
+enum class ChatEnd {
+  reply_begun,  // behind what begins a reply: the variable add_generation_prompt is true
+  turn_ended,   // behind the last message
+  turn_open,    // within the last message, behind its content, which is then continued
+};
+
 struct ChatInput {
-  OrderedJson messages = OrderedJson::array();        // [{"role": …, "content": …, …}, …]
-  OrderedJson tools;                                  // null: none
-  bool add_generation_prompt = true;                  // end with the beginning of a reply
+  OrderedJson messages = OrderedJson::array();  // [{"role": …, "content": …, …}, …]
+  OrderedJson tools;                            // null: none
+  ChatEnd end = ChatEnd::reply_begun;
   std::map<std::string, std::string> special_tokens;  // by variable: bos_token, eos_token, …
   OrderedJson variables = OrderedJson::object();      // others, such as "enable_thinking"
-  // The current date in a format of strftime(). Without it templates find no strftime_now.
+  // The current date in a format of strftime(), up to longest_date_format bytes. Without it
+  // templates find no strftime_now.
   std::function<std::string(const std::string& format)> strftime_now;
 };
 
@@ -44,7 +52,8 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&& other) noexcept;
 
   // Throws Error{invalid_argument} for what the template refuses (raise_exception), for an
-  // operation that its values do not have, and for a limit; Error{unsupported} as above.
+  // operation that its values do not have, for a last message without content that is to stay open,
+  // and for a limit; Error{interrupted} once limits.stop is set; Error{unsupported} as above.
   std::string render(const ChatInput& input, const RenderLimits& limits = {}) const;
   // The same text in parts; no two neighbours have one origin.
   std::vector<ChatPart> render_parts(const ChatInput& input, const RenderLimits& limits = {}) const;

@@ -19,20 +19,20 @@ Value pairs_of(Runtime& runtime, const Dict& dict) {
 Value replaced(Runtime& runtime, const Text& text, const Text& old, const Text& replacement,
                std::int64_t count) {
   const std::size_t most = count < 0 ? SIZE_MAX : static_cast<std::size_t>(count);
-  runtime.count_bytes(text.size());
+  runtime.count_read(text.size() + old.size());
   std::size_t found = 0;
   if (old.empty()) {
     found = character_count(text.bytes()) + 1;
   } else {
-    for (std::size_t i = text.bytes().find(old.bytes()); i != std::string_view::npos;
-         i = text.bytes().find(old.bytes(), i + old.size())) {
+    for (std::size_t i = find_text(text.bytes(), old.bytes()); i != std::string_view::npos;
+         i = find_text(text.bytes(), old.bytes(), i + old.size())) {
       ++found;
     }
   }
   std::size_t added = 0;
   if (__builtin_mul_overflow(std::min(found, most), replacement.size(), &added) ||
       added > runtime.limits().output_bytes + text.size()) {
-    runtime.count_bytes(SIZE_MAX);
+    runtime.require_text_size(SIZE_MAX);
   }
   return runtime.text(replace(text, old.bytes(), replacement, most));
 }
@@ -58,8 +58,13 @@ Value attribute_path(Runtime& runtime, const Value& item, const Value& path,
   }
 }
 
+Case case_of(const Parameters& parameters, std::size_t index) {
+  return parameters.flag(index, false) ? Case::sensitive : Case::ignored;
+}
+
 Value sort_key(Runtime& runtime, const Value& value, Case letters) {
   if (letters == Case::sensitive || value.text() == nullptr) return value;
+  runtime.count_read(value.text()->size());
   return runtime.text(change_case(*value.text(), Letters::lower));
 }
 

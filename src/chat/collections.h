@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "chat/built_in.h"
 #include "chat/runtime.h"
 #include "chat/value.h"
 
@@ -22,6 +23,7 @@ Value attribute_path(Runtime& runtime, const Value& item, const Value& path,
 
 // The value by which elements are sorted or told apart: texts in lower case unless case counts.
 enum class Case { ignored, sensitive };
+Case case_of(const Parameters& parameters, std::size_t index);  // of a filter, by its flag
 Value sort_key(Runtime& runtime, const Value& value, Case letters);
 
 // Sorts items by their keys, of which there are as many; equal ones keep their order.

@@ -1,6 +1,9 @@
 // Statements; expressions.cc has the expressions.
 #include "chat/evaluator.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "chat/built_in.h"
 #include "chat/operators.h"
 #include "chat/print.h"
@@ -33,18 +36,23 @@ Evaluator::Flow Evaluator::execute(const Block& block, Scope& scope) {
 }
 
 void Evaluator::print(const Text& text) {
+  runtime_.count_read(text.size());
   output_->append(text);
-  runtime_.count_steps(text.size() / 256);
-  if (output_->size() > runtime_.limits().output_bytes) runtime_.count_bytes(output_->size());
+  runtime_.require_text_size(output_->size());
 }
 
-// What a block prints.
-Text Evaluator::capture(const Block& block, Scope& scope) {
-  Text captured;
-  Text* const outer = std::exchange(output_, &captured);
-  execute(block, scope);
+// What `printing` prints.
+template <class Printing>
+Text Evaluator::captured(Printing printing) {
+  Text text;
+  Text* const outer = std::exchange(output_, &text);
+  printing();
   output_ = outer;
-  return captured;
+  return text;
+}
+
+Text Evaluator::capture(const Block& block, Scope& scope) {
+  return captured([&] { execute(block, scope); });
 }
 
 Evaluator::Flow Evaluator::run(const TextStatement& statement, Scope&) {
@@ -70,8 +78,9 @@ Evaluator::Flow Evaluator::run(const IfStatement& statement, Scope& scope) {
 }
 
 // All elements, or those for which the condition holds.
-std::vector<Value> Evaluator::loop_items(const ForStatement& statement, Scope& scope) {
-  std::vector<Value> items = elements_of(runtime_, evaluate(*statement.iterated, scope));
+std::vector<Value> Evaluator::loop_items(const ForStatement& statement, const Value& iterated,
+                                         Scope& scope) {
+  std::vector<Value> items = elements_of(runtime_, iterated);
   if (statement.condition == nullptr) return items;
   Scope* const inner = new_scope(&scope);
   std::vector<Value> chosen;
@@ -83,11 +92,23 @@ std::vector<Value> Evaluator::loop_items(const ForStatement& statement, Scope& s
 }
 
 Evaluator::Flow Evaluator::run(const ForStatement& statement, Scope& scope) {
-  std::vector<Value> items = loop_items(statement, scope);
+  return run_loop(statement, evaluate(*statement.iterated, scope), scope, 0);
+}
+
+Evaluator::Flow Evaluator::run_loop(const ForStatement& statement, const Value& iterated,
+                                    Scope& scope, int depth) {
+  std::vector<Value> items = loop_items(statement, iterated, scope);
   if (items.empty()) return execute(statement.otherwise, *new_scope(&scope));
   Scope* const inner = new_scope(&scope);
   Loop* const loop = runtime_.new_loop();
   loop->items = std::move(items);
+  loop->depth = depth;
+  if (statement.is_recursive) {
+    loop->recurse = [this, &statement, &scope, depth](const Value& inner_items) {
+      const Nesting nesting(runtime_);
+      return runtime_.text(captured([&] { run_loop(statement, inner_items, scope, depth + 1); }));
+    };
+  }
   bool finished = false;  // a round, without `break` or `continue`
   for (std::size_t i = 0; i < loop->items.size(); ++i) {
     loop->index = i;
@@ -110,7 +131,7 @@ void Evaluator::assign(const Target& target, const Value& value, Scope& scope) {
       runtime_.fail("only attributes of a namespace can be set, and '{}' is none",
                     shortened(target.names[0]));
     }
-    names->attributes.set(runtime_.text(target.attribute), value);
+    names->attributes.set(runtime_, runtime_.text(target.attribute), value);
     return;
   }
   if (!target.is_tuple) {
@@ -134,11 +155,36 @@ Evaluator::Flow Evaluator::run(const SetStatement& statement, Scope& scope) {
 
 Evaluator::Flow Evaluator::run(const SetBlockStatement& statement, Scope& scope) {
   Value value = runtime_.text(capture(statement.body, *new_scope(&scope)));
-  for (const SetBlockStatement::Applied& applied : statement.filters) {
+  assign(statement.target, filtered(statement.filters, std::move(value), scope), scope);
+  return Flow::normal;
+}
+
+Value Evaluator::filtered(const std::vector<AppliedFilter>& filters, Value value, Scope& scope) {
+  for (const AppliedFilter& applied : filters) {
     value = applied.filter->apply(runtime_, value, arguments_of(applied.arguments, scope));
   }
-  assign(statement.target, value, scope);
+  return value;
+}
+
+Evaluator::Flow Evaluator::run(const FilterStatement& statement, Scope& scope) {
+  Flow flow = Flow::normal;
+  Text text = captured([&] { flow = execute(statement.body, *new_scope(&scope)); });
+  if (flow != Flow::normal) return flow;  // `break` leaves what was printed behind
+  const Value result = filtered(statement.filters, runtime_.text(std::move(text)), scope);
+  if (result.text() == nullptr) {
+    runtime_.fail("a filter block gives a string, not a value of type {}", type_name(result));
+  }
+  print(*result.text());
   return Flow::normal;
+}
+
+// Values are those outside: in `with a = 1, b = a` the second is not the first.
+Evaluator::Flow Evaluator::run(const WithStatement& statement, Scope& scope) {
+  Scope* const inner = new_scope(&scope);
+  for (const SetStatement& assignment : statement.assignments) {
+    assign(assignment.target, evaluate(*assignment.value, scope), *inner);
+  }
+  return execute(statement.body, *inner);
 }
 
 Value Evaluator::macro(const MacroDefinition& definition, Scope& scope) {
@@ -162,25 +208,18 @@ Value Evaluator::call_macro(const MacroDefinition& definition, Scope& scope,
 // The parameters of a macro become variables; those not given have their default, or are undefined.
 void Evaluator::bind(const MacroDefinition& definition, Scope& scope, const Arguments& given) {
   const auto& parameters = definition.parameters;
-  if (given.positional.size() > parameters.size()) {
-    runtime_.fail("the macro '{}' takes {} arguments, not {}", shortened(definition.name),
-                  parameters.size(), given.positional.size());
-  }
-  for (std::size_t i = 0; i < given.positional.size(); ++i) {
+  runtime_.count_steps(parameters.size() + given.positional.size() + given.named.size());
+  for (std::size_t i = 0; i < std::min(given.positional.size(), parameters.size()); ++i) {
     scope.variables.insert_or_assign(parameters[i].name, given.positional[i]);
   }
   for (const auto& [name, value] : given.named) {
-    bool known = name == "caller";
-    for (const Parameter& parameter : parameters) known = known || parameter.name == name;
-    if (!known) {
-      runtime_.fail("the macro '{}' has no argument '{}'", shortened(definition.name),
-                    shortened(name));
-    }
+    if (!definition.parameter_names.contains(name)) continue;
     if (!scope.variables.emplace(name, value).second) {
       runtime_.fail("the macro '{}' is given '{}' twice", shortened(definition.name),
                     shortened(name));
     }
   }
+  bind_others(definition, scope, given);
   for (const Parameter& parameter : parameters) {
     if (scope.variables.contains(parameter.name)) continue;
     Value value = parameter.default_value == nullptr
@@ -188,6 +227,34 @@ void Evaluator::bind(const MacroDefinition& definition, Scope& scope, const Argu
                       : evaluate(*parameter.default_value, scope);
     scope.variables.emplace(parameter.name, std::move(value));
   }
+}
+
+// Arguments without a parameter: `caller`, `varargs` and `kwargs`, of macros that use them.
+void Evaluator::bind_others(const MacroDefinition& definition, Scope& scope,
+                            const Arguments& given) {
+  const std::size_t taken = std::min(given.positional.size(), definition.parameters.size());
+  std::vector<Value> rest(given.positional.begin() + static_cast<std::ptrdiff_t>(taken),
+                          given.positional.end());
+  if (!definition.uses_varargs && !rest.empty()) {
+    runtime_.fail("the macro '{}' takes {} arguments, not {}", shortened(definition.name),
+                  definition.parameters.size(), given.positional.size());
+  }
+  Dict* const others = definition.uses_kwargs ? runtime_.new_dict() : nullptr;
+  for (const auto& [name, value] : given.named) {
+    if (definition.parameter_names.contains(name)) continue;
+    if (definition.uses_caller && name == "caller") {
+      scope.variables.emplace(name, value);
+    } else if (others != nullptr) {
+      others->set(runtime_, runtime_.text(name), value);
+    } else {
+      runtime_.fail("the macro '{}' has no argument '{}'", shortened(definition.name),
+                    shortened(name));
+    }
+  }
+  if (definition.uses_varargs) {
+    scope.variables.emplace("varargs", runtime_.new_list(std::move(rest), ListKind::tuple));
+  }
+  if (others != nullptr) scope.variables.emplace("kwargs", others);
 }
 
 Evaluator::Flow Evaluator::run(const MacroStatement& statement, Scope& scope) {

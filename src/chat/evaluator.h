@@ -37,19 +37,26 @@ class Evaluator {
   Flow run(const ForStatement& statement, Scope& scope);
   Flow run(const SetStatement& statement, Scope& scope);
   Flow run(const SetBlockStatement& statement, Scope& scope);
+  Flow run(const FilterStatement& statement, Scope& scope);
+  Flow run(const WithStatement& statement, Scope& scope);
   Flow run(const MacroStatement& statement, Scope& scope);
   Flow run(const CallStatement& statement, Scope& scope);
   Flow run(const GenerationStatement& statement, Scope& scope);
   Flow run(const BreakStatement& statement, Scope& scope);
   Flow run(const ContinueStatement& statement, Scope& scope);
 
-  std::vector<Value> loop_items(const ForStatement& statement, Scope& scope);
+  std::vector<Value> loop_items(const ForStatement& statement, const Value& iterated, Scope& scope);
+  Flow run_loop(const ForStatement& statement, const Value& iterated, Scope& scope, int depth);
   void assign(const Target& target, const Value& value, Scope& scope);
+  template <class Printing>
+  Text captured(Printing printing);
   Text capture(const Block& block, Scope& scope);
+  Value filtered(const std::vector<AppliedFilter>& filters, Value value, Scope& scope);
   void print(const Text& text);
   Value macro(const MacroDefinition& definition, Scope& scope);
   Value call_macro(const MacroDefinition& definition, Scope& scope, const Arguments& given);
   void bind(const MacroDefinition& definition, Scope& scope, const Arguments& given);
+  void bind_others(const MacroDefinition& definition, Scope& scope, const Arguments& given);
 
   Value evaluate(const Expression& expression, Scope& scope);
   Value value_of(const LiteralNode& node, Scope& scope);
@@ -58,6 +65,7 @@ class Evaluator {
   Value value_of(const DictNode& node, Scope& scope);
   Value value_of(const UnaryNode& node, Scope& scope);
   Value value_of(const BinaryNode& node, Scope& scope);
+  Value value_of(const ComparisonNode& node, Scope& scope);
   Value value_of(const ConcatenationNode& node, Scope& scope);
   Value value_of(const ConditionalNode& node, Scope& scope);
   Value value_of(const AttributeNode& node, Scope& scope);
@@ -68,6 +76,7 @@ class Evaluator {
   Value value_of(const PredicateNode& node, Scope& scope);
 
   Arguments arguments_of(const CallArguments& arguments, Scope& scope);
+  void unpack(const Value& value, Arguments& arguments);
   Value call(const CallNode& node, Scope& scope, const Value* caller);
   Value call_attribute(const AttributeNode& callee, const Arguments& arguments, Scope& scope);
   Value look_up(const std::string& name, const Scope& scope);

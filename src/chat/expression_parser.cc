@@ -141,10 +141,13 @@ ExpressionPointer ExpressionParser::comparison() {
   ExpressionPointer left = sum();
   const auto operation = comparison_operator();
   if (!operation) return left;
-  left = make_binary(line, *operation, std::move(left), sum());
-  const Place place = tokens_.place();
-  if (comparison_operator()) fail_unsupported(place, "a chain of comparisons (a < b < c)");
-  return left;
+  ExpressionPointer right = sum();
+  auto next = comparison_operator();
+  if (!next) return make_binary(line, *operation, std::move(left), std::move(right));
+  ComparisonNode chain{std::move(left), {}};
+  chain.links.push_back({*operation, std::move(right)});
+  for (; next; next = comparison_operator()) chain.links.push_back({*next, sum()});
+  return make_link(line, std::move(chain));
 }
 
 ExpressionPointer ExpressionParser::sum() {
@@ -218,6 +221,9 @@ ExpressionPointer ExpressionParser::name() {
     return make(line, LiteralNode{std::move(*value)});
   }
   if (is_reserved(text)) tokens_.fail_expected("an expression");
+  seen.caller = seen.caller || text == "caller";
+  seen.varargs = seen.varargs || text == "varargs";
+  seen.kwargs = seen.kwargs || text == "kwargs";
   return make(line, NameNode{tokens_.take().text});
 }
 

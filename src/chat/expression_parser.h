@@ -21,10 +21,17 @@ class ExpressionParser {
   ExpressionPointer unconditional();        // without it, before `if` of a for
   ExpressionPointer tuple_or_expression();  // a, b
   ExpressionPointer unconditional_tuple();
-  CallArguments call_arguments();  // ( … )
-  const Filter* filter_name();
+  std::vector<AppliedFilter> filters();           // name | name(…)
   bool is_reserved(std::string_view name) const;  // such as `not`: not the name of a variable
   bool is_constant(std::string_view name) const;  // true, false or none
+
+  // Names that a macro takes if its body has them.
+  struct MacroNames {
+    bool caller = false;
+    bool varargs = false;
+    bool kwargs = false;
+  };
+  MacroNames seen;  // since it was last reset
 
  private:
   using Part = ExpressionPointer (ExpressionParser::*)();
@@ -72,6 +79,9 @@ class ExpressionParser {
   ExpressionPointer slice(ExpressionPointer object, ExpressionPointer start, int line);
   ExpressionPointer test(ExpressionPointer value);
   CallArguments test_arguments();
+  CallArguments call_arguments();  // ( … )
+  void call_argument(CallArguments& arguments);
+  const Filter* filter_name();
 
   TokenStream& tokens_;
   int links_ = 0;

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "chat/built_in.h"
 #include "chat/evaluator.h"
 #include "chat/operators.h"
@@ -14,7 +16,10 @@ Value Evaluator::evaluate(const Expression& expression, Scope& scope) {
 
 Value Evaluator::value_of(const LiteralNode& node, Scope&) { return node.value; }
 
-Value Evaluator::value_of(const NameNode& node, Scope& scope) { return look_up(node.name, scope); }
+Value Evaluator::value_of(const NameNode& node, Scope& scope) {
+  runtime_.count_read(node.name.size());
+  return look_up(node.name, scope);
+}
 
 Value Evaluator::look_up(const std::string& name, const Scope& scope) {
   for (const Scope* around = &scope; around != nullptr; around = around->outer) {
@@ -37,7 +42,7 @@ Value Evaluator::value_of(const DictNode& node, Scope& scope) {
     if (!Dict::can_be_key(name)) {
       runtime_.fail("a value of type {} cannot be a key", type_name(name));
     }
-    dict->set(name, evaluate(*value, scope));
+    dict->set(runtime_, name, evaluate(*value, scope));
   }
   return dict;
 }
@@ -57,11 +62,21 @@ Value Evaluator::value_of(const BinaryNode& node, Scope& scope) {
   return apply_binary(runtime_, node.operation, left, evaluate(*node.right, scope));
 }
 
+Value Evaluator::value_of(const ComparisonNode& node, Scope& scope) {
+  Value left = evaluate(*node.first, scope);
+  for (const ComparisonNode::Link& link : node.links) {
+    Value right = evaluate(*link.right, scope);
+    if (!truth(apply_binary(runtime_, link.operation, left, right))) return false;
+    left = std::move(right);
+  }
+  return true;
+}
+
 Value Evaluator::value_of(const ConcatenationNode& node, Scope& scope) {
   Text text;
   for (const ExpressionPointer& part : node.parts) {
     text.append(to_text(runtime_, evaluate(*part, scope)));
-    if (text.size() > runtime_.limits().output_bytes) runtime_.count_bytes(text.size());
+    runtime_.require_text_size(text.size());
   }
   return runtime_.text(std::move(text));
 }
@@ -113,7 +128,35 @@ Arguments Evaluator::arguments_of(const CallArguments& arguments, Scope& scope) 
   for (const auto& [name, argument] : arguments.named) {
     values.named.emplace_back(name, evaluate(*argument, scope));
   }
+  if (arguments.unpacked_list != nullptr) {
+    for (Value& value : elements_of(runtime_, evaluate(*arguments.unpacked_list, scope))) {
+      values.positional.push_back(std::move(value));
+    }
+  }
+  if (arguments.unpacked_dict != nullptr) {
+    unpack(evaluate(*arguments.unpacked_dict, scope), values);
+  }
   return values;
+}
+
+// The entries of a dictionary become arguments with names.
+void Evaluator::unpack(const Value& value, Arguments& arguments) {
+  const Dict* const dict = value.pointer<Dict>();
+  if (dict == nullptr) runtime_.fail("'**' needs a dict, not a value of type {}", type_name(value));
+  std::set<std::string_view> names;
+  for (const auto& argument : arguments.named) names.insert(argument.first);
+  runtime_.count_steps(dict->entries().size());
+  for (const auto& [key, element] : dict->entries()) {
+    const Text* const name = key.text();
+    if (name == nullptr) runtime_.fail("the names of arguments must be strings");
+    runtime_.count_read(name->size());
+    if (names.contains(name->bytes())) {
+      runtime_.fail("an argument '{}' is given twice", shortened(name->bytes()));
+    }
+  }
+  for (const auto& [key, element] : dict->entries()) {
+    arguments.named.emplace_back(std::string(key.text()->bytes()), element);
+  }
 }
 
 Value Evaluator::call(const CallNode& node, Scope& scope, const Value* caller) {

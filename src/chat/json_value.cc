@@ -19,7 +19,7 @@ Value nested_value(Runtime& runtime, const OrderedJson& json, int depth);
 Value dict_value(Runtime& runtime, const OrderedJson& json, int depth) {
   Dict* const dict = runtime.new_dict();
   for (const auto& [key, value] : json.items()) {
-    dict->set(conversation_text(runtime, key), nested_value(runtime, value, depth + 1));
+    dict->set(runtime, conversation_text(runtime, key), nested_value(runtime, value, depth + 1));
   }
   return dict;
 }
@@ -64,14 +64,26 @@ Value messages_value(Runtime& runtime, const OrderedJson& messages) {
   for (const Value& message : list->items) {
     Dict* const dict = message.pointer<Dict>();
     if (dict == nullptr) runtime.fail("a message must be an object, not a {}", type_name(message));
-    const Value* const role = dict->find_name("role");
+    const Value* const role = dict->find_name(runtime, "role");
     if (role == nullptr || role->text() == nullptr) continue;
     const std::string_view name = role->text()->bytes();
     if (std::ranges::find(usual_roles, name) != usual_roles.end()) {
-      dict->set(runtime.text("role"), runtime.text(name));
+      dict->set(runtime, runtime.text("role"), runtime.text(name));
     }
   }
   return value;
+}
+
+void mark_last_content(Runtime& runtime, const Value& messages) {
+  const std::vector<Value>& list = messages.pointer<List>()->items;
+  Dict* const last = list.empty() ? nullptr : list.back().pointer<Dict>();
+  const Value* const content = last == nullptr ? nullptr : last->find_name(runtime, "content");
+  if (content == nullptr || content->text() == nullptr) {
+    runtime.fail("only a last message whose content is a text can be continued");
+  }
+  Text marked = *content->text();
+  marked.append("x ", Origin::end_mark);
+  last->set(runtime, runtime.text("content"), runtime.text(std::move(marked)));
 }
 
 }  // namespace heed::chat

@@ -63,6 +63,12 @@ class Lexer {
       return;
     }
     const char kind = text_[tag + 1];
+    if (const RawTag raw = raw_tag(tag, "raw"); raw.size > 0) {
+      add_data(kept_end(tag, kind, raw.begin_sign));
+      advance(tag - position_ + raw.size);
+      read_raw();
+      return;
+    }
     const char sign = tag + 2 < text_.size() ? text_[tag + 2] : ' ';
     const bool signed_tag = sign == '-' || sign == '+';
     add_data(kept_end(tag, kind, sign));
@@ -73,6 +79,56 @@ class Lexer {
       read_tag(kind);
     }
     at_line_start_ = text_[position_ - 1] == '\n';
+  }
+
+  // {% raw %} and {% endraw %}, between which there are no other tags.
+  struct RawTag {
+    std::size_t size = 0;  // with the white space behind it that goes; 0: it is another tag
+    char begin_sign = ' ';
+  };
+  RawTag raw_tag(std::size_t begin, std::string_view word) const {
+    std::string_view rest = text_.substr(begin);
+    if (!rest.starts_with("{%")) return {};
+    rest.remove_prefix(2);
+    RawTag tag;
+    if (rest.starts_with('-') || rest.starts_with('+')) {
+      tag.begin_sign = rest[0];
+      rest.remove_prefix(1);
+    }
+    rest.remove_prefix(leading_space(rest));
+    if (!rest.starts_with(word)) return {};
+    rest.remove_prefix(word.size());
+    rest.remove_prefix(leading_space(rest));
+    const bool ends = word == "endraw";
+    if (rest.starts_with("-%}")) {
+      rest.remove_prefix(3);
+      rest.remove_prefix(leading_space(rest));
+    } else if (rest.starts_with("%}")) {
+      rest.remove_prefix(2);
+      if (ends && rest.starts_with('\n')) rest.remove_prefix(1);
+    } else if (ends && rest.starts_with("+%}")) {
+      rest.remove_prefix(3);
+    } else {
+      return {};
+    }
+    tag.size = text_.size() - begin - rest.size();
+    return tag;
+  }
+
+  void read_raw() {
+    const Place opened = place();
+    at_line_start_ = text_[position_ - 1] == '\n';
+    if (position_ == text_.size()) return;  // Jinja takes a tag at the very end for closed
+    for (std::size_t end = text_.find("{%", position_); end != std::string_view::npos;
+         end = text_.find("{%", end + 2)) {
+      const RawTag tag = raw_tag(end, "endraw");
+      if (tag.size == 0) continue;
+      add_data(kept_end(end, '%', tag.begin_sign));
+      advance(end - position_ + tag.size);
+      at_line_start_ = text_[position_ - 1] == '\n';
+      return;
+    }
+    fail_syntax(opened, "the tag 'raw' is not closed");
   }
 
   std::size_t find_tag() const {

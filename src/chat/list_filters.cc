@@ -9,10 +9,6 @@
 namespace heed::chat {
 namespace {
 
-Case case_of(const Parameters& parameters, std::size_t index) {
-  return parameters.flag(index, false) ? Case::sensitive : Case::ignored;
-}
-
 // The elements, and by what each of them is compared.
 struct Keyed {
   std::vector<Value> items;
@@ -86,7 +82,7 @@ Value join_filter(Runtime& runtime, const Value& input, const Arguments& given) 
   for (std::size_t i = 0; i < joined.keys.size(); ++i) {
     if (i > 0) text.append(separator);
     text.append(to_text(runtime, joined.keys[i]));
-    if (text.size() > runtime.limits().output_bytes) runtime.count_bytes(text.size());
+    runtime.require_text_size(text.size());
   }
   return runtime.text(std::move(text));
 }
@@ -101,8 +97,8 @@ Value unique_filter(Runtime& runtime, const Value& input, const Arguments& given
       runtime.fail("'unique' compares strings and numbers, not values of type {}",
                    type_name(all.keys[i]));
     }
-    if (seen.find(all.keys[i]) != nullptr) continue;
-    seen.set(all.keys[i], None{});
+    if (seen.find(runtime, all.keys[i]) != nullptr) continue;
+    seen.set(runtime, all.keys[i], None{});
     kept->items.push_back(all.items[i]);
   }
   return kept;

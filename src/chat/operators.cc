@@ -1,6 +1,7 @@
 #include "chat/operators.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chat/arithmetic.h"
 #include "chat/built_in.h"
@@ -8,9 +9,6 @@
 
 namespace heed::chat {
 namespace {
-
-// Work that only reads a text counts one step per `bytes_of_a_step` bytes.
-constexpr std::size_t bytes_of_a_step = 256;
 
 bool equal_at(Runtime& runtime, const Value& left, const Value& right, int depth);
 
@@ -27,7 +25,7 @@ bool equal_dicts(Runtime& runtime, const Dict& left, const Dict& right, int dept
   if (&left == &right) return true;
   if (left.entries().size() != right.entries().size()) return false;
   for (const auto& entry : left.entries()) {
-    const Value* const other = right.find(entry.first);
+    const Value* const other = right.find(runtime, entry.first);
     if (other == nullptr || !equal_at(runtime, entry.second, *other, depth + 1)) return false;
   }
   return true;
@@ -42,7 +40,7 @@ bool equal_at(Runtime& runtime, const Value& left, const Value& right, int depth
   }
   if (left.text() != nullptr && right.text() != nullptr) {
     if (left.text()->size() != right.text()->size()) return false;
-    runtime.count_steps(left.text()->size() / bytes_of_a_step);
+    runtime.count_read(left.text()->size());
     return left.text()->bytes() == right.text()->bytes();
   }
   const List* const lists[2] = {left.pointer<List>(), right.pointer<List>()};
@@ -59,6 +57,7 @@ bool equal_at(Runtime& runtime, const Value& left, const Value& right, int depth
   if (same(left.pointer<Namespace>()))
     return left.pointer<Namespace>() == right.pointer<Namespace>();
   if (same(left.pointer<Loop>())) return left.pointer<Loop>() == right.pointer<Loop>();
+  if (same(left.pointer<Cycler>())) return left.pointer<Cycler>() == right.pointer<Cycler>();
   if (same(left.pointer<Callable>())) return left.pointer<Callable>() == right.pointer<Callable>();
   return false;
 }
@@ -71,7 +70,7 @@ bool less_at(Runtime& runtime, const Value& left, const Value& right, int depth)
     return left.real() < right.real();
   }
   if (left.text() != nullptr && right.text() != nullptr) {
-    runtime.count_steps(std::min(left.text()->size(), right.text()->size()) / bytes_of_a_step);
+    runtime.count_read(std::min(left.text()->size(), right.text()->size()));
     return left.text()->bytes() < right.text()->bytes();
   }
   const List* const first = left.pointer<List>();
@@ -99,8 +98,8 @@ Value loop_attribute(Runtime& runtime, Loop& loop, std::string_view name) {
   if (name == "first") return index == 0;
   if (name == "last") return index + 1 == length;
   if (name == "length") return number(length);
-  if (name == "depth") return number(1);  // no loop is recursive
-  if (name == "depth0") return number(0);
+  if (name == "depth") return std::int64_t{loop.depth} + 1;
+  if (name == "depth0") return std::int64_t{loop.depth};
   if (name == "previtem" && index > 0) return loop.items[index - 1];
   if (name == "nextitem" && index + 1 < length) return loop.items[index + 1];
   if (name != "cycle" && name != "changed")
@@ -118,6 +117,24 @@ Value loop_attribute(Runtime& runtime, Loop& loop, std::string_view name) {
   });
 }
 
+Value cycler_attribute(Runtime& runtime, Cycler& cycler, std::string_view name) {
+  if (name == "current") return cycler.items[cycler.position];
+  if (name != "next" && name != "reset") {
+    return Value::undefined(fmt::format("'{}' of a cycler", shortened(name)));
+  }
+  const bool resets = name == "reset";
+  return runtime.new_callable(std::string(name),
+                              [&runtime, &cycler, resets](const Arguments& given) {
+                                if (!given.positional.empty() || !given.named.empty()) {
+                                  runtime.fail("the functions of a cycler take no arguments");
+                                }
+                                const std::size_t position = std::exchange(cycler.position, 0);
+                                if (resets) return Value(None{});
+                                cycler.position = (position + 1) % cycler.items.size();
+                                return cycler.items[position];
+                              });
+}
+
 Value missing(const Value& value, std::string_view name) {
   return Value::undefined(
       fmt::format("'{}' of a value of type {}", shortened(name), type_name(value)));
@@ -127,9 +144,16 @@ Value missing(const Value& value, std::string_view name) {
 std::optional<Value> own_attribute(Runtime& runtime, const Value& value, std::string_view name) {
   if (Loop* const loop = value.pointer<Loop>()) return loop_attribute(runtime, *loop, name);
   if (const Namespace* const names = value.pointer<Namespace>()) {
-    const Value* const found = names->attributes.find_name(name);
+    const Value* const found = names->attributes.find_name(runtime, name);
     if (found != nullptr) return *found;
     return std::nullopt;
+  }
+  if (Cycler* const cycler = value.pointer<Cycler>()) {
+    return cycler_attribute(runtime, *cycler, name);
+  }
+  if (const List* const list = value.pointer<List>(); list != nullptr && list->is_group) {
+    if (name == "grouper") return list->items[0];
+    if (name == "list") return list->items[1];
   }
   const Method* const method = find_method(value, name);
   if (method == nullptr) return std::nullopt;
@@ -150,7 +174,7 @@ std::optional<Value> element(Runtime& runtime, const Value& value, std::int64_t 
     const auto found = element_index(index, list->items.size());
     if (found) return list->items[*found];
   } else if (const Text* const text = value.text()) {
-    runtime.count_steps(text->size() / bytes_of_a_step);
+    runtime.count_read(text->size());
     const auto offsets = character_offsets(text->bytes());
     const auto found = element_index(index, offsets.size() - 1);
     if (found) {
@@ -218,10 +242,10 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
     if (item.text() == nullptr) {
       runtime.fail("only a string can be in a string, not a value of type {}", type_name(item));
     }
-    runtime.count_steps(text->size() / bytes_of_a_step);
-    return text->bytes().find(item.text()->bytes()) != std::string_view::npos;
+    runtime.count_read(text->size() + item.text()->size());
+    return find_text(text->bytes(), item.text()->bytes()) != std::string_view::npos;
   }
-  if (const Dict* dict = container.pointer<Dict>()) return dict->find(item) != nullptr;
+  if (const Dict* dict = container.pointer<Dict>()) return dict->find(runtime, item) != nullptr;
   if (const List* list = container.pointer<List>()) {
     return std::ranges::any_of(list->items,
                                [&](const Value& value) { return equal(runtime, value, item); });
@@ -259,7 +283,7 @@ Value attribute_of(Runtime& runtime, const Value& value, std::string_view name) 
   require_defined(runtime, value);
   if (auto attribute = own_attribute(runtime, value, name)) return *attribute;
   if (const Dict* dict = value.pointer<Dict>()) {
-    if (const Value* found = dict->find_name(name)) return *found;
+    if (const Value* found = dict->find_name(runtime, name)) return *found;
   }
   return missing(value, name);
 }
@@ -267,7 +291,7 @@ Value attribute_of(Runtime& runtime, const Value& value, std::string_view name) 
 Value item_of(Runtime& runtime, const Value& value, const Value& index) {
   require_defined(runtime, value);
   if (const Dict* dict = value.pointer<Dict>()) {
-    if (const Value* found = dict->find(index)) return *found;
+    if (const Value* found = dict->find(runtime, index)) return *found;
   } else if (index.is_integer()) {
     if (auto found = element(runtime, value, index.integer())) return *found;
   }
@@ -288,9 +312,9 @@ Value slice_of(Runtime& runtime, const Value& value, const SliceBounds& bounds) 
   }
   const Text* const text = value.text();
   if (text == nullptr) runtime.fail("a value of type {} cannot be sliced", type_name(value));
-  runtime.count_steps(text->size() / bytes_of_a_step);
+  runtime.count_read(text->size());
   const auto offsets = character_offsets(text->bytes());
-  Text result;
+  Text result = text->part(0, 0);
   for (const std::size_t i : sliced(runtime, bounds, offsets.size() - 1)) {
     result.append(*text, offsets[i], offsets[i + 1] - offsets[i]);
   }
@@ -306,10 +330,10 @@ std::vector<Value> elements_of(Runtime& runtime, const Value& value) {
     runtime.count_steps(dict->entries().size());
     for (const auto& entry : dict->entries()) elements.push_back(entry.first);
   } else if (const Text* text = value.text()) {
-    const auto offsets = character_offsets(text->bytes());
-    runtime.count_steps(offsets.size());
-    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-      elements.push_back(runtime.text(text->part(offsets[i], offsets[i + 1] - offsets[i])));
+    const std::string_view bytes = text->bytes();
+    for (std::size_t i = 0; i < bytes.size(); i += character_size(bytes, i)) {
+      runtime.count_steps(1);
+      elements.push_back(runtime.text(text->part(i, character_size(bytes, i))));
     }
   } else if (!value.is_undefined()) {
     runtime.fail("a value of type {} has no elements", type_name(value));
@@ -322,7 +346,7 @@ std::size_t length_of(Runtime& runtime, const Value& value) {
   if (const List* list = value.pointer<List>()) return list->items.size();
   if (const Dict* dict = value.pointer<Dict>()) return dict->entries().size();
   if (const Text* text = value.text()) {
-    runtime.count_steps(text->size() / bytes_of_a_step);
+    runtime.count_read(text->size());
     return character_count(text->bytes());
   }
   runtime.fail("a value of type {} has no length", type_name(value));
@@ -330,6 +354,12 @@ std::size_t length_of(Runtime& runtime, const Value& value) {
 
 Value call_value(Runtime& runtime, const Value& callee, const Arguments& arguments) {
   require_defined(runtime, callee);
+  if (const Loop* const loop = callee.pointer<Loop>()) {
+    if (loop->recurse == nullptr || arguments.positional.size() != 1 || !arguments.named.empty()) {
+      runtime.fail("loop() needs a 'recursive' for, and takes the elements of the next level");
+    }
+    return loop->recurse(arguments.positional[0]);
+  }
   const Callable* const callable = callee.pointer<Callable>();
   if (callable == nullptr) {
     runtime.fail("a value of type {} cannot be called", type_name(callee));

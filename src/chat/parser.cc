@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "chat/expression_parser.h"
 #include "chat/limits.h"
@@ -40,8 +41,9 @@ class Parser {
 
   // Without `ends` any tag that only ends something.
   static bool is_end(const Token& token, Words ends) {
-    constexpr std::array<std::string_view, 8> all = {
-        "endif", "elif", "else", "endfor", "endset", "endmacro", "endcall", "endgeneration"};
+    constexpr std::array<std::string_view, 10> all = {
+        "endif",    "elif",    "else",          "endfor",  "endset",
+        "endmacro", "endcall", "endgeneration", "endwith", "endfilter"};
     if (token.kind != TokenKind::name) return false;
     if (ends.size() == 0) return std::ranges::find(all, token.text) != all.end();
     return std::ranges::find(ends, token.text) != ends.end();
@@ -71,6 +73,11 @@ class Parser {
     if (word == "set") return set_statement(line);
     if (word == "macro") return {line, macro_statement()};
     if (word == "call") return {line, call_statement()};
+    if (word == "with") return {line, with_statement()};
+    if (word == "filter") {
+      std::vector<AppliedFilter> filters = expressions_.filters();
+      return {line, FilterStatement{std::move(filters), body_until("endfilter")}};
+    }
     if (word == "generation") {
       return {line, GenerationStatement{body_until("endgeneration")}};
     }
@@ -130,7 +137,7 @@ class Parser {
     if (!tokens_.skip_word("in")) tokens_.fail_expected("'in'");
     result.iterated = expressions_.unconditional_tuple();
     if (tokens_.skip_word("if")) result.condition = expressions_.expression();
-    if (tokens_.is_word("recursive")) fail_unsupported(tokens_.place(), "a recursive for");
+    result.is_recursive = tokens_.skip_word("recursive");
     end_tag();
     ++loops_;
     result.body = statements({"else", "endfor"});
@@ -180,12 +187,7 @@ class Parser {
     }
     SetBlockStatement result;
     result.target = std::move(assigned);
-    while (tokens_.skip_operator("|")) {
-      const Filter* const filter = expressions_.filter_name();
-      CallArguments arguments;
-      if (tokens_.is_operator("(")) arguments = expressions_.call_arguments();
-      result.filters.push_back({filter, std::move(arguments)});
-    }
+    if (tokens_.skip_operator("|")) result.filters = expressions_.filters();
     if (!tokens_.is(TokenKind::statement_end)) tokens_.fail_expected("'='");
     result.body = outside_loops("endset");
     return {line, std::move(result)};
@@ -199,8 +201,21 @@ class Parser {
     return body;
   }
 
-  std::vector<Parameter> parameters() {
-    std::vector<Parameter> result;
+  WithStatement with_statement() {
+    WithStatement result;
+    while (!tokens_.is(TokenKind::statement_end)) {
+      if (!result.assignments.empty()) tokens_.expect_operator(",");
+      Target assigned = target();
+      if (!assigned.attribute.empty()) fail_syntax(tokens_.place(), "'with' assigns to names");
+      tokens_.expect_operator("=");
+      result.assignments.push_back({std::move(assigned), expressions_.expression()});
+    }
+    result.body = body_until("endwith");
+    return result;
+  }
+
+  void parameters(MacroDefinition& macro) {
+    std::vector<Parameter>& result = macro.parameters;
     tokens_.expect_operator("(");
     while (!tokens_.is_operator(")")) {
       Parameter parameter{variable(), nullptr};
@@ -209,31 +224,43 @@ class Parser {
       } else if (!result.empty() && result.back().default_value != nullptr) {
         fail_syntax(tokens_.place(), "a parameter without a default follows one with a default");
       }
+      macro.parameter_names.insert(parameter.name);
       result.push_back(std::move(parameter));
       if (!tokens_.is_operator(")")) tokens_.expect_operator(",");
     }
     tokens_.take();
-    return result;
+  }
+
+  // A macro's body, and which of the special names it has.
+  void macro_body(MacroDefinition& macro, std::string_view end) {
+    const ExpressionParser::MacroNames around = std::exchange(expressions_.seen, {});
+    macro.body = outside_loops(end);
+    ExpressionParser::MacroNames& seen = expressions_.seen;
+    macro.uses_caller = seen.caller;
+    macro.uses_varargs = seen.varargs;
+    macro.uses_kwargs = seen.kwargs;
+    seen = {seen.caller || around.caller, seen.varargs || around.varargs,
+            seen.kwargs || around.kwargs};
   }
 
   MacroStatement macro_statement() {
     MacroStatement result;
     result.macro.name = variable();
-    result.macro.parameters = parameters();
-    result.macro.body = outside_loops("endmacro");
+    parameters(result.macro);
+    macro_body(result.macro, "endmacro");
     return result;
   }
 
   CallStatement call_statement() {
     CallStatement result;
     result.caller.name = "caller";
-    if (tokens_.is_operator("(")) result.caller.parameters = parameters();
+    if (tokens_.is_operator("(")) parameters(result.caller);
     const Place place = tokens_.place();
     result.call = expressions_.expression();
     if (!std::holds_alternative<CallNode>(result.call->node)) {
       fail_syntax(place, "{{% call %}} needs the call of a macro");
     }
-    result.caller.body = outside_loops("endcall");
+    macro_body(result.caller, "endcall");
     return result;
   }
 

@@ -39,6 +39,17 @@ ExpressionPointer ExpressionParser::with_filters(ExpressionPointer value) {
   }
 }
 
+std::vector<AppliedFilter> ExpressionParser::filters() {
+  std::vector<AppliedFilter> applied;
+  do {
+    const Filter* const filter = filter_name();
+    CallArguments arguments;
+    if (tokens_.is_operator("(")) arguments = call_arguments();
+    applied.push_back({filter, std::move(arguments)});
+  } while (tokens_.skip_operator("|"));
+  return applied;
+}
+
 const Filter* ExpressionParser::filter_name() {
   const Place place = tokens_.place();
   const std::string filter = tokens_.take_name("the name of a filter");
@@ -112,25 +123,34 @@ CallArguments ExpressionParser::call_arguments() {
   CallArguments arguments;
   tokens_.expect_operator("(");
   while (!tokens_.is_operator(")")) {
-    if (tokens_.is_operator("*") || tokens_.is_operator("**")) {
-      fail_unsupported(tokens_.place(), "unpacking of arguments (* and **)");
-    }
-    const Token& next = tokens_.next();
-    const bool is_named =
-        tokens_.is(TokenKind::name) && next.kind == TokenKind::operation && next.text == "=";
-    if (is_named) {
-      std::string argument = tokens_.take().text;
-      tokens_.take();
-      arguments.named.emplace_back(std::move(argument), expression());
-    } else if (!arguments.named.empty()) {
-      fail_syntax(tokens_.place(), "an argument without a name follows one with a name");
-    } else {
-      arguments.positional.push_back(expression());
-    }
+    call_argument(arguments);
     if (!tokens_.is_operator(")")) tokens_.expect_operator(",");
   }
   tokens_.take();
   return arguments;
+}
+
+void ExpressionParser::call_argument(CallArguments& arguments) {
+  const auto require_order = [&](bool condition) {
+    if (!condition) fail_syntax(tokens_.place(), "the arguments of a call are out of order");
+  };
+  const Token& next = tokens_.next();
+  const bool is_named =
+      tokens_.is(TokenKind::name) && next.kind == TokenKind::operation && next.text == "=";
+  require_order(arguments.unpacked_dict == nullptr);
+  if (tokens_.skip_operator("**")) {
+    arguments.unpacked_dict = expression();
+  } else if (is_named) {
+    std::string argument = tokens_.take().text;
+    tokens_.take();
+    arguments.named.emplace_back(std::move(argument), expression());
+  } else if (tokens_.skip_operator("*")) {
+    require_order(arguments.unpacked_list == nullptr);
+    arguments.unpacked_list = expression();
+  } else {
+    require_order(arguments.named.empty() && arguments.unpacked_list == nullptr);
+    arguments.positional.push_back(expression());
+  }
 }
 
 }  // namespace heed::chat

@@ -66,6 +66,25 @@ bool is_even(Runtime& runtime, const Value& input, const Arguments&) {
   return whole(runtime, input) % 2 == 0;
 }
 
+// Python's `is`: the same object. Numbers and texts, which never change, are the same if they are
+// equal and of one type.
+bool is_same(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Value& other = only_argument(runtime, "sameas", given);
+  if (input.is_undefined() || type_name(input) != type_name(other)) return false;
+  const auto same = [&](auto* left, auto* right) { return left == right; };
+  if (input.pointer<List>() != nullptr) return same(input.pointer<List>(), other.pointer<List>());
+  if (input.pointer<Dict>() != nullptr) return same(input.pointer<Dict>(), other.pointer<Dict>());
+  return equal(runtime, input, other);
+}
+
+bool is_escaped(const Value& value) { return value.text() != nullptr && value.text()->is_markup(); }
+
+template <class Found, const Found* (*find)(std::string_view)>
+bool is_known(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Parameters parameters(runtime, "filter", given, {});
+  return input.text() != nullptr && find(input.text()->bytes()) != nullptr;
+}
+
 bool is_in(Runtime& runtime, const Value& input, const Arguments& given) {
   return contains(runtime, only_argument(runtime, "in", given), input);
 }
@@ -74,11 +93,10 @@ bool is_in(Runtime& runtime, const Value& input, const Arguments& given) {
 template <bool (*has_case)(char32_t), bool (*has_other_case)(char32_t)>
 bool all_letters(Runtime& runtime, const Value& input, const Arguments&) {
   const Text text = to_text(runtime, input);
-  runtime.count_steps(text.size());
   bool found = false;
   for (std::size_t i = 0; i < text.size(); i += character_size(text.bytes(), i)) {
     const char32_t character = character_at(text.bytes(), i);
-    if (has_other_case(character)) return false;
+    if (has_other_case(character) || is_title(character)) return false;
     found = found || has_case(character);
   }
   return found;
@@ -115,6 +133,10 @@ constexpr std::array all_predicates = {
     Predicate{"ge", compares<BinaryOperator::greater_equal>},
     Predicate{">=", compares<BinaryOperator::greater_equal>},
     Predicate{"in", is_in},
+    Predicate{"sameas", is_same},
+    Predicate{"escaped", of_value<is_escaped>},
+    Predicate{"filter", is_known<Filter, find_filter>},
+    Predicate{"test", is_known<Predicate, find_predicate>},
     Predicate{"divisibleby", is_divisible},
     Predicate{"odd", is_odd},
     Predicate{"even", is_even},

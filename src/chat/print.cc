@@ -24,9 +24,7 @@ class Builder {
   Runtime& runtime() const { return runtime_; }
 
  private:
-  void check_size() const {
-    if (built_.size() > runtime_.limits().output_bytes) runtime_.count_bytes(built_.size());
-  }
+  void check_size() const { runtime_.require_text_size(built_.size()); }
 
   Runtime& runtime_;
   Text built_;
@@ -70,6 +68,17 @@ std::string json_escape(char32_t character, bool ascii) {
   return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF));
 }
 
+std::string html_escape(char32_t character) {
+  switch (character) {
+    case U'&': return "&amp;";
+    case U'<': return "&lt;";
+    case U'>': return "&gt;";
+    case U'"': return "&#34;";
+    case U'\'': return "&#39;";
+    default: return "";
+  }
+}
+
 // Appends a text with some characters escaped; an escape has the origin of its character.
 template <class Escape>
 void append_escaped(Builder& builder, const Text& text, Escape escape) {
@@ -101,12 +110,15 @@ void append_repr(Builder& builder, const Value& value, int depth) {
   require_value_depth(builder.runtime(), depth);
   builder.runtime().count_steps(1);
   if (const Text* text = value.text()) {
+    builder.runtime().count_read(text->size());
     const bool has_single = text->bytes().find('\'') != std::string_view::npos;
     const bool has_double = text->bytes().find('"') != std::string_view::npos;
     const char quote = has_single && !has_double ? '"' : '\'';
+    if (text->is_markup()) builder.append("Markup(");
     builder.append(std::string(1, quote));
     append_escaped(builder, *text, [&](char32_t c) { return python_escape(c, quote); });
     builder.append(std::string(1, quote));
+    if (text->is_markup()) builder.append(")");
   } else if (const List* list = value.pointer<List>()) {
     const bool tuple = list->kind == ListKind::tuple;
     builder.append(tuple ? "(" : "[");
@@ -138,6 +150,7 @@ class JsonWriter {
     require_value_depth(builder_.runtime(), depth);
     builder_.runtime().count_steps(1);
     if (const Text* text = value.text()) {
+      builder_.runtime().count_read(text->size());
       write_string(*text);
     } else if (const List* list = value.pointer<List>()) {
       write_list(*list, depth);
@@ -248,11 +261,26 @@ std::string real_text(double value) {
 }
 
 Text to_text(Runtime& runtime, const Value& value) {
-  if (const Text* text = value.text()) return *text;
+  if (const Text* text = value.text()) {
+    runtime.count_read(text->size());
+    return *text;
+  }
   if (value.is_undefined()) return Text();
+  return to_repr(runtime, value);
+}
+
+Text to_repr(Runtime& runtime, const Value& value) {
   Builder builder(runtime);
   append_repr(builder, value, 0);
   return builder.finish();
+}
+
+Text html_escaped(Runtime& runtime, const Text& text) {
+  if (text.is_markup()) return text;
+  runtime.count_read(text.size());
+  Builder builder(runtime);
+  append_escaped(builder, text, html_escape);
+  return builder.finish().as_markup();
 }
 
 Text to_json(Runtime& runtime, const Value& value, const JsonLayout& layout) {

@@ -12,6 +12,13 @@ namespace heed::chat {
 // As Python's str() prints it; nothing for an undefined value.
 Text to_text(Runtime& runtime, const Value& value);
 
+// As Python's repr() prints it: strings in quotes.
+Text to_repr(Runtime& runtime, const Value& value);
+
+// As markupsafe's escape(): & < > " ' become entities, and the text is HTML. Of what is HTML
+// already nothing changes.
+Text html_escaped(Runtime& runtime, const Text& text);
+
 std::string real_text(double value);  // 1.0, 1e+16, inf
 
 struct JsonLayout {

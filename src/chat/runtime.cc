@@ -3,6 +3,9 @@
 namespace heed::chat {
 
 void Runtime::count_steps(std::size_t steps) {
+  if (stop_requested(limits_.stop)) {
+    heed::fail(ErrorCode::interrupted, "{}: stopped before the text was complete", name_);
+  }
   const std::int64_t left = limits_.steps - steps_;
   if (left < 0 || steps > static_cast<std::size_t>(left)) {
     fail("the template needs more than {} steps", limits_.steps);
@@ -10,10 +13,15 @@ void Runtime::count_steps(std::size_t steps) {
   steps_ += static_cast<std::int64_t>(steps);
 }
 
-void Runtime::count_bytes(std::size_t bytes) {
+void Runtime::require_text_size(std::size_t bytes) const {
   if (bytes > limits_.output_bytes) {
     fail("a text would be longer than {} bytes", limits_.output_bytes);
   }
+}
+
+void Runtime::count_bytes(std::size_t bytes) {
+  require_text_size(bytes);
+  count_read(bytes);
   bytes_ += static_cast<std::int64_t>(bytes);
   if (bytes_ > limits_.text_bytes) {
     fail("the template makes more than {} bytes of text", limits_.text_bytes);

@@ -31,9 +31,13 @@ class Runtime {
     chat::fail_unsupported(place(), construct);
   }
 
-  // Counts work before it is done.
+  // Counts work before it is done. Throws for a limit, and once the rendering is to stop.
   void count_steps(std::size_t steps);
-  void count_bytes(std::size_t bytes);
+  void count_read(std::size_t bytes) { count_steps(bytes / bytes_of_a_step); }
+  void count_bytes(std::size_t bytes);  // of text that is made
+
+  // Throws if a text of so many bytes would be too long.
+  void require_text_size(std::size_t bytes) const;
 
   // Text that becomes a value.
   Value text(Text text);
@@ -44,6 +48,7 @@ class Runtime {
   Dict* new_dict() { return &dicts_.emplace_back(); }
   Namespace* new_namespace() { return &namespaces_.emplace_back(); }
   Loop* new_loop() { return &loops_.emplace_back(); }
+  Cycler* new_cycler() { return &cyclers_.emplace_back(); }
   Callable* new_callable(std::string name, std::function<Value(const Arguments&)> call);
 
   const RenderLimits& limits() const { return limits_; }
@@ -61,6 +66,7 @@ class Runtime {
   std::deque<Dict> dicts_;
   std::deque<Namespace> namespaces_;
   std::deque<Loop> loops_;
+  std::deque<Cycler> cyclers_;
   std::deque<Callable> callables_;
 };
 

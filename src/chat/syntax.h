@@ -1,7 +1,9 @@
 // A parsed template: a tree of statements and expressions.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -42,6 +44,8 @@ enum class BinaryOperator {
 struct CallArguments {
   std::vector<ExpressionPointer> positional;
   std::vector<std::pair<std::string, ExpressionPointer>> named;
+  ExpressionPointer unpacked_list;  // *list; both may be null
+  ExpressionPointer unpacked_dict;  // **dict
 };
 
 struct LiteralNode {
@@ -65,6 +69,14 @@ struct BinaryNode {
   BinaryOperator operation;
   ExpressionPointer left;
   ExpressionPointer right;
+};
+struct ComparisonNode {  // a < b < c: each pair in turn, until one does not hold
+  struct Link {
+    BinaryOperator operation;
+    ExpressionPointer right;
+  };
+  ExpressionPointer first;
+  std::vector<Link> links;  // two or more
 };
 struct ConcatenationNode {  // a ~ b ~ c
   std::vector<ExpressionPointer> parts;
@@ -105,9 +117,9 @@ struct PredicateNode {  // input is predicate(arguments)
 
 struct Expression {
   int line = 0;
-  std::variant<LiteralNode, NameNode, ListNode, DictNode, UnaryNode, BinaryNode, ConcatenationNode,
-               ConditionalNode, AttributeNode, ItemNode, SliceNode, CallNode, FilterNode,
-               PredicateNode>
+  std::variant<LiteralNode, NameNode, ListNode, DictNode, UnaryNode, BinaryNode, ComparisonNode,
+               ConcatenationNode, ConditionalNode, AttributeNode, ItemNode, SliceNode, CallNode,
+               FilterNode, PredicateNode>
       node;
 };
 
@@ -143,24 +155,37 @@ struct ForStatement {
   ExpressionPointer condition;  // may be null
   Block body;
   Block otherwise;
+  bool is_recursive = false;  // the body may call loop(…)
 };
 struct SetStatement {
   Target target;
   ExpressionPointer value;
 };
+struct AppliedFilter {
+  const Filter* filter;
+  CallArguments arguments;
+};
 struct SetBlockStatement {  // {% set name | filter %}…{% endset %}
-  struct Applied {
-    const Filter* filter;
-    CallArguments arguments;
-  };
   Target target;
-  std::vector<Applied> filters;
+  std::vector<AppliedFilter> filters;
+  Block body;
+};
+struct FilterStatement {  // {% filter name | name %}…{% endfilter %}
+  std::vector<AppliedFilter> filters;
+  Block body;
+};
+struct WithStatement {  // {% with name = value, … %}…{% endwith %}
+  std::vector<SetStatement> assignments;
   Block body;
 };
 struct MacroDefinition {
   std::string name;
   std::vector<Parameter> parameters;
+  std::set<std::string, std::less<>> parameter_names;
   Block body;
+  bool uses_caller = false;  // names that its body has, and that it therefore takes
+  bool uses_varargs = false;
+  bool uses_kwargs = false;
 };
 struct MacroStatement {
   MacroDefinition macro;
@@ -178,8 +203,8 @@ struct ContinueStatement {};
 struct Statement {
   int line = 0;
   std::variant<TextStatement, PrintStatement, IfStatement, ForStatement, SetStatement,
-               SetBlockStatement, MacroStatement, CallStatement, GenerationStatement,
-               BreakStatement, ContinueStatement>
+               SetBlockStatement, FilterStatement, WithStatement, MacroStatement, CallStatement,
+               GenerationStatement, BreakStatement, ContinueStatement>
       node;
 };
 

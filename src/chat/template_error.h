@@ -27,10 +27,11 @@ template <class... Args>
        place.line, construct);
 }
 
-// Names come from files: they are cut for messages.
-inline std::string shortened(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  return std::string(text.substr(0, longest)) + (text.size() > longest ? "…" : "");
+// Names and texts come from files: they are cut for messages, between two characters.
+inline std::string shortened(std::string_view text, std::size_t longest = 60) {
+  if (text.size() <= longest) return std::string(text);
+  while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0) == 0x80) --longest;
+  return std::string(text.substr(0, longest)) + "…";
 }
 
 }  // namespace heed::chat

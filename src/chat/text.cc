@@ -1,5 +1,7 @@
 #include "chat/text.h"
 
+#include <string.h>
+
 #include <algorithm>
 
 namespace heed::chat {
@@ -31,8 +33,15 @@ std::size_t previous_character(std::string_view text, std::size_t end) {
 Text::Text(std::string_view bytes, Origin origin)
     : bytes_(bytes), origins_(bytes.size(), static_cast<char>(origin)) {}
 
+Text Text::as_markup() const {
+  Text result = *this;
+  result.is_markup_ = true;
+  return result;
+}
+
 Text Text::part(std::size_t begin, std::size_t size) const {
   Text result;
+  result.is_markup_ = is_markup_;
   result.bytes_ = bytes_.substr(begin, size);
   result.origins_ = origins_.substr(begin, size);
   return result;
@@ -113,6 +122,50 @@ void append_character(std::string& text, char32_t character) {
   }
 }
 
+// memmem() is linear where std::string_view::find() takes the product of both sizes.
+std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  const void* const found =
+      ::memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t find_last_text(std::string_view text, std::string_view wanted) {
+  const std::string backwards(text.rbegin(), text.rend());
+  const std::string wanted_backwards(wanted.rbegin(), wanted.rend());
+  const std::size_t found = find_text(backwards, wanted_backwards);
+  return found == std::string_view::npos ? found : text.size() - found - wanted.size();
+}
+
+namespace {
+
+bool ends_line(char32_t c) {
+  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
+}
+
+}  // namespace
+
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin;
+    while (end < text.size() && !ends_line(character_at(text, end))) {
+      end += character_size(text, end);
+    }
+    std::size_t next = end;
+    if (text.substr(end).starts_with("\r\n")) {
+      next += 2;
+    } else if (end < text.size()) {
+      next += character_size(text, end);
+    }
+    lines.push_back({begin, end, next});
+    begin = next;
+  }
+  return lines;
+}
+
 bool is_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 ||
          c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
@@ -178,7 +231,7 @@ Text replace(const Text& text, std::string_view old, const Text& replacement, st
       position += size;
       continue;
     }
-    const std::size_t found = bytes.find(old, position);
+    const std::size_t found = find_text(bytes, old, position);
     if (found == std::string_view::npos) break;
     result.append(text, position, found - position);
     result.append(replacement);

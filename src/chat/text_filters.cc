@@ -16,6 +16,7 @@ constexpr std::int64_t widest_indent = 1000;
 Value trim_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   const Parameters parameters(runtime, "trim", given, {"chars"});
   const Text* const characters = parameters.optional_text(0);
+  if (characters != nullptr) runtime.count_read(characters->size());
   return runtime.text(
       strip(to_text(runtime, input), Side::both,
             characters == nullptr ? std::nullopt : std::optional(characters->bytes())));
@@ -31,10 +32,6 @@ Value string_filter(Runtime& runtime, const Value& input, const Arguments& given
   const Parameters parameters(runtime, "string", given, {});
   if (input.text() != nullptr) return input;
   return runtime.text(to_text(runtime, input));
-}
-
-Value safe_filter(Runtime& runtime, const Value& input, const Arguments& given) {
-  return string_filter(runtime, input, given);
 }
 
 Value replace_filter(Runtime& runtime, const Value& input, const Arguments& given) {
@@ -59,19 +56,21 @@ Value indent_filter(Runtime& runtime, const Value& input, const Arguments& given
   if (input.text() == nullptr) {
     runtime.fail("'indent' needs a string, not a value of type {}", type_name(input));
   }
-  const Text& text = *input.text();
+  Text text = *input.text();
+  runtime.count_read(text.size());
+  text.append("\n");  // a line break at the end begins a last, empty line
   const bool blank_lines = parameters.flag(2, false);
   Text result;
   if (parameters.flag(1, false)) result.append(spaces);
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = std::min(text.bytes().find('\n', begin), text.size());
-    if (begin > 0 && (blank_lines || end > begin)) result.append(spaces);
-    result.append(text, begin, end - begin);
-    if (result.size() > runtime.limits().output_bytes) runtime.count_bytes(result.size());
-    if (end == text.size()) return runtime.text(std::move(result));
-    result.append(text, end, 1);
-    begin = end + 1;
+  for (const Line& line : lines_of(text.bytes())) {
+    if (line.begin > 0) {
+      result.append("\n", text.origin(line.begin - 1));
+      if (blank_lines || line.end > line.begin) result.append(spaces);
+    }
+    result.append(text, line.begin, line.end - line.begin);
+    runtime.require_text_size(result.size());
   }
+  return runtime.text(std::move(result));
 }
 
 Value tojson_filter(Runtime& runtime, const Value& input, const Arguments& given) {
@@ -97,20 +96,58 @@ Value tojson_filter(Runtime& runtime, const Value& input, const Arguments& given
   return runtime.text(to_json(runtime, input, layout));
 }
 
-std::optional<double> parsed_real(std::string_view text) {
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+// Digits without the underscores that Python allows between two of them.
+std::string without_underscores(std::string_view text) {
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto is_alphanumeric = [&](std::size_t at) {
+      return at < text.size() &&
+             ((text[at] >= '0' && text[at] <= '9') || (text[at] >= 'a' && text[at] <= 'z') ||
+              (text[at] >= 'A' && text[at] <= 'Z'));
+    };
+    const bool divides =
+        text[i] == '_' && i > 0 && is_alphanumeric(i - 1) && is_alphanumeric(i + 1);
+    if (!divides) digits += text[i];
+  }
+  return digits;
+}
+
+template <class Number, class... Base>
+std::optional<Number> parsed_number(std::string_view text, Base... base) {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
-std::optional<std::int64_t> parsed_integer(std::string_view text) {
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+std::optional<double> parsed_real(std::string_view text) {
+  std::string digits = without_underscores(text);
+  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.erase(0, 1);
+  return parsed_number<double>(digits);
+}
+
+// In a base of 2 to 36, where 0x, 0o and 0b may stand before the digits of their bases; base 0 is
+// the one that they name.
+std::optional<std::int64_t> parsed_integer(std::string_view text, int base) {
+  std::string digits = without_underscores(text);
+  const std::size_t sign = digits.starts_with('+') || digits.starts_with('-') ? 1 : 0;
+  int named = 0;
+  if (digits.size() > sign + 1 && digits[sign] == '0') {
+    const char letter = digits[sign + 1];
+    if (letter == 'x' || letter == 'X') named = 16;
+    if (letter == 'o' || letter == 'O') named = 8;
+    if (letter == 'b' || letter == 'B') named = 2;
+  }
+  if (named != 0 && (base == 0 || base == named)) {
+    digits.erase(sign, digits.size() > sign + 2 && digits[sign + 2] == '_' ? 3 : 2);
+    base = named;
+    if (digits.substr(sign).starts_with('-')) return std::nullopt;
+  } else if (base == 0) {
+    base = 10;
+  }
+  if (digits.starts_with('+')) digits.erase(0, 1);
+  if (sign == 1 && digits.starts_with('-') && text.starts_with('+')) return std::nullopt;
+  return parsed_number<std::int64_t>(digits, base);
 }
 
 Value truncated(const Runtime& runtime, double value) {
@@ -120,13 +157,15 @@ Value truncated(const Runtime& runtime, double value) {
 
 Value int_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   const Parameters parameters(runtime, "int", given, {"default", "base"});
-  if (parameters.integer(1, 10) != 10) runtime.fail_unsupported("a base of 'int' other than 10");
+  const std::int64_t base = parameters.integer(1, 10);
+  if (base != 0 && (base < 2 || base > 36)) runtime.fail("'int' has bases 0 and 2 to 36");
   require_defined(runtime, input);
   if (input.is_integer()) return input.integer();
   if (input.is_number() && std::isfinite(input.real())) return truncated(runtime, input.real());
   if (input.text() != nullptr) {
+    runtime.count_read(input.text()->size());
     const Text text = strip(*input.text(), Side::both);
-    if (const auto integer = parsed_integer(text.bytes())) return *integer;
+    if (const auto integer = parsed_integer(text.bytes(), static_cast<int>(base))) return *integer;
     const auto real = parsed_real(text.bytes());
     if (real && std::isfinite(*real)) return truncated(runtime, *real);
   }
@@ -138,6 +177,7 @@ Value float_filter(Runtime& runtime, const Value& input, const Arguments& given)
   require_defined(runtime, input);
   if (input.is_number()) return input.real();
   if (input.text() != nullptr) {
+    runtime.count_read(input.text()->size());
     if (const auto real = parsed_real(strip(*input.text(), Side::both).bytes())) return *real;
   }
   return parameters.find(0) == nullptr ? Value(0.0) : parameters.at(0);
@@ -170,8 +210,12 @@ Value round_filter(Runtime& runtime, const Value& input, const Arguments& given)
 }
 
 Value format_filter(Runtime& runtime, const Value& input, const Arguments& given) {
-  if (!given.named.empty()) runtime.fail_unsupported("'format' with names");
-  return runtime.text(percent_format(runtime, to_text(runtime, input), given.positional));
+  if (!given.named.empty() && !given.positional.empty()) {
+    runtime.fail("'format' takes values or names, not both");
+  }
+  Dict* const names = given.named.empty() ? nullptr : runtime.new_dict();
+  for (const auto& [name, value] : given.named) names->set(runtime, runtime.text(name), value);
+  return runtime.text(percent_format(runtime, to_text(runtime, input), given.positional, names));
 }
 
 constexpr std::array filters_of_text = {
@@ -181,7 +225,6 @@ constexpr std::array filters_of_text = {
     Filter{"capitalize", case_filter<Letters::capitalized>},
     Filter{"title", case_filter<Letters::jinja_title>},
     Filter{"string", string_filter},
-    Filter{"safe", safe_filter},
     Filter{"replace", replace_filter},
     Filter{"indent", indent_filter},
     Filter{"tojson", tojson_filter},

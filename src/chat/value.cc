@@ -4,12 +4,17 @@
 
 #include <cmath>
 
+#include "chat/runtime.h"
+
 namespace heed::chat {
 namespace {
 
 // Equal for equal keys only.
-std::string index_key(const Value& key) {
-  if (const Text* text = key.text()) return fmt::format("s{}", text->bytes());
+std::string index_key(Runtime& runtime, const Value& key) {
+  if (const Text* text = key.text()) {
+    runtime.count_read(text->size());
+    return fmt::format("s{}", text->bytes());
+  }
   if (key.is_integer()) return fmt::format("i{}", key.integer());
   if (const double* real = key.get_if<double>()) {
     const bool whole = std::floor(*real) == *real && std::abs(*real) < 9e15;
@@ -35,8 +40,8 @@ bool Dict::can_be_key(const Value& value) {
   return value.text() != nullptr || value.is_number() || value.is_none();
 }
 
-void Dict::set(const Value& key, Value value) {
-  const auto [found, added] = index_.try_emplace(index_key(key), entries_.size());
+void Dict::set(Runtime& runtime, const Value& key, Value value) {
+  const auto [found, added] = index_.try_emplace(index_key(runtime, key), entries_.size());
   if (added) {
     entries_.emplace_back(key, std::move(value));
   } else {
@@ -44,13 +49,14 @@ void Dict::set(const Value& key, Value value) {
   }
 }
 
-const Value* Dict::find(const Value& key) const {
+const Value* Dict::find(Runtime& runtime, const Value& key) const {
   if (!can_be_key(key)) return nullptr;
-  const auto found = index_.find(index_key(key));
+  const auto found = index_.find(index_key(runtime, key));
   return found == index_.end() ? nullptr : &entries_[found->second].second;
 }
 
-const Value* Dict::find_name(std::string_view key) const {
+const Value* Dict::find_name(Runtime& runtime, std::string_view key) const {
+  runtime.count_read(key.size());
   const auto found = index_.find(fmt::format("s{}", key));
   return found == index_.end() ? nullptr : &entries_[found->second].second;
 }
@@ -68,6 +74,7 @@ std::string_view type_name(const Value& value) {
   if (value.pointer<Dict>() != nullptr) return "dict";
   if (value.pointer<Namespace>() != nullptr) return "namespace";
   if (value.pointer<Loop>() != nullptr) return "loop";
+  if (value.pointer<Cycler>() != nullptr) return "cycler";
   return "function";
 }
 

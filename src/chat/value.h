@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,7 +20,9 @@ struct List;
 class Dict;
 struct Namespace;
 struct Loop;
+struct Cycler;
 struct Callable;
+class Runtime;
 
 struct None {};
 
@@ -44,6 +46,7 @@ class Value {
   Value(Dict* dict) : storage_(dict) {}
   Value(Namespace* names) : storage_(names) {}
   Value(Loop* loop) : storage_(loop) {}
+  Value(Cycler* cycler) : storage_(cycler) {}
   Value(Callable* callable) : storage_(callable) {}
   Value(const char*) = delete;  // would become a bool
 
@@ -56,7 +59,7 @@ class Value {
   const T* get_if() const {
     return std::get_if<T>(&storage_);
   }
-  // What it points to, or null: T is List, Dict, Namespace, Loop or Callable.
+  // What it points to, or null: T is List, Dict, Namespace, Loop, Cycler or Callable.
   template <class T>
   T* pointer() const {
     const auto found = std::get_if<T*>(&storage_);
@@ -77,7 +80,7 @@ class Value {
 
  private:
   std::variant<Undefined, None, bool, std::int64_t, double, TextPointer, List*, Dict*, Namespace*,
-               Loop*, Callable*>
+               Loop*, Cycler*, Callable*>
       storage_;
 };
 
@@ -86,6 +89,7 @@ enum class ListKind { list, tuple };
 struct List {
   ListKind kind = ListKind::list;
   std::vector<Value> items;
+  bool is_group = false;  // of groupby: a tuple (grouper, list) that has these attributes
 };
 
 // Keeps the order of insertion. Keys are texts, numbers, bool and none; 1, 1.0 and true are equal.
@@ -93,14 +97,15 @@ class Dict {
  public:
   static bool can_be_key(const Value& value);
 
-  void set(const Value& key, Value value);  // for a key that can be one
-  const Value* find(const Value& key) const;
-  const Value* find_name(std::string_view key) const;
+  // Each counts steps for the bytes of the key.
+  void set(Runtime& runtime, const Value& key, Value value);  // for a key that can be one
+  const Value* find(Runtime& runtime, const Value& key) const;
+  const Value* find_name(Runtime& runtime, std::string_view key) const;
   const std::vector<std::pair<Value, Value>>& entries() const { return entries_; }
 
  private:
   std::vector<std::pair<Value, Value>> entries_;
-  std::unordered_map<std::string, std::size_t> index_;  // by a key's kind and bytes
+  std::map<std::string, std::size_t, std::less<>> index_;  // by a key's kind and bytes
 };
 
 struct Namespace {
@@ -112,6 +117,14 @@ struct Loop {
   std::vector<Value> items;  // its own, since a namespace may keep the loop
   std::size_t index = 0;     // from 0
   Value changed;             // what loop.changed() was last called with
+  int depth = 0;             // of recursive calls
+  std::function<Value(const Value& iterated)> recurse;  // loop(…) of a recursive for
+};
+
+// cycler(…)
+struct Cycler {
+  std::vector<Value> items;  // at least one
+  std::size_t position = 0;
 };
 
 struct Arguments {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/special_tokens.h"
 #include "generate/text_stream.h"
 
 namespace heed {
@@ -39,6 +40,7 @@ Conversation::Conversation(const LoadedModel& model, ModelChat chat,
                                                  : std::numeric_limits<std::int64_t>::max()),
       instructions_(options.system.empty() ? 0 : 1),
       end_tokens_(model.end_tokens()),
+      special_tokens_(special_tokens(model)),
       session_(model.gpt, conversation_context(model, options.context), options.cache_type),
       sampler_(options.sampling) {
   model.require_tokenizer();
@@ -50,9 +52,9 @@ Conversation::Conversation(const LoadedModel& model, ModelChat chat,
 ConversationReply Conversation::say(const std::string& message, StopFlag stop,
                                     const std::function<void(std::string_view text)>& stream) {
   ConversationReply reply;
-  OrderedJson messages = messages_;
-  messages.push_back({{"role", "user"}, {"content", message}});
-  const std::vector<std::int32_t> prompt = fitting_prompt(messages, reply);
+  ChatPrompt asked{.messages = messages_};
+  asked.messages.push_back({{"role", "user"}, {"content", message}});
+  const std::vector<std::int32_t> prompt = fitting_prompt(asked, stop, reply);
   reply.prompt_tokens = std::ssize(prompt);
   const std::span<const float> logits = read(prompt, stop, reply);
   if (logits.empty()) {
@@ -60,18 +62,19 @@ ConversationReply Conversation::say(const std::string& message, StopFlag stop,
   } else {
     write(prompt, logits, stop, stream, reply);
   }
-  messages.push_back({{"role", "assistant"}, {"content", reply.text}});
-  messages_ = std::move(messages);
+  asked.messages.push_back({{"role", "assistant"}, {"content", reply.text}});
+  messages_ = std::move(asked.messages);
   return reply;
 }
 
 // Leaves out the oldest turns until an eighth of the context is free for the reply.
-std::vector<std::int32_t> Conversation::fitting_prompt(OrderedJson& messages,
+std::vector<std::int32_t> Conversation::fitting_prompt(ChatPrompt& asked, StopFlag stop,
                                                        ConversationReply& reply) const {
+  OrderedJson& messages = asked.messages;
   const std::int64_t capacity = session_.capacity();
   const std::int64_t comfortable = capacity - std::max<std::int64_t>(capacity / 8, 1);
   while (true) {
-    std::vector<std::int32_t> prompt = chat_.encode(messages, *model_.tokenizer);
+    std::vector<std::int32_t> prompt = chat_.encode(asked, *model_.tokenizer, stop);
     require(!prompt.empty(), ErrorCode::invalid_argument, "{} makes no text of this conversation",
             chat_.name());
     const std::size_t next = second_turn(messages, instructions_);
@@ -131,7 +134,9 @@ void Conversation::write(std::vector<std::int32_t> history, std::span<const floa
     ++reply.new_tokens;
     reply.finish_reason = FinishReason::stop_token;
     if (std::ranges::binary_search(end_tokens_, token)) break;
-    release(text.push(model_.token_bytes(token)));
+    if (!std::ranges::binary_search(special_tokens_, token)) {
+      release(text.push(model_.token_bytes(token)));
+    }
     reply.finish_reason = FinishReason::length;
     if (reply.new_tokens >= max_new_tokens_) break;
     reply.finish_reason = FinishReason::context_full;

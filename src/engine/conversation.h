@@ -38,7 +38,8 @@ class Conversation {
   // options out of range.
   Conversation(const LoadedModel& model, ModelChat chat, const ConversationOptions& options);
 
-  // Adds a message and generates the reply; `stream` receives its text piece by piece. A reply that
+  // Adds a message and generates the reply; `stream` receives its text piece by piece, without
+  // special tokens. A reply that
   // is stopped, or ends where the context is full, stays in the conversation as far as it came. If
   // the conversation has no room for a reply, its oldest turns are left out. Throws
   // Error{invalid_argument}, without effect, for a message that does not fit by itself and for a
@@ -49,7 +50,8 @@ class Conversation {
   const OrderedJson& messages() const { return messages_; }  // [{"role", "content"}]
 
  private:
-  std::vector<std::int32_t> fitting_prompt(OrderedJson& messages, ConversationReply& reply) const;
+  std::vector<std::int32_t> fitting_prompt(ChatPrompt& prompt, StopFlag stop,
+                                           ConversationReply& reply) const;
   std::span<const float> read(std::span<const std::int32_t> prompt, StopFlag stop,
                               ConversationReply& reply);
   void write(std::vector<std::int32_t> history, std::span<const float> logits, StopFlag stop,
@@ -60,6 +62,7 @@ class Conversation {
   std::int64_t max_new_tokens_;
   std::size_t instructions_;  // messages that are never left out
   std::vector<std::int32_t> end_tokens_;
+  std::vector<std::int32_t> special_tokens_;
   OrderedJson messages_ = OrderedJson::array();
   Session session_;
   Sampler sampler_;

@@ -3,7 +3,6 @@
 #include <locale.h>
 #include <time.h>
 
-#include <array>
 #include <utility>
 
 #include "chat/find_chat_template.h"
@@ -14,12 +13,14 @@ namespace {
 
 // Months and days have their English names, whatever the locale of the process.
 std::string formatted_date(const std::string& format) {
+  constexpr std::size_t longest_date = 1 << 16;  // bytes; a format may name any width
   static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
   const time_t now = ::time(nullptr);
   tm date{};
   ::localtime_r(&now, &date);
-  std::array<char, 256> text{};
-  return {text.data(), ::strftime_l(text.data(), text.size(), format.c_str(), &date, plain)};
+  std::string text(longest_date, '\0');
+  text.resize(::strftime_l(text.data(), text.size(), format.c_str(), &date, plain));
+  return text;
 }
 
 }  // namespace
@@ -28,21 +29,42 @@ std::optional<ModelChat> ModelChat::find(const LoadedModel& model) {
   if (model.directory.empty()) return std::nullopt;
   auto found = chat::find_chat_template(model.directory);
   if (!found) return std::nullopt;
-  return ModelChat(found->source, std::move(found->name), std::move(found->special_tokens));
+  return ModelChat(found->source, std::move(found->name), std::move(found->special_tokens),
+                   found->tool_use);
 }
 
+ModelChat::Program::Program(std::string_view source, const std::string& name)
+    : chat_template(source, name),
+      names_developer(source.find("developer") != std::string_view::npos) {}
+
 ModelChat::ModelChat(std::string_view source, std::string name,
-                     std::map<std::string, std::string> special_tokens)
+                     std::map<std::string, std::string> special_tokens, std::string_view tool_use)
     : name_(std::move(name)),
       special_tokens_(std::move(special_tokens)),
-      template_(std::make_shared<const chat::ChatTemplate>(source, name_)) {}
+      program_(std::make_shared<const Program>(source, name_)) {
+  if (!tool_use.empty()) tool_program_ = std::make_shared<const Program>(tool_use, name_);
+}
 
-std::vector<std::int32_t> ModelChat::encode(const OrderedJson& messages,
-                                            const Tokenizer& tokenizer) const {
+const ModelChat::Program& ModelChat::program_for(const ChatPrompt& prompt) const {
+  return prompt.tools.empty() || tool_program_ == nullptr ? *program_ : *tool_program_;
+}
+
+std::vector<std::int32_t> ModelChat::encode(const ChatPrompt& prompt, const Tokenizer& tokenizer,
+                                            StopFlag stop) const {
+  const Program& program = program_for(prompt);
+  chat::ChatInput input{.messages = prompt.messages,
+                        .tools = prompt.tools,
+                        .end = prompt.end,
+                        .special_tokens = special_tokens_,
+                        .variables = prompt.variables,
+                        .strftime_now = formatted_date};
+  for (OrderedJson& message : input.messages) {
+    if (program.names_developer || !message.is_object()) continue;
+    const auto role = message.find("role");
+    if (role != message.end() && *role == "developer") *role = "system";
+  }
   PromptWriter writer(tokenizer);
-  for (const chat::ChatPart& part : template_->render_parts({.messages = messages,
-                                    .special_tokens = special_tokens_,
-                                    .strftime_now = formatted_date})) {
+  for (const chat::ChatPart& part : program.chat_template.render_parts(input, {.stop = stop})) {
     if (part.origin == chat::Origin::chat_template) {
       writer.write_template(part.text);
     } else {

@@ -15,6 +15,14 @@
 
 namespace heed {
 
+// What a prompt says. Names of OpenAI's requests, of which templates know more or fewer.
+struct ChatPrompt {
+  OrderedJson messages = OrderedJson::array();    // [{"role", "content", …}]
+  OrderedJson tools;                              // null: none
+  OrderedJson variables = OrderedJson::object();  // of the template, such as enable_thinking
+  chat::ChatEnd end = chat::ChatEnd::reply_begun;
+};
+
 // Copies share the template. Threads may use one at the same time.
 class ModelChat {
  public:
@@ -23,22 +31,32 @@ class ModelChat {
   // Jinja than heed has.
   static std::optional<ModelChat> find(const LoadedModel& model);
 
-  // A Jinja template; `special_tokens` are its variables bos_token, eos_token, …
+  // A Jinja template; `special_tokens` are its variables bos_token, eos_token, …, and `tool_use` is
+  // another template, for prompts with tools; empty: the same.
   ModelChat(std::string_view source, std::string name,
-            std::map<std::string, std::string> special_tokens);
+            std::map<std::string, std::string> special_tokens, std::string_view tool_use = {});
 
   const std::string& name() const { return name_; }
 
-  // The tokens of the messages, [{"role", "content"}], and of the beginning of a reply. Special
-  // tokens are recognised in the template's own text, never in a message; none is added that the
-  // template does not write. Throws Error{invalid_argument} for a conversation that the template
-  // refuses.
-  std::vector<std::int32_t> encode(const OrderedJson& messages, const Tokenizer& tokenizer) const;
+  // The tokens of the prompt. Special tokens are recognised in the template's own text, never in
+  // what the prompt says; none is added that the template does not write. The role "developer" is
+  // "system" for a template that does not name it. Throws Error{invalid_argument} for a prompt that
+  // the template refuses, and Error{interrupted} once `stop` is set.
+  std::vector<std::int32_t> encode(const ChatPrompt& prompt, const Tokenizer& tokenizer,
+                                   StopFlag stop = nullptr) const;
 
  private:
   std::string name_;
   std::map<std::string, std::string> special_tokens_;
-  std::shared_ptr<const chat::ChatTemplate> template_;
+  struct Program {
+    Program(std::string_view source, const std::string& name);
+    chat::ChatTemplate chat_template;
+    bool names_developer = false;
+  };
+  const Program& program_for(const ChatPrompt& prompt) const;
+
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const Program> tool_program_;  // null: the same
 };
 
 }  // namespace heed

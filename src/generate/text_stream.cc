@@ -60,7 +60,7 @@ std::string TextStream::push(std::string_view bytes) {
   for (const std::string& stop : stop_strings_) first = std::min(first, pending_.find(stop));
   if (first != std::string::npos) {
     stopped_ = true;
-    pending_.resize(first);
+    truncate(first);
     return finish();
   }
   // 2: a possible start of one
@@ -71,19 +71,40 @@ std::string TextStream::push(std::string_view bytes) {
   return take(pending_.size() - held);
 }
 
+std::string TextStream::push_hidden(std::string_view bytes) {
+  if (stopped_) return {};
+  hidden_.push_back({pending_.size(), pending_.size() + bytes.size()});
+  return push(bytes);
+}
+
+void TextStream::truncate(std::size_t end) {
+  pending_.resize(end);
+  std::erase_if(hidden_, [&](const Hidden& part) { return part.begin >= end; });
+  if (!hidden_.empty()) hidden_.back().end = std::min(hidden_.back().end, end);
+}
+
 std::string TextStream::finish() {
   std::string text = take(pending_.size());
   if (!pending_.empty()) text += replacement;  // an incomplete character
   pending_.clear();
+  hidden_.clear();
   return text;
 }
 
-// Removes and returns the whole characters of pending_[0, end).
+// Removes pending_[0, end), and returns its whole characters that are not hidden. A hidden part
+// ends a character before it.
 std::string TextStream::take(std::size_t end) {
   std::string text;
   std::size_t i = 0;
+  auto part = hidden_.begin();
   while (i < end) {
-    const auto [bytes, wanted] = read_beginning(std::string_view(pending_).substr(i, end - i));
+    if (part != hidden_.end() && part->begin == i) {
+      if (part->end > end) break;
+      i = (part++)->end;
+      continue;
+    }
+    const std::size_t limit = part != hidden_.end() ? std::min(part->begin, end) : end;
+    const auto [bytes, wanted] = read_beginning(std::string_view(pending_).substr(i, limit - i));
     if (bytes < wanted && i + bytes == end) break;
     if (bytes == wanted && bytes > 0) {
       text.append(pending_, i, bytes);
@@ -93,6 +114,8 @@ std::string TextStream::take(std::size_t end) {
     i += std::max<std::size_t>(bytes, 1);
   }
   pending_.erase(0, i);
+  hidden_.erase(hidden_.begin(), part);
+  for (Hidden& later : hidden_) later = {later.begin - i, later.end - i};
   return text;
 }
 

@@ -18,6 +18,9 @@ class TextStream {
   // Appends the bytes of the next token and returns the text that is final now.
   std::string push(std::string_view bytes);
 
+  // The same for a token that is left out of the text. It can still begin, end or be a stop string.
+  std::string push_hidden(std::string_view bytes);
+
   // Whether a stop string has been found; it and the text after it are not returned.
   bool stopped() const { return stopped_; }
 
@@ -26,9 +29,15 @@ class TextStream {
 
  private:
   std::string take(std::size_t end);
+  void truncate(std::size_t end);
 
   std::vector<std::string> stop_strings_;
   std::string pending_;  // received, not yet returned
+  struct Hidden {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  std::vector<Hidden> hidden_;  // parts of pending_, in their order
   bool stopped_ = false;
 };
 

@@ -48,16 +48,6 @@ bool is_chatml(std::string_view jinja) {
          jinja.find("<|im_end|>") != std::string_view::npos;
 }
 
-const char* role_name(ChatRole role) {
-  switch (role) {
-    case ChatRole::system: return "system";
-    case ChatRole::user: return "user";
-    case ChatRole::assistant: return "assistant";
-    case ChatRole::tool: break;
-  }
-  return "tool";
-}
-
 // What a model gets whose own template, if it could be read, is not run.
 ChosenTemplate template_instead(std::string_view jinja, const Error& error) {
   if (is_chatml(jinja)) return {ChatTemplate::built_in("chatml"), ""};
@@ -75,8 +65,8 @@ ChosenTemplate template_of_model(const LoadedModel& model) {
     auto found = chat::find_chat_template(model.directory);
     if (!found) return {ChatTemplate::built_in("plain"), ""};
     jinja = found->source;
-    return {ChatTemplate::from_jinja(
-                ModelChat(jinja, std::move(found->name), std::move(found->special_tokens))),
+    return {ChatTemplate::from_jinja(ModelChat(jinja, std::move(found->name),
+                                               std::move(found->special_tokens), found->tool_use)),
             ""};
   } catch (const Error& error) {
     return template_instead(jinja, error);
@@ -137,33 +127,27 @@ ChatTemplate ChatTemplate::from_json(const Json& json, const std::string& name) 
   return made;
 }
 
-const ChatTemplate::Pattern& ChatTemplate::pattern_of(ChatRole role) const {
-  switch (role) {
-    case ChatRole::system: return system_;
-    case ChatRole::user: return user_;
-    case ChatRole::assistant: return assistant_;
-    case ChatRole::tool: return tool_;
-  }
-  return user_;
+const ChatTemplate::Pattern& ChatTemplate::pattern_of(const OrderedJson& message) const {
+  const auto& role = message.at("role").get_ref<const std::string&>();
+  if (role == "system" || role == "developer") return system_;
+  if (role == "assistant") return assistant_;
+  return role == "tool" ? tool_ : user_;
 }
 
-std::vector<std::int32_t> ChatTemplate::encode(const std::vector<ChatMessage>& messages,
-                                               const Tokenizer& tokenizer) const {
-  if (jinja_) {
-    OrderedJson list = OrderedJson::array();
-    for (const ChatMessage& message : messages) {
-      list.push_back({{"role", role_name(message.role)}, {"content", message.content}});
-    }
-    return jinja_->encode(list, tokenizer);
-  }
+std::vector<std::int32_t> ChatTemplate::encode(const ChatPrompt& prompt, const Tokenizer& tokenizer,
+                                               StopFlag stop) const {
+  if (jinja_) return jinja_->encode(prompt, tokenizer, stop);
   PromptWriter writer(tokenizer);
-  for (const ChatMessage& message : messages) {
-    const Pattern& pattern = pattern_of(message.role);
+  for (std::size_t i = 0; i < prompt.messages.size(); ++i) {
+    const OrderedJson& message = prompt.messages[i];
+    const Pattern& pattern = pattern_of(message);
+    const bool stays_open =
+        prompt.end == chat::ChatEnd::turn_open && i + 1 == prompt.messages.size();
     writer.write_template(pattern.before);
-    writer.write_text(message.content);
-    writer.write_template(pattern.after);
+    writer.write_text(message.at("content").get_ref<const std::string&>());
+    if (!stays_open) writer.write_template(pattern.after);
   }
-  writer.write_template(reply_);
+  if (prompt.end == chat::ChatEnd::reply_begun) writer.write_template(reply_);
   return writer.finish();
 }
 

@@ -15,13 +15,6 @@
 
 namespace heed::server {
 
-enum class ChatRole { system, user, assistant, tool };
-
-struct ChatMessage {
-  ChatRole role = ChatRole::user;
-  std::string content;
-};
-
 class ChatTemplate {
  public:
   // "plain" or "chatml". Throws Error{not_found} for another name.
@@ -37,18 +30,23 @@ class ChatTemplate {
   const std::string& name() const { return name_; }
   const std::vector<std::string>& stop_strings() const { return stop_strings_; }
 
+  // Whether it is a program in Jinja, which may use all that a prompt says, or patterns, which take
+  // the roles and contents of messages and where the prompt ends.
+  bool is_program() const { return jinja_.has_value(); }
+
   // Returns the tokens of all messages and of the text before the reply. Special tokens are
   // recognised in the template's own text, never in a message, so that no message can end its own
-  // turn. Throws Error{invalid_argument} for messages that a Jinja template refuses.
-  std::vector<std::int32_t> encode(const std::vector<ChatMessage>& messages,
-                                   const Tokenizer& tokenizer) const;
+  // turn. Throws Error{invalid_argument} for messages that a Jinja template refuses, and
+  // Error{interrupted} once `stop` is set.
+  std::vector<std::int32_t> encode(const ChatPrompt& prompt, const Tokenizer& tokenizer,
+                                   StopFlag stop = nullptr) const;
 
  private:
   struct Pattern {
     std::string before;
     std::string after;
   };
-  const Pattern& pattern_of(ChatRole role) const;
+  const Pattern& pattern_of(const OrderedJson& message) const;
 
   std::string name_;
   std::optional<ModelChat> jinja_;  // in place of the patterns

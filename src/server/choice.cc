@@ -63,8 +63,9 @@ void Choice::add(const Sequence::Piece& piece) {
   text_ += text;
   if (!piece.token) return;
   has_end_of_text_ = piece.is_end_of_text;
+  const bool has_text = !piece.is_end_of_text && !piece.is_hidden;
   const std::int64_t offset =
-      piece.is_end_of_text ? decoded_characters_ : offset_behind(model_.token_bytes(*piece.token));
+      has_text ? offset_behind(model_.token_bytes(*piece.token)) : decoded_characters_;
   if (!piece.score) return;
   sum_ += piece.score->token.value;
   ++tokens_;

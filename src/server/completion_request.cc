@@ -51,6 +51,7 @@ CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
   request.sequence.logit_bias = read_logit_bias(fields, vocabulary);
   request.sequence.stop_strings = read_stop_strings(fields, model);
   request.sequence.ignore_end_of_text = fields.boolean("ignore_eos").value_or(false);
+  request.sequence.hides_special_tokens = fields.boolean("skip_special_tokens").value_or(true);
   return request;
 }
 
@@ -59,6 +60,8 @@ CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
 CompletionRequest read_completion_request(const Fields& fields, const LoadedModel& model,
                                           const CompletionLimits& limits) {
   CompletionRequest request = read_common(fields, model, limits);
+  refuse_field(fields, "tools");
+  refuse_field(fields, "tool_choice");
   request.candidates = fields.integer("best_of", 1, limits.choices).value_or(request.choices);
   request.echoes = fields.boolean("echo").value_or(false);
   request.log_probabilities = fields.integer("logprobs", 0, most_likeliest);
@@ -83,9 +86,10 @@ CompletionRequest read_completion_request(const Fields& fields, const LoadedMode
   return request;
 }
 
-CompletionRequest read_chat_request(const Fields& fields, const LoadedModel& model,
+CompletionRequest read_chat_request(const ChatRequestText& text, const LoadedModel& model,
                                     const ChatTemplate& chat_template,
                                     const CompletionLimits& limits) {
+  const Fields& fields = text.fields;
   CompletionRequest request = read_common(fields, model, limits);
   const auto likeliest = fields.integer("top_logprobs", 0, most_likeliest);
   const bool has_log_probabilities = fields.boolean("logprobs").value_or(false);
@@ -97,8 +101,12 @@ CompletionRequest read_chat_request(const Fields& fields, const LoadedModel& mod
   require_field(request.choices <= limits.sequences, "n", field_code::invalid_value,
                 "n ({}) is more than the {} texts of one request", request.choices,
                 limits.sequences);
-  const std::vector<ChatMessage> messages = read_messages(fields);
-  request.prompts = {chat_template.encode(messages, model.require_tokenizer())};
+  ChatRequestPrompt chat = read_chat_prompt(fields, text.body, chat_template);
+  request.prompts = {chat_template.encode(chat.prompt, model.require_tokenizer(), text.stop)};
+  require_field(!request.prompts.front().empty(), "messages", field_code::invalid_value,
+                "{} makes no text of these messages", chat_template.name());
+  request.continues_message = chat.prompt.end == chat::ChatEnd::turn_open;
+  request.ignored = std::move(chat.ignored);
   require_prompt_fits(request.prompts.front(), limits.prompts, "messages");
   for (const std::string& stop : chat_template.stop_strings()) {
     request.sequence.stop_strings.push_back(stop);

@@ -32,6 +32,8 @@ struct CompletionRequest {
   std::optional<std::int64_t> log_probabilities;  // number of most likely tokens at each position
   std::int64_t context = 0;                       // tokens of a prompt and its reply
   SequenceOptions sequence;                       // of every choice, but for its prompt and seed
+  bool continues_message = false;    // the reply goes on with the last message of a chat
+  std::vector<std::string> ignored;  // fields of a chat's messages: see ChatRequestPrompt
 
   // The seed of choice `index` of a prompt; a single request with this seed gives the same text.
   std::uint64_t seed_of(std::int64_t index) const {
@@ -45,10 +47,16 @@ struct CompletionRequest {
   }
 };
 
-// Both throw FieldError.
+// Both throw FieldError. A chat's `body` is the JSON text of its fields; once its template sees
+// `stop` set, it throws Error{interrupted}.
 CompletionRequest read_completion_request(const Fields& fields, const LoadedModel& model,
                                           const CompletionLimits& limits);
-CompletionRequest read_chat_request(const Fields& fields, const LoadedModel& model,
+struct ChatRequestText {
+  const Fields& fields;
+  std::string_view body;
+  StopFlag stop = nullptr;
+};
+CompletionRequest read_chat_request(const ChatRequestText& text, const LoadedModel& model,
                                     const ChatTemplate& chat_template,
                                     const CompletionLimits& limits);
 

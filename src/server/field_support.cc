@@ -23,9 +23,10 @@ constexpr std::array<std::string_view, 9> without_effect{"user",
                                                          "prompt_cache_retention",
                                                          "parallel_tool_calls"};
 
-constexpr std::array<std::string_view, 11> unsupported{
-    "suffix",     "tools", "tool_choice", "functions",   "function_call",     "response_format",
-    "modalities", "audio", "grammar",     "json_schema", "web_search_options"};
+// Beside "tools" and "tool_choice", which chat templates in Jinja take.
+constexpr std::array<std::string_view, 9> unsupported{
+    "suffix", "functions", "function_call", "response_format",   "modalities",
+    "audio",  "grammar",   "json_schema",   "web_search_options"};
 
 // Values that are equivalent to the default behaviour.
 bool asks_for_nothing(std::string_view name, const Json& value) {
@@ -39,20 +40,12 @@ bool asks_for_nothing(std::string_view name, const Json& value) {
   return false;
 }
 
-void refuse(const Fields& fields, std::string_view name) {
-  const std::string field(name);
-  const Json* const value = fields.find(field.c_str());
-  require_field(value == nullptr || asks_for_nothing(name, *value), fields.path(field.c_str()),
-                field_code::unsupported, "{} is not supported by this server; leave the field out",
-                name);
-}
-
 // Field names are untrusted: they must not end the header or be mistaken for another name.
 std::string printable(const std::string& name) {
   std::string result;
   for (const char c : name.substr(0, longest_shown_name)) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '_' || c == '-' || c == '.';
+                       c == '_' || c == '-' || c == '.' || c == '[' || c == ']';
     result += plain ? c : '?';
   }
   return name.size() > longest_shown_name ? result + "..." : result;
@@ -60,12 +53,22 @@ std::string printable(const std::string& name) {
 
 }  // namespace
 
-void refuse_unsupported(const Fields& fields) {
-  for (const std::string_view name : unsupported) refuse(fields, name);
+void refuse_field(const Fields& fields, std::string_view name) {
+  const std::string field(name);
+  const Json* const value = fields.find(field.c_str());
+  require_field(value == nullptr || asks_for_nothing(name, *value), fields.path(field.c_str()),
+                field_code::unsupported, "{} is not supported by this server; leave the field out",
+                name);
 }
 
-std::optional<std::string> ignored_fields(const Fields& fields) {
+void refuse_unsupported(const Fields& fields) {
+  for (const std::string_view name : unsupported) refuse_field(fields, name);
+}
+
+std::optional<std::string> ignored_fields(const Fields& fields,
+                                          const std::vector<std::string>& others) {
   std::vector<std::string> names = fields.unread();
+  names.insert(names.end(), others.begin(), others.end());
   std::erase_if(names, [](const std::string& name) {
     return std::ranges::find(without_effect, name) != without_effect.end();
   });
@@ -78,8 +81,8 @@ std::optional<std::string> ignored_fields(const Fields& fields) {
   return "ignored fields: " + listed;
 }
 
-void warn_of_ignored(const Fields& fields, Reply& reply) {
-  if (auto warning = ignored_fields(fields)) {
+void warn_of_ignored(const Fields& fields, Reply& reply, const std::vector<std::string>& others) {
+  if (auto warning = ignored_fields(fields, others)) {
     reply.headers.emplace_back(warning_header, std::move(*warning));
   }
 }

@@ -65,12 +65,8 @@ std::vector<OrderedJson> TextFormat::chunks(const Choice::Part& part, std::int64
   return {choice(part, index)};
 }
 
-Choice::Options ChatFormat::choice_options() const {
-  return {.has_log_probabilities = has_log_probabilities_, .trims_start = true};
-}
-
 OrderedJson ChatFormat::log_probabilities(const Choice::Part& part) const {
-  if (!has_log_probabilities_) return nullptr;
+  if (!options_.has_log_probabilities) return nullptr;
   OrderedJson content = OrderedJson::array();
   for (const Choice::ScoredToken& scored : part.tokens) {
     if (scored.is_end_of_text) continue;  // OpenAI's chats do not list it

@@ -45,12 +45,12 @@ class TextFormat final : public ReplyFormat {
 // OpenAI's "chat.completion".
 class ChatFormat final : public ReplyFormat {
  public:
-  explicit ChatFormat(const LoadedModel& model, bool has_log_probabilities)
-      : model_(model), has_log_probabilities_(has_log_probabilities) {}
+  ChatFormat(const LoadedModel& model, Choice::Options options)
+      : model_(model), options_(options) {}
   const char* id_prefix() const override { return "chatcmpl-"; }
   const char* object() const override { return "chat.completion"; }
   const char* stream_object() const override { return "chat.completion.chunk"; }
-  Choice::Options choice_options() const override;
+  Choice::Options choice_options() const override { return options_; }
   OrderedJson choice(const Choice::Part& part, std::int64_t index) const override;
   std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
                                   bool begins) const override;
@@ -59,7 +59,7 @@ class ChatFormat final : public ReplyFormat {
   OrderedJson log_probabilities(const Choice::Part& part) const;
 
   const LoadedModel& model_;
-  bool has_log_probabilities_;
+  Choice::Options options_;
 };
 
 }  // namespace heed::server

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "engine/special_tokens.h"
 #include "server/exchange.h"
 
 namespace heed::server {
@@ -51,6 +52,7 @@ Scheduler::Scheduler(const LoadedModel& model, Compute& compute, Metrics& metric
       options_(options),
       drawable_(model.gpt.config().vocabulary_size),
       end_of_text_(model.end_tokens()),
+      special_tokens_(special_tokens(model)),
       session_(model.gpt, options.context > 0 ? options.context : model.gpt.config().context,
                options.cache_type) {
   if (model.tokenizer != nullptr) {
@@ -216,8 +218,14 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
     ++metrics_.predicted_tokens;
     // 2: publish
     const bool ends_text = !options.ignore_end_of_text && is_end_of_text(token);
-    Sequence::Piece piece{.token = token, .is_end_of_text = ends_text};
-    if (!ends_text) piece.text = running.text.push(model_.token_bytes(token));
+    const bool hides = !ends_text && options.hides_special_tokens &&
+                       std::ranges::binary_search(special_tokens_, token);
+    Sequence::Piece piece{.token = token, .is_end_of_text = ends_text, .is_hidden = hides};
+    if (hides) {
+      piece.text = running.text.push_hidden(model_.token_bytes(token));
+    } else if (!ends_text) {
+      piece.text = running.text.push(model_.token_bytes(token));
+    }
     if (options.top) piece.score = score_token(logits, token, *options.top);
     running.sequence->give(std::move(piece));
     // 3: end

@@ -28,7 +28,8 @@ struct SequenceOptions {
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to these tokens' logits
   std::vector<std::string> stop_strings;
   bool ignore_end_of_text = false;
-  bool scores_prompt = false;  // the prompt's tokens, too
+  bool hides_special_tokens = true;  // leaves them out of the text; stop strings still find them
+  bool scores_prompt = false;        // the prompt's tokens, too
   std::optional<std::int64_t>
       top;  // number of most likely tokens at each position; none: no scores
   StopFlag stop = nullptr;
@@ -57,6 +58,7 @@ class Sequence {
     std::string text{};
     std::optional<TokenScore> score{};
     bool is_end_of_text = false;  // the token ends the text and is no part of it
+    bool is_hidden = false;       // a special token that is left out of the text
   };
 
   // `wake` tells the scheduler that a paused sequence may go on.

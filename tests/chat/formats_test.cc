@@ -22,7 +22,7 @@ TEST(ChatFormats, ChatMl) {
 
 TEST(ChatFormats, NoReplyIsBegunWithoutGenerationPrompt) {
   ChatInput input = conversation(with_system());
-  input.add_generation_prompt = false;
+  input.end = ChatEnd::turn_ended;
   EXPECT_EQ(rendered(chatml, input),
             "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
 }

@@ -14,7 +14,8 @@ namespace {
 ChatInput input_of(const OrderedJson& json) {
   ChatInput input;
   input.messages = json.at("messages");
-  input.add_generation_prompt = json.at("add_generation_prompt").get<bool>();
+  const bool begins_reply = json.at("add_generation_prompt").get<bool>();
+  input.end = begins_reply ? ChatEnd::reply_begun : ChatEnd::turn_ended;
   if (json.contains("tools")) input.tools = json.at("tools");
   if (json.contains("variables")) input.variables = json.at("variables");
   for (const auto& [name, token] : json.at("special_tokens").items()) {
@@ -53,10 +54,12 @@ TEST(Oracle, EqualsJinja) {
     const bool should_fail = record.contains("error");
     const std::string expected = record.at(should_fail ? "error" : "expected").get<std::string>();
     EXPECT_EQ(outcome.failed, should_fail)
-        << record.at("template") << "\nheed: " << outcome.text << "\nJinja: " << expected;
+        << record.value("source", "") << record.at("template").get<std::string>().substr(0, 300)
+        << "\nheed: " << outcome.text << "\nJinja: " << expected;
     if (outcome.failed != should_fail) continue;
     if (!should_fail) {
-      EXPECT_EQ(outcome.text, expected) << record.at("template");
+      EXPECT_EQ(outcome.text, expected)
+          << record.value("source", "") << record.at("template").get<std::string>().substr(0, 300);
     }
     ++(should_fail ? refused : rendered);
   }

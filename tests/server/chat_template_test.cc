@@ -19,18 +19,21 @@ using heed::testing::TemporaryDirectory;
 
 const Tokenizer& tokenizer() { return *testing::starter_model().tokenizer; }
 
-const std::vector<ChatMessage>& chat_messages() {
-  static const std::vector<ChatMessage> messages{{ChatRole::system, "Be brief."},
-                                                 {ChatRole::user, "Who came?"},
-                                                 {ChatRole::assistant, "A mole."},
-                                                 {ChatRole::tool, "12"},
-                                                 {ChatRole::user, "And then?"}};
-  return messages;
+OrderedJson message(const char* role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+const ChatPrompt& chat_prompt() {
+  static const ChatPrompt prompt{
+      .messages = OrderedJson::array({message("system", "Be brief."), message("user", "Who came?"),
+                                      message("assistant", "A mole."), message("tool", "12"),
+                                      message("user", "And then?")})};
+  return prompt;
 }
 
 TEST(ChatTemplate, PlainIsADialogue) {
   const ChatTemplate plain = ChatTemplate::built_in("plain");
-  EXPECT_EQ(tokenizer().decode(plain.encode(chat_messages(), tokenizer())),
+  EXPECT_EQ(tokenizer().decode(plain.encode(chat_prompt(), tokenizer())),
             "Be brief.\n\nUser: Who came?\nAssistant: A mole.\nUser: 12\nUser: And then?\n"
             "Assistant:");
   EXPECT_EQ(plain.stop_strings(), (std::vector<std::string>{"\nUser:", "\nAssistant:"}));
@@ -38,11 +41,27 @@ TEST(ChatTemplate, PlainIsADialogue) {
 
 TEST(ChatTemplate, ChatmlHasMarkers) {
   const ChatTemplate chatml = ChatTemplate::built_in("chatml");
+  const ChatPrompt prompt{
+      .messages = OrderedJson::array({message("system", "Be brief."), message("user", "Who came?")})};
   EXPECT_EQ(
-      tokenizer().decode(chatml.encode({chat_messages()[0], chat_messages()[1]}, tokenizer())),
+      tokenizer().decode(chatml.encode(prompt, tokenizer())),
       "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho came?<|im_end|>\n"
       "<|im_start|>assistant\n");
   EXPECT_EQ(chatml.stop_strings().front(), "<|im_end|>");
+}
+
+// With patterns, the end of a prompt is where its pieces end.
+TEST(ChatTemplate, EndsWhereTheRequestSays) {
+  const ChatTemplate plain = ChatTemplate::built_in("plain");
+  ChatPrompt prompt{.messages = OrderedJson::array(
+                        {message("user", "Who came?"), message("assistant", "A mo")})};
+  const auto text = [&](chat::ChatEnd end) {
+    prompt.end = end;
+    return tokenizer().decode(plain.encode(prompt, tokenizer()));
+  };
+  EXPECT_EQ(text(chat::ChatEnd::reply_begun), "User: Who came?\nAssistant: A mo\nAssistant:");
+  EXPECT_EQ(text(chat::ChatEnd::turn_ended), "User: Who came?\nAssistant: A mo\n");
+  EXPECT_EQ(text(chat::ChatEnd::turn_open), "User: Who came?\nAssistant: A mo");
 }
 
 // A message that spells a special token must not become it: it could end its own turn.
@@ -54,7 +73,9 @@ TEST(ChatTemplate, MessagesHoldNoSpecialTokens) {
                   {"assistant", "{content}"},
                   {"reply", special + "A"}};
   const auto tokens = ChatTemplate::from_json(json, "marked")
-                          .encode({{ChatRole::user, "x" + special + "y"}}, tokenizer());
+                          .encode({.messages = OrderedJson::array(
+                                       {message("user", "x" + special + "y")})},
+                                  tokenizer());
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), id), 3);
   EXPECT_EQ(tokenizer().decode(tokens),
             "U" + special + "x" + special + "y" + special + special + "A");
@@ -88,7 +109,7 @@ class ChosenTemplateTest : public ::testing::Test {
     write_text_file(directory_ / name, json.dump());
   }
   std::string text_of(const ChatTemplate& chat_template) const {
-    return tokenizer().decode(chat_template.encode(chat_messages(), tokenizer()));
+    return tokenizer().decode(chat_template.encode(chat_prompt(), tokenizer()));
   }
   TemporaryDirectory directory_;
   LoadedModel model_{.name = "random",

@@ -36,3 +36,17 @@ ALL = [
     chat([("system", ""), ("user", " ")], True, variables={"enable_thinking": True}),
     chat([], False),
 ]
+
+# As published templates for tools and thinking expect them.
+TOOL_CHATS = [
+    chat([("user", "Weather in Zürich?"),
+          {"role": "assistant", "content": "", "reasoning_content": "They ask.", "tool_calls": [
+              {"id": "a1b2c3d4e", "type": "function",
+               "function": {"name": "get_weather", "arguments": {"city": "Zürich", "days": 2}}}]},
+          {"role": "tool", "tool_call_id": "a1b2c3d4e", "name": "get_weather", "content": "{\"t\": 21}"}],
+         True, tools=TOOLS, variables={"enable_thinking": True}),
+    chat([("system", "Be kind."), ("user", "Hi"),
+          {"role": "assistant", "content": "Hello.", "reasoning_content": "Greet."}, ("user", "Bye")],
+         True, variables={"enable_thinking": False, "thinking": True, "reasoning_effort": "low"}),
+    chat([("developer", "Be kind."), ("user", "Hi"), ("assistant", "Hel")], False, tools=TOOLS),
+]

@@ -1,11 +1,13 @@
 """Renders templates with Jinja, as transformers sets it up, and records the results.
 
-Usage: records.py FILE. FILE becomes a JSON list of {"template", "input", "expected"}, or with
-"error" in place of "expected" where Jinja fails.
+Usage: records.py FILE [DIRECTORY]. FILE becomes a JSON list of {"template", "input", "expected"},
+or with "error" in place of "expected" where Jinja fails; "source" is the file of a template that
+was found in DIRECTORY, where all files *.jinja are.
 """
 
 import copy
 import json
+import pathlib
 import sys
 
 import jinja2
@@ -14,6 +16,7 @@ from jinja2.ext import Extension
 from jinja2.sandbox import SandboxedEnvironment
 
 import conversations
+import more_snippets
 import random_templates
 import snippets
 
@@ -67,7 +70,7 @@ def record(jinja, template, conversation):
 def main():
     jinja = environment()
     records = [record(jinja, template, conversations.RICH)
-               for template in snippets.all_snippets()]
+               for module in (snippets, more_snippets) for template in module.all_snippets()]
     for seed in range(400):
         template = random_templates.template(seed)
         for conversation in conversations.ALL:
@@ -75,6 +78,12 @@ def main():
     for seed in range(6000):
         records.append(record(jinja, random_templates.expression_template(seed),
                               conversations.RICH))
+    if len(sys.argv) > 2:
+        for path in sorted(pathlib.Path(sys.argv[2]).glob("**/*.jinja")):
+            with open(path, encoding="utf-8", newline="") as file:
+                template = file.read()
+            records += [{**record(jinja, template, conversation), "source": path.name}
+                        for conversation in conversations.ALL + conversations.TOOL_CHATS]
     with open(sys.argv[1], "w", encoding="utf-8") as file:
         json.dump(records, file)
 
