@@ -33,7 +33,7 @@ OrderedJson messages_of(std::string_view bytes) {
 void check_parts(const std::vector<heed::chat::ChatPart>& parts, std::string_view text) {
   std::string joined;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].text.empty()) std::abort();
+    if (parts[i].text.empty() || parts[i].origin == heed::chat::Origin::end_mark) std::abort();
     if (i > 0 && parts[i].origin == parts[i - 1].origin) std::abort();
     joined += parts[i].text;
   }
@@ -56,9 +56,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     limits.steps = 20'000;
     limits.text_bytes = 1 << 20;
     limits.output_bytes = most_output;
-    const std::string text = chat_template.render(given, limits);
-    if (text.size() > most_output) std::abort();
-    check_parts(chat_template.render_parts(given, limits), text);
+    given.variables = {{"enable_thinking", false}, {"documents", OrderedJson::array()}};
+    for (const auto end : {heed::chat::ChatEnd::reply_begun, heed::chat::ChatEnd::turn_open}) {
+      given.end = end;
+      const std::string text = chat_template.render(given, limits);
+      if (text.size() > most_output) std::abort();
+      check_parts(chat_template.render_parts(given, limits), text);
+    }
   } catch (const heed::Error& error) {
     if (error.code() == heed::ErrorCode::internal) std::abort();
   }

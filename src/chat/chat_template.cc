@@ -45,8 +45,8 @@ Evaluator::Variables globals(Runtime& runtime, const ChatInput& input) {
   return variables;
 }
 
-// The text before the end mark. Where the template strips contents, white space before it goes,
-// too.
+// The text before the last end mark, without any others. Where the template strips contents, white
+// space before the mark goes, too.
 Text up_to_mark(const Runtime& runtime, const Text& text) {
   std::size_t end = text.size();
   while (end > 0 && text.origin(end - 1) != Origin::end_mark) --end;
@@ -56,8 +56,15 @@ Text up_to_mark(const Runtime& runtime, const Text& text) {
     runtime.fail("the template does not write the last message, so it cannot be continued");
   }
   const bool is_stripped = text.bytes()[end - 1] != ' ';
-  const std::string_view kept = text.bytes().substr(0, begin);
-  return text.part(0, is_stripped ? size_without_trailing_space(kept) : begin);
+  if (is_stripped) begin = size_without_trailing_space(text.bytes().substr(0, begin));
+  Text kept;
+  for (std::size_t i = 0; i < begin;) {
+    std::size_t run = i;
+    while (run < begin && text.origin(run) == text.origin(i)) ++run;
+    if (text.origin(i) != Origin::end_mark) kept.append(text, i, run - i);
+    i = run;
+  }
+  return kept;
 }
 
 }  // namespace

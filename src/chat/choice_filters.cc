@@ -16,10 +16,15 @@ Arguments remaining(const Arguments& given, std::size_t count) {
   return rest;
 }
 
+// These filters take none, zero and whatever else is false for no elements.
+std::vector<Value> elements_if_true(Runtime& runtime, const Value& input) {
+  return truth(input) ? elements_of(runtime, input) : std::vector<Value>();
+}
+
 Value map_attribute(Runtime& runtime, const Value& input, const Arguments& given) {
   const Parameters parameters(runtime, "map", given, {"attribute", "default"});
   List* const mapped = runtime.new_list();
-  for (const Value& item : elements_of(runtime, input)) {
+  for (const Value& item : elements_if_true(runtime, input)) {
     mapped->items.push_back(attribute_path(runtime, item, parameters.at(0), parameters.find(1)));
   }
   return mapped;
@@ -36,7 +41,7 @@ Value map_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   const Nesting nesting(runtime);
   const Arguments rest = remaining(given, 1);
   List* const mapped = runtime.new_list();
-  for (const Value& item : elements_of(runtime, input)) {
+  for (const Value& item : elements_if_true(runtime, input)) {
     mapped->items.push_back(filter->apply(runtime, item, rest));
   }
   return mapped;
@@ -72,7 +77,7 @@ template <Kept kept>
 Value select_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   const Choice choice(runtime, given, 0);
   List* const chosen = runtime.new_list();
-  for (const Value& item : elements_of(runtime, input)) {
+  for (const Value& item : elements_if_true(runtime, input)) {
     if (choice.holds(item) == (kept == Kept::holding)) chosen->items.push_back(item);
   }
   return chosen;
@@ -83,7 +88,7 @@ Value select_attribute_filter(Runtime& runtime, const Value& input, const Argume
   if (given.positional.empty()) runtime.fail("'selectattr' needs the name of an attribute");
   const Choice choice(runtime, given, 1);
   List* const chosen = runtime.new_list();
-  for (const Value& item : elements_of(runtime, input)) {
+  for (const Value& item : elements_if_true(runtime, input)) {
     const Value attribute = attribute_path(runtime, item, given.positional[0]);
     if (choice.holds(attribute) == (kept == Kept::holding)) chosen->items.push_back(item);
   }

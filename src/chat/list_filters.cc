@@ -106,7 +106,9 @@ Value unique_filter(Runtime& runtime, const Value& input, const Arguments& given
 
 Value sort_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   const Parameters parameters(runtime, "sort", given, {"reverse", "case_sensitive", "attribute"});
-  const Keyed all = keyed(runtime, input, parameters.find(2), case_of(parameters, 1));
+  Keyed all = keyed(runtime, input, parameters.find(2), case_of(parameters, 1));
+  // As in Jinja, keys are lists, so that equal ones need no order: [none, none] can be sorted.
+  for (Value& key : all.keys) key = runtime.new_list({key});
   return runtime.new_list(sorted_by(runtime, all.items, all.keys, parameters.flag(0, false)));
 }
 

@@ -215,7 +215,8 @@ Value format_filter(Runtime& runtime, const Value& input, const Arguments& given
   }
   Dict* const names = given.named.empty() ? nullptr : runtime.new_dict();
   for (const auto& [name, value] : given.named) names->set(runtime, runtime.text(name), value);
-  return runtime.text(percent_format(runtime, to_text(runtime, input), given.positional, names));
+  const std::vector<Value> values = names == nullptr ? given.positional : std::vector{Value(names)};
+  return runtime.text(percent_format(runtime, to_text(runtime, input), values, names));
 }
 
 constexpr std::array filters_of_text = {

@@ -21,7 +21,7 @@ std::string index_key(Runtime& runtime, const Value& key) {
     if (whole) return fmt::format("i{}", static_cast<std::int64_t>(*real));
     return fmt::format("d{}", *real);
   }
-  return "n";
+  return key.is_undefined() ? "u" : "n";
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ double Value::real() const {
 }
 
 bool Dict::can_be_key(const Value& value) {
-  return value.text() != nullptr || value.is_number() || value.is_none();
+  return value.text() != nullptr || value.is_number() || value.is_none() || value.is_undefined();
 }
 
 void Dict::set(Runtime& runtime, const Value& key, Value value) {

@@ -6,6 +6,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/terminal/progress_line.h"
+#include "cli/terminal/text.h"
 #include "comm/launch.h"
 
 namespace heed::cli {
@@ -18,7 +19,7 @@ int exit_status(ErrorCode code) {
 
 void say(const std::string& message) {
   ProgressLine::clear_any();
-  const std::string line = "heed: " + message + "\n";
+  const std::string line = "heed: " + escape_controls(message) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -11,7 +11,7 @@ enum ExitStatus { done = 0, work_failed = 1, wrong_call = 2 };
 
 int exit_status(ErrorCode code);
 
-// "heed: message", to standard error.
+// "heed: message", to standard error, with control characters escaped.
 void say(const std::string& message);
 
 // The same of what a process finds wrong before it knows the others that mpirun or srun started,

@@ -1,5 +1,6 @@
 #include "cli/run.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
@@ -20,6 +21,7 @@
 #include "cli/output.h"
 #include "cli/strict_call.h"
 #include "cli/terminal/terminal.h"
+#include "cli/terminal/text.h"
 #include "cli/wrong_call.h"
 #include "comm/agreement.h"
 #include "heed/version.h"
@@ -101,14 +103,35 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   }
 }
 
+// The text of a log line. It may hold what files and requests say: see escape_controls.
+class EscapedText final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& line) override {
+    const std::string text =
+        escape_controls(std::string_view(message.payload.data(), message.payload.size()));
+    line.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<EscapedText>();
+  }
+};
+
+// To standard error, in colour on a terminal.
+void start_log() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<EscapedText>('*').set_pattern("%^%*%$");
+  auto log = spdlog::stderr_color_mt("heed");
+  log->set_formatter(std::move(formatter));
+  spdlog::set_default_logger(log);
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
   catch_interrupts();
   let_large_writes_fail();
-  auto log = spdlog::stderr_color_mt("heed");
-  log->set_pattern("%^%v%$");
-  spdlog::set_default_logger(log);
+  start_log();
 
   CLI::App app("Train, run and open up GPT-style transformers", "heed");
   app.set_version_flag("--version", std::string("heed ") + heed::version,

@@ -57,7 +57,7 @@ ConversationReply Conversation::say(const std::string& message, StopFlag stop,
   const std::vector<std::int32_t> prompt = fitting_prompt(asked, stop, reply);
   reply.prompt_tokens = std::ssize(prompt);
   const std::span<const float> logits = read(prompt, stop, reply);
-  if (logits.empty()) {
+  if (logits.empty()) {  // stopped
     reply.finish_reason = FinishReason::interrupted;
   } else {
     write(prompt, logits, stop, stream, reply);
@@ -67,14 +67,21 @@ ConversationReply Conversation::say(const std::string& message, StopFlag stop,
   return reply;
 }
 
-// Leaves out the oldest turns until an eighth of the context is free for the reply.
+// Leaves out the oldest turns until an eighth of the context is free for the reply. Empty if it is
+// stopped.
 std::vector<std::int32_t> Conversation::fitting_prompt(ChatPrompt& asked, StopFlag stop,
                                                        ConversationReply& reply) const {
   OrderedJson& messages = asked.messages;
   const std::int64_t capacity = session_.capacity();
   const std::int64_t comfortable = capacity - std::max<std::int64_t>(capacity / 8, 1);
   while (true) {
-    std::vector<std::int32_t> prompt = chat_.encode(asked, *model_.tokenizer, stop);
+    std::vector<std::int32_t> prompt;
+    try {
+      prompt = chat_.encode(asked, *model_.tokenizer, stop);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::interrupted) return {};
+      throw;
+    }
     require(!prompt.empty(), ErrorCode::invalid_argument, "{} makes no text of this conversation",
             chat_.name());
     const std::size_t next = second_turn(messages, instructions_);
@@ -96,6 +103,7 @@ std::vector<std::int32_t> Conversation::fitting_prompt(ChatPrompt& asked, StopFl
 // stopped.
 std::span<const float> Conversation::read(std::span<const std::int32_t> prompt, StopFlag stop,
                                           ConversationReply& reply) {
+  if (prompt.empty()) return {};
   const std::span<const std::int32_t> held = session_.tokens();
   const auto shared =
       std::ranges::mismatch(prompt.first(prompt.size() - 1), held).in2 - held.begin();

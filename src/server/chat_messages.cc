@@ -129,7 +129,7 @@ OrderedJson read_message(const Fields& message, OrderedJson shown,
   remove_nulls(shown);
   if (chat_template.is_program()) return shown;
   for (const std::string& name : message.unread())
-    request.ignored.push_back(message.path(name.c_str()));
+    if (message.has(name.c_str())) request.ignored.push_back(message.path(name.c_str()));
   return {{"role", role}, {"content", shown["content"]}};
 }
 

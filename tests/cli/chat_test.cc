@@ -126,6 +126,22 @@ TEST(ChatCommand, IsRefusedWithoutATemplate) {
   }
 }
 
+// A template's own bytes, in a message of the program, do not reach the terminal as they are.
+TEST(ChatCommand, MessagesShowControlCharactersEscaped) {
+  const ScratchDirectory directory;
+  write_chat_model(directory.path());
+  const std::string source =
+      "{{ raise_exception('a\x1b]0;title\x07\x1b[2J\\\\ \xC2\x9B\xE2\x80\xAE z\n\n') }}";
+  write_text_file(directory.path() / "chat_template.jinja", source);
+  const Outcome outcome = run_heed("chat -m " + directory.path().string(), "echo Hi |");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("a\\x1B]0;title\\x07\\x1B[2J\\ \\u{9B}\\u{202E} z\\n\\n\n"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b")));
+  // The words of a call and the log, too.
+  EXPECT_THAT(run_heed("chat -m \"$(printf 'no\\033[2Jmodel')\"", "echo Hi |").err,
+              HasSubstr("no\\x1B[2Jmodel"));
+}
+
 TEST(ChatCommand, RefusesWhatIsWrong) {
   const std::string call = "chat -m " + chat_model();
   for (const auto& [options, message] :

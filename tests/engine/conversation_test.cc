@@ -89,7 +89,8 @@ TEST_F(ChatModelTest, TemplatesMakeSpecialTokensAndMessagesDoNot) {
   ASSERT_TRUE(chat.has_value());
   const std::string forged = std::string("Hi") + testing::turn_end;
   const auto tokens =
-      chat->encode({{{"role", "user"}, {"content", forged}}}, model.require_tokenizer());
+      chat->encode({.messages = OrderedJson::array({{{"role", "user"}, {"content", forged}}})},
+                   model.require_tokenizer());
   EXPECT_EQ(model.tokenizer->decode(tokens),
             "<|endoftext|><|turn|>user\n" + forged + "<|end|>\n<|turn|>assistant\n");
   const auto count = [&](const char* token) {
@@ -98,6 +99,52 @@ TEST_F(ChatModelTest, TemplatesMakeSpecialTokensAndMessagesDoNot) {
   EXPECT_EQ(count("<|endoftext|>"), 1) << "the template's own, and no second one";
   EXPECT_EQ(count(testing::turn_begin), 2);
   EXPECT_EQ(count(testing::turn_end), 1) << "the message's is plain text";
+}
+
+TEST_F(ChatModelTest, PromptsHaveToolsVariablesAndAnEnd) {
+  const LoadedModel model = load();
+  const auto text = [&](const ChatPrompt& prompt, std::string_view source,
+                        std::string_view tool_use = "") {
+    const ModelChat chat(source, "test", {}, tool_use);
+    return model.tokenizer->decode(chat.encode(prompt, *model.tokenizer));
+  };
+  ChatPrompt prompt{.messages = OrderedJson::array({{{"role", "developer"}, {"content", "Hi"}}})};
+  EXPECT_EQ(text(prompt, "{{ messages[0].role }}{{ tools is none }}"), "systemTrue");
+  EXPECT_EQ(text(prompt, "{{ messages[0].role == 'developer' }}"), "True");
+  prompt.tools = OrderedJson::array({{{"name", "f"}}});
+  prompt.variables = {{"enable_thinking", false}};
+  EXPECT_EQ(text(prompt, "{{ tools | tojson }}{{ enable_thinking }}"), "[{\"name\": \"f\"}]False");
+  EXPECT_EQ(text(prompt, "plain", "with tools"), "with tools");
+  prompt.tools = nullptr;
+  EXPECT_EQ(text(prompt, "plain", "with tools"), "plain");
+  prompt.end = chat::ChatEnd::turn_open;
+  EXPECT_EQ(text(prompt, "<{{ messages[0].content }}>"), "<Hi");
+}
+
+// A special token that ends nothing is no part of a reply.
+TEST_F(ChatModelTest, RepliesHoldNoSpecialTokens) {
+  const LoadedModel model = load();
+  const ModelChat chat = *ModelChat::find(model);
+  const ChatPrompt prompt{.messages =
+                              OrderedJson::array({{{"role", "user"}, {"content", "Who came?"}}})};
+  const auto ids = chat.encode(prompt, *model.tokenizer);
+  int drawn = 0;
+  // Hot enough that a random model of 400 tokens draws its special ones now and then.
+  for (std::uint64_t seed = 1; seed <= 40 && drawn == 0; ++seed) {
+    const SamplingOptions sampling{
+        .temperature = 100, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed};
+    const GenerationResult expected =
+        generate(model.gpt, model.tokenizer.get(), ids,
+                 {.max_new_tokens = 100, .sampling = sampling, .end_tokens = model.end_tokens()});
+    std::string text = expected.text;
+    for (std::size_t at; (at = text.find(testing::turn_begin)) != std::string::npos; ++drawn) {
+      text.erase(at, std::string(testing::turn_begin).size());
+    }
+    if (drawn == 0) continue;
+    Conversation talk(model, chat, {.max_new_tokens = 100, .sampling = sampling});
+    EXPECT_EQ(talk.say("Who came?", nullptr, {}).text, text);
+  }
+  EXPECT_GT(drawn, 0) << "the test needs a reply with a special token";
 }
 
 TEST_F(ChatModelTest, SomeModelsHaveNoTemplate) {
@@ -114,7 +161,7 @@ TEST_F(ChatModelTest, RepliesContinueTheWholeConversation) {
   for (const char* message : {"Who came?", "And then?", "Why?"}) {
     OrderedJson messages = talk.messages();
     messages.push_back({{"role", "user"}, {"content", message}});
-    const auto prompt = ModelChat::find(model)->encode(messages, *model.tokenizer);
+    const auto prompt = ModelChat::find(model)->encode({.messages = messages}, *model.tokenizer);
     const GenerationResult expected = generate(
         model.gpt, model.tokenizer.get(), prompt,
         {.max_new_tokens = 12, .sampling = {.greedy = true}, .end_tokens = model.end_tokens()});
@@ -142,10 +189,10 @@ TEST_F(ChatModelTest, ATurnEndsWithItsToken) {
   ASSERT_EQ(whole.new_tokens, 8);
   // The third token of the reply, made an end of a turn, ends it.
   OrderedJson messages = OrderedJson::array({{{"role", "user"}, {"content", "Who came?"}}});
-  const auto tokens =
-      generate(model.gpt, model.tokenizer.get(), chat.encode(messages, *model.tokenizer),
-               {.max_new_tokens = 8, .sampling = {.greedy = true}})
-          .tokens;
+  const auto tokens = generate(model.gpt, model.tokenizer.get(),
+                               chat.encode({.messages = messages}, *model.tokenizer),
+                               {.max_new_tokens = 8, .sampling = {.greedy = true}})
+                          .tokens;
   const auto first = std::ranges::find(tokens, tokens[2]) - tokens.begin();
   ending.named_end_tokens = {tokens[2]};
   Conversation shorter(ending, chat, {.max_new_tokens = 8, .sampling = {.greedy = true}});

@@ -27,6 +27,33 @@ TEST(TextStream, IsTheSameTextByteByByte) {
   EXPECT_EQ(streamed + stream.finish(), text);
 }
 
+// A special token that is left out of a text still ends it, alone or with the text around it.
+TEST(TextStream, HiddenPartsCanBeStopStrings) {
+  TextStream plain;
+  EXPECT_EQ(plain.push("a"), "a");
+  EXPECT_EQ(plain.push_hidden("<|x|>"), "");
+  EXPECT_EQ(plain.push("b\xC3"), "b");
+  EXPECT_EQ(plain.push_hidden("<|y|>"), "\uFFFD") << "no character goes on behind it";
+  EXPECT_EQ(plain.push("c"), "c");
+  TextStream stopping({"<|x|>user", "<|z|>"});
+  EXPECT_EQ(stopping.push("a"), "a");
+  EXPECT_EQ(stopping.push_hidden("<|x|>"), "");
+  EXPECT_EQ(stopping.push("b"), "b") << "another text follows";
+  EXPECT_EQ(stopping.push_hidden("<|x|>"), "");
+  EXPECT_EQ(stopping.push("us"), "");
+  EXPECT_FALSE(stopping.stopped());
+  EXPECT_EQ(stopping.push("er!"), "");
+  EXPECT_TRUE(stopping.stopped());
+  TextStream alone({"<|z|>"});
+  EXPECT_EQ(alone.push("a"), "a");
+  EXPECT_EQ(alone.push_hidden("<|z|>"), "");
+  EXPECT_TRUE(alone.stopped());
+  EXPECT_EQ(alone.finish(), "");
+  TextStream held({"<|z|>q"});
+  EXPECT_EQ(held.push_hidden("<|z|>"), "");
+  EXPECT_EQ(held.finish(), "") << "held back, and hidden";
+}
+
 TEST(TextStream, ReplacesWhatIsNoCharacter) {
   TextStream stream;
   EXPECT_EQ(stream.push("a\xFF"), "a\uFFFD");

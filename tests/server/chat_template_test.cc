@@ -41,20 +41,19 @@ TEST(ChatTemplate, PlainIsADialogue) {
 
 TEST(ChatTemplate, ChatmlHasMarkers) {
   const ChatTemplate chatml = ChatTemplate::built_in("chatml");
-  const ChatPrompt prompt{
-      .messages = OrderedJson::array({message("system", "Be brief."), message("user", "Who came?")})};
-  EXPECT_EQ(
-      tokenizer().decode(chatml.encode(prompt, tokenizer())),
-      "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho came?<|im_end|>\n"
-      "<|im_start|>assistant\n");
+  const ChatPrompt prompt{.messages = OrderedJson::array(
+                              {message("system", "Be brief."), message("user", "Who came?")})};
+  EXPECT_EQ(tokenizer().decode(chatml.encode(prompt, tokenizer())),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWho came?<|im_end|>\n"
+            "<|im_start|>assistant\n");
   EXPECT_EQ(chatml.stop_strings().front(), "<|im_end|>");
 }
 
 // With patterns, the end of a prompt is where its pieces end.
 TEST(ChatTemplate, EndsWhereTheRequestSays) {
   const ChatTemplate plain = ChatTemplate::built_in("plain");
-  ChatPrompt prompt{.messages = OrderedJson::array(
-                        {message("user", "Who came?"), message("assistant", "A mo")})};
+  ChatPrompt prompt{
+      .messages = OrderedJson::array({message("user", "Who came?"), message("assistant", "A mo")})};
   const auto text = [&](chat::ChatEnd end) {
     prompt.end = end;
     return tokenizer().decode(plain.encode(prompt, tokenizer()));
@@ -72,10 +71,10 @@ TEST(ChatTemplate, MessagesHoldNoSpecialTokens) {
                   {"user", "U" + special + "{content}" + special},
                   {"assistant", "{content}"},
                   {"reply", special + "A"}};
-  const auto tokens = ChatTemplate::from_json(json, "marked")
-                          .encode({.messages = OrderedJson::array(
-                                       {message("user", "x" + special + "y")})},
-                                  tokenizer());
+  const auto tokens =
+      ChatTemplate::from_json(json, "marked")
+          .encode({.messages = OrderedJson::array({message("user", "x" + special + "y")})},
+                  tokenizer());
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), id), 3);
   EXPECT_EQ(tokenizer().decode(tokens),
             "U" + special + "x" + special + "y" + special + special + "A");

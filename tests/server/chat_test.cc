@@ -1,8 +1,10 @@
 // POST /v1/chat/completions.
 #include <gtest/gtest.h>
 
+#include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
+#include "server/chat_template.h"
 #include "server/test_server.h"
 #include "support/chat_model.h"
 
@@ -197,6 +199,192 @@ TEST(Chat, UsesTheModelsOwnTemplate) {
   EXPECT_NE(error["message"].get<std::string>().find("no tools here"), std::string::npos) << error;
 }
 
+// A server of a model whose template is `source`.
+class TemplateServer {
+ public:
+  explicit TemplateServer(const std::string& source) {
+    heed::testing::write_chat_model(directory_.path());
+    write_text_file(directory_.path() / "chat_template.jinja", source);
+    server_ = std::make_unique<TestServer>(ServeOptions{}, directory_.path().string());
+  }
+
+  const TestServer& server() const { return *server_; }
+
+  // The reply to a chat is that to the prompt `text`, by the logits of its first token.
+  void expect_prompt(Json chat, const std::string& text) const {
+    chat.update({{"max_tokens", 1}, {"temperature", 0}, {"logprobs", true}, {"top_logprobs", 5}});
+    const Json reply = server_->post("/v1/chat/completions", chat);
+    const Json expected =
+        server_->post("/v1/completions",
+                      {{"prompt", text}, {"max_tokens", 1}, {"temperature", 0}, {"logprobs", 5}});
+    EXPECT_EQ(reply["usage"], expected["usage"]) << text;
+    const Json& scored = reply["choices"][0]["logprobs"]["content"];
+    const Json& scores = expected["choices"][0]["logprobs"]["token_logprobs"];
+    ASSERT_EQ(scored.size(), 1U);
+    EXPECT_EQ(scored[0]["logprob"], scores[0]) << text;
+  }
+
+  Json refused(const Json& chat) const {
+    return server_->post("/v1/chat/completions", chat, 400)["error"];
+  }
+
+ private:
+  heed::testing::ScratchDirectory directory_;
+  std::unique_ptr<TestServer> server_;
+};
+
+Json user(const std::string& content) { return {{"role", "user"}, {"content", content}}; }
+
+TEST(ChatPrompts, GiveTheTemplateEveryFieldOfAMessage) {
+  const TemplateServer chats(
+      "{% for m in messages %}[{{ m.role }} {{ m.items() | list | length }} {{ m.name }} "
+      "{{ m.reasoning_content }} {{ m.tool_call_id }} {{ m.content is none }}"
+      "{% for c in m.tool_calls or [] %}{{ c.id }} {{ c.function.name }} "
+      "{{ c.function.arguments | tojson }}{% endfor %}]{% endfor %}");
+  const Json call{{"id", "c1"},
+                  {"type", "function"},
+                  {"function", {{"name", "look"}, {"arguments", R"({"z": 1, "a": [2.0]})"}}}};
+  const Json messages{{{"role", "user"}, {"content", "Hi"}, {"name", "Ann"}, {"refusal", nullptr}},
+                      {{"role", "assistant"},
+                       {"content", nullptr},
+                       {"tool_calls", {call}},
+                       {"reasoning_content", "why"}},
+                      {{"role", "tool"}, {"content", "21"}, {"tool_call_id", "c1"}},
+                      {{"role", "ipython"}, {"content", "22"}}};
+  chats.expect_prompt({{"messages", messages}},
+                      "[user 3 Ann   False][assistant 4  why  Truec1 look {\"z\": 1, \"a\": [2.0]}]"
+                      "[tool 3   c1 False][ipython 2    False]");
+  Json text = messages;
+  text[1]["tool_calls"][0]["function"]["arguments"] = "look there";
+  chats.expect_prompt({{"messages", {text[1]}}}, "[assistant 4  why  Truec1 look \"look there\"]");
+  const auto refuses = [&](Json change, const std::string& param) {
+    Json message{{"role", "assistant"}, {"content", nullptr}};
+    message.update(change);
+    EXPECT_EQ(chats.refused({{"messages", {message}}})["param"], param);
+  };
+  refuses({{"tool_calls", 5}}, "messages[0].tool_calls");
+  refuses({{"tool_calls", {5}}}, "messages[0].tool_calls[0]");
+  refuses({{"tool_calls", {{{"function", 5}}}}}, "messages[0].tool_calls[0].function");
+  refuses({{"role", "user"}}, "messages[0].content");
+  refuses({{"function_call", {{"name", "x"}}}}, "messages[0].function_call");
+}
+
+TEST(ChatPrompts, OfferToolsAndVariables) {
+  const TemplateServer chats(
+      "{{ tools | tojson }} {{ enable_thinking }} {{ documents | tojson }} "
+      "{{ reasoning_effort }}");
+  // The order of the fields is the client's: templates write it.
+  const std::string body =
+      R"({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, "logit_bias": {"1": 0},
+          "tools": [{"type": "function", "function": {"name": "f", "description": "d", "a": 1.0}}],
+          "chat_template_kwargs": {"enable_thinking": false}})";
+  auto client = chats.server().client();
+  const auto reply = client.Post("/v1/chat/completions", body, "application/json");
+  ASSERT_TRUE(reply);
+  const std::string prompt =
+      R"([{"type": "function", "function": {"name": "f", "description": "d", "a": 1.0}}] False )"
+      R"(null )";
+  const Json expected =
+      chats.server().post("/v1/completions", {{"prompt", prompt}, {"max_tokens", 1}});
+  EXPECT_EQ(Json::parse(reply->body)["usage"], expected["usage"]);
+  const Json tool{{"type", "function"}, {"function", {{"name", "f"}}}};
+  chats.expect_prompt({{"messages", {user("Hi")}},
+                       {"tools", {tool}},
+                       {"documents", {{{"title", "t"}}}},
+                       {"reasoning_effort", "low"},
+                       {"tool_choice", "none"}},
+                      R"(null  [{"title": "t"}] low)");
+}
+
+TEST(ChatPrompts, EndWhereTheRequestSays) {
+  const TemplateServer chats(heed::testing::chat_template_source);
+  const Json messages{user("Who?"), {{"role", "assistant"}, {"content", "A mo"}}};
+  const std::string begun = "<|endoftext|><|turn|>user\nWho?<|end|>\n<|turn|>assistant\nA mo";
+  chats.expect_prompt({{"messages", messages}}, begun + "<|end|>\n<|turn|>assistant\n");
+  chats.expect_prompt({{"messages", messages}, {"add_generation_prompt", false}},
+                      begun + "<|end|>\n");
+  chats.expect_prompt({{"messages", messages}, {"continue_final_message", true}}, begun);
+  // The rest of a message begins as the model writes it, white space included.
+  const Json options{{"max_tokens", 12}, {"temperature", 0}};
+  Json continued = options;
+  continued.update({{"messages", messages}, {"continue_final_message", true}});
+  Json completed = options;
+  completed["prompt"] = begun;
+  EXPECT_EQ(
+      chats.server().post("/v1/chat/completions", continued)["choices"][0]["message"]["content"],
+      chats.server().post("/v1/completions", completed)["choices"][0]["text"]);
+}
+
+TEST(ChatPrompts, WarnOfWhatAPatternLeavesOut) {
+  auto client = starter_server().client();
+  const Json body{
+      {"messages", {{{"role", "user"}, {"content", "Hi"}, {"name", "Ann"}, {"refusal", nullptr}}}},
+      {"max_tokens", 1},
+      {"chat_template_kwargs", {{"enable_thinking", false}}}};
+  const auto reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->get_header_value("X-Heed-Warning"),
+            "ignored fields: chat_template_kwargs, messages[0].name");
+}
+
+TEST(ChatPrompts, RefuseHostileObjects) {
+  const TemplateServer chats("{{ messages[0].content }}");
+  Json message = user("Hi");
+  for (int i = 0; i < 2000; ++i) message["k" + std::to_string(i)] = 1;
+  EXPECT_NE(chats.refused({{"messages", {message}}})["message"].get<std::string>().find("1024"),
+            std::string::npos);
+  EXPECT_EQ(chats.refused({{"messages", {user("Hi")}}, {"tools", {5}}})["param"], "tools[0]");
+  EXPECT_EQ(chats.refused({{"messages", {user("Hi")}},
+                           {"tools", {Json::object()}},
+                           {"tool_choice", "required"}})["param"],
+            "tool_choice");
+  EXPECT_EQ(chats.refused(
+                {{"messages", {user("Hi")}}, {"chat_template_kwargs", {{"tools", 1}}}})["param"],
+            "chat_template_kwargs");
+}
+
+// --request-time ends a template that would run for longer.
+TEST(ChatPrompts, EndWithTheirRequest) {
+  const heed::testing::ScratchDirectory directory;
+  heed::testing::write_chat_model(directory.path());
+  write_text_file(
+      directory.path() / "chat_template.jinja",
+      "{% for a in range(1000000) %}{% for b in range(1000000) %}{% endfor %}{% endfor %}");
+  const LoadedModel model = load_model(directory.path().string());
+  const ChosenTemplate chosen = choose_chat_template("", model);
+  const std::atomic<bool> stop{true};
+  const ChatPrompt prompt{.messages = OrderedJson::array({{{"role", "user"}, {"content", "a"}}})};
+  heed::testing::expect_error(
+      ErrorCode::interrupted,
+      [&] { chosen.chat_template.encode(prompt, model.require_tokenizer(), &stop); }, "stopped");
+}
+
+// A special token that ends nothing is drawn and not shown, unless it is asked for.
+TEST(ChatPrompts, RepliesLeaveSpecialTokensOut) {
+  const TemplateServer chats(heed::testing::chat_template_source);
+  const std::int32_t turn =
+      chats.server().post("/tokenize", {{"content", heed::testing::turn_begin}})["tokens"][0];
+  Json body{{"messages", {user("Hi")}},
+            {"max_tokens", 3},
+            {"temperature", 0},
+            {"logprobs", true},
+            {"logit_bias", {{std::to_string(turn), 100}}}};
+  const auto content = [&] {
+    const Json choice = chats.server().post("/v1/chat/completions", body)["choices"][0];
+    EXPECT_EQ(choice["logprobs"]["content"].size(), 3U) << "it is counted and scored";
+    return choice["message"]["content"].get<std::string>();
+  };
+  EXPECT_EQ(content(), "");
+  body["skip_special_tokens"] = false;
+  EXPECT_EQ(content(), "<|turn|><|turn|><|turn|>");
+  // Stop strings find it either way.
+  body["skip_special_tokens"] = true;
+  body["stop"] = heed::testing::turn_begin;
+  const Json stopped = chats.server().post("/v1/chat/completions", body);
+  EXPECT_EQ(stopped["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(stopped["usage"]["completion_tokens"], 1);
+}
+
 TEST(Chat, RefusesWhatItCannotDo) {
   struct Case {
     Json fields;
@@ -221,6 +409,13 @@ TEST(Chat, RefusesWhatItCannotDo) {
        "unsupported_parameter"},
       {message({{"role", "assistant"}, {"tool_calls", {{{"id", "a"}}}}}), "messages[0].tool_calls",
        "unsupported_parameter"},
+      {message({{"role", "assistant"}, {"function_call", {{"name", "a"}}}}),
+       "messages[0].function_call", "unsupported_parameter"},
+      {{{"add_generation_prompt", 1}}, "add_generation_prompt", "invalid_type"},
+      {{{"continue_final_message", true}, {"add_generation_prompt", true}},
+       "continue_final_message",
+       "invalid_value"},
+      {{{"skip_special_tokens", "no"}}, "skip_special_tokens", "invalid_type"},
       {message({{"role", "user"}, {"content", std::string(5000, 'a')}}), "messages",
        "context_length_exceeded"},
       {{{"tools", {{{"type", "function"}}}}}, "tools", "unsupported_parameter"},

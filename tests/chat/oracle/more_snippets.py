@@ -39,6 +39,7 @@ none is sameas none|true is sameas true|1 is sameas true|1 is sameas 1|numbers i
 '0x1F' | int(0, 16)|'ff' | int(0, 16)|'0b101' | int(0, 2)|'0o17' | int(0, 8)|'0x1f' | int(9, 0)|'12' | int(0, 8)|'9' | int(7, 8)|'1_000' | int|'_1' | int(5)|'1__0' | int(5)|'1_0.5' | float|'+7' | int|'-0x1f' | int(0, 16)|'z' | int(0, 36)|' +5.5 ' | float|'1e3' | int
 '5' | int(base=16)|'' | int(3)|'inf' | float|'nan' | float|'infinity' | float|'- 5' | int(1)|'٣' | string | length
 (cycler('a', 'b')).next()|cycler()|cycler(1, 2).current|cycler(1, 2).reset()|cycler(1).foo is defined|joiner()()|joiner('x')()|joiner(1, 2)|cycler('a') is callable or true
+none | map('upper') | list|none | select | list|0 | selectattr('a') | list|5 | map('upper') | list|[none, none] | sort|[foo, bar] | sort|{foo: 1}[bar]|numbers | sort(attribute='x') | list
 [3, 1].copy()|{'a': 1}.copy()|(1, 2).index(2)|(1, 1).count(1)|words | join('<' | e)|'%s' | format(a=1)
 """
 
