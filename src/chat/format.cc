@@ -24,9 +24,7 @@ std::size_t read_width(Runtime& runtime, std::string_view bytes, std::size_t& po
 
 // The first `count` characters.
 Text beginning(const Text& text, std::size_t count) {
-  std::size_t end = 0;
-  for (; count > 0 && end < text.size(); --count) end += character_size(text.bytes(), end);
-  return text.part(0, end);
+  return text.part(0, offset_after(text.bytes(), 0, count));
 }
 
 // A text in a field. Zeros go between the sign of a number and its digits.

@@ -119,10 +119,7 @@ Value truncate_filter(Runtime& runtime, const Value& input, const Arguments& giv
   }
   const auto size = static_cast<std::int64_t>(character_count(text->bytes()));
   if (size <= length || size - length <= leeway) return input;
-  std::size_t kept = 0;
-  for (std::int64_t i = 0; i < length - end_length; ++i) {
-    kept += character_size(text->bytes(), kept);
-  }
+  std::size_t kept = offset_after(text->bytes(), 0, static_cast<std::size_t>(length - end_length));
   if (!parameters.flag(1, false)) {
     kept = std::min(kept, text->bytes().substr(0, kept).rfind(' '));
   }

@@ -175,17 +175,23 @@ std::optional<Value> element(Runtime& runtime, const Value& value, std::int64_t 
     if (found) return list->items[*found];
   } else if (const Text* const text = value.text()) {
     runtime.count_read(text->size());
-    const auto offsets = character_offsets(text->bytes());
-    const auto found = element_index(index, offsets.size() - 1);
+    const auto found = element_index(index, character_count(text->bytes()));
     if (found) {
-      return runtime.text(text->part(offsets[*found], offsets[*found + 1] - offsets[*found]));
+      const std::size_t begin = offset_after(text->bytes(), 0, *found);
+      return runtime.text(text->part(begin, character_size(text->bytes(), begin)));
     }
   }
   return std::nullopt;
 }
 
-// The elements that a slice takes, as Python does.
-std::vector<std::size_t> sliced(Runtime& runtime, const SliceBounds& bounds, std::size_t size) {
+// Where a slice begins and ends, as in Python.
+struct SliceRange {
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  std::int64_t step = 1;
+};
+
+SliceRange slice_range(const Runtime& runtime, const SliceBounds& bounds, std::size_t size) {
   const auto number = [&](const Value& value, std::int64_t otherwise) {
     if (value.is_none()) return otherwise;
     if (!value.is_integer()) runtime.fail("a slice has a bound of type {}", type_name(value));
@@ -202,14 +208,35 @@ std::vector<std::size_t> sliced(Runtime& runtime, const SliceBounds& bounds, std
     if (position < 0) position = position < -length ? least : position + length;
     return std::clamp(position, least, most);
   };
-  const std::int64_t start = bound(bounds.start, step > 0 ? least : most);
-  const std::int64_t stop = bound(bounds.stop, step > 0 ? most : least);
+  return {bound(bounds.start, step > 0 ? least : most), bound(bounds.stop, step > 0 ? most : least),
+          step};
+}
+
+// The elements that a slice takes, in its order.
+std::vector<std::size_t> sliced(const SliceRange& range) {
   std::vector<std::size_t> taken;
-  for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
+  for (std::int64_t i = range.start; range.step > 0 ? i < range.stop : i > range.stop;) {
     taken.push_back(static_cast<std::size_t>(i));
-    if (__builtin_add_overflow(i, step, &i)) break;
+    if (__builtin_add_overflow(i, range.step, &i)) break;
   }
   return taken;
+}
+
+Text slice_of_text(const Runtime& runtime, const Text& text, const SliceBounds& bounds) {
+  const std::string_view bytes = text.bytes();
+  const SliceRange range = slice_range(runtime, bounds, character_count(bytes));
+  if (range.step == 1) {
+    if (range.start >= range.stop) return text.part(0, 0);
+    const std::size_t begin = offset_after(bytes, 0, static_cast<std::size_t>(range.start));
+    const auto count = static_cast<std::size_t>(range.stop - range.start);
+    return text.part(begin, offset_after(bytes, begin, count) - begin);
+  }
+  const auto offsets = character_offsets(bytes);
+  Text result = text.part(0, 0);
+  for (const std::size_t i : sliced(range)) {
+    result.append(text, offsets[i], offsets[i + 1] - offsets[i]);
+  }
+  return result;
 }
 
 }  // namespace
@@ -305,7 +332,7 @@ Value item_of(Runtime& runtime, const Value& value, const Value& index) {
 Value slice_of(Runtime& runtime, const Value& value, const SliceBounds& bounds) {
   require_defined(runtime, value);
   if (const List* const list = value.pointer<List>()) {
-    const auto taken = sliced(runtime, bounds, list->items.size());
+    const auto taken = sliced(slice_range(runtime, bounds, list->items.size()));
     std::vector<Value> items;
     for (const std::size_t i : taken) items.push_back(list->items[i]);
     return runtime.new_list(std::move(items), list->kind);
@@ -313,12 +340,7 @@ Value slice_of(Runtime& runtime, const Value& value, const SliceBounds& bounds) 
   const Text* const text = value.text();
   if (text == nullptr) runtime.fail("a value of type {} cannot be sliced", type_name(value));
   runtime.count_read(text->size());
-  const auto offsets = character_offsets(text->bytes());
-  Text result = text->part(0, 0);
-  for (const std::size_t i : sliced(runtime, bounds, offsets.size() - 1)) {
-    result.append(*text, offsets[i], offsets[i + 1] - offsets[i]);
-  }
-  return runtime.text(std::move(result));
+  return runtime.text(slice_of_text(runtime, *text, bounds));
 }
 
 std::vector<Value> elements_of(Runtime& runtime, const Value& value) {

@@ -230,8 +230,10 @@ Value splitlines_method(Runtime& runtime, const Value& self, const Arguments& gi
   const Text& text = *self.text();
   runtime.count_read(text.size());
   List* const lines = runtime.new_list();
-  for (const Line& line : lines_of(text.bytes())) {
+  Line line;
+  for (std::size_t begin = 0; begin < text.size(); begin = line.next) {
     runtime.count_steps(1);
+    line = line_at(text.bytes(), begin);
     const std::size_t end = keeps ? line.next : line.end;
     lines->items.push_back(runtime.text(text.part(line.begin, end - line.begin)));
   }

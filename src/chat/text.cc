@@ -96,6 +96,11 @@ std::size_t character_count(std::string_view text) {
   return count;
 }
 
+std::size_t offset_after(std::string_view text, std::size_t begin, std::size_t count) {
+  for (; count > 0 && begin < text.size(); --count) begin += character_size(text, begin);
+  return begin;
+}
+
 std::vector<std::size_t> character_offsets(std::string_view text) {
   std::vector<std::size_t> offsets;
   for (std::size_t i = 0; i < text.size(); i += character_size(text, i)) offsets.push_back(i);
@@ -147,23 +152,18 @@ bool ends_line(char32_t c) {
 
 }  // namespace
 
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = begin;
-    while (end < text.size() && !ends_line(character_at(text, end))) {
-      end += character_size(text, end);
-    }
-    std::size_t next = end;
-    if (text.substr(end).starts_with("\r\n")) {
-      next += 2;
-    } else if (end < text.size()) {
-      next += character_size(text, end);
-    }
-    lines.push_back({begin, end, next});
-    begin = next;
+Line line_at(std::string_view text, std::size_t begin) {
+  Line line{begin, begin, begin};
+  while (line.end < text.size() && !ends_line(character_at(text, line.end))) {
+    line.end += character_size(text, line.end);
   }
-  return lines;
+  line.next = line.end;
+  if (text.substr(line.end).starts_with("\r\n")) {
+    line.next += 2;
+  } else if (line.end < text.size()) {
+    line.next += character_size(text, line.end);
+  }
+  return line;
 }
 
 bool is_space(char32_t c) {

@@ -44,6 +44,8 @@ class Text {
 std::size_t character_size(std::string_view text, std::size_t begin);
 char32_t character_at(std::string_view text, std::size_t begin);  // an invalid byte: U+FFFD
 std::size_t character_count(std::string_view text);
+// Where the character `count` after the one at `begin` begins, or the text ends.
+std::size_t offset_after(std::string_view text, std::size_t begin, std::size_t count);
 // Where each character begins, and the end of the text.
 std::vector<std::size_t> character_offsets(std::string_view text);
 void append_character(std::string& text, char32_t character);
@@ -53,13 +55,13 @@ void append_character(std::string& text, char32_t character);
 std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
 std::size_t find_last_text(std::string_view text, std::string_view wanted);
 
-// The lines of str.splitlines(): bytes [begin, end), and the next line at `next`.
+// A line of str.splitlines(): bytes [begin, end), and the next line at `next`.
 struct Line {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t next = 0;
 };
-std::vector<Line> lines_of(std::string_view text);
+Line line_at(std::string_view text, std::size_t begin);
 
 // What Python's str.isspace() holds for.
 bool is_space(char32_t character);

@@ -62,7 +62,9 @@ Value indent_filter(Runtime& runtime, const Value& input, const Arguments& given
   const bool blank_lines = parameters.flag(2, false);
   Text result;
   if (parameters.flag(1, false)) result.append(spaces);
-  for (const Line& line : lines_of(text.bytes())) {
+  Line line;
+  for (std::size_t begin = 0; begin < text.size(); begin = line.next) {
+    line = line_at(text.bytes(), begin);
     if (line.begin > 0) {
       result.append("\n", text.origin(line.begin - 1));
       if (blank_lines || line.end > line.begin) result.append(spaces);

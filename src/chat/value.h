@@ -92,7 +92,8 @@ struct List {
   bool is_group = false;  // of groupby: a tuple (grouper, list) that has these attributes
 };
 
-// Keeps the order of insertion. Keys are texts, numbers, bool, none and undefined; 1, 1.0 and true are equal.
+// Keeps the order of insertion. Keys are texts, numbers, bool, none and undefined; 1, 1.0 and true
+// are equal.
 class Dict {
  public:
   static bool can_be_key(const Value& value);

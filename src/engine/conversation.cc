@@ -142,9 +142,9 @@ void Conversation::write(std::vector<std::int32_t> history, std::span<const floa
     ++reply.new_tokens;
     reply.finish_reason = FinishReason::stop_token;
     if (std::ranges::binary_search(end_tokens_, token)) break;
-    if (!std::ranges::binary_search(special_tokens_, token)) {
-      release(text.push(model_.token_bytes(token)));
-    }
+    const std::string bytes = model_.token_bytes(token);
+    const bool is_special = std::ranges::binary_search(special_tokens_, token);
+    release(is_special ? text.push_hidden(bytes) : text.push(bytes));
     reply.finish_reason = FinishReason::length;
     if (reply.new_tokens >= max_new_tokens_) break;
     reply.finish_reason = FinishReason::context_full;
