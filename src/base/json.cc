@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/decimal.h"
@@ -12,7 +12,76 @@
 namespace heed {
 namespace {
 
-constexpr int deepest_nesting = 64;
+constexpr std::size_t deepest_nesting = 64;
+
+// Builds a document from the parser's events, in time that grows with its length: nlohmann's own
+// builder with a callback goes through a container again for every container in it.
+class DocumentBuilder final : public nlohmann::json_sax<Json> {
+ public:
+  explicit DocumentBuilder(std::string_view source) : source_(source) {}
+
+  Json take() { return std::move(document_); }
+  const std::string& problem() const { return problem_; }
+
+  bool null() override { return add(nullptr) != nullptr; }
+  bool boolean(bool value) override { return add(value) != nullptr; }
+  bool number_integer(Json::number_integer_t value) override { return add(value) != nullptr; }
+  bool number_unsigned(Json::number_unsigned_t value) override { return add(value) != nullptr; }
+  bool number_float(Json::number_float_t value, const std::string&) override {
+    return add(value) != nullptr;
+  }
+  bool string(std::string& value) override { return add(std::move(value)) != nullptr; }
+  bool binary(Json::binary_t&) override { return false; }  // not in text
+
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(std::string& name) override {
+    const auto [member, is_new] = open_.back()->emplace(name, nullptr);
+    require(is_new, ErrorCode::corrupt_data, "{}: the JSON key '{}' appears twice", source_, name);
+    member_ = &*member;
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    problem_ = error.what();
+    return false;
+  }
+
+ private:
+  // Places a value where it belongs: at the top, as the member of the last key, behind the last
+  // element.
+  Json* add(Json value) {
+    Json* place = &document_;
+    if (!open_.empty() && open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      return &open_.back()->back();
+    }
+    if (!open_.empty()) place = member_;
+    *place = std::move(value);
+    return place;
+  }
+
+  bool open(Json container) {
+    require(open_.size() < deepest_nesting, ErrorCode::corrupt_data,
+            "{}: JSON nested deeper than {} levels", source_, deepest_nesting);
+    open_.push_back(add(std::move(container)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view source_;
+  Json document_;
+  std::vector<Json*> open_;  // containers, the innermost last
+  Json* member_ = nullptr;   // of the innermost object: that of the last key
+  std::string problem_;
+};
 
 }  // namespace
 
@@ -21,28 +90,13 @@ Json parse_json(std::string_view text, std::string_view source) {
   const std::size_t nul = text.find('\0');
   require(nul == std::string_view::npos, ErrorCode::corrupt_data,
           "{}: not valid JSON (byte {} is NUL)", source, nul);
-  std::vector<std::set<std::string>> open_objects;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    require(depth <= deepest_nesting, ErrorCode::corrupt_data,
-            "{}: JSON nested deeper than {} levels", source, deepest_nesting);
-    if (event == Event::object_start) open_objects.emplace_back();
-    if (event == Event::object_end) open_objects.pop_back();
-    if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      require(open_objects.back().insert(key).second, ErrorCode::corrupt_data,
-              "{}: the JSON key '{}' appears twice", source, key);
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::exception& error) {
-    std::string_view problem = error.what();  // "[json.exception.parse_error.101] parse error at …"
-    if (problem.starts_with('['))
-      problem.remove_prefix(std::min(problem.find(' ') + 1, problem.size()));
-    fail(ErrorCode::corrupt_data, "{}: not valid JSON ({})", source, problem);
+  DocumentBuilder builder(source);
+  if (Json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
+  std::string_view problem = builder.problem();  // "[json.exception.parse_error.101] parse error …"
+  if (problem.starts_with('[')) {
+    problem.remove_prefix(std::min(problem.find(' ') + 1, problem.size()));
   }
+  fail(ErrorCode::corrupt_data, "{}: not valid JSON ({})", source, problem);
 }
 
 OrderedJson json_number(float value) {

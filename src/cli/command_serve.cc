@@ -33,6 +33,7 @@ struct ServeCommandOptions {
   std::string cache_type = "f32";
   server::ServeOptions serve;
   double request_time = 600;
+  double idle_time = 5;
   double grace_time = 5;
   std::string trace_budget = "2GiB";
   bool any_near_port = false;  // without --port
@@ -108,6 +109,7 @@ std::filesystem::path recorded_run() {
 void start(const ServeCommandOptions& options) {
   server::ServeOptions serve = options.serve;
   serve.http.request_time = server::HttpOptions::Seconds(options.request_time);
+  serve.http.idle_time = server::HttpOptions::Seconds(options.idle_time);
   serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
   serve.scheduler.cache_type = kernels::parse_cache_type(options.cache_type);
   serve.explorer.trace_budget = parse_bytes(options.trace_budget);
@@ -208,6 +210,12 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
       ->group("Limits");
   command
       ->add_option("--request-time", options->request_time, "End replies after this many seconds")
+      ->capture_default_str()
+      ->check(seconds_above_zero())
+      ->group("Limits");
+  command
+      ->add_option("--idle-time", options->idle_time,
+                   "Close connections without a request for this many seconds")
       ->capture_default_str()
       ->check(seconds_above_zero())
       ->group("Limits");

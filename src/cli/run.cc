@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "base/unwinding_reserve.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/help.h"
@@ -129,6 +130,7 @@ void start_log() {
 }  // namespace
 
 int run(int argc, char** argv) {
+  reserve_memory_for_unwinding();
   catch_interrupts();
   let_large_writes_fail();
   start_log();

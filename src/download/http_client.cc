@@ -17,6 +17,8 @@ namespace {
 
 constexpr int milliseconds_between_stops = 100;
 constexpr long buffer_bytes = 256 * 1024;
+constexpr int too_large = 100;  // CURLE_TOO_LARGE, which libcurl has since 8.6
+constexpr std::int64_t largest_header = 256 << 10;
 constexpr std::int64_t largest_ignored_body = 1 << 20;  // of a redirect or an error
 
 void start_libcurl() {
@@ -125,6 +127,7 @@ struct HttpClient::Transfer {
   HttpReply reply;
   HttpBody* body = nullptr;
   bool has_begun = false;
+  std::int64_t header_bytes = 0;
   std::int64_t ignored = 0;
   std::exception_ptr thrown;
 
@@ -158,6 +161,13 @@ struct HttpClient::Transfer {
     return CURL_WRITEFUNC_ERROR;
   }
 
+  // Called for each line of the header.
+  static std::size_t on_header(char* /*line*/, std::size_t /*one*/, std::size_t size, void* self) {
+    auto& transfer = *static_cast<Transfer*>(self);
+    transfer.header_bytes += static_cast<std::int64_t>(size);
+    return transfer.header_bytes <= largest_header ? size : CURL_WRITEFUNC_ERROR;
+  }
+
   void prepare(const HttpRequest& request);
   void add_header(const std::string& line);
   CURLcode run();
@@ -183,10 +193,12 @@ void HttpClient::Transfer::prepare(const HttpRequest& request) {
   set_curl_option(handle, CURLOPT_ERRORBUFFER, message.data());
   set_curl_option(handle, CURLOPT_CONNECTTIMEOUT,
                   static_cast<long>(options.connect_timeout.count()));
-  set_curl_option(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  set_curl_option(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(options.least_speed));
   set_curl_option(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall_timeout.count()));
   set_curl_option(handle, CURLOPT_WRITEFUNCTION, &Transfer::on_bytes);
   set_curl_option(handle, CURLOPT_WRITEDATA, static_cast<void*>(this));
+  set_curl_option(handle, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  set_curl_option(handle, CURLOPT_HEADERDATA, static_cast<void*>(this));
   for (const char* variable : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"}) {
     const char* const file = std::getenv(variable);
     if (file != nullptr && *file != '\0') set_curl_option(handle, CURLOPT_CAINFO, file);
@@ -227,6 +239,7 @@ CURLcode HttpClient::Transfer::wait() {
 CURLcode HttpClient::Transfer::run() {
   reply = {};
   has_begun = false;
+  header_bytes = 0;
   ignored = 0;
   thrown = nullptr;
   message[0] = '\0';
@@ -269,6 +282,14 @@ HttpReply HttpClient::get_once(const HttpRequest& request, HttpBody& body, std::
   reply.url = request.url;
   // Of redirects and errors, the header is enough.
   const bool is_answered = reply.status > 0 && !has_wanted_body(reply.status);
+  // libcurl calls a line without end "out of memory".
+  const bool has_endless_header = !transfer.has_begun && (transfer.header_bytes > largest_header ||
+                                                          result == CURLE_OUT_OF_MEMORY ||
+                                                          static_cast<int>(result) == too_large);
+  require(!has_endless_header, ErrorCode::input_output,
+          "cannot download '{}': the header of the reply has more than {} bytes, or a line of more "
+          "than 100 kB",
+          without_query(request.url), largest_header);
   if (result != CURLE_OK && !is_answered && reply.failure.empty()) {
     reply.failure =
         transfer.message[0] != '\0' ? transfer.message.data() : curl_easy_strerror(result);

@@ -18,7 +18,8 @@ struct HttpOptions {
   std::string token_origin;
   bool offline = false;                      // refuse every request
   std::chrono::seconds connect_timeout{30};  // until the connection stands
-  std::chrono::seconds stall_timeout{30};    // without a byte
+  std::chrono::seconds stall_timeout{30};    // with fewer than `least_speed` bytes a second
+  int least_speed = 1024;                    // a tenth of what a modem of 1998 brings
   int most_redirects = 10;
   StopFlag stop = nullptr;  // looked at ten times a second
 };
@@ -70,7 +71,8 @@ class HttpClient {
   // A failure that may pass, such as a dropped connection, is part of the reply. Throws
   // Error{unsupported} where the client is offline, Error{interrupted} when it is stopped, and
   // Error{input_output} for what another try would not mend: an untrusted certificate, more
-  // redirects than allowed, one without an address, or one from https to http.
+  // redirects than allowed, one without an address, or one from https to http, and an endless
+  // header.
   HttpReply get(const HttpRequest& request, HttpBody& body);
 
  private:

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t most_stop_strings = 16;
 constexpr std::size_t longest_stop_string = 1024;
+constexpr std::size_t most_stop_tokens = 64;
 constexpr std::int64_t most_likeliest = 20;
 constexpr std::int64_t unlimited_tokens = INT32_MAX;
 
@@ -29,11 +30,38 @@ bool read_streams_usage(const Fields& fields) {
   return fields.required_object("stream_options").boolean("include_usage").value_or(false);
 }
 
-// `max_completion_tokens` is OpenAI's newer name and takes precedence.
+// `max_completion_tokens` is OpenAI's newer name and takes precedence; `n_predict` is llama.cpp's,
+// where -1 is as many as fit.
 std::optional<std::int64_t> read_max_tokens(const Fields& fields) {
   const auto older = fields.integer("max_tokens", 0, unlimited_tokens);
   const auto newer = fields.integer("max_completion_tokens", 0, unlimited_tokens);
-  return newer ? newer : older;
+  auto others = fields.integer("n_predict", -1, unlimited_tokens);
+  if (others == -1) others = unlimited_tokens;
+  return newer ? newer : older ? older : others;
+}
+
+std::vector<std::int32_t> read_stop_tokens(const Fields& fields, std::int64_t vocabulary) {
+  if (!fields.has("stop_token_ids")) return {};
+  const std::size_t count = fields.required_list("stop_token_ids").size();
+  require_field(count <= most_stop_tokens, fields.path("stop_token_ids"), field_code::invalid_value,
+                "stop_token_ids has {} ids; at most {} are accepted", count, most_stop_tokens);
+  return fields.required_token_ids("stop_token_ids", vocabulary);
+}
+
+// At most as many as the reply may have.
+std::int64_t read_min_tokens(const Fields& fields, std::int64_t max_tokens) {
+  const std::int64_t least = fields.integer("min_tokens", 0, unlimited_tokens).value_or(0);
+  require_field(least <= max_tokens, fields.path("min_tokens"), field_code::invalid_value,
+                "min_tokens ({}) must not be greater than max_tokens ({})", least, max_tokens);
+  return least;
+}
+
+// Chats return neither their prompt nor the best of several replies.
+void refuse_fields_of_completions(const Fields& fields, std::int64_t choices) {
+  require_field(!fields.boolean("echo").value_or(false), "echo", field_code::unsupported,
+                "echo is not supported in chats; use /v1/completions");
+  require_field(fields.integer("best_of").value_or(choices) == choices, "best_of",
+                field_code::unsupported, "best_of is not supported in chats; use /v1/completions");
 }
 
 // Fields of both kinds of request.
@@ -50,6 +78,7 @@ CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
   request.sequence.sampling = read_sampling(fields, vocabulary);
   request.sequence.logit_bias = read_logit_bias(fields, vocabulary);
   request.sequence.stop_strings = read_stop_strings(fields, model);
+  request.sequence.stop_tokens = read_stop_tokens(fields, vocabulary);
   request.sequence.ignore_end_of_text = fields.boolean("ignore_eos").value_or(false);
   request.sequence.hides_special_tokens = fields.boolean("skip_special_tokens").value_or(true);
   return request;
@@ -72,6 +101,7 @@ CompletionRequest read_completion_request(const Fields& fields, const LoadedMode
                 field_code::invalid_value,
                 "best_of cannot be streamed: the best text is known only at the end");
   request.sequence.max_tokens = read_max_tokens(fields).value_or(default_max_tokens);
+  request.sequence.min_tokens = read_min_tokens(fields, request.sequence.max_tokens);
   request.prompts = read_prompts(fields.find("prompt"), model, limits.prompts, "prompt");
   const std::int64_t sequences = std::ssize(request.prompts) * request.candidates;
   require_field(sequences <= limits.sequences, request.prompts.size() > 1 ? "prompt" : "n",
@@ -91,6 +121,7 @@ CompletionRequest read_chat_request(const ChatRequestText& text, const LoadedMod
                                     const CompletionLimits& limits) {
   const Fields& fields = text.fields;
   CompletionRequest request = read_common(fields, model, limits);
+  refuse_fields_of_completions(fields, request.choices);
   const auto likeliest = fields.integer("top_logprobs", 0, most_likeliest);
   const bool has_log_probabilities = fields.boolean("logprobs").value_or(false);
   require_field(has_log_probabilities || !likeliest, "top_logprobs", field_code::invalid_value,
@@ -98,6 +129,7 @@ CompletionRequest read_chat_request(const ChatRequestText& text, const LoadedMod
   if (has_log_probabilities) request.log_probabilities = likeliest.value_or(0);
   request.sequence.top = request.log_probabilities;
   request.sequence.max_tokens = read_max_tokens(fields).value_or(unlimited_tokens);
+  request.sequence.min_tokens = read_min_tokens(fields, request.sequence.max_tokens);
   require_field(request.choices <= limits.sequences, "n", field_code::invalid_value,
                 "n ({}) is more than the {} texts of one request", request.choices,
                 limits.sequences);

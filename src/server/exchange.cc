@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/unwinding_reserve.h"
 #include "server/field_error.h"
 
 namespace heed::server {
@@ -35,16 +36,26 @@ std::string decoded(std::string_view text, char space) {
   return result;
 }
 
+// Whether a segment's name, which may hold an escaped /, stays in its folder.
+bool is_inside(std::string_view segment) {
+  if (segment.find('\\') != std::string_view::npos) return false;
+  while (true) {
+    const std::size_t slash = segment.find('/');
+    const std::string_view part = segment.substr(0, slash);
+    if (part == "." || part == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    segment.remove_prefix(slash + 1);
+  }
+}
+
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> segments;
   std::size_t begin = 1;  // behind the leading slash
   while (begin <= path.size()) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     segments.push_back(decoded(path.substr(begin, end - begin), '\0'));
-    const std::string& segment = segments.back();
-    require(segment != "." && segment != ".." && segment.find('/') == std::string::npos &&
-                segment.find('\\') == std::string::npos,
-            ErrorCode::invalid_argument, "the address leaves its folder");
+    require(is_inside(segments.back()), ErrorCode::invalid_argument,
+            "the address leaves its folder");
     begin = end + 1;
   }
   return segments;
@@ -233,6 +244,7 @@ Reply reply_to_exception() {
   } catch (const Error& error) {
     return error_reply(status_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {
+    reserve_memory_for_unwinding();
     return error_reply(503, "there is not enough memory for this request");
   } catch (const std::exception& error) {
     return error_reply(500, std::string("unexpected failure: ") + error.what());

@@ -30,7 +30,7 @@ class HttpError : public std::runtime_error {
 struct Request {
   std::string method;                          // "GET", …; a HEAD is handled as a GET
   std::string path;                            // as it was sent, without the query
-  std::vector<std::string> segments;           // of the path, decoded: /a/b%20c is {"a", "b c"}
+  std::vector<std::string> segments;           // of the path, decoded: /a/b%2Fc is {"a", "b/c"}
   std::map<std::string, std::string> query;    // decoded
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;

@@ -1,6 +1,7 @@
 #include "server/explorer.h"
 
 #include "engine/load_pair_model.h"
+#include "server/documented_queries.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/page.h"
 #include "server/explorer/pair_routes.h"
@@ -48,6 +49,7 @@ void register_explorer(Router& router, Context& context) {
   add_run_routes(routes);
   add_training_routes(routes);
   register_held_translator(router, context);
+  refuse_undocumented_queries(router);
   add_page_routes(router, page_files());
 }
 
@@ -68,6 +70,7 @@ void register_translator_explorer(Router& router, Compute& compute,
   register_pairs(router, compute, model, budget);
   add_translator_route(router, compute,
                        [&translator]() -> const LoadedTranslator& { return translator; });
+  refuse_undocumented_queries(router);
   add_page_routes(router, page_files());
 }
 

@@ -28,6 +28,48 @@ constexpr std::array<std::string_view, 9> unsupported{
     "suffix", "functions", "function_call", "response_format",   "modalities",
     "audio",  "grammar",   "json_schema",   "web_search_options"};
 
+// Of other servers: what they would change in a reply, unless they are absent, false or empty.
+constexpr std::array<std::string_view, 14> unsupported_of_others{"structured_outputs",
+                                                                 "regex",
+                                                                 "ebnf",
+                                                                 "bad_words",
+                                                                 "allowed_token_ids",
+                                                                 "logits_processors",
+                                                                 "prompt_logprobs",
+                                                                 "truncate_prompt_tokens",
+                                                                 "include_stop_str_in_output",
+                                                                 "return_tokens_as_token_ids",
+                                                                 "use_beam_search",
+                                                                 "early_stopping",
+                                                                 "negative_prompt",
+                                                                 "samplers"};
+constexpr std::string_view guided = "guided_";  // decoding: guided_json, guided_choice, …
+
+// Settings of other samplers, and the value that turns each off. What only tunes them is ignored.
+struct OtherSampler {
+  std::string_view name;
+  double off;
+};
+constexpr std::array<OtherSampler, 19> other_samplers{{{"mirostat", 0},
+                                                       {"mirostat_mode", 0},
+                                                       {"typical_p", 1},
+                                                       {"tfs_z", 1},
+                                                       {"top_a", 0},
+                                                       {"top_n_sigma", 0},
+                                                       {"dry_multiplier", 0},
+                                                       {"xtc_probability", 0},
+                                                       {"dynatemp_range", 0},
+                                                       {"smoothing_factor", 0},
+                                                       {"epsilon_cutoff", 0},
+                                                       {"eta_cutoff", 0},
+                                                       {"no_repeat_ngram_size", 0},
+                                                       {"encoder_repetition_penalty", 1},
+                                                       {"penalty_alpha", 0},
+                                                       {"guidance_scale", 1},
+                                                       {"length_penalty", 1},
+                                                       {"num_beams", 1},
+                                                       {"n_probs", 0}}};
+
 // Values that are equivalent to the default behaviour.
 bool asks_for_nothing(std::string_view name, const Json& value) {
   if (value.is_null() || value == false) return true;
@@ -38,6 +80,15 @@ bool asks_for_nothing(std::string_view name, const Json& value) {
   if (name == "response_format") return value == Json{{"type", "text"}};
   if (name == "modalities") return value == Json::array({"text"});
   return false;
+}
+
+void refuse_other_sampler(const Fields& fields, const OtherSampler& sampler) {
+  const std::string field(sampler.name);
+  const Json* const value = fields.find(field.c_str());
+  require_field(value == nullptr || *value == sampler.off || *value == false,
+                fields.path(field.c_str()), field_code::unsupported,
+                "{} is not supported by this server; leave the field out, or turn it off with {}",
+                field, sampler.off);
 }
 
 // Field names are untrusted: they must not end the header or be mistaken for another name.
@@ -63,6 +114,11 @@ void refuse_field(const Fields& fields, std::string_view name) {
 
 void refuse_unsupported(const Fields& fields) {
   for (const std::string_view name : unsupported) refuse_field(fields, name);
+  for (const std::string_view name : unsupported_of_others) refuse_field(fields, name);
+  for (const OtherSampler& sampler : other_samplers) refuse_other_sampler(fields, sampler);
+  for (const std::string& name : fields.unread()) {
+    if (name.starts_with(guided)) refuse_field(fields, name.substr(0, longest_shown_name));
+  }
 }
 
 std::optional<std::string> ignored_fields(const Fields& fields,

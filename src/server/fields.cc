@@ -32,7 +32,7 @@ std::string Fields::path(const char* name) const {
 std::vector<std::string> Fields::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : object_.items()) {
-    if (!read_.contains(name)) names.push_back(name);
+    if (!value.is_null() && !read_.contains(name)) names.push_back(name);
   }
   return names;
 }

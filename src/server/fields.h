@@ -29,7 +29,7 @@ class Fields {
   // The field, or null when it is absent or null.
   const Json* find(const char* name) const;
 
-  // Names of the object's fields that have not been read.
+  // Names of the object's fields that have not been read; not of those that are null.
   std::vector<std::string> unread() const;
 
   // The path of a field in the request, for FieldError.

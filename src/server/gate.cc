@@ -42,13 +42,31 @@ bool is_own(const Origin& origin, const Authority& host) {
   return own.text() == origin.text();
 }
 
-Reply preflight_reply() {
+// Names with commas and spaces between them, as they may be sent back.
+bool is_header_list(std::string_view names) {
+  return !names.empty() && std::ranges::all_of(names, [](char c) {
+    return is_token_character(c) || c == ',' || c == ' ' || c == '\t';
+  });
+}
+
+// Pages of other origins get it only if they are allowed, and those may send any headers: clients
+// add their own, as OpenAI's does.
+Reply preflight_reply(const Request& request) {
+  const std::string asked = request.header("access-control-request-headers");
   Reply reply;
   reply.status = 204;
   reply.headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
-                   {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key"},
+                   {"Access-Control-Allow-Headers",
+                    is_header_list(asked) ? asked : "Authorization, Content-Type, X-Api-Key"},
                    {"Access-Control-Max-Age", "600"}};
   return reply;
+}
+
+// Following a link, which shows a page instead of using the server from one. Browsers send an
+// Origin with every other method.
+bool is_navigation(const Request& request) {
+  return (request.method == "GET" || request.method == "HEAD") &&
+         request.header("sec-fetch-mode") == "navigate";
 }
 
 }  // namespace
@@ -81,8 +99,8 @@ void Gate::check_host_and_origin(const Request& request) const {
   const std::string given = request.header("origin");
   if (given.empty()) {
     // Images and scripts of other pages come without an Origin; links that are followed may.
-    if (request.header("sec-fetch-site") == "cross-site" &&
-        request.header("sec-fetch-mode") != "navigate" && !allows_origin(given)) {
+    if (request.header("sec-fetch-site") == "cross-site" && !is_navigation(request) &&
+        !allows_origin(given)) {
       throw HttpError(403,
                       "pages of other origins may not use this server; to allow them, start it "
                       "with --allow-origin '*'");
@@ -91,6 +109,12 @@ void Gate::check_host_and_origin(const Request& request) const {
   }
   const auto origin = parse_origin(given);
   if (allows_origin(given) || (origin && is_own(*origin, *host))) return;
+  // Every sandboxed frame and local file has it, so allowing it would allow them all.
+  if (given == "null") {
+    throw HttpError(403,
+                    "pages without an origin, such as files and sandboxed frames, may not use this "
+                    "server; serve the page over HTTP and allow its origin with --allow-origin");
+  }
   throw HttpError(403, fmt::format("pages of '{0}' may not use this server; to allow them, start "
                                    "it with --allow-origin {0}",
                                    origin ? origin->text() : given.substr(0, 100)));
@@ -114,7 +138,7 @@ void Gate::check_body_headers(const Request& request) const {
 std::optional<Reply> Gate::check(const Request& request) const {
   try {
     check_host_and_origin(request);
-    if (request.method == "OPTIONS") return preflight_reply();
+    if (request.method == "OPTIONS") return preflight_reply(request);
     if (!options_.api_key.empty() && !is_public(request, options_) &&
         !same_key(given_key(request), options_.api_key)) {
       Reply reply = error_reply(401, "the key is missing or wrong (Authorization: Bearer KEY)");

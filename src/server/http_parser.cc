@@ -5,6 +5,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <functional>
 #include <limits>
 
 #include "server/authority.h"
@@ -52,7 +53,10 @@ class RequestParser::Implementation {
   Implementation() {
     parser_.header_limit(std::numeric_limits<std::uint32_t>::max());
     parser_.body_limit(std::numeric_limits<std::uint64_t>::max());
+    parser_.on_chunk_header(find_last_chunk_);
   }
+  Implementation(const Implementation&) = delete;
+  Implementation& operator=(const Implementation&) = delete;
 
   // `bytes` are the whole header section.
   RequestHeader parse_header(std::string_view bytes) {
@@ -94,6 +98,9 @@ class RequestParser::Implementation {
       throw HttpError(400, "a chunk's header or the trailer section is too long");
     }
     has_begun_body_ = has_begun_body_ || consumed > 0;
+    if (parser_.is_done() && last_chunk_end_ != nullptr) {
+      check_trailer({last_chunk_end_, bytes.data() + consumed});
+    }
     return consumed;
   }
 
@@ -106,7 +113,24 @@ class RequestParser::Implementation {
   std::string take_body() { return std::move(parser_.get().body()); }
 
  private:
+  // `section` goes from the end of the last chunk's line to that of the request, which come in one
+  // call. Beast accepts folded lines in it.
+  static void check_trailer(std::string_view section) {
+    section.remove_prefix(section.find('\n') + 1);
+    for (std::size_t end = section.find("\r\n"); end > 0; end = section.find("\r\n")) {
+      if (end == std::string_view::npos) return;
+      check_field_line(section.substr(0, end));
+      section.remove_prefix(end + 2);
+    }
+  }
+
   http::request_parser<http::string_body> parser_;
+  const char* last_chunk_end_ = nullptr;  // of its size and extensions, in the bytes of the call
+  std::function<void(std::uint64_t, boost::beast::string_view, boost::beast::error_code&)>
+      find_last_chunk_ = [this](std::uint64_t size, boost::beast::string_view extensions,
+                                boost::beast::error_code&) {
+        if (size == 0) last_chunk_end_ = extensions.data() + extensions.size();
+      };
   std::uint64_t most_body_bytes_ = 0;
   bool has_begun_body_ = false;
 };

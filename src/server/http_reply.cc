@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "server/http_parser.h"
@@ -70,8 +71,10 @@ std::string reply_header(const Reply& reply, const ReplyFraming& framing) {
   }
   if (!framing.keeps_alive) {
     add("Connection", "close");
-  } else if (framing.is_http_1_0) {
-    add("Connection", "keep-alive");
+  } else {
+    if (framing.is_http_1_0) add("Connection", "keep-alive");
+    // Clients that send a request at the moment when the connection ends lose it.
+    add("Keep-Alive", fmt::format("timeout={:.0f}", std::floor(framing.idle_time.count())));
   }
   return text + "\r\n";
 }

@@ -69,6 +69,7 @@ bool HttpSession::serve_request(bool is_last) {
       .is_http_1_0 = parser.header().is_http_1_0,
       .keeps_alive =
           is_received && !is_last && parser.header().keeps_alive && !connection_.server_stops(),
+      .idle_time = services_.options.idle_time,
   };
   const bool goes_on = send_reply(connection_, reply, framing);
   connection_.end_reply();

@@ -55,7 +55,7 @@ void register_operation(Router& router, const Metrics& metrics) {
 void register_models(Router& router, ServedModel model) {
   const auto served = std::make_shared<const ServedModel>(std::move(model));
   router.add("GET", "/v1/models", [served](const Request&) { return list_models(*served); });
-  router.add("GET", "/v1/models/{model}",
+  router.add("GET", "/v1/models/{model...}",
              [served](const Request& request) { return describe_model(request, *served); });
 }
 

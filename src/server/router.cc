@@ -1,38 +1,83 @@
 #include "server/router.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <utility>
+
+#include "base/nearest_names.h"
+#include "server/field_error.h"
 
 namespace heed::server {
 namespace {
+
+constexpr std::string_view rest_mark = "...}";  // ends a name that stands for several segments
 
 bool is_capture(const std::string& segment) {
   return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
 }
 
+std::string joined(const std::vector<std::string>& segments, std::size_t begin) {
+  std::string text = segments[begin];
+  for (std::size_t i = begin + 1; i < segments.size(); ++i) text += "/" + segments[i];
+  return text;
+}
+
 // Matches a path against a pattern, and extracts the values of its {names}.
 bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& path,
              std::map<std::string, std::string>& captured) {
-  if (pattern.size() != path.size()) return false;
   captured.clear();
   for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (i >= path.size()) return false;
+    if (pattern[i].ends_with(rest_mark)) {
+      captured[pattern[i].substr(1, pattern[i].size() - 1 - rest_mark.size())] = joined(path, i);
+      return !path[i].empty();
+    }
     if (is_capture(pattern[i])) {
-      if (path[i].empty()) return false;
+      if (path[i].empty() || path[i].find('/') != std::string::npos) return false;
       captured[pattern[i].substr(1, pattern[i].size() - 2)] = path[i];
     } else if (pattern[i] != path[i]) {
       return false;
     }
   }
-  return true;
+  return pattern.size() == path.size();
+}
+
+void check_queries(const std::map<std::string, std::string>& given,
+                   const Router::QueryNames& names) {
+  for (const auto& [name, value] : given) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const std::vector<std::string> nearest = nearest_names(name, names, 1);
+    const std::string field = name.substr(0, 100);
+    throw FieldError(
+        field, field_code::unknown,
+        nearest.empty()
+            ? fmt::format("the address has an unknown parameter '{}'; it takes none", field)
+            : fmt::format("the address has an unknown parameter '{}'; did you mean "
+                          "'{}'?",
+                          field, nearest.front()));
+  }
 }
 
 }  // namespace
 
 void Router::add(const std::string& method, const std::string& pattern, Handler handler) {
+  std::string shown = pattern;
+  if (const std::size_t mark = shown.find(rest_mark); mark != std::string::npos) {
+    shown.replace(mark, rest_mark.size(), "}");
+  }
   entries_.push_back(
-      {{method, pattern}, parse_request(method, pattern).segments, std::move(handler)});
+      {{method, std::move(shown)}, parse_request(method, pattern).segments, std::move(handler)});
+}
+
+void Router::allow_queries(const Route& route, QueryNames names) {
+  for (Entry& entry : entries_) {
+    const bool is_it = entry.route.method == route.method && entry.route.pattern == route.pattern;
+    if (is_it) entry.queries = names;
+  }
 }
 
 // From a request to the end of its reply, or to the destruction of a reply that is never sent.
@@ -85,7 +130,10 @@ Reply Router::answer(Request& request, std::string& route) const {
     for (const Entry& entry : entries_) {
       if (!matches(entry.segments, request.segments, request.captured)) continue;
       route = entry.route.pattern;
-      if (entry.route.method == method) return entry.handler(request);
+      if (entry.route.method == method) {
+        if (entry.queries) check_queries(request.query, *entry.queries);
+        return entry.handler(request);
+      }
       if (allowed.find(entry.route.method) == std::string::npos) {
         allowed += (allowed.empty() ? "" : ", ") + entry.route.method;
       }

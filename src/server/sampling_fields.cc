@@ -1,5 +1,6 @@
 #include "server/sampling_fields.h"
 
+#include <algorithm>
 #include <charconv>
 #include <random>
 
@@ -16,6 +17,26 @@ std::uint64_t random_seed() {
   return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
+// "repetition_penalty" is the name that other servers give to the same penalty of the whole text,
+// the prompt included.
+void read_repeat_penalty(const Fields& fields, SamplingOptions& options) {
+  constexpr double least = 0.01;
+  constexpr double most = 100;
+  const auto of_text = fields.number("repetition_penalty", least, most);
+  const auto of_window = fields.number("repeat_penalty", least, most);
+  require_field(!of_text || !of_window || *of_text == *of_window, fields.path("repetition_penalty"),
+                field_code::invalid_value,
+                "repetition_penalty ({}) and repeat_penalty ({}) are the same setting; give one",
+                of_text.value_or(1), of_window.value_or(1));
+  if (of_text) {
+    options.repeat_penalty = *of_text;
+    options.repeat_last_n = -1;
+  }
+  if (of_window) options.repeat_penalty = *of_window;
+  options.repeat_last_n =
+      fields.integer("repeat_last_n", -1, INT32_MAX).value_or(options.repeat_last_n);
+}
+
 }  // namespace
 
 SamplingOptions read_sampling(const Fields& fields, std::int64_t vocabulary) {
@@ -26,15 +47,15 @@ SamplingOptions read_sampling(const Fields& fields, std::int64_t vocabulary) {
   number("temperature", options.temperature, 0, 100);
   number("top_p", options.top_p, 0, 1);
   number("min_p", options.min_p, 0, 1);
-  number("repeat_penalty", options.repeat_penalty, 0.01, 100);
   number("presence_penalty", options.presence_penalty, -2, 2);
   number("frequency_penalty", options.frequency_penalty, -2, 2);
-  options.top_k = fields.integer("top_k", -1, vocabulary).value_or(options.top_k);
+  // More than there are is all of them.
+  options.top_k =
+      std::min(fields.integer("top_k", -1, INT32_MAX).value_or(options.top_k), vocabulary);
   if (options.top_k == -1) options.top_k = 0;
-  options.repeat_last_n =
-      fields.integer("repeat_last_n", -1, INT32_MAX).value_or(options.repeat_last_n);
+  read_repeat_penalty(fields, options);
   const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX);
-  options.seed = seed ? static_cast<std::uint64_t>(*seed) : random_seed();
+  options.seed = seed && *seed != -1 ? static_cast<std::uint64_t>(*seed) : random_seed();
   return options;
 }
 
@@ -44,10 +65,11 @@ std::vector<std::pair<std::int32_t, float>> read_logit_bias(const Fields& fields
   const std::string field = fields.path("logit_bias");
   const Json* object = fields.find("logit_bias");
   if (object == nullptr) return biases;
-  require_field(object->is_object() && object->size() <= most_biases, field,
-                object->is_object() ? field_code::invalid_value : field_code::invalid_type,
-                "logit_bias must be an object of up to {} token ids, not {}", most_biases,
-                shown(*object));
+  require_field(object->is_object(), field, field_code::invalid_type,
+                "logit_bias must be an object from token ids to numbers, not {}", shown(*object));
+  require_field(object->size() <= most_biases, field, field_code::invalid_value,
+                "logit_bias has {} token ids; at most {} are accepted", object->size(),
+                most_biases);
   for (const auto& [key, value] : object->items()) {
     std::int32_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);

@@ -11,7 +11,7 @@
 
 namespace heed::server {
 
-// A request without "seed" gets a random one. Throws FieldError.
+// A request without "seed", or with -1, gets a random one. Throws FieldError.
 SamplingOptions read_sampling(const Fields& fields, std::int64_t vocabulary);
 
 // "logit_bias": pairs of a token id and what is added to its logit. Throws FieldError.

@@ -217,7 +217,8 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
     running.history.push_back(token);
     ++metrics_.predicted_tokens;
     // 2: publish
-    const bool ends_text = !options.ignore_end_of_text && is_end_of_text(token);
+    const bool ends_text = (!options.ignore_end_of_text && is_end_of_text(token)) ||
+                           std::ranges::count(options.stop_tokens, token) > 0;
     const bool hides = !ends_text && options.hides_special_tokens &&
                        std::ranges::binary_search(special_tokens_, token);
     Sequence::Piece piece{.token = token, .is_end_of_text = ends_text, .is_hidden = hides};
@@ -249,18 +250,21 @@ void Scheduler::draw(Running& running, std::span<const float> logits) const {
 std::span<const float> Scheduler::allowed(Running& running, std::span<const float> logits) const {
   const SequenceOptions& options = running.sequence->options();
   logits = logits.first(static_cast<std::size_t>(drawable_));
-  if (options.logit_bias.empty() && !options.ignore_end_of_text) return logits;
+  const auto drawn = std::ssize(running.history) - std::ssize(options.prompt);
+  const bool goes_on = drawn < options.min_tokens;
+  if (options.logit_bias.empty() && !options.ignore_end_of_text && !goes_on) return logits;
   running.biased.assign(logits.begin(), logits.end());
   for (const auto& [token, bias] : options.logit_bias) {
     if (token < drawable_) running.biased[static_cast<std::size_t>(token)] += bias;
   }
-  if (options.ignore_end_of_text) {
-    for (const std::int32_t token : end_of_text_) {
-      if (token < drawable_) {
-        running.biased[static_cast<std::size_t>(token)] = -std::numeric_limits<float>::infinity();
-      }
+  const auto forbid = [&](const std::vector<std::int32_t>& tokens) {
+    for (const std::int32_t token : tokens) {
+      if (token >= drawable_) continue;
+      running.biased[static_cast<std::size_t>(token)] = -std::numeric_limits<float>::infinity();
     }
-  }
+  };
+  if (goes_on) forbid(options.stop_tokens);
+  if (goes_on || options.ignore_end_of_text) forbid(end_of_text_);
   return running.biased;
 }
 

@@ -27,8 +27,10 @@ struct SequenceOptions {
   SamplingOptions sampling{};
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to these tokens' logits
   std::vector<std::string> stop_strings;
-  bool ignore_end_of_text = false;
+  std::vector<std::int32_t> stop_tokens;  // end the text as its end-of-text tokens do
+  bool ignore_end_of_text = false;        // its own tokens for that are never sampled
   bool hides_special_tokens = true;  // leaves them out of the text; stop strings still find them
+  std::int64_t min_tokens = 0;       // no token that ends the text is sampled before so many
   bool scores_prompt = false;        // the prompt's tokens, too
   std::optional<std::int64_t>
       top;  // number of most likely tokens at each position; none: no scores

@@ -84,9 +84,22 @@ TEST(Json, DuplicateKeysAreRefused) {
   expect_refused(R"({"o":[{"a":1,"\u0061":3}]})", "'a' appears twice");
 }
 
+// Work that grows with the square of their number would take minutes.
+TEST(Json, ManyContainersAreRead) {
+  constexpr std::size_t count = 1'000'000;
+  std::string text = "[[]";
+  for (std::size_t i = 1; i < count; ++i) text += ",[]";
+  EXPECT_EQ(parse_json(text + "]", "x").size(), count);
+}
+
+TEST(Json, ContainersAndMembersAreWhereTheyBelong) {
+  const char* text = R"({"a":{"b":[{"c":1},[],{}],"d":"e"},"f":[[1,[2]],-3,4.5,true,null],"g":{}})";
+  EXPECT_EQ(parse_json(text, "x"), Json::parse(text));
+}
+
 TEST(Json, DeepNestingIsRefused) {
   parse_json(nested(64, '[', ']'), "x");
-  expect_refused(nested(66, '[', ']'), "deeper than 64");
+  expect_refused(nested(65, '[', ']'), "deeper than 64");
   expect_refused(nested(1'000'000, '[', ']'), "deeper than 64");
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";

@@ -89,6 +89,7 @@ TEST(Mistakes, GiveOneClearLine) {
       {"bench prompt -c x", 2, "a number"},
       {"serve --port 65536", 2, "from 0 to 65535, not '65536'"},
       {"serve --request-time 0", 2, "more than 0, not '0'"},
+      {"serve --idle-time 0", 2, "more than 0, not '0'"},
       {"serve --grace-time x", 2, "0 or more, not 'x'"},
       {"serve --api-key ''", 2, "--api-key"},
       {"serve --public-metrics", 2, "--public-metrics needs --api-key"},
@@ -314,6 +315,24 @@ TEST(Interrupt, EndsWithItsStatus) {
   const std::string call = "timeout -s INT --preserve-status 0.5";
   const Outcome outcome = run_heed("microworld -n 100000000 > /dev/null", call);
   EXPECT_EQ(outcome.status, 130);
+}
+
+// What does not look at the flag is killed after some more seconds, and has another status.
+TEST(Interrupt, EndsWorkThatIsLong) {
+  const testing::TemporaryDirectory directory;
+  const std::string text = (directory / "text.txt").string();
+  std::string words;
+  while (words.size() < (1 << 20)) words += "the fluffy mole met the queen one evening ";
+  std::string many;
+  for (int i = 0; i < 64; ++i) many += words;
+  write_text_file(text, many);
+  for (const std::string& arguments :
+       {std::string("induction -n 1000000 -m starter"), "tokenize -m starter -f '" + text + "'"}) {
+    for (const char* signal : {"INT", "TERM"}) {
+      const std::string call = std::string("timeout -k 20 --preserve-status -s ") + signal + " 0.4";
+      EXPECT_EQ(run_heed(arguments + " > /dev/null", call).status, 130) << arguments;
+    }
+  }
 }
 
 TEST(Serve, WritesItsLogToStandardError) {

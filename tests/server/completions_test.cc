@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "generate/generator.h"
 #include "server/test_server.h"
@@ -326,8 +328,13 @@ TEST(Completions, WarnOfFieldsThatAreIgnored) {
     return warning_of("/v1/completions", fields);
   };
   EXPECT_EQ(warning({{"user", "a"}, {"metadata", {{"b", "c"}}}, {"store", true}}), "");
-  EXPECT_EQ(warning({{"top_a", 1}, {"mirostat", 2}}), "ignored fields: mirostat, top_a");
-  EXPECT_EQ(warning({{"top_a", 1}, {"stream", true}}), "ignored fields: top_a");
+  EXPECT_EQ(warning({{"mirostat_tau", 5}, {"cache_prompt", true}}),
+            "ignored fields: cache_prompt, mirostat_tau");
+  EXPECT_EQ(warning({{"cache_prompt", true}, {"stream", true}}), "ignored fields: cache_prompt");
+  EXPECT_EQ(warning({{"cache_prompt", nullptr}, {"stop", nullptr}, {"anything", nullptr}}), "");
+  // Samplers that are turned off.
+  EXPECT_EQ(warning({{"mirostat", 0}, {"typical_p", 1.0}, {"xtc_probability", 0.0}}), "");
+  EXPECT_EQ(warning({{"guided_json", nullptr}, {"use_beam_search", false}}), "");
   // Values of unsupported fields that ask for nothing.
   EXPECT_EQ(warning({{"suffix", ""},
                      {"tools", Json::array()},
@@ -344,6 +351,103 @@ TEST(Completions, WarnOfFieldsThatAreIgnored) {
   EXPECT_TRUE(listed.ends_with(", f115 and 84 more")) << listed;
   EXPECT_EQ(warning_of("/v1/embeddings", {{"input", "a"}, {"truncate", true}}),
             "ignored fields: truncate");
+}
+
+TEST(Completions, RefuseFieldsOfOtherServersThatWouldChangeTheReply) {
+  const Json fields[] = {{{"mirostat", 2}},
+                         {{"typical_p", 0.9}},
+                         {{"guided_regex", "a*"}},
+                         {{"guided_something_new", 1}},
+                         {{"use_beam_search", true}},
+                         {{"bad_words", {"hare"}}},
+                         {{"allowed_token_ids", {1, 2}}}};
+  for (const Json& field : fields) {
+    Json body{{"prompt", starter_prompt}, {"max_tokens", 1}};
+    body.update(field);
+    const Json error = starter_server().post("/v1/completions", body, 400)["error"];
+    EXPECT_EQ(error["code"], "unsupported_parameter") << field;
+    EXPECT_EQ(error["param"], field.begin().key());
+  }
+  const Json messages = Json::array({{{"role", "user"}, {"content", "Hello"}}});
+  for (const char* field : {"echo", "best_of"}) {
+    const Json error =
+        starter_server().post("/v1/chat/completions",
+                              {{"messages", messages},
+                               {"max_tokens", 1},
+                               {field, field == std::string("echo") ? Json(true) : Json(2)}},
+                              400)["error"];
+    EXPECT_EQ(error["param"], field);
+  }
+}
+
+TEST(Completions, StopTokensEndTheTextAndAreNoPartOfIt) {
+  const auto prompt = starter_model().encode(starter_prompt);
+  const std::vector<std::int32_t> drawn =
+      generate(starter_model().gpt, starter_model().tokenizer.get(), prompt,
+               {.max_new_tokens = 12, .sampling = {.greedy = true}})
+          .tokens;
+  ASSERT_EQ(drawn.size(), 12U);
+  const std::int32_t stop = drawn[4];
+  const auto first = std::ranges::find(drawn, stop) - drawn.begin();
+  Json body{{"prompt", starter_prompt}, {"max_tokens", 12}, {"temperature", 0}};
+  body["stop_token_ids"] = {stop};
+  const Json stopped = starter_server().post("/v1/completions", body)["choices"][0];
+  EXPECT_EQ(stopped["finish_reason"], "stop");
+  const std::string before =
+      starter_model().tokenizer->decode(std::span(drawn).first(static_cast<std::size_t>(first)));
+  EXPECT_EQ(stopped["text"], before);
+  // Before so many tokens, none of them is sampled.
+  body["min_tokens"] = first + 3;
+  const Json later = starter_server().post("/v1/completions", body);
+  EXPECT_GE(later["usage"]["completion_tokens"], first + 3);
+  EXPECT_NE(later["choices"][0]["text"], before);
+  body["min_tokens"] = 13;
+  EXPECT_EQ(starter_server().post("/v1/completions", body, 400)["error"]["param"], "min_tokens");
+  body["min_tokens"] = 0;
+  body["stop_token_ids"] = {-1};
+  EXPECT_EQ(starter_server().post("/v1/completions", body, 400)["error"]["param"],
+            "stop_token_ids");
+}
+
+TEST(Completions, UnderstandTheNamesOfOtherServers) {
+  const auto text_of = [](Json fields) {
+    fields.update({{"prompt", starter_prompt}, {"temperature", 0}});
+    return starter_server().post("/v1/completions", fields)["choices"][0]["text"];
+  };
+  EXPECT_EQ(text_of({{"n_predict", 9}}), text_of({{"max_tokens", 9}}));
+  EXPECT_NE(text_of({{"n_predict", 9}}), text_of({{"max_tokens", 16}}));
+  EXPECT_EQ(text_of({{"n_predict", 3}, {"max_tokens", 9}}), text_of({{"max_tokens", 9}}));
+  EXPECT_EQ(text_of({{"repetition_penalty", 1.9}, {"max_tokens", 30}}),
+            text_of({{"repeat_penalty", 1.9}, {"repeat_last_n", -1}, {"max_tokens", 30}}));
+  EXPECT_NE(text_of({{"repetition_penalty", 1.9}, {"max_tokens", 30}}),
+            text_of({{"max_tokens", 30}}));
+  const Json error = starter_server().post(
+      "/v1/completions", {{"prompt", "a"}, {"repetition_penalty", 1.9}, {"repeat_penalty", 1.2}},
+      400)["error"];
+  EXPECT_EQ(error["param"], "repetition_penalty");
+}
+
+TEST(Completions, SeedMinusOneIsRandom) {
+  std::set<std::string> texts;
+  for (int i = 0; i < 6; ++i) {
+    texts.insert(
+        starter_server().post("/v1/completions", {{"prompt", "One day"},
+                                                  {"seed", -1},
+                                                  {"temperature", 1},
+                                                  {"top_k", 0},
+                                                  {"top_p", 1},
+                                                  {"min_p", 0},
+                                                  {"max_tokens", 30}})["choices"][0]["text"]);
+  }
+  EXPECT_GT(texts.size(), 1U);
+}
+
+TEST(Completions, ManyBiasesAreCounted) {
+  Json biases = Json::object();
+  for (int i = 0; i < 2000; ++i) biases[std::to_string(i)] = 1;
+  const Json error = starter_server().post("/v1/completions",
+                                           {{"prompt", "a"}, {"logit_bias", biases}}, 400)["error"];
+  EXPECT_EQ(error["message"], "logit_bias has 2000 token ids; at most 1024 are accepted");
 }
 
 TEST(Completions, RefuseWhatCannotBe) {

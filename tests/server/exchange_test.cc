@@ -27,9 +27,10 @@ TEST(Exchange, ReadsPathAndQuery) {
 }
 
 TEST(Exchange, RefusesWhatIsNoAddress) {
-  for (const char* target :
-       {"", "a", "http://x/", "*", "/%", "/%2", "/%zz", "/a%00b", "/a b", "/..", "/a/../b",
-        "/a/%2e%2e/b", "/a/./b", "/a%2fb", "/a%5cb", "/?a=1&a=2", "/?a=%", "/a\x01", "/a\n"}) {
+  for (const char* target : {"",        "a",           "http://x/", "*",           "/%",
+                             "/%2",     "/%zz",        "/a%00b",    "/a b",        "/..",
+                             "/a/../b", "/a/%2e%2e/b", "/a/./b",    "/a%2f..%2fb", "/%2e%2e%2fb",
+                             "/a%5cb",  "/?a=1&a=2",   "/?a=%",     "/a\x01",      "/a\n"}) {
     expect_error(ErrorCode::invalid_argument, [&] { parse_request("GET", target); });
   }
 }
@@ -153,6 +154,35 @@ TEST(Router, FindsHandlersAndSaysWhyNot) {
   EXPECT_NE(reply.body.find("\"type\":\"invalid_request_error\""), std::string::npos);
 }
 
+TEST(Router, ANameAtTheEndMayStandForSeveralSegments) {
+  Router router;
+  const Handler named = [](const Request& request) {
+    return json_reply({{"name", request.in_path("name")}});
+  };
+  router.add("GET", "/models/{name...}", named);
+  router.add("GET", "/runs/{name}", named);
+  EXPECT_EQ(router.routes()[0].pattern, "/models/{name}");
+  for (const char* target : {"/models/org/small", "/models/org%2Fsmall"}) {
+    EXPECT_EQ(router.handle(parse_request("GET", target)).body, "{\"name\":\"org/small\"}\n");
+  }
+  for (const char* target : {"/models", "/models/", "/runs/a%2Fb", "/models%2Forg"}) {
+    EXPECT_EQ(router.handle(parse_request("GET", target)).status, 404) << target;
+  }
+}
+
+TEST(Router, RefusesParametersThatARouteDoesNotTake) {
+  Router router;
+  router.add("GET", "/a", [](const Request&) { return json_reply({}); });
+  router.add("GET", "/b", [](const Request&) { return json_reply({}); });
+  router.allow_queries({"GET", "/a"}, {"limit", "offset"});
+  EXPECT_EQ(router.handle(parse_request("GET", "/a?limit=1&offset=2")).status, 200);
+  EXPECT_EQ(router.handle(parse_request("GET", "/b?anything=1")).status, 200);
+  const Reply reply = router.handle(parse_request("GET", "/a?limits=1"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("did you mean 'limit'"), std::string::npos) << reply.body;
+  EXPECT_NE(reply.body.find("\"code\":\"unknown_parameter\""), std::string::npos);
+}
+
 Request with_headers(const std::map<std::string, std::string>& headers,
                      const std::string& method = "GET", const std::string& target = "/v1/models") {
   Request request = parse_request(method, target);
@@ -199,6 +229,51 @@ TEST(Gate, KeepsOtherPagesOut) {
   Reply reply;
   Gate(open).add_headers(asked, reply);
   EXPECT_EQ(reply.headers[0].second, "https://page.example");
+}
+
+TEST(Gate, APageMaySendTheHeadersThatItAsksFor) {
+  const auto allowed_headers = [](const std::string& asked) -> std::string {
+    std::map<std::string, std::string> headers{{"host", "localhost"},
+                                               {"origin", "https://page.example"},
+                                               {"access-control-request-method", "POST"}};
+    if (!asked.empty()) headers["access-control-request-headers"] = asked;
+    const auto reply = Gate({.allowed_origins = {"https://page.example"}})
+                           .check(with_headers(headers, "OPTIONS", "/v1/chat/completions"));
+    EXPECT_EQ(reply->status, 204);
+    for (const auto& [name, value] : reply->headers) {
+      if (name == "Access-Control-Allow-Headers") return value;
+    }
+    return "";
+  };
+  // What OpenAI's client sends.
+  const std::string openai =
+      "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-retry-count";
+  EXPECT_EQ(allowed_headers(openai), openai);
+  const std::string usual = "Authorization, Content-Type, X-Api-Key";
+  EXPECT_EQ(allowed_headers(""), usual);
+  EXPECT_EQ(allowed_headers("x: y"), usual);
+  const Request other = with_headers({{"host", "localhost"},
+                                      {"origin", "https://other.example"},
+                                      {"access-control-request-headers", "x-stainless-lang"}},
+                                     "OPTIONS");
+  EXPECT_EQ(refusal({.allowed_origins = {"https://page.example"}}, other), 403);
+}
+
+TEST(Gate, OnlyLinksAreFollowedFromOtherSites) {
+  const std::map<std::string, std::string> followed{
+      {"host", "localhost"}, {"sec-fetch-site", "cross-site"}, {"sec-fetch-mode", "navigate"}};
+  EXPECT_EQ(refusal({}, with_headers(followed, "GET")), 0);
+  EXPECT_EQ(refusal({}, with_headers(followed, "HEAD")), 0);
+  for (const char* method : {"POST", "DELETE", "PUT", "OPTIONS"}) {
+    EXPECT_EQ(refusal({}, with_headers(followed, method, "/api/training")), 403) << method;
+  }
+}
+
+TEST(Gate, DoesNotAdviseToAllowTheOriginNull) {
+  const std::string message =
+      Gate({}).check(with_headers({{"host", "localhost"}, {"origin", "null"}}))->body;
+  EXPECT_EQ(message.find("--allow-origin null"), std::string::npos) << message;
+  EXPECT_NE(message.find("serve the page over HTTP"), std::string::npos) << message;
 }
 
 TEST(Gate, ComparesOriginsByWhatTheyMean) {

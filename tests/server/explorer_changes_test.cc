@@ -162,6 +162,9 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
       {"GET", at + "/next?temperature=nan", 400, "temperature"},
       {"GET", at + "/next?temperature=-1", 400, "temperature"},
       {"GET", at + "/next?limit=-3", 400, "limit"},
+      {"GET", at + "/next?temprature=0.5", 400, "did you mean 'temperature'"},
+      {"GET", at + "/attention/0/0?units=words", 400, "did you mean 'unit'"},
+      {"GET", "/api/status?verbose=1", 400, "unknown parameter 'verbose'; it takes none"},
       {"GET", at + "/arrays/hook_qq", 400, "did you mean"},
       {"GET", at + "/arrays/q", 400, "name one"},
       {"GET", at + "/arrays/q0?positions=77", 400, "position 77"},
@@ -190,7 +193,7 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
       {"POST", "/api/traces", 404, "no run", R"({"text":"a","model":{"run":"x","step":1}})"},
       {"POST", "/api/generate", 400, "max_new_tokens", R"({"text":"a","max_new_tokens":0})"},
       {"POST", "/api/generate", 400, "temperature", R"({"text":"a","temperature":-1})"},
-      {"POST", "/api/generate", 400, "seed", R"({"text":"a","seed":-1})"},
+      {"POST", "/api/generate", 400, "seed", R"({"text":"a","seed":0.5})"},
       {"POST", "/api/tokenize", 400, "no \"text\"", "{}"},
   };
   for (const auto& each : refusals) {

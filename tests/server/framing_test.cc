@@ -205,7 +205,9 @@ TEST_F(Framing, BadChunksAreRefused) {
                              ";a\r\n{}\r\n",   "2,a\r\n{}\r\n"}) {
     expect_refused(post_chunks(chunks + last));
   }
-  for (const char* trailer : {"no colon\r\n", "X : a\r\n", ": a\r\n", "X: a\nb\r\n"}) {
+  for (const char* trailer :
+       {"no colon\r\n", "X : a\r\n", ": a\r\n", "X: a\nb\r\n", "X: a\r\n b\r\n",
+        "X: a\r\n\tb\r\nY: c\r\n", "X:\r\n b\r\n", "X: a\r\nY: b\r\n \r\n", " X: a\r\n"}) {
     expect_refused(post_chunks("2\r\n{}\r\n0\r\n"s + trailer + "\r\n"));
   }
   expect_refused(post_chunks("ffffffffffffffff\r\n"), 413);

@@ -91,7 +91,9 @@ TEST_F(HttpReplies, OldClientsGetNoChunks) {
   Socket kept(server_.port());
   for (int i = 0; i < 2; ++i) {
     kept.send(get("/", key_ + "Connection: keep-alive\r\n", "1.0"));
-    EXPECT_NE(receive_until(kept, "}\n").find("Connection: keep-alive\r\n"), std::string::npos);
+    const std::string reply = receive_until(kept, "}\n");
+    EXPECT_NE(reply.find("Connection: keep-alive\r\n"), std::string::npos) << reply;
+    EXPECT_NE(reply.find("Keep-Alive: timeout=5\r\n"), std::string::npos) << reply;
   }
 }
 

@@ -73,6 +73,18 @@ TEST(Service, CallsAModelByItsDirectoryAlone) {
   EXPECT_TRUE(starter.get("/api/model")["examples"][0].contains("head"));
 }
 
+TEST(Service, AnAliasMayHoldASlash) {
+  ServeOptions options;
+  options.aliases = {"org/small", "small"};
+  const TestServer server(options);
+  EXPECT_EQ(server.get("/v1/models")["data"][0]["id"], "org/small");
+  for (const char* path : {"/v1/models/org/small", "/v1/models/org%2Fsmall"}) {
+    EXPECT_EQ(server.get(path)["id"], "org/small") << path;
+  }
+  EXPECT_EQ(server.get("/v1/models/small")["id"], "small");
+  EXPECT_EQ(server.get("/v1/models/org/other", 404)["error"]["code"], "model_not_found");
+}
+
 TEST(Service, Embeds) {
   const auto embed = [](Json body) {
     return starter_server().post("/v1/embeddings", body)["data"];

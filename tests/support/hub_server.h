@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -36,10 +37,12 @@ struct HubRequest {
 };
 
 // The bytes of a reply as they are sent, header included; then the connection is closed, or held
-// open in silence.
+// open in silence. A hub that drips sends what follows the header four bytes at a time, five times
+// a second, until its client leaves.
 struct HubAnswer {
   std::string bytes;
   bool hold = false;
+  bool drips = false;
 };
 
 inline std::string http_reply(const std::string& status, const std::string& headers,
@@ -176,10 +179,16 @@ class HubServer {
 
   void serve(int connection) {
     const HubAnswer reply = answer(read_request(connection));
+    const std::size_t header = reply.drips ? reply.bytes.find("\r\n\r\n") + 4 : 0;
     std::size_t sent = 0;
-    while (sent < reply.bytes.size()) {
-      const ssize_t count =
-          ::send(connection, reply.bytes.data() + sent, reply.bytes.size() - sent, MSG_NOSIGNAL);
+    while (sent < reply.bytes.size() && !stop_) {
+      std::size_t size = reply.bytes.size() - sent;
+      if (reply.drips && sent < header) size = header - sent;
+      if (reply.drips && sent >= header) {
+        size = std::min<std::size_t>(size, 4);
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      }
+      const ssize_t count = ::send(connection, reply.bytes.data() + sent, size, MSG_NOSIGNAL);
       if (count <= 0) break;
       sent += static_cast<std::size_t>(count);
     }

@@ -22,4 +22,10 @@ AttentionPyramid& AttentionMaps::of(const LazyAttention& attention, std::int64_t
   return *maps_.front().pyramid;
 }
 
+std::int64_t AttentionMaps::bytes() const {
+  std::int64_t bytes = 0;
+  for (const Map& map : maps_) bytes += map.pyramid->bytes();
+  return bytes;
+}
+
 }  // namespace heed

@@ -15,6 +15,8 @@ class AttentionMaps {
   AttentionPyramid& of(const LazyAttention& attention, std::int64_t layer, std::int64_t head,
                        AttentionValues values);
 
+  std::int64_t bytes() const;  // of all maps
+
  private:
   struct Map {
     std::int64_t layer;

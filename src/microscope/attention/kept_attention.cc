@@ -86,4 +86,15 @@ Tensor<float> KeptAttention::tile(const Tile& tile) {
   return pooled_plane(attention, plane_of(tile.layer, tile.head, tile.values), region);
 }
 
+std::int64_t KeptAttention::cached_bytes() const {
+  std::int64_t bytes = maps_.bytes();
+  for (const Plane& plane : planes_) bytes += plane.elements.size() * std::int64_t{sizeof(float)};
+  return bytes;
+}
+
+void KeptAttention::forget() {
+  maps_ = {};
+  planes_.clear();
+}
+
 }  // namespace heed

@@ -26,6 +26,11 @@ class KeptAttention {
   using Tile = AttentionMapTile;
   Tensor<float> tile(const Tile& tile);
 
+  // Of the cached maps and planes, which are computed again when they are needed. Queries and keys
+  // are not among them: see LazyAttention::bytes_needed.
+  std::int64_t cached_bytes() const;
+  void forget();
+
  private:
   struct Plane {
     std::int64_t layer;

@@ -204,8 +204,9 @@ class PlaneRowChanger {
     double before = 0;
     double after = 0;
     for (std::int64_t s = keys_.begin; s < keys_.end; ++s) before += row_(s);
-    for (const CutEdges::Edge& edge : cut.edges) {
-      if (edge.query == position_ && keys_.contains(edge.key)) row_(edge.key) = 0;
+    for (const CutEdges::Edge& edge :
+         std::ranges::equal_range(cut.edges, position_, {}, &CutEdges::Edge::query)) {
+      if (keys_.contains(edge.key)) row_(edge.key) = 0;
     }
     if (cut.rest == CutEdges::Rest::kept) return;
     for (std::int64_t s = keys_.begin; s < keys_.end; ++s) after += row_(s);
@@ -291,8 +292,11 @@ Interventions::Interventions(const StackSpecification& config,
 Interventions::Interventions(const Architecture& architecture,
                              std::vector<Intervention> interventions)
     : architecture_(architecture), interventions_(std::move(interventions)) {
-  for (const Intervention& intervention : interventions_) {
+  for (Intervention& intervention : interventions_) {
     Examiner(architecture_, intervention).examine();
+    if (auto* const cut = std::get_if<CutEdges>(&intervention.change)) {
+      std::ranges::sort(cut->edges, {}, &CutEdges::Edge::query);  // looked up query by query
+    }
   }
 }
 
@@ -342,24 +346,39 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
   }
 }
 
+void RowMean::add(View<const float> values) {
+  const std::int64_t positions = values.extent(1);
+  std::vector<float> row(static_cast<std::size_t>(values.size() / positions));
+  sums_.resize(row.size(), 0.0);
+  for (std::int64_t t = 0; t < positions; ++t) {
+    copy_elements(values[0][t], row.data());
+    for (std::size_t i = 0; i < row.size(); ++i) sums_[i] += row[i];
+  }
+  rows_ += positions;
+}
+
+std::vector<float> RowMean::mean() const {
+  std::vector<float> mean(sums_.size());
+  std::ranges::transform(sums_, mean.begin(), [&](double sum) {
+    return static_cast<float>(sum / static_cast<double>(rows_));
+  });
+  return mean;
+}
+
+void require_mean(const StackSpecification& config, const Point& point) {
+  require(!point_shape(config, point.kind).is_plane, ErrorCode::invalid_argument,
+          "rows of {} differ in length, so they have no mean", point_name(point));
+}
+
 std::vector<float> mean_row(const Gpt& gpt, const Point& point,
                             std::span<const std::vector<std::int32_t>> sequences) {
-  const PointShape shape = point_shape(gpt.config(), point.kind);
-  require(!shape.is_plane, ErrorCode::invalid_argument,
-          "rows of {} differ in length, so they have no mean", point_name(point));
+  require_mean(gpt.config(), point);
   require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
-  const std::int64_t width = shape.width * (shape.has_heads ? shape.heads : 1);
-  std::vector<double> sums(static_cast<std::size_t>(width), 0.0);
-  std::int64_t rows = 0;
+  RowMean mean;
   for (const std::vector<std::int32_t>& tokens : sequences) {
-    const Tensor<float> values = values_at(gpt, point, tokens);
-    for (std::int64_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += values[i];
-    rows += std::ssize(tokens);
+    mean.add(values_at(gpt, point, tokens));
   }
-  std::vector<float> mean(sums.size());
-  std::ranges::transform(sums, mean.begin(),
-                         [&](double sum) { return static_cast<float>(sum / rows); });
-  return mean;
+  return mean.mean();
 }
 
 Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std::int32_t> tokens) {

@@ -72,8 +72,22 @@ class Interventions final : public Editor {
   std::vector<Intervention> interventions_;
 };
 
-// The mean of a point over all positions of all sequences, for SetRow. Throws
-// Error{invalid_argument} for scores and patterns, and for no sequences.
+// The mean of a point over positions of any number of texts, added up text by text, for SetRow.
+class RowMean {
+ public:
+  void add(View<const float> values);  // (1, T, width) or (1, T, heads, width), T > 0
+  std::vector<float> mean() const;     // of all that was added, which is not nothing
+
+ private:
+  std::vector<double> sums_;
+  std::int64_t rows_ = 0;
+};
+
+// Throws Error{invalid_argument} for scores and patterns, whose rows differ in length.
+void require_mean(const StackSpecification& config, const Point& point);
+
+// The mean of a point over all positions of all sequences. Throws what require_mean throws, and
+// Error{invalid_argument} for no sequences.
 std::vector<float> mean_row(const Gpt& gpt, const Point& point,
                             std::span<const std::vector<std::int32_t>> sequences);
 

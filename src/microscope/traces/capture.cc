@@ -5,22 +5,17 @@
 #include "base/error.h"
 
 namespace heed {
-namespace {
-
-// Copies any strided view, dimension by dimension; rows at a time where the last one is dense.
-void copy(View<const float> from, float*& to) {
+float* copy_elements(View<const float> from, float* to) {
   if (from.rank() == 0) {
-    *to++ = *from.data();
-    return;
+    *to = *from.data();
+    return to + 1;
   }
   if (from.rank() == 1 && (from.stride(0) == 1 || from.extent(0) == 1)) {
-    to = std::copy_n(from.data(), from.extent(0), to);
-    return;
+    return std::copy_n(from.data(), from.extent(0), to);
   }
-  for (std::int64_t i = 0; i < from.extent(0); ++i) copy(from[i], to);
+  for (std::int64_t i = 0; i < from.extent(0); ++i) to = copy_elements(from[i], to);
+  return to;
 }
-
-}  // namespace
 
 bool matches_glob(std::string_view name, std::string_view pattern) {
   // The position of the last star, and the end of what it matches. Backtracking to the last star
@@ -68,8 +63,7 @@ bool Capture::wants(const Point& point) const {
 void Capture::observe(const Point& point, View<const float> values) {
   if (!wants(point)) return;
   Tensor<float> kept(values.shape());
-  float* to = kept.data();
-  copy(values, to);
+  copy_elements(values, kept.data());
   values_.insert_or_assign(point_name(point), std::move(kept));
 }
 

@@ -12,6 +12,9 @@
 
 namespace heed {
 
+// Copies any strided view, the last dimension fastest; returns the end of the copy.
+float* copy_elements(View<const float> from, float* to);
+
 // Whether `name` is `pattern`, where * stands for any characters: "blocks.*.attn.hook_pattern".
 bool matches_glob(std::string_view name, std::string_view pattern);
 

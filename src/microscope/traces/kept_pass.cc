@@ -23,10 +23,11 @@ Shape branch_shape(const StackSpecification& config, std::int64_t positions) {
 // Records what both halves of each block add to the stream: activations keep the last block's only.
 class BranchProbe final : public Probe {
  public:
-  explicit BranchProbe(View<float> branches) : branches_(branches) {}
+  BranchProbe(View<float> branches, StopFlag stop) : branches_(branches), stop_(stop) {}
 
   bool wants(const Point&) const override { return false; }
   void observe(const Point& point, View<const float> values) override {
+    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped during a pass");
     if (point.kind != PointKind::attention_out && point.kind != PointKind::feed_forward_out) return;
     const std::int64_t half = point.kind == PointKind::attention_out ? 0 : 1;
     std::ranges::copy(values.span(), branches_[point.layer][half].data());
@@ -34,12 +35,13 @@ class BranchProbe final : public Probe {
 
  private:
   View<float> branches_;
+  StopFlag stop_;
 };
 
 }  // namespace
 
 KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared_ptr<Editor> editor,
-                   Buffers reused)
+                   Buffers reused, StopFlag stop)
     : gpt_(gpt),
       tokens_(std::move(tokens)),
       editor_(std::move(editor)),
@@ -58,7 +60,7 @@ KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared
         std::make_unique<GptActivations>(config, 1, positions(), Keep::every_block);
     buffers_.branches = Tensor<float>(branch_shape(config, positions()));
   }
-  BranchProbe probe(buffers_.branches);
+  BranchProbe probe(buffers_.branches, stop);
   gpt_.forward(token_view(), pass(&probe), *buffers_.activations);
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/progress.h"
 #include "model/gpt.h"
 #include "tensor/tensor.h"
 
@@ -23,9 +24,10 @@ class KeptPass {
   };
 
   // Runs the model on `tokens` as one sequence, edited by `editor` (or null). Borrows the model.
-  // Throws Error{invalid_argument} for no tokens, unknown ids and more than the context.
+  // Throws Error{invalid_argument} for no tokens, unknown ids and more than the context, and
+  // Error{interrupted} when stopped.
   KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared_ptr<Editor> editor = {},
-           Buffers reused = {});
+           Buffers reused = {}, StopFlag stop = nullptr);
   KeptPass(const KeptPass&) = delete;
   KeptPass& operator=(const KeptPass&) = delete;
 

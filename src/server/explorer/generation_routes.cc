@@ -1,6 +1,7 @@
 // Text generation, token by token, as server-sent events; other requests run between the steps.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "engine/documents.h"
@@ -12,63 +13,50 @@
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
+#include "server/sampling_fields.h"
 
 namespace heed::server {
 namespace {
 
-SamplingOptions sampling_of(const Fields& fields) {
-  SamplingOptions sampling;
-  sampling.temperature = fields.number("temperature").value_or(sampling.temperature);
-  sampling.top_k = fields.integer("top_k").value_or(sampling.top_k);
-  sampling.top_p = fields.number("top_p").value_or(sampling.top_p);
-  sampling.min_p = fields.number("min_p").value_or(sampling.min_p);
-  sampling.repeat_penalty = fields.number("repeat_penalty").value_or(sampling.repeat_penalty);
-  sampling.repeat_last_n = fields.integer("repeat_last_n").value_or(sampling.repeat_last_n);
-  sampling.presence_penalty = fields.number("presence_penalty").value_or(sampling.presence_penalty);
-  sampling.frequency_penalty =
-      fields.number("frequency_penalty").value_or(sampling.frequency_penalty);
-  const std::int64_t seed =
-      fields.integer("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
-  sampling.seed = static_cast<std::uint64_t>(seed);
-  sampling.validate();
+// As in other requests, but without "seed" the text is the same every time.
+SamplingOptions sampling_of(const Fields& fields, std::int64_t vocabulary) {
+  SamplingOptions sampling = read_sampling(fields, vocabulary);
+  if (!fields.has("seed")) sampling.seed = 0;
   return sampling;
 }
 
 // A running generation. Its steps run on the computing thread.
 class Writing {
  public:
-  Writing(State& state, const Fields& fields)
-      : state_(state),
-        source_(state.models.explored()),
-        tokens_(prompt_of(fields)),
-        prompt_length_(tokens_.size()),
-        sampling_(sampling_of(fields)),
-        sampler_(sampling_),
-        interventions_(fields.has("interventions") ? fields.required_list("interventions")
-                                                   : Json::array()),
-        session_(source_.model->gpt),
-        end_tokens_(source_.model->end_tokens()) {
-    const StackSpecification& config = source_.model->gpt.config();
-    const auto positions = std::ssize(tokens_);
-    require_text_fits(config, tokens_);
-    most_ = fields.integer("max_new_tokens", 1, config.context)
-                .value_or(std::min<std::int64_t>(32, config.context));
-    top_ = fields.integer("top", 0, config.vocabulary_size).value_or(10);
-    state.traces.require_room(config, std::min(positions + most_, config.context));
-    editor_ = read_interventions(interventions_, {.gpt = source_.model->gpt,
-                                                  .tokens = tokens_,
-                                                  .traces = state.traces,
-                                                  .last_position = config.context - 1});
-    session_.set_editor(editor_.get());
+  // Takes the interventions out of the body.
+  Writing(State& state, Json& body, StopFlag stop) : Writing(state, Fields(body)) {
+    const LoadedModel& model = *source_.model;
+    const StackSpecification& config = model.gpt.config();
+    const std::int64_t length = std::min(std::ssize(tokens_) + most_, config.context);
+    state.traces.require_room(config, length);
+    const Json& list = body["interventions"];
+    const std::size_t kept = state.traces.keep(passes_named_in(list));
+    const auto take = [&](std::int64_t bytes) { state.traces.take(held_, bytes, kept); };
+    state.traces.take(session_memory_, session_bytes(config, length), kept);
+    take(json_bytes(list));
+    editor_ = read_interventions(list, {.gpt = model.gpt,
+                                        .tokens = tokens_,
+                                        .traces = state.traces,
+                                        .last_position = config.context - 1,
+                                        .take_memory = take,
+                                        .stop = stop});
+    if (list.is_array()) interventions_ = std::move(body["interventions"]);
+    session_.emplace(model.gpt, length);
+    session_->set_editor(editor_.get());
   }
 
   bool is_done() const { return finish_reason_ != nullptr; }
 
   // Generates one token and sends it as an event.
   std::string step() {
-    const auto unread =
-        std::span<const std::int32_t>(tokens_).subspan(static_cast<std::size_t>(session_.length()));
-    const std::span<const float> read = session_.feed(unread);
+    const auto unread = std::span<const std::int32_t>(tokens_).subspan(
+        static_cast<std::size_t>(session_->length()));
+    const std::span<const float> read = session_->feed(unread);
     std::vector<float> logits(read.begin(), read.end());
     forbid_nameless(logits);
     const std::vector<Candidate> candidates = trace_candidates(logits, sampling_, tokens_);
@@ -95,18 +83,43 @@ class Writing {
   }
 
   // Runs the model on the whole text and stores the trace.
-  std::string finish() {
+  std::string finish(StopFlag stop) {
+    session_.reset();
+    session_memory_ = {};
     const std::string id = state_.traces
                                .add({.source = source_,
                                      .tokens = tokens_,
                                      .editor = editor_,
-                                     .interventions = interventions_})
+                                     .interventions = std::move(interventions_),
+                                     .held = std::move(held_)},
+                                    stop)
                                .id;
     return server_sent_event(
         {{"finish_reason", finish_reason_}, {"trace", trace_json(state_.traces.use(id))}}, "done");
   }
 
  private:
+  Writing(State& state, const Fields& fields)
+      : state_(state),
+        source_(state.models.explored()),
+        tokens_(prompt_of(fields)),
+        prompt_length_(tokens_.size()),
+        sampling_(sampling_of(fields, source_.model->gpt.config().vocabulary_size)),
+        sampler_(sampling_),
+        end_tokens_(source_.model->end_tokens()) {
+    const StackSpecification& config = source_.model->gpt.config();
+    require_text_fits(config, tokens_);
+    most_ = fields.integer("max_new_tokens", 1, config.context)
+                .value_or(std::min<std::int64_t>(32, config.context));
+    top_ = fields.integer("top", 0, config.vocabulary_size).value_or(10);
+  }
+
+  // Keys and values of a text, and the activations of its prompt.
+  static std::int64_t session_bytes(const StackSpecification& config, std::int64_t positions) {
+    return cache_bytes(config, CacheType::f32, positions) +
+           GptActivations::bytes_needed(config, 1, positions, Keep::one_block);
+  }
+
   std::vector<std::int32_t> prompt_of(const Fields& fields) const {
     if (!fields.has("tokens")) return source_.model->encode(fields.required_string("text"));
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
@@ -140,9 +153,11 @@ class Writing {
   std::size_t prompt_length_;
   SamplingOptions sampling_;
   Sampler sampler_;
-  Json interventions_;
+  Json interventions_ = Json::array();
   std::shared_ptr<Interventions> editor_;
-  Session session_;
+  MemoryBudget::Share held_;  // by the two above
+  MemoryBudget::Share session_memory_;
+  std::optional<Session> session_;
   std::vector<std::int32_t> end_tokens_;  // any of them ends the text
   TextStream stream_;
   std::int64_t most_ = 0;
@@ -155,16 +170,15 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
   while (!writing.is_done()) {
     if (!writer.write(compute.run(stop, [&] { return writing.step(); }))) return;
   }
-  writer.write(compute.run(stop, [&] { return writing.finish(); }));
+  writer.write(compute.run(stop, [&] { return writing.finish(stop); }));
 }
 
 Reply generate(State& state, const Request& request) {
-  const Json body = request.json();
-  const Fields fields(body);
-  fields.expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p", "min_p",
-                      "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty",
-                      "seed", "interventions", "top"});
-  auto writing = std::make_shared<Writing>(state, fields);
+  Json body = request.json();
+  Fields(body).expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p",
+                            "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
+                            "frequency_penalty", "seed", "interventions", "top"});
+  auto writing = std::make_shared<Writing>(state, body, request.stop);
   Reply reply;
   reply.content_type = "text/event-stream";
   reply.headers.emplace_back("Cache-Control", "no-store");

@@ -28,6 +28,23 @@ CutEdges read_cut(const Fields& fields) {
   return cut;
 }
 
+std::vector<std::string> passes_named_in(const Json& list) {
+  std::vector<std::string> ids;
+  if (!list.is_array() || list.size() > most_interventions) return ids;
+  for (const Json& each : list) {
+    if (!each.is_object()) continue;
+    const auto from = each.find("from");
+    if (from != each.end() && from->is_string()) ids.push_back(from->get<std::string>());
+  }
+  return ids;
+}
+
+std::int64_t bytes_of(const Intervention& intervention) {
+  const std::size_t indices = intervention.where.heads.size() + intervention.where.neurons.size();
+  // Lists grow by doubling.
+  return static_cast<std::int64_t>(2 * sizeof(Intervention) + indices * sizeof(std::int64_t));
+}
+
 std::vector<Intervention> read_intervention_list(
     const Json& list, const std::function<void(const Fields&, std::vector<Intervention>&)>& read) {
   std::vector<Intervention> interventions;

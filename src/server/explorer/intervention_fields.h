@@ -1,7 +1,9 @@
 // What requests say alike of interventions in one text and in a pair of texts.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -16,6 +18,15 @@ CutEdges::Rest read_rest(const Fields& fields);
 // "edges", a list of [query, key], and "renormalise". Throws Error{invalid_argument} for another
 // form; whether there are such positions is for the caller to say.
 CutEdges read_cut(const Fields& fields);
+
+// The passes that "from" of a list of interventions names, whatever else the list holds.
+std::vector<std::string> passes_named_in(const Json& list);
+
+// Counts memory before it is allocated; may throw.
+using TakeMemory = std::function<void(std::int64_t bytes)>;
+
+// An intervention with its selection but without what its change holds.
+std::int64_t bytes_of(const Intervention& intervention);
 
 // Calls `read` for each object of a list; null is an empty list. Throws Error{invalid_argument}
 // with the index of the invalid intervention.

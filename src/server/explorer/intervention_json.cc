@@ -1,24 +1,31 @@
 #include "server/explorer/intervention_json.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/nearest_names.h"
 #include "microscope/intervene/intervention_text.h"
-#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
+#include "microscope/traces/text_pass.h"
 #include "model/input_checks.h"
 #include "server/explorer/intervention_fields.h"
+#include "server/explorer/recorded_values.h"
 
 namespace heed::server {
 namespace {
 
-// Parses one object and adds its interventions.
+constexpr std::int64_t number_bytes = sizeof(float);
+
+// Parses one object and adds its interventions. Values of traces are filled in later.
 class Reader {
  public:
-  Reader(const Fields& fields, const InterventionSource& source, std::vector<Intervention>& out)
-      : fields_(fields), source_(source), config_(source.gpt.config()), out_(out) {}
+  Reader(const Fields& fields, const InterventionSource& source, std::vector<Intervention>& out,
+         RecordedValues& recorded)
+      : fields_(fields),
+        source_(source),
+        config_(source.gpt.config()),
+        out_(out),
+        recorded_(recorded) {}
 
   void read() {
     const std::string kind = fields_.required_string("kind");
@@ -54,10 +61,23 @@ class Reader {
   }
 
   void add(InterventionPoint selected, Change change) {
-    Intervention& added = out_.emplace_back();
-    added.point = selected.point;
-    added.where = std::move(selected.where);
+    Intervention added{.point = selected.point, .where = std::move(selected.where)};
     added.change = std::move(change);
+    source_.take_memory(bytes_of(added));
+    out_.push_back(std::move(added));
+  }
+
+  // What is set is taken from a pass once the whole list is read. `bytes`: unless it is shared.
+  void add_recorded(InterventionPoint selected, const StoredTrace* trace,
+                    const RecordedValues::Form& form, std::int64_t bytes) {
+    require_point(config_, selected.point);
+    const auto replay = [&source = source_, trace](Probe& probe) {
+      if (trace != nullptr) return trace->pass->replay(probe);
+      run_text(source.gpt, source.tokens, probe);
+    };
+    const Point point = selected.point;
+    add(std::move(selected), SetZero{});
+    if (recorded_.want(trace, replay, point, out_.size() - 1, form)) source_.take_memory(bytes);
   }
 
   void ablate() {
@@ -65,15 +85,14 @@ class Reader {
     for (InterventionPoint& selected : selected_points()) add(std::move(selected), SetZero{});
   }
 
-  // The mean over this text or over that of another trace, which stays the same while a text is
-  // continued.
+  // The mean over this text or over another trace, which stays the same while a text is continued.
   void mean() {
     fields_.expect_only({"kind", "point", "positions", "from"});
-    const auto tokens = fields_.has("from") ? from().pass->tokens() : source_.tokens;
-    const std::vector<std::vector<std::int32_t>> texts{{tokens.begin(), tokens.end()}};
+    const StoredTrace* const trace = fields_.has("from") ? &from() : nullptr;
     for (InterventionPoint& selected : selected_points()) {
-      std::vector<float> row = mean_row(source_.gpt, selected.point, texts);
-      add(std::move(selected), SetRow{std::move(row)});
+      require_mean(config_, selected.point);
+      const std::int64_t bytes = row_bytes(selected.point);
+      add_recorded(std::move(selected), trace, RecordedValues::Mean{}, bytes);
     }
   }
 
@@ -86,8 +105,10 @@ class Reader {
   void add_vector() {
     fields_.expect_only({"kind", "point", "positions", "vector"});
     const std::vector<float> vector = fields_.required_floats("vector");
-    for (InterventionPoint& selected : selected_points())
+    for (InterventionPoint& selected : selected_points()) {
+      source_.take_memory(std::ssize(vector) * number_bytes);
       add(std::move(selected), AddVector{vector});
+    }
   }
 
   StoredTrace& from() const {
@@ -101,21 +122,21 @@ class Reader {
     return trace;
   }
 
-  static Tensor<float> values_of(const StoredTrace& trace, const Point& point) {
-    if (point.kind == PointKind::scores || point.kind == PointKind::pattern) {
-      const std::int64_t heads = trace.config().heads();
-      Tensor<float> planes(Shape{1, heads, trace.positions(), trace.positions()});
-      for (std::int64_t head = 0; head < heads; ++head) {
-        const Tensor<float> plane = trace.pass->plane(point, head);
-        std::ranges::copy(plane.span(), planes.view()[0][head].data());
-      }
-      return planes;
-    }
-    Capture capture(std::vector<Point>{point});
-    trace.pass->replay(capture);
-    Tensor<float> values(capture.at(point).shape());
-    std::ranges::copy(capture.at(point).span(), values.data());
-    return values;
+  // Of one position of a point that is no plane.
+  std::int64_t row_bytes(const Point& point) const {
+    const PointShape shape = point_shape(config_, point.kind);
+    return shape.width * (shape.has_heads ? shape.heads : 1) * number_bytes;
+  }
+
+  std::int64_t value_bytes(const Point& point, std::int64_t positions) const {
+    const PointShape shape = point_shape(config_, point.kind);
+    if (!shape.is_plane) return row_bytes(point) * positions;
+    return shape.heads * positions * positions * number_bytes;
+  }
+
+  void add_all_of(InterventionPoint selected, const StoredTrace& trace) {
+    const std::int64_t bytes = value_bytes(selected.point, trace.positions());
+    add_recorded(std::move(selected), &trace, RecordedValues::All{}, bytes);
   }
 
   void require_same_length(const StoredTrace& other) const {
@@ -132,23 +153,21 @@ class Reader {
     require(!whole || !fields_.has("from_positions"), ErrorCode::invalid_argument,
             "\"from_positions\" needs \"positions\"");
     for (InterventionPoint& selected : selected_points()) {
-      Tensor<float> values = values_of(other, selected.point);
-      if (whole || is_plane(selected.point)) require_same_length(other);
-      if (!whole && !is_plane(selected.point)) values = moved(values, selected.where, other);
-      add(std::move(selected), ReplaceWith(std::move(values)));
+      const bool is_plane = point_shape(config_, selected.point.kind).is_plane;
+      if (whole || is_plane) {
+        require_same_length(other);
+        add_all_of(std::move(selected), other);
+      } else {
+        add_rows_of(std::move(selected), other);
+      }
     }
   }
 
-  static bool is_plane(const Point& point) {
-    return point.kind == PointKind::scores || point.kind == PointKind::pattern;
-  }
-
-  // The rows at from_positions, moved to the positions of `where`.
-  Tensor<float> moved(const Tensor<float>& values, const Selection& where,
-                      const StoredTrace& other) const {
-    const std::int64_t first = where.first_position;
-    const std::int64_t last = std::min(where.last_position, source_.last_position);
-    Selection theirs = where;
+  // The rows at from_positions, moved to the selected positions.
+  void add_rows_of(InterventionPoint selected, const StoredTrace& other) {
+    const std::int64_t first = selected.where.first_position;
+    const std::int64_t last = std::min(selected.where.last_position, source_.last_position);
+    Selection theirs = selected.where;
     if (fields_.has("from_positions")) {
       theirs = parse_points(config_, "resid_pre0@" + fields_.required_string("from_positions"))
                    .front()
@@ -167,17 +186,10 @@ class Reader {
         "{} positions cannot be replaced by {}: \"positions\" and \"from_positions\" must have the "
         "same length",
         last - first + 1, their_last - theirs.first_position + 1);
-    std::array<std::int64_t, Shape::max_rank> extents{};
-    std::ranges::copy(values.shape().begin(), values.shape().begin() + values.shape().rank(),
-                      extents.begin());
-    extents[1] = last + 1;
-    Tensor<float> placed(Shape(extents.data(), values.shape().rank()));
-    const std::int64_t row = values.size() / values.shape()[1];
-    for (std::int64_t t = first; t <= last; ++t) {
-      std::copy_n(values.data() + (theirs.first_position + t - first) * row, row,
-                  placed.data() + t * row);
-    }
-    return placed;
+    const std::int64_t bytes = value_bytes(selected.point, last + 1);
+    add_recorded(std::move(selected), &other,
+                 RecordedValues::Rows{.first = first, .last = last, .from = theirs.first_position},
+                 bytes);
   }
 
   void freeze() {
@@ -189,7 +201,7 @@ class Reader {
       require(whole || selected.where.last_position < other.positions(),
               ErrorCode::invalid_argument, "trace {} has positions 0 to {}, not {}", other.id,
               other.positions() - 1, selected.where.last_position);
-      add(selected, ReplaceWith(values_of(other, selected.point)));
+      add_all_of(selected, other);
     }
   }
 
@@ -216,6 +228,7 @@ class Reader {
       require(edge.query <= source_.last_position, ErrorCode::invalid_argument,
               "there is no position {}: the text has 0 to {}", edge.query, source_.last_position);
     }
+    source_.take_memory(std::ssize(cut.edges) * std::int64_t{sizeof(CutEdges::Edge)});
     add({.point = {PointKind::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
   }
 
@@ -223,17 +236,20 @@ class Reader {
   const InterventionSource& source_;
   const StackSpecification& config_;
   std::vector<Intervention>& out_;
+  RecordedValues& recorded_;
 };
 
 }  // namespace
 
 std::shared_ptr<Interventions> read_interventions(const Json& list,
                                                   const InterventionSource& source) {
+  RecordedValues recorded;
   std::vector<Intervention> interventions =
       read_intervention_list(list, [&](const Fields& fields, std::vector<Intervention>& out) {
-        Reader(fields, source, out).read();
+        Reader(fields, source, out, recorded).read();
       });
   if (interventions.empty()) return nullptr;
+  recorded.fill(interventions, source.stop);
   return std::make_shared<Interventions>(source.gpt.config(), std::move(interventions));
 }
 

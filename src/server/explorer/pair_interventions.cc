@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/nearest_names.h"
 #include "microscope/intervene/pair_intervention_text.h"
-#include "microscope/traces/capture.h"
 #include "server/explorer/intervention_fields.h"
+#include "server/explorer/recorded_values.h"
 
 namespace heed::server {
 namespace {
@@ -15,8 +15,12 @@ namespace {
 class PairReader {
  public:
   PairReader(const Fields& fields, const PairInterventionSource& source,
-             std::vector<Intervention>& out)
-      : fields_(fields), source_(source), architecture_(source.model.architecture()), out_(out) {}
+             std::vector<Intervention>& out, RecordedValues& recorded)
+      : fields_(fields),
+        source_(source),
+        architecture_(source.model.architecture()),
+        out_(out),
+        recorded_(recorded) {}
 
   void read() {
     const std::string kind = fields_.required_string("kind");
@@ -36,7 +40,14 @@ class PairReader {
 
  private:
   void add(const InterventionPoint& selected, const Change& change) {
-    out_.push_back({selected.point, selected.where, change});
+    Intervention added{.point = selected.point, .where = selected.where, .change = change};
+    source_.take_memory(bytes_of(added));
+    out_.push_back(std::move(added));
+  }
+
+  void add_cut(const InterventionPoint& pattern, const CutEdges& cut) {
+    source_.take_memory(std::ssize(cut.edges) * std::int64_t{sizeof(CutEdges::Edge)});
+    add(pattern, cut);
   }
 
   std::int64_t positions_of(const Point& point) const {
@@ -79,7 +90,7 @@ class PairReader {
             "there is no edge from {} to {}: {} queries attend to {} keys", edge.query, edge.key,
             queries(kind), keys(kind));
       }
-      add(pattern, cut);
+      add_cut(pattern, cut);
     }
   }
 
@@ -124,7 +135,7 @@ class PairReader {
       }
       require(!cut.edges.empty(), ErrorCode::invalid_argument,
               "word {} of the target does not see word {}, which comes later", from, to);
-      add(pattern, cut);
+      add_cut(pattern, cut);
     }
   }
 
@@ -150,28 +161,45 @@ class PairReader {
             "the other pair has {} and {} tokens, these texts {} and {}: swaps need as many",
             other.sources(), other.targets(), source_.tokens.source.size(),
             source_.tokens.target.size());
+    const auto replay = [&other](Probe& probe) { other.replay(probe); };
     for (const InterventionPoint& selected : selected_points()) {
-      Capture capture(std::vector<Point>{selected.point});
-      other.replay(capture);
-      add(selected, ReplaceWith(capture.take(selected.point)));
+      add(selected, SetZero{});  // until the values are there
+      if (recorded_.want(&other, replay, selected.point, out_.size() - 1, RecordedValues::All{})) {
+        source_.take_memory(value_bytes(selected.point));
+      }
     }
+  }
+
+  // Of a point of these texts.
+  std::int64_t value_bytes(const Point& point) const {
+    const PointShape shape = point_shape(architecture_.of(point.site), point.kind);
+    const std::int64_t rows = positions_of(point);
+    const std::int64_t heads = shape.has_heads || shape.is_plane ? shape.heads : 1;
+    const bool is_cross = is_cross_point(point.kind);
+    const std::int64_t columns = !shape.is_plane ? shape.width
+                                 : is_cross      ? std::ssize(source_.tokens.source)
+                                                 : rows;
+    return heads * rows * columns * std::int64_t{sizeof(float)};
   }
 
   const Fields& fields_;
   const PairInterventionSource& source_;
   const Architecture& architecture_;
   std::vector<Intervention>& out_;
+  RecordedValues& recorded_;
 };
 
 }  // namespace
 
 std::shared_ptr<Interventions> read_pair_interventions(const Json& list,
                                                        const PairInterventionSource& source) {
+  RecordedValues recorded;
   std::vector<Intervention> interventions =
       read_intervention_list(list, [&](const Fields& fields, std::vector<Intervention>& out) {
-        PairReader(fields, source, out).read();
+        PairReader(fields, source, out, recorded).read();
       });
   if (interventions.empty()) return nullptr;
+  recorded.fill(interventions, source.stop);
   return std::make_shared<Interventions>(source.model.architecture(), std::move(interventions));
 }
 

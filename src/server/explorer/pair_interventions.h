@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/json.h"
+#include "server/explorer/intervention_fields.h"
 #include "server/explorer/pair_store.h"
 
 namespace heed::server {
@@ -12,10 +13,14 @@ struct PairInterventionSource {
   const PairModel& model;
   const PairTokens& tokens;  // the texts whose pass is to be changed
   PairStore& pairs;          // that others are taken from
+  TakeMemory take_memory;    // called before an intervention holds memory
+  StopFlag stop = nullptr;
 };
 
-// `list` is null or a list of objects {"kind", "point", …}; null or empty gives null. Throws
-// Error{invalid_argument} with the index of the invalid intervention.
+// `list` is null or a list of objects {"kind", "point", …}; null or empty gives null. The pairs
+// that it names must stay until it returns (PairStore::keep). Throws Error{invalid_argument} with
+// the index of the invalid intervention, Error{interrupted} when stopped, and what take_memory
+// throws.
 std::shared_ptr<Interventions> read_pair_interventions(const Json& list,
                                                        const PairInterventionSource& source);
 

@@ -45,7 +45,7 @@ PairTexts texts_of(const PairModel& model, const Fields& fields, const StoredPai
 }
 
 Reply make_pair_of_texts(PairState& state, const Request& request) {
-  const Json body = request.json();
+  Json body = request.json();
   const Fields fields(body);
   fields.expect_only(
       {"source", "source_tokens", "target", "target_tokens", "interventions", "base"});
@@ -55,10 +55,16 @@ Reply make_pair_of_texts(PairState& state, const Request& request) {
   require_pair_fits(state.model->architecture(), wanted.texts.tokens);
   if (base != nullptr) wanted.base = base->id;
   if (fields.has("interventions")) {
-    wanted.interventions = fields.required_list("interventions");
-    wanted.editor = read_pair_interventions(
-        wanted.interventions,
-        {.model = *state.model, .tokens = wanted.texts.tokens, .pairs = state.pairs});
+    const Json& list = fields.required_list("interventions");
+    const std::size_t kept = state.pairs.keep(passes_named_in(list));
+    const auto take = [&](std::int64_t bytes) { state.pairs.take(wanted.held, bytes, kept); };
+    take(json_bytes(list));
+    wanted.editor = read_pair_interventions(list, {.model = *state.model,
+                                                   .tokens = wanted.texts.tokens,
+                                                   .pairs = state.pairs,
+                                                   .take_memory = take,
+                                                   .stop = request.stop});
+    wanted.interventions = std::move(body["interventions"]);
   }
   return json_reply(pair_json(*state.model, state.pairs.add(*state.model, std::move(wanted))));
 }

@@ -1,6 +1,5 @@
 #include "server/explorer/pair_store.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -33,13 +32,14 @@ StoredPair& PairStore::add(const PairModel& model, NewPair wanted) {
   require_pair_fits(model.architecture(), tokens);
   const std::int64_t needed = PairPass::bytes_needed(
       model.architecture(), std::ssize(tokens.source), std::ssize(tokens.target));
-  if (needed > budget_) {
-    throw HttpError(413, fmt::format("a pair of {} and {} tokens needs {} bytes, more than the {} "
-                                     "that traces may take: shorten the texts, or start with "
-                                     "more: --trace-budget",
-                                     tokens.source.size(), tokens.target.size(), needed, budget_));
+  if (needed > budget_.limit()) {
+    throw HttpError(413, fmt::format("a pair of {} and {} tokens needs {}, more than the {} that "
+                                     "traces may take: shorten the texts, or start with more: "
+                                     "--trace-budget",
+                                     tokens.source.size(), tokens.target.size(), size_text(needed),
+                                     size_text(budget_.limit())));
   }
-  while (bytes() + needed > budget_) pairs_.pop_back();
+  take(wanted.held, needed, 0);
 
   StoredPair pair{.id = fmt::format("p{}", ++made_),
                   .source_words = model.words(PairSide::source, tokens.source),
@@ -47,33 +47,21 @@ StoredPair& PairStore::add(const PairModel& model, NewPair wanted) {
                   .is_translation = wanted.texts.is_translation,
                   .interventions = std::move(wanted.interventions),
                   .base = std::move(wanted.base),
-                  .bytes = needed};
+                  .memory = std::move(wanted.held)};
   const auto begin = std::chrono::steady_clock::now();
   pair.pass = std::make_unique<PairPass>(*model.model, std::move(wanted.texts.tokens),
                                          std::move(wanted.editor));
   pair.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   pair.attention = std::make_unique<PairAttention>(*pair.pass);
-  pairs_.push_front(std::move(pair));
-  return pairs_.front();
+  return pairs_.add(std::move(pair));
 }
 
-StoredPair& PairStore::use(const std::string& id) {
-  const auto found = std::ranges::find(pairs_, id, &StoredPair::id);
-  require(found != pairs_.end(), ErrorCode::not_found,
-          "there is no pair \"{}\": it was evicted, or never created", id.substr(0, 40));
-  pairs_.splice(pairs_.begin(), pairs_, found);
-  return pairs_.front();
-}
-
-void PairStore::remove(const std::string& id) {
-  use(id);
-  pairs_.pop_front();
-}
-
-std::int64_t PairStore::bytes() const {
-  std::int64_t sum = 0;
-  for (const StoredPair& pair : pairs_) sum += pair.bytes;
-  return sum;
+void PairStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept) {
+  budget_.take(share, bytes, [&] {
+    if (pairs_.size() <= kept) return false;
+    pairs_.take_oldest();
+    return true;
+  });
 }
 
 OrderedJson pair_json(const PairModel& model, const StoredPair& pair) {
@@ -87,7 +75,7 @@ OrderedJson pair_json(const PairModel& model, const StoredPair& pair) {
           {"interventions", OrderedJson(pair.interventions)},
           {"base", pair.base.empty() ? OrderedJson(nullptr) : OrderedJson(pair.base)},
           {"model", model.name},
-          {"bytes", pair.bytes},
+          {"bytes", pair.memory.bytes()},
           {"seconds", json_number(pair.seconds)}};
 }
 

@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "engine/pair_model.h"
 #include "microscope/attention/pair_statistics.h"
+#include "server/explorer/memory_budget.h"
+#include "server/explorer/recently_used.h"
 
 namespace heed::server {
 
@@ -22,7 +24,7 @@ struct StoredPair {
   Json interventions = Json::array();  // as requested
   std::string base;                    // the pair whose texts it uses; empty: none
   double seconds = 0;                  // duration of the pass
-  std::int64_t bytes = 0;
+  MemoryBudget::Share memory{};        // of the pass and of what its interventions hold
 
   PairWords words() const { return {source_words, target_words}; }
   const std::vector<TextWord>& query_words(PairAttentionKind kind) const {
@@ -39,25 +41,36 @@ class PairStore {
 
   struct NewPair {
     PairTexts texts;
-    std::shared_ptr<Interventions> editor;  // or null
+    std::shared_ptr<Interventions> editor{};  // or null
     Json interventions = Json::array();
-    std::string base;
+    MemoryBudget::Share held{};  // by the two above, as counted by take()
+    std::string base{};
   };
-  // Evicts the least recently used pairs, runs the model and stores the pass. Throws HttpError{413}
-  // where the pass alone exceeds the budget.
+  // Evicts the least recently used pairs, runs the model and stores the pass. Throws HttpError as
+  // take() for the pass.
   StoredPair& add(const PairModel& model, NewPair wanted);
 
-  // Marks it as used. Throws Error{not_found}.
-  StoredPair& use(const std::string& id);
-  void remove(const std::string& id);
+  // Counts memory that a request is about to hold beside the pairs: evicts the least recently used
+  // ones, but none of the `kept` most recently used. Throws HttpError{413, 429} where it does not
+  // fit.
+  void take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept);
 
-  const std::list<StoredPair>& all() const { return pairs_; }  // most recently used first
+  // Marks those of the pairs that exist as used. Returns their number: the `kept` of take().
+  std::size_t keep(const std::vector<std::string>& ids) { return pairs_.keep(ids); }
+
+  // Marks it as used. Throws Error{not_found}.
+  StoredPair& use(const std::string& id) { return pairs_.use(id); }
+  void remove(const std::string& id) {
+    use(id);
+    pairs_.take_newest();
+  }
+
+  const std::list<StoredPair>& all() const { return pairs_.all(); }  // most recently used first
+  std::int64_t bytes() const { return budget_.held(); }
 
  private:
-  std::int64_t bytes() const;
-
-  std::int64_t budget_;
-  std::list<StoredPair> pairs_;
+  MemoryBudget budget_;
+  RecentlyUsed<StoredPair> pairs_{"pair"};
   std::int64_t made_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "microscope/traces/activation_trace.h"
 #include "model/input_checks.h"
 #include "server/explorer/array_reply.h"
+#include "server/explorer/intervention_fields.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
@@ -23,7 +24,7 @@ ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* 
 }
 
 Reply make_trace(State& state, const Request& request) {
-  const Json body = request.json();
+  Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"text", "tokens", "interventions", "model", "base"});
   const auto base_id = fields.string("base");
@@ -45,14 +46,19 @@ Reply make_trace(State& state, const Request& request) {
   require_text_fits(config, wanted.tokens);
   state.traces.require_room(config, std::ssize(wanted.tokens));
   if (fields.has("interventions")) {
-    wanted.interventions = fields.required_list("interventions");
-    wanted.editor =
-        read_interventions(wanted.interventions, {.gpt = model.gpt,
-                                                  .tokens = wanted.tokens,
-                                                  .traces = state.traces,
-                                                  .last_position = std::ssize(wanted.tokens) - 1});
+    const Json& list = fields.required_list("interventions");
+    const std::size_t kept = state.traces.keep(passes_named_in(list));
+    const auto take = [&](std::int64_t bytes) { state.traces.take(wanted.held, bytes, kept); };
+    take(json_bytes(list));
+    wanted.editor = read_interventions(list, {.gpt = model.gpt,
+                                              .tokens = wanted.tokens,
+                                              .traces = state.traces,
+                                              .last_position = std::ssize(wanted.tokens) - 1,
+                                              .take_memory = take,
+                                              .stop = request.stop});
+    wanted.interventions = std::move(body["interventions"]);
   }
-  const std::string id = state.traces.add(std::move(wanted)).id;
+  const std::string id = state.traces.add(std::move(wanted), request.stop).id;
   return json_reply(trace_json(state.traces.use(id)));
 }
 

@@ -1,7 +1,7 @@
 #include "server/explorer/trace_store.h"
 
-#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/token_json.h"
@@ -9,14 +9,6 @@
 #include "server/explorer/model_json.h"
 
 namespace heed::server {
-namespace {
-
-std::string size_text(std::int64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-}  // namespace
-
 std::int64_t TraceStore::bytes_needed(const StackSpecification& config, std::int64_t positions) {
   return KeptPass::bytes_needed(config, positions) +
          LazyAttention::bytes_needed(config, config.layers, positions);
@@ -24,68 +16,90 @@ std::int64_t TraceStore::bytes_needed(const StackSpecification& config, std::int
 
 void TraceStore::require_room(const StackSpecification& config, std::int64_t positions) const {
   const std::int64_t needed = bytes_needed(config, positions);
-  if (needed > budget_) {
+  if (needed > budget()) {
     throw HttpError(413, fmt::format("a trace of {} tokens needs {}, more than the {} that traces "
                                      "may take; shorten the text, or start with more: "
                                      "--trace-budget",
-                                     positions, size_text(needed), size_text(budget_)));
+                                     positions, size_text(needed), size_text(budget())));
   }
 }
 
-const StoredTrace& TraceStore::add(NewTrace wanted) {
+const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
   const Gpt& gpt = wanted.source.model->gpt;
   const auto positions = static_cast<std::int64_t>(wanted.tokens.size());
   require_room(gpt.config(), positions);
   const std::int64_t needed = bytes_needed(gpt.config(), positions);
-  while (bytes() + needed > budget_) drop(std::prev(traces_.end()));
-  KeptPass::Buffers reused = std::move(spare_);
-  spare_ = {};
-  spare_bytes_ = 0;
+  if (spare_.memory.bytes() == 0 && !budget_.has_room(needed) && !traces_.empty() &&
+      traces_.oldest().pass_memory.bytes() == needed) {
+    drop(traces_.take_oldest());
+  }
+  Spare reused;
+  if (spare_.memory.bytes() == needed) {
+    reused = std::exchange(spare_, {});
+  } else {
+    take(reused.memory, needed, 0);
+  }
 
   StoredTrace trace{.id = fmt::format("t{}", ++made_),
                     .source = std::move(wanted.source),
                     .interventions = std::move(wanted.interventions),
                     .base = std::move(wanted.base),
-                    .bytes = needed};
+                    .pass_memory = std::move(reused.memory),
+                    .held = std::move(wanted.held)};
   const auto begin = std::chrono::steady_clock::now();
   trace.pass = std::make_unique<KeptPass>(gpt, std::move(wanted.tokens), std::move(wanted.editor),
-                                          std::move(reused));
+                                          std::move(reused.buffers), stop);
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   trace.attention = std::make_unique<KeptAttention>(*trace.pass);
   trace.units = text_units(trace.model(), trace.pass->tokens());
-  traces_.push_front(std::move(trace));
-  return traces_.front();
+  return traces_.add(std::move(trace));
+}
+
+void TraceStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept) {
+  budget_.take(share, bytes, [&] { return evict(kept); });
+  forget_maps_beyond_budget();
+}
+
+// Gives back what is needed least; false where there is nothing left.
+bool TraceStore::evict(std::size_t kept) {
+  if (spare_.memory.bytes() > 0) {
+    spare_ = {};
+    return true;
+  }
+  if (traces_.size() <= kept) return false;
+  drop(traces_.take_oldest());
+  spare_ = {};
+  return true;
 }
 
 StoredTrace& TraceStore::use(const std::string& id) {
-  const auto found = std::ranges::find(traces_, id, &StoredTrace::id);
-  require(found != traces_.end(), ErrorCode::not_found,
-          "there is no trace \"{}\": it was evicted, or never created", id.substr(0, 40));
-  traces_.splice(traces_.begin(), traces_, found);
-  return traces_.front();
+  StoredTrace& trace = traces_.use(id);
+  forget_maps_beyond_budget();
+  return trace;
+}
+
+// Maps are drawn after their trace is stored, and can be drawn again.
+void TraceStore::forget_maps_beyond_budget() {
+  const auto& traces = traces_.all();
+  for (auto trace = traces.rbegin(); trace != traces.rend() && bytes() > budget(); ++trace) {
+    trace->attention->forget();
+  }
 }
 
 void TraceStore::remove(const std::string& id) {
   use(id);
-  drop(traces_.begin());
+  drop(traces_.take_newest());
 }
 
-void TraceStore::drop(std::list<StoredTrace>::iterator trace) {
-  const std::int64_t bytes_freed = trace->bytes;
-  KeptPass::Buffers buffers = trace->pass->take_buffers();
-  traces_.erase(trace);
+void TraceStore::drop(StoredTrace trace) {
   spare_ = {};
-  spare_bytes_ = 0;
-  if (bytes() + bytes_freed <= budget_) {
-    spare_ = std::move(buffers);
-    spare_bytes_ = bytes_freed;
-  }
+  spare_ = {.buffers = trace.pass->take_buffers(), .memory = std::move(trace.pass_memory)};
 }
 
 std::int64_t TraceStore::bytes() const {
-  std::int64_t sum = 0;
-  for (const StoredTrace& trace : traces_) sum += trace.bytes;
-  return sum;
+  std::int64_t maps = 0;
+  for (const StoredTrace& trace : traces_.all()) maps += trace.attention->cached_bytes();
+  return budget_.held() - spare_.memory.bytes() + maps;
 }
 
 OrderedJson trace_json(StoredTrace& trace) {
@@ -97,7 +111,7 @@ OrderedJson trace_json(StoredTrace& trace) {
   return {{"id", trace.id},
           {"tokens", tokens_json(trace.model(), trace.pass->tokens())},
           {"words", units_json(trace.units)},
-          {"bytes", trace.bytes},
+          {"bytes", trace.bytes()},
           {"seconds", json_number(trace.seconds)},
           {"interventions", OrderedJson(trace.interventions)},
           {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},

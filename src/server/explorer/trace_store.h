@@ -9,7 +9,9 @@
 #include "microscope/attention/kept_attention.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"
+#include "server/explorer/memory_budget.h"
 #include "server/explorer/model_pool.h"
+#include "server/explorer/recently_used.h"
 
 namespace heed::server {
 
@@ -21,9 +23,11 @@ struct StoredTrace {
   Json interventions = Json::array();  // as requested
   std::string base;                    // id of the trace whose tokens it uses; empty: none
   double seconds = 0;                  // duration of the pass
-  std::int64_t bytes = 0;
+  MemoryBudget::Share pass_memory{};
+  MemoryBudget::Share held{};     // by its interventions
   std::vector<TextWord> units{};  // the words and the tokens between them
 
+  std::int64_t bytes() const { return pass_memory.bytes() + held.bytes(); }
   const LoadedModel& model() const { return *source.model; }
   const StackSpecification& config() const { return model().gpt.config(); }
   std::int64_t positions() const { return pass->positions(); }
@@ -36,35 +40,52 @@ class TraceStore {
   struct NewTrace {
     ChosenModel source;
     std::vector<std::int32_t> tokens;
-    std::shared_ptr<Interventions> editor;  // or null
+    std::shared_ptr<Interventions> editor{};  // or null
     Json interventions = Json::array();
-    std::string base;
+    MemoryBudget::Share held{};  // by the two above, as counted by take()
+    std::string base{};
   };
 
   // Evicts the least recently used traces, runs the model on the text and stores the pass. Throws
-  // HttpError{413} with the required size if it exceeds the budget.
-  const StoredTrace& add(NewTrace wanted);
+  // HttpError as take() for the pass, and Error{interrupted} when stopped.
+  const StoredTrace& add(NewTrace wanted, StopFlag stop = nullptr);
 
-  // Throws HttpError{413} as add() would.
+  // Counts memory that a request is about to hold beside the traces: evicts the least recently used
+  // ones, but none of the `kept` most recently used. Throws HttpError{413, 429} where it does not
+  // fit.
+  void take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept);
+
+  // Marks those of the traces that exist as used. Returns their number: the `kept` of take().
+  std::size_t keep(const std::vector<std::string>& ids) { return traces_.keep(ids); }
+
+  // Throws HttpError{413} where a trace of so many positions exceeds the budget.
   void require_room(const StackSpecification& config, std::int64_t positions) const;
 
   // Marks it as used. Throws Error{not_found}.
   StoredTrace& use(const std::string& id);
   void remove(const std::string& id);
 
-  const std::list<StoredTrace>& all() const { return traces_; }  // most recently used first
+  const std::list<StoredTrace>& all() const { return traces_.all(); }  // most recently used first
+  // Of the traces, with what their interventions hold and the maps that were drawn of them, and of
+  // the requests that are making one.
   std::int64_t bytes() const;
-  std::int64_t budget() const { return budget_; }
+  std::int64_t budget() const { return budget_.limit(); }
 
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t positions);
 
  private:
-  void drop(std::list<StoredTrace>::iterator trace);
+  // Buffers of a dropped trace, for the next one of the same size.
+  struct Spare {
+    KeptPass::Buffers buffers{};
+    MemoryBudget::Share memory{};
+  };
+  void drop(StoredTrace trace);
+  bool evict(std::size_t kept);
+  void forget_maps_beyond_budget();
 
-  std::int64_t budget_;
-  std::list<StoredTrace> traces_;
-  KeptPass::Buffers spare_;  // of the last evicted trace
-  std::int64_t spare_bytes_ = 0;
+  MemoryBudget budget_;
+  RecentlyUsed<StoredTrace> traces_{"trace"};
+  Spare spare_;
   std::int64_t made_ = 0;
 };
 

@@ -191,9 +191,9 @@ test('a field that cannot be is a BadRequestError with param and code', async ()
 
 test('ignored fields are named in a header', async () => {
   const { response } = await client.completions
-    .create({ model: 'starter', prompt, max_tokens: 1, mirostat: 2 })
+    .create({ model: 'starter', prompt, max_tokens: 1, cache_prompt: true })
     .withResponse();
-  assert.equal(response.headers.get('x-heed-warning'), 'ignored fields: mirostat');
+  assert.equal(response.headers.get('x-heed-warning'), 'ignored fields: cache_prompt');
 });
 
 test('an aborted stream ends its work', async () => {

@@ -1,0 +1,60 @@
+// The bytes that stored passes and the requests that make them may hold together.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/json.h"
+
+namespace heed::server {
+
+class MemoryBudget {
+ public:
+  // A part of the budget, given back when it is destroyed, on any thread.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept { swap(other); }
+    Share& operator=(Share&& other) noexcept {
+      swap(other);
+      return *this;
+    }
+    ~Share();
+
+    std::int64_t bytes() const { return bytes_; }
+    // Takes over what the other holds.
+    void absorb(Share other);
+
+   private:
+    friend class MemoryBudget;
+    void swap(Share& other) noexcept;
+
+    std::shared_ptr<std::atomic<std::int64_t>> held_;  // by all shares of the budget
+    std::int64_t bytes_ = 0;
+  };
+
+  explicit MemoryBudget(std::int64_t limit) : limit_(limit) {}
+
+  std::int64_t limit() const { return limit_; }
+  std::int64_t held() const { return held_->load(); }  // by all shares
+  bool has_room(std::int64_t bytes) const { return held() + bytes <= limit_; }
+
+  // Adds to a share, to be called before the memory is allocated. While it does not fit, calls
+  // `evict`, which gives something back, or returns false where nothing is left. Then throws
+  // HttpError: 413 where the share alone exceeds the limit, else 429. Calls must not overlap.
+  void take(Share& share, std::int64_t bytes, const std::function<bool()>& evict);
+
+ private:
+  std::int64_t limit_;
+  std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);
+};
+
+// "24.1 MiB", for messages.
+std::string size_text(std::int64_t bytes);
+
+// Bytes of the heap that a document holds, with what the allocator adds to each block.
+std::int64_t json_bytes(const Json& document);
+
+}  // namespace heed::server
