@@ -29,7 +29,7 @@ constexpr const char* default_sentence = "Late one evening, a fluffy blue hare";
 constexpr std::size_t next_words = 5;
 constexpr std::size_t heads_shown = 4;
 constexpr std::size_t row_tokens = 6;
-constexpr int text_lines = 5;
+constexpr int lines_of_text = 5;
 
 struct TourOptions {
   std::string model = "starter";
@@ -145,8 +145,8 @@ class Tour {
     std::string told;
     for (const std::string& bytes : text_.bytes) told += bytes;
     std::vector<std::string> lines = wrap(printable_lines(told + result.text), screen_.width() - 4);
-    if (lines.size() > text_lines) {
-      lines.resize(text_lines);
+    if (lines.size() > lines_of_text) {
+      lines.resize(lines_of_text);
       lines.back() = fit(lines.back() + " …", screen_.width() - 2);
     }
     for (const std::string& line : lines) print("  " + line + "\n");
