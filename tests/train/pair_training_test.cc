@@ -258,6 +258,7 @@ TEST_F(PairTraining, SaysHowManyPairsValidationNeeds) {
 TEST_F(PairTraining, LearnsToTranslate) {
   TrainSettings settings = train_preset("translator-tiny");
   settings.measure = Measure::none;
+  settings.precision = kernels::Precision::f32;  // not the machine's choice
   settings.steps = 200;
   settings.average_checkpoints = 3;
   settings.evaluate_every = 20;
