@@ -175,10 +175,15 @@ void set_token(const TokenizerConfig& config, const char* wanted_key, const char
 }  // namespace
 
 FindToken find_among(const std::vector<std::string>& tokens) {
-  return [&tokens](const std::string& text) -> std::optional<std::int32_t> {
-    const auto found = std::ranges::find(tokens, text);
-    if (text.empty() || found == tokens.end()) return std::nullopt;
-    return static_cast<std::int32_t>(found - tokens.begin());
+  std::unordered_map<std::string_view, std::int32_t> ids;
+  ids.reserve(tokens.size());
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    if (!tokens[id].empty()) ids.emplace(tokens[id], static_cast<std::int32_t>(id));
+  }
+  return [ids = std::move(ids)](const std::string& text) -> std::optional<std::int32_t> {
+    const auto found = ids.find(text);
+    if (found == ids.end()) return std::nullopt;
+    return found->second;
   };
 }
 

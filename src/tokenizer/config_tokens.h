@@ -18,7 +18,7 @@ namespace heed {
 // The id of a token of the vocabulary by its text.
 using FindToken = std::function<std::optional<std::int32_t>(const std::string& text)>;
 
-// `tokens` by id.
+// Among `tokens`, by id, which must outlive it and stay as they are.
 FindToken find_among(const std::vector<std::string>& tokens);
 
 // Added tokens as the configuration has them, as transformers does:
