@@ -52,16 +52,15 @@ std::set<std::string> bare_names(const std::filesystem::path& directory) {
 // A directory with what people publish beside a model.
 void publish(const std::filesystem::path& model, const std::filesystem::path& to) {
   std::filesystem::copy(model / weights_file_name, to / weights_file_name);
-  std::string config = read_text_file(model / config_file_name);
-  config.replace(config.find('{'), 1, R"({
-    "zeta": {"unknown": [1, 2.50]}, "alpha": Infinity, "bos_token_id": 3,
-    "eos_token_id": [5, 4], "pad_token_id": 6,)");
-  for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
-    const std::size_t at = config.find(key, config.find("\"pad_token_id\": 6") + 18);
-    if (at != std::string::npos) config.replace(at, 3, "old");
-  }
-  write_text_file(to / config_file_name, config);
-  write_text_file(to / generation_config_file_name, R"({"eos_token_id": [7, 8], "top_k": 5})");
+  OrderedJson config =
+      parse_ordered_config(R"({"zeta": {"unknown": [1, 2.5]}, "alpha": Infinity})", "");
+  config.update(read_ordered_config(model / config_file_name));
+  config["bos_token_id"] = 3;
+  config["eos_token_id"] = {5, 4};
+  config["pad_token_id"] = 2;
+  config.erase("forced_bos_token_id");
+  write_text_file(to / config_file_name, config_text(config));
+  write_text_file(to / generation_config_file_name, R"({"eos_token_id": [1, 0], "top_k": 5})");
   for (const char* const name :
        {"chat_template.jinja", "tokenizer_config.json", "added_tokens.json",
         "special_tokens_map.json", "tokenizer.json", "tokenizer.model"}) {
@@ -93,9 +92,9 @@ TEST(SourceFiles, SurviveSavingInEveryFamily) {
     EXPECT_THAT(read_text_file(to / config_file_name), ::testing::HasSubstr("\"alpha\": Infinity"));
     const Architecture architecture = read_architecture(to.path());
     EXPECT_EQ(architecture, read_architecture(from.path()));
-    EXPECT_EQ(architecture.decoder().end_of_text, 7) << "generation_config.json leads";
-    EXPECT_EQ(read_end_tokens(read_model_fields(to.path()), 11), (std::vector<std::int64_t>{7, 8}));
-    EXPECT_EQ(read_beginning_of_text(read_model_fields(to.path()), 11), 3);
+    EXPECT_EQ(architecture.decoder().end_of_text, 1) << "generation_config.json leads";
+    EXPECT_EQ(read_end_tokens(read_model_fields(to.path()), 6), (std::vector<std::int64_t>{1, 0}));
+    EXPECT_EQ(read_beginning_of_text(read_model_fields(to.path()), 6), 3);
     // In bf16, and back in f32.
     save_again(from.path(), rounded.path(), kernels::WeightFormat::bf16);
     EXPECT_EQ(read_config_document(rounded / config_file_name)["heed"]["dtype"], "bf16");

@@ -240,26 +240,18 @@ TEST(BeamSearch, TheLastTokenMayBeForced) {
   EncoderDecoder model(architecture);
   for (EncoderDecoder* one : {&free, &model}) one->parameters().initialize(5);
   const ToySources sources{{4, 1}};
-  const auto found = beam_search(model, sources.rows(), {.beams = 3, .best = 3, .longest = 7});
+  const auto found = beam_search(model, sources.rows(), {.beams = 3, .best = 3, .longest = 2});
+  UncachedNext next(free, sources.source(0));
+  int forced = 0;
   for (const TokenHypothesis& hypothesis : found.front()) {
     EXPECT_TRUE(hypothesis.finished);
     EXPECT_EQ(hypothesis.tokens.back(), 3);
-    EXPECT_EQ(std::ranges::count(hypothesis.tokens, 3), 1);
-    // It costs nothing: the tokens before it have their probability.
-    UncachedNext next(free, sources.source(0));
-    double log_probability = 0;
-    for (std::size_t i = 0; i + 1 < hypothesis.tokens.size() && hypothesis.tokens.size() == 7;
-         ++i) {
-      log_probability +=
-          next({hypothesis.tokens.begin(),
-                hypothesis.tokens.begin() +
-                    static_cast<int>(i)})[static_cast<std::size_t>(hypothesis.tokens[i])];
-    }
-    if (hypothesis.tokens.size() == 7) {
-      EXPECT_NEAR(hypothesis.log_probability, log_probability, 1e-4);
-    }
+    if (hypothesis.tokens.size() < 2) continue;  // it ended by itself
+    ++forced;
+    const auto first = static_cast<std::size_t>(hypothesis.tokens.front());
+    EXPECT_NEAR(hypothesis.log_probability, next({})[first], 1e-5) << "the last one costs nothing";
   }
-  EXPECT_EQ(found.front().front().tokens.size(), 7U) << "none reached the limit";
+  EXPECT_GE(forced, 2) << "one of three may have ended before";
 }
 
 TEST(BeamSearch, ReportsProgressAndStops) {

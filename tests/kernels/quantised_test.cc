@@ -408,7 +408,7 @@ TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
         EXPECT_TRUE(equal(refused_step, of_short)) << "steps of decoding are not prompts";
       }
       EXPECT_EQ(equal(of_long, of_short), in_integers);
-      EXPECT_EQ(equal(of_long, refused), !in_integers);
+      EXPECT_EQ(equal(of_long, refused), !in_integers && !(has_integers && has_bf16_products()));
       for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t o = 0; o < outputs; ++o) {
           double sum = 0.0;
