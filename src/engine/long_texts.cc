@@ -78,7 +78,7 @@ std::size_t last_sentence_end(std::string_view text, std::size_t bytes) {
     for (std::size_t at = text.rfind(mark, bytes); at != std::string_view::npos && at > 0;
          at = text.rfind(mark, at - 1)) {
       const std::size_t end = at + mark.size();
-      if (end > bytes) continue;
+      if (end > bytes || end == text.size()) continue;
       if (stands_alone && spaces.find(text[end]) == std::string_view::npos) continue;
       last = std::max(last, end);
       break;

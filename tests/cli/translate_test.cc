@@ -78,6 +78,12 @@ TEST(TranslateCommand, CropsOrSplitsLongLines) {
   EXPECT_THAT(split.err, HasSubstr("2 lines have more than the 32 tokens that the encoder reads"));
   EXPECT_THAT(split.err, HasSubstr("were split: 2, 4"));
   const Json parts = json_of(call + "--long-lines split --json", input)["translations"];
+  const auto said = [](const Json& part) {
+    auto text = part["hypotheses"][0]["text"].get<std::string>();
+    std::ranges::replace_if(
+        text, [](char letter) { return letter == '\n' || letter == '\r'; }, ' ');
+    return text;
+  };
   std::string joined[4], translated;
   for (const Json& part : parts) {
     const auto source = part["source"].get<std::string>();

@@ -223,6 +223,7 @@ TEST_F(Resume, WithOtherStepsFollowsTheirSchedule) {
   };
   TrainSettings settings = shrunk("shakespeare-char");
   settings.schedule = Schedule::linear;
+  settings.decay_steps = 0;
   settings.min_learning_rate = 0;
   const TrainRequest run = request(settings, "run");
   train(run);
