@@ -43,19 +43,19 @@ void append_little_endian(std::string& bytes, std::uint64_t value, int count) {
 
 // Protocol buffers: a field is its number and kind, then a varint, 8 or 4 bytes, or a length and as
 // many bytes.
-enum Kind : std::uint32_t { varint = 0, eight_bytes = 1, text = 2, four_bytes = 5 };
+enum class WireType : std::uint32_t { varint = 0, eight_bytes = 1, bytes = 2, four_bytes = 5 };
 
 void append_varint(std::string& bytes, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7FU) | 0x80U);
   bytes += static_cast<char>(value);
 }
 
-void append_key(std::string& bytes, std::uint32_t field, Kind kind) {
-  append_varint(bytes, (field << 3) | kind);
+void append_key(std::string& bytes, std::uint32_t field, WireType type) {
+  append_varint(bytes, (field << 3) | static_cast<std::uint32_t>(type));
 }
 
 void append_text(std::string& bytes, std::uint32_t field, std::string_view value) {
-  append_key(bytes, field, text);
+  append_key(bytes, field, WireType::bytes);
   append_varint(bytes, value.size());
   bytes += value;
 }
@@ -70,9 +70,9 @@ constexpr std::uint32_t summary_value = 1, value_tag = 1, value_number = 2;
 std::string event_of(double wall_time, std::int64_t step, std::uint32_t field,
                      std::string_view content) {
   std::string event;
-  append_key(event, event_field::wall_time, eight_bytes);
+  append_key(event, event_field::wall_time, WireType::eight_bytes);
   append_little_endian(event, std::bit_cast<std::uint64_t>(wall_time), 8);
-  append_key(event, event_field::step, varint);
+  append_key(event, event_field::step, WireType::varint);
   append_varint(event, static_cast<std::uint64_t>(step));
   append_text(event, field, content);
   return event;
@@ -81,7 +81,7 @@ std::string event_of(double wall_time, std::int64_t step, std::uint32_t field,
 void append_scalar(std::string& summary, const std::string& name, double number) {
   std::string value;
   append_text(value, value_tag, name);
-  append_key(value, value_number, four_bytes);
+  append_key(value, value_number, WireType::four_bytes);
   append_little_endian(value, std::bit_cast<std::uint32_t>(static_cast<float>(number)), 4);
   append_text(summary, summary_value, value);
 }
@@ -131,7 +131,7 @@ EventFile::EventFile(const std::filesystem::path& directory, double start) : sta
   write(event_of(start_, 0, event_field::file_version, "brain.Event:2"));
   // Events of earlier files from this step on, all of them, are given again.
   std::string session;
-  append_key(session, session_status, varint);
+  append_key(session, session_status, WireType::varint);
   append_varint(session, session_start);
   write(event_of(start_, 0, event_field::session_log, session));
 }
