@@ -147,6 +147,10 @@ class Activations {
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request = {},
                    const RunOptions& options = {});
 
+// The same model, sharing its weights, all of whose passes call `hooks`: whatever is asked of it
+// obeys them. For one thread at a time. Throws what run() throws.
+Model with_hooks(const Model& model, const std::vector<Hook>& hooks);
+
 // The points of a model in the order of a forward pass, and those that a name selects. The second
 // throws Error{invalid_argument} for an unknown name (with the nearest) and Error{unsupported} for
 // points that only other models have.

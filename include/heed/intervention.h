@@ -11,8 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -87,36 +85,16 @@ struct Edit {
   std::int64_t first_position = 0;
 };
 
-// A model with edits. Borrows the model, which must outlive it (and may be moved). Several threads
-// may use it at once.
-class EditedModel {
+// A model with edits, which is used like any other one and shares the weights of `model`: changes
+// of those weights are seen by both. Several threads may use it at once. Edges beyond the end of a
+// text are ignored. Gradients pass through added vectors; a gradient before any other edit throws
+// Error{unsupported}.
+class EditedModel : public Model {
  public:
   // Throws Error{invalid_argument} for a point that the model does not have (with the nearest
   // names), a vector or trace of the wrong shape, and a change that its point does not support:
   // only patterns have edges, and scores and patterns take neither vectors nor means.
   EditedModel(const Model& model, const std::vector<Edit>& edits);
-  EditedModel(EditedModel&&) noexcept;
-  EditedModel& operator=(EditedModel&&) noexcept;
-  ~EditedModel();
-
-  // As in Model. Edges beyond the end of a text are ignored. Gradients pass through added vectors;
-  // a gradient before any other edit throws Error{unsupported}.
-  Array logits(std::span<const std::int32_t> tokens) const;
-  Array all_logits(std::span<const std::int32_t> tokens) const;
-  Array embeddings(std::span<const std::int32_t> tokens) const;
-  std::vector<Model::Next> predict(std::span<const std::int32_t> tokens,
-                                   const Model::Sampling& sampling, std::size_t most = 10) const;
-  Model::Generation generate(std::span<const std::int32_t> prompt,
-                             const Model::GenerateOptions& options,
-                             const Model::TextCallback& callback = {}) const;
-  Trace trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
-              const GradientTarget& target = {}) const;
-  Trace trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
-                         const TraceRequest& request) const;
-
- private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace heed

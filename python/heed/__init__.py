@@ -27,6 +27,8 @@ def _require_main_interpreter():
 
 _require_main_interpreter()
 
+import atexit
+
 from . import errors, explain, interventions, microworld, patching
 from . import _heed
 from ._heed import __version__, allow_integer_prompts, set_threads, threads
@@ -40,6 +42,8 @@ from .names import get_act_name
 from .tokenizer import Tokenizer
 from .training import Evaluation, Training, TrainingStep, evaluate, train
 from .translator import Hypothesis, Translation, Translator
+
+atexit.register(_heed.end_computing)
 
 __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
            "LazyAttention", "Model", "PairActivationCache", "Step", "Tokenizer", "Training", "TrainingStep",

@@ -1,5 +1,9 @@
 """Arguments as heed's arrays: refused with the value and what was expected, never guessed."""
 
+import functools
+import inspect
+import os
+
 import numpy as np
 
 from .errors import InvalidArgument
@@ -17,9 +21,50 @@ def _on_the_cpu(values, what):
                               "expected the CPU")
 
 
+def _without_masked(values, what):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidArgument(f"{what} have {np.ma.count_masked(values)} masked elements, expected "
+                              "none: fill them, or leave them out")
+
+
+def name_or_path(value) -> str:
+    """What names a model, a file or a directory."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise InvalidArgument(f"the name or path is {value!r} ({type(value).__name__}), expected a "
+                              "str or a path")
+    return os.fspath(value)
+
+
+def gradient_target(target):
+    """(position, token id, weight) of logits, as heed takes them."""
+    if target is None:
+        return []
+    try:
+        return [(int(position), int(token), float(weight)) for position, token, weight in target]
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"target is {target!r}, expected a list of (position, token id, "
+                              "weight) of logits") from None
+
+
+def naming_arguments(function):
+    """Calls with arguments that a function does not have name those that it has."""
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def call(*arguments, **options):
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise InvalidArgument(f"{function.__name__}() has no argument {unknown[0]!r}, expected "
+                                  f"{', '.join(known)}")
+        return function(*arguments, **options)
+
+    return call
+
+
 def token_array(values):
     """Token ids of any integer array or list as a dense int32 array (T,) or (B, T)."""
     _on_the_cpu(values, "tokens")
+    _without_masked(values, "tokens")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
@@ -40,6 +85,7 @@ def token_array(values):
 def assign(target, values, name):
     """Copies what a hook returned into heed's array ``target``."""
     _on_the_cpu(values, f"the values that the hook at '{name}' returned")
+    _without_masked(values, f"the values that the hook at '{name}' returned")
     try:
         array = np.asarray(values)
     except Exception as error:
@@ -57,6 +103,7 @@ def assign(target, values, name):
 def float_array(values, what):
     """Numbers as a dense float32 array."""
     _on_the_cpu(values, what)
+    _without_masked(values, what)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:

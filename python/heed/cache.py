@@ -102,7 +102,7 @@ class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*arrays, **options)
 
     def __dlpack__(self, **options):
-        return np.asarray(self).__dlpack__(**options)
+        return np.array(self).__dlpack__(**options)
 
     def __dlpack_device__(self):
         return (1, 0)

@@ -27,7 +27,7 @@ def _tokens(model, text):
 def lens(model, text, top: int = 5) -> LensTable:
     """The logit lens: what the stream before every layer would predict, (L + 1, T, top)."""
     tokens = _tokens(model, text)
-    found = _heed.logit_lens(model._handle, tokens, top)
+    found = _heed.logit_lens(model._hooked, tokens, top)
     ids = sorted({int(token) for token in found[0].reshape(-1)})
     texts = dict(zip(ids, model.to_str_tokens(ids))) if model._handle.has_tokenizer else \
         {token: f"#{token}" for token in ids}
@@ -40,7 +40,7 @@ def _pieces(model, tokens) -> List[str]:
 
 def next_words(model, text, top: int = 10) -> NextWords:
     """The likeliest next tokens, as (id, text, logit, probability)."""
-    rows = _heed.Model.predict(model._handle, _tokens(model, text), top)
+    rows = _heed.Model.predict(model._hooked, _tokens(model, text), top)
     return NextWords([(token, piece.decode("utf-8", "replace"), logit, probability)
                       for token, piece, logit, probability in rows])
 
@@ -80,7 +80,7 @@ def attribute_logit(model, text, answer: Token, wrong: Optional[Token] = None,
     """Direct logit attribution, with the final norm's scale held: by "component", "head",
     "neuron", or "source" (heads split by key)."""
     return Attribution(*_heed.attribute_logit(
-        model._handle, _tokens(model, text), _id(model, answer),
+        model._hooked, _tokens(model, text), _id(model, answer),
         None if wrong is None else _id(model, wrong), position, unit))
 
 
@@ -90,7 +90,7 @@ def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
     logit."""
     tokens = _tokens(model, text)
     values, logit, baseline, error = _heed.attribute_tokens(
-        model._handle, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
+        model._hooked, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
         position, steps)
     return TokenAttribution(_pieces(model, tokens), tokens, values, logit, baseline, error)
 
@@ -99,7 +99,7 @@ def heads(model, text) -> Dict[str, np.ndarray]:
     """Statistics of every head on a text, each (L, H): entropy in nats, evenness, distance, and
     mean weights on the first token, the own one, the previous, earlier copies of the token
     ("duplicate") and what followed them ("induction"). As `heed heads`."""
-    return _heed.head_statistics(model._handle, _tokens(model, text))
+    return _heed.head_statistics(model._hooked, _tokens(model, text))
 
 
 def detect_head(model, text, detection_pattern, exclude_bos: bool = False,

@@ -106,7 +106,7 @@ class Hooked:
         return self._handle.points_named(name)
 
     def add_hook(self, name, hook: Callable) -> None:
-        """Adds a hook to all passes, until :meth:`reset_hooks`."""
+        """Adds a hook to all passes, whatever runs them, until :meth:`reset_hooks`."""
         resolved(self, [(name, hook)], call_with_point)
         if isinstance(name, str):
             self._handle.points_named(name)
@@ -130,9 +130,15 @@ class Hooked:
         """The calls of hooks that stay, and of these."""
         return resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
 
+    @property
+    def _hooked(self):
+        """heed's model, all of whose passes call the hooks that stay."""
+        hooks = self._forward(())
+        return self._handle.with_hooks(hooks) if hooks else self._handle
+
     def _options(self, fwd_hooks, bwd_hooks, target):
         """Of a recorded pass."""
-        return {"hooks": self._forward(fwd_hooks), "target": list(target or []),
+        return {"hooks": self._forward(fwd_hooks), "target": _inputs.gradient_target(target),
                 "gradient_hooks": resolved(self, bwd_hooks, call_with_gradient)}
 
     def _points(self, names_filter, incl_bwd) -> List[str]:

@@ -9,7 +9,8 @@ from typing import List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _heed, _inputs
+from . import _inputs
+from .model import Model
 
 
 class Edit(dict):
@@ -54,7 +55,8 @@ def mean(where: str, texts: Sequence, first_position: int = 0) -> Edit:
 
 
 def take_from(where: str, text, first_position: int = 0) -> Edit:
-    """Sets the values of a run on another text."""
+    """Sets the values of a run on another text, which reaches to the end of the one that is edited,
+    or to that of the positions that ``where`` chooses."""
     return _edit("take", where, first_position, tokens=text)
 
 
@@ -70,12 +72,14 @@ def cut_edges(where: str, edges: Sequence[Tuple[int, int]], renormalise: bool = 
                  edges=[(int(query), int(key)) for query, key in edges])
 
 
-class EditedModel:
-    """A model with edits, on every path: texts, prompts and steps of a generation."""
+class EditedModel(Model):
+    """A model with edits, on every path: texts, batches, prompts and steps of a generation, lenses,
+    attributions, heads and evaluations. It shares the weights of ``model``, obeys the hooks that
+    were added to that, and takes hooks of its own."""
 
-    def __init__(self, model, edits: Sequence[Edit]):
+    def __init__(self, model: Model, edits: Sequence[Edit]):
         self.model = model
-        self._edited = _heed.Edited(model._handle, [self._resolved(edit) for edit in edits])
+        super().__init__(model._hooked.with_edits([self._resolved(edit) for edit in edits]))
 
     def _resolved(self, edit: Edit) -> dict:
         ids = lambda text: self.model._one(self.model._tokens(text)).tolist()  # noqa: E731
@@ -87,20 +91,11 @@ class EditedModel:
             made["texts"] = [ids(text) for text in made["texts"]]
         return made
 
-    def __call__(self, text) -> np.ndarray:
-        """Logits (1, T, V)."""
-        return self._edited.all_logits(self.model._one(self.model._tokens(text)))[None]
-
-    def generate(self, prompt, max_new_tokens: int = 128, temperature: float = 0.8,
-                 seed: int = 0) -> str:
-        """The text that continues the prompt."""
-        tokens = self.model._one(self.model._tokens(prompt))
-        return self._edited.generate(tokens, max_new_tokens, temperature, seed)[1]
-
     def trace(self, text, points: Union[str, Sequence[str]]) -> dict:
         """Copies of points by their full names."""
-        names = [points] if isinstance(points, str) else list(points)
-        return self._edited.trace(self.model._one(self.model._tokens(text)), names)
+        _, cache = self.run_with_cache(text, [points] if isinstance(points, str) else list(points),
+                                       return_type=None)
+        return {name: np.array(values) for name, values in cache.items()}
 
 
 def apply(model, *edits: Edit) -> EditedModel:

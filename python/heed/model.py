@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _heed, _inputs
 from .cache import ActivationCache
-from .errors import InvalidArgument
+from .errors import InvalidArgument, NotFound, Unsupported
 from .hooks import Hooked, call_with_gradient, resolved, wanted_return
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
@@ -94,7 +94,13 @@ class Generation:
 
 
 def _dimension(name: str, doc: str):
-    return property(lambda self: self._weight(name), doc=doc)
+    def weight(self):
+        try:
+            return self._weight(name)
+        except (NotFound, Unsupported) as error:  # so that hasattr() says it is not there
+            raise AttributeError(str(error)) from error
+
+    return property(weight, doc=doc)
 
 
 class Model(Hooked):
@@ -128,7 +134,7 @@ class Model(Hooked):
         ``cache_dtype``: "f32", "bf16" or "int8" for keys and values of generations.
         ``pack``: also keep f32 weights in the order in which long prompts read them.
         """
-        return cls(_heed.Model.load(str(name_or_directory), dtype or "", cache_dtype, pack))
+        return cls(_heed.Model.load(_inputs.name_or_path(name_or_directory), dtype or "", cache_dtype, pack))
 
     from_pretrained = load
 
@@ -145,6 +151,10 @@ class Model(Hooked):
 
     def __exit__(self, *_) -> None:
         self.close()
+
+    def __reduce__(self):
+        raise Unsupported(f"a model cannot be pickled or copied: heed.load({self.cfg.model_name!r}) "
+                          "loads it again")
 
     def __repr__(self):
         cfg = self.cfg
@@ -235,6 +245,7 @@ class Model(Hooked):
 
     # Passes
 
+    @_inputs.naming_arguments
     def __call__(self, input: Input, return_type: Optional[str] = "logits",
                  loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
                  token_types: Optional[Input] = None):
@@ -250,6 +261,7 @@ class Model(Hooked):
 
     forward = __call__
 
+    @_inputs.naming_arguments
     def run_with_hooks(self, input: Input, fwd_hooks: Hooks = (), bwd_hooks: Hooks = (),
                        return_type: Optional[str] = "logits", loss_per_token: bool = False,
                        prepend_bos: Optional[bool] = None, target=None,
@@ -292,7 +304,8 @@ class Model(Hooked):
     def _run(self, tokens, types, forward, backward, return_type, loss_per_token, target):
         if wanted_return(return_type) == "loss" and not backward:
             return self._loss(self._handle.losses(tokens, forward), loss_per_token)
-        logits = self._handle.run(tokens, types, forward, backward, target or [])
+        logits = self._handle.run(tokens, types, forward, backward,
+                                  _inputs.gradient_target(target))
         if return_type is None:
             return None
         if return_type == "logits":
@@ -309,6 +322,7 @@ class Model(Hooked):
         first. Logits of a whole text are never in memory."""
         return self(input, "loss", per_token, prepend_bos)
 
+    @_inputs.naming_arguments
     def run_with_cache(self, input: Input,
                        names_filter: Union[None, str, Sequence[str], Callable[[str], bool]] = None,
                        return_type: Optional[str] = "logits", remove_batch_dim: bool = False,
@@ -349,6 +363,7 @@ class Model(Hooked):
         loss = float(np.mean(_heed.losses_of(logits, tokens), dtype=np.float64))
         return (loss if return_type == "loss" else (logits, loss)), cache
 
+    @_inputs.naming_arguments
     def generate(self, prompt: Input, max_new_tokens: int = 128, temperature: float = 0.8,
                  top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05,
                  repeat_penalty: float = 1.0, repeat_last_n: int = 64, seed: int = 0,
@@ -390,7 +405,8 @@ class Model(Hooked):
 
     W_E = _dimension("embed.W_E", "Token embedding (V, C).")
     W_pos = _dimension("pos_embed.W_pos", "Position embedding (P, C).")
-    W_U = _dimension("unembed.W_U", "Unembedding (C, V).")
+    W_U = _dimension("unembed.W_U", "Unembedding (C, V); of a tied model W_E transposed, and "
+                     "read-only: change W_E.")
     b_U = _dimension("unembed.b_U", "Bias of the unembedding (V).")
     W_Q = _dimension("attn.W_Q", "Queries of all layers (L, H, C, D).")
     W_K = _dimension("attn.W_K", "Keys of all layers (L, G, C, D).")

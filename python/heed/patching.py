@@ -8,7 +8,7 @@ Sources: Meng et al. 2022 (causal tracing), Wang et al. 2022 (interchange), Nand
 patching), Goldowsky-Dill et al. 2023 (path patching).
 """
 
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -71,11 +71,14 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
     ``results``: a file that finished cells are kept in and resumed from. ``progress``: called with
     (cells done, cells); returning False stops.
     """
+    if not isinstance(metric, str):
+        raise InvalidArgument(f"metric is {metric!r}, expected 'logit_difference', 'probability' or "
+                              "'kl': generic_activation_patch() takes functions of logits")
     clean, corrupted = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
     options = {"grid": grid, "metric": metric, "method": method, "layer": layer, "head": head,
                "answer": _token(model, answer, "answer"), "wrong": _token(model, wrong, "wrong"),
                "results": str(results)}
-    values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._handle, clean, corrupted, options,
+    values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._hooked, clean, corrupted, options,
                                                           progress)
     rows, columns = _labels(model, values.shape, corrupted, grid)
     return Sweep(grid, values, of_clean, of_corrupted, rows, columns)
@@ -160,45 +163,109 @@ def generic_activation_patch(model, corrupted_tokens, clean_cache, metric: Calla
 _RECEIVERS = {"q": "q_input", "k": "k_input", "v": "v_input"}
 
 
-def path_patch(model, clean, corrupted, senders: Sequence[Tuple[int, int]],
-               receivers: Sequence[Tuple], metric: Callable):
-    """Patches the direct paths from heads to later heads, with all other heads held as they are
-    in the corrupted prompt (Goldowsky-Dill et al. 2023; Wang et al. 2022).
+def _layer_of(model, layer) -> int:
+    """Counted from the end where it is negative."""
+    count = model.cfg.n_layers
+    if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
+        raise InvalidArgument(f"layer {layer!r} does not exist: the model has layers 0 to "
+                              f"{count - 1}, or from -1 back")
+    return int(layer) % count
 
-    ``senders``: heads (layer, head), whose clean outputs are sent. ``receivers``: (layer, head,
-    "q", "k" or "v"), or "logits". ``metric``: of logits (1, T, V). Returns the metric of the
+
+def _head_of(model, head) -> int:
+    count = model.cfg.n_heads
+    if not isinstance(head, (int, np.integer)) or not -count <= head < count:
+        raise InvalidArgument(f"head {head!r} does not exist: a layer has heads 0 to {count - 1}, or "
+                              "from -1 back")
+    return int(head) % count
+
+
+def _senders(model, senders) -> Tuple[Set[Tuple[int, int]], Set[int]]:
+    """Heads (layer, head), and layers whose feed-forward part sends."""
+    heads, layers = set(), set()
+    for sender in senders:
+        if not isinstance(sender, (tuple, list)) or len(sender) != 2:
+            raise InvalidArgument(f"a sender is {sender!r}, expected (layer, head) or (layer, 'mlp')")
+        layer = _layer_of(model, sender[0])
+        if sender[1] == "mlp":
+            layers.add(layer)
+        else:
+            heads.add((layer, _head_of(model, sender[1])))
+    return heads, layers
+
+
+def _receivers(model, receivers) -> Dict[str, Optional[List[int]]]:
+    """Heads at points, or None at those that have none."""
+    wanted: Dict[str, Optional[List[int]]] = {}
+    for receiver in receivers:
+        if not isinstance(receiver, (tuple, list)) or len(receiver) not in (2, 3):
+            raise InvalidArgument(f"a receiver is {receiver!r}, expected (layer, head, 'q', 'k' or "
+                                  "'v') or (layer, 'mlp')")
+        layer = _layer_of(model, receiver[0])
+        if len(receiver) == 2:
+            if receiver[1] != "mlp":
+                raise InvalidArgument(f"a receiver of layer {layer} reads {receiver[1]!r}, expected "
+                                      "'mlp', or a head and 'q', 'k' or 'v'")
+            wanted[get_act_name("mlp_in", layer)] = None
+            continue
+        head, part = _head_of(model, receiver[1]), receiver[2]
+        if part not in _RECEIVERS:
+            raise InvalidArgument(f"a receiver reads {part!r}, expected 'q', 'k' or 'v'")
+        group = head if part == "q" else head * model.cfg.n_key_value_heads // model.cfg.n_heads
+        heads = wanted.setdefault(get_act_name(part, layer), [])
+        assert heads is not None
+        heads.append(group)
+    return wanted
+
+
+def path_patch(model, clean, corrupted, senders: Sequence[Tuple], receivers, metric: Callable):
+    """Patches the direct paths from heads and feed-forward layers to later ones, with all other heads
+    held as they are in the corrupted prompt (Goldowsky-Dill et al. 2023; Wang et al. 2022).
+    Feed-forward layers on the way are computed anew.
+
+    ``senders``: heads (layer, head), or (layer, "mlp"), whose clean outputs are sent.
+    ``receivers``: (layer, head, "q", "k" or "v"), (layer, "mlp"), or "logits". Layers and heads may
+    count from the end, -1 the last. ``metric``: of logits (1, T, V). Returns the metric of the
     corrupted prompt with what reaches the receivers replaced.
     """
+    if not callable(metric):
+        raise InvalidArgument(f"metric is {metric!r}, expected a function of logits (1, T, V)")
+    heads, feed_forward = _senders(model, senders)
+    wanted = {} if isinstance(receivers, str) and receivers == "logits" else _receivers(model,
+                                                                                      receivers)
     clean_tokens = model._tokens(clean)
     corrupted_tokens = model._tokens(corrupted)
     layers = range(model.cfg.n_layers)
     z_names = [get_act_name("z", layer) for layer in layers]
-    _, clean_z = model.run_with_cache(clean_tokens, z_names, return_type=None)
+    mlp_names = [get_act_name("mlp_out", layer) for layer in sorted(feed_forward)]
+    _, sent_from = model.run_with_cache(clean_tokens, z_names + mlp_names, return_type=None)
     _, frozen = model.run_with_cache(corrupted_tokens, z_names, return_type=None)
-    if clean_z["z", 0].shape != frozen["z", 0].shape:
-        raise InvalidArgument(f"the prompts have {clean_z['z', 0].shape[1]} and "
+    if sent_from["z", 0].shape != frozen["z", 0].shape:
+        raise InvalidArgument(f"the prompts have {sent_from['z', 0].shape[1]} and "
                               f"{frozen['z', 0].shape[1]} tokens, expected the same number")
 
-    def send(values, hook):
+    def send_heads(values, hook):
         values[...] = frozen[hook.name]
-        for layer, head in senders:
+        for layer, head in heads:
             if layer == hook.layer():
-                values[:, :, head] = clean_z[hook.name][:, :, head]
+                values[:, :, head] = sent_from[hook.name][:, :, head]
 
-    hooks = [(name, send) for name in z_names]
-    if receivers == "logits":
+    def send_feed_forward(values, hook):
+        values[...] = sent_from[hook.name]
+
+    hooks = ([(name, send_heads) for name in z_names] +
+             [(name, send_feed_forward) for name in mlp_names])
+    if not wanted:
         return metric(model.run_with_hooks(corrupted_tokens, hooks))
-    wanted: Dict[str, List[int]] = {}
-    for layer, head, part in receivers:
-        if part not in _RECEIVERS:
-            raise InvalidArgument(f"a receiver reads {part!r}, expected 'q', 'k' or 'v'")
-        group = head if part == "q" else head * model.cfg.n_key_value_heads // model.cfg.n_heads
-        wanted.setdefault(get_act_name(part, layer), []).append(group)
     _, sent = model.run_with_cache(corrupted_tokens, list(wanted), return_type=None,
                                    fwd_hooks=hooks)
 
     def receive(values, hook):
-        for head in wanted[hook.name]:
-            values[:, :, head] = sent[hook.name][:, :, head]
+        chosen = wanted[hook.name]
+        if chosen is None:
+            values[...] = sent[hook.name]
+        else:
+            for head in chosen:
+                values[:, :, head] = sent[hook.name][:, :, head]
 
     return metric(model.run_with_hooks(corrupted_tokens, [(name, receive) for name in wanted]))

@@ -15,7 +15,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, name_or_path: str) -> "Tokenizer":
-        return cls(_heed.Tokenizer.load(str(name_or_path)))
+        return cls(_heed.Tokenizer.load(_inputs.name_or_path(name_or_path)))
 
     @classmethod
     def learn(cls, texts: Sequence[str], vocabulary_size: int) -> "Tokenizer":

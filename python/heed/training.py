@@ -132,10 +132,10 @@ def evaluate(model: Model, text: Union[str, np.ndarray, Sequence[int]] = "", fil
     ``window``: tokens of a pass [the context]; ``stride``: between windows [window].
     """
     if file:
-        found = _heed.evaluate_file(model._handle, str(file), window, stride, batch)
+        found = _heed.evaluate_file(model._hooked, str(file), window, stride, batch)
     elif isinstance(text, str):
-        found = _heed.evaluate_text(model._handle, text, window, stride, batch)
+        found = _heed.evaluate_text(model._hooked, text, window, stride, batch)
     else:
-        found = _heed.evaluate_tokens(model._handle, _inputs.token_array(text).reshape(-1), window,
+        found = _heed.evaluate_tokens(model._hooked, _inputs.token_array(text).reshape(-1), window,
                                       stride, batch)
     return Evaluation(**found)

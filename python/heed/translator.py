@@ -42,7 +42,7 @@ class Translator(Hooked):
 
     @classmethod
     def load(cls, name_or_directory: str = "translator") -> "Translator":
-        return cls(_heed.Translator.load(str(name_or_directory)))
+        return cls(_heed.Translator.load(_inputs.name_or_path(name_or_directory)))
 
     @property
     def name(self) -> str:

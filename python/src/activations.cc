@@ -9,14 +9,14 @@ py::array attention(const Recorded& recorded, const std::string& name,
                     const std::vector<std::int64_t>& heads,
                     const std::pair<std::int64_t, std::int64_t>& queries,
                     const std::pair<std::int64_t, std::int64_t>& keys) {
-  return array_of(unlocked([&] {
+  return constant(array_of(unlocked([&] {
     return recorded.activations().attention(name, {.sequences = sequences,
                                                    .heads = heads,
                                                    .query_begin = queries.first,
                                                    .query_end = queries.second,
                                                    .key_begin = keys.first,
                                                    .key_end = keys.second});
-  }));
+  })));
 }
 
 struct HooksAndTarget {

@@ -1,6 +1,70 @@
 #include "bindings.h"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
 namespace heed::python {
+namespace {
+
+std::atomic<int> computing = 0;  // threads, without the lock
+std::atomic<bool> ending = false;
+std::atomic<std::thread::id> ending_thread;
+
+bool may_return() { return !ending || ending_thread.load() == std::this_thread::get_id(); }
+
+[[noreturn]] void wait_for_the_end() {
+  while (true) ::pause();
+}
+
+// Python may notice only now that it ends, and unwind this thread's stack: that stops here.
+template <class Take>
+auto take_lock(Take&& take) {
+  if (!may_return()) {
+    --computing;
+    wait_for_the_end();
+  }
+  try {
+    return take();
+  } catch (const abi::__forced_unwind&) {
+    wait_for_the_end();
+  }
+}
+
+}  // namespace
+
+Unlocked::Unlocked() {
+  ++computing;
+  state_ = PyEval_SaveThread();
+}
+
+Unlocked::~Unlocked() {
+  take_lock([this] { PyEval_RestoreThread(state_); });
+  --computing;
+}
+
+Locked::Locked() : state_(take_lock([] { return PyGILState_Ensure(); })) {}
+
+void forget_other_threads() { computing = 0; }
+
+void end_computing() {
+  constexpr auto patience = std::chrono::seconds(10);
+  ending_thread = std::this_thread::get_id();
+  ending = true;
+  PyThreadState* const state = PyEval_SaveThread();
+  const auto last = std::chrono::steady_clock::now() + patience;
+  while (computing > 0 && std::chrono::steady_clock::now() < last) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  PyEval_RestoreThread(state);
+}
+
+py::array constant(py::array array) {
+  array.attr("setflags")(py::arg("write") = false);
+  return array;
+}
 
 py::array array_of(const SharedView& view, std::shared_ptr<const void> owner) {
   std::vector<py::ssize_t> shape(view.shape.begin(), view.shape.end()), strides;
@@ -54,7 +118,7 @@ void SignalPoll::operator()() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return;
   next_ = now + std::chrono::milliseconds(50);
-  const py::gil_scoped_acquire acquire;
+  const Locked lock;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
@@ -63,11 +127,11 @@ std::vector<Hook> hooks_of(const PythonHooks& hooks) {
   for (const auto& [where, function] : hooks) {
     // Copied and destroyed without the lock: the function is held by a pointer.
     const std::shared_ptr<py::function> held(new py::function(function), [](py::function* owned) {
-      const py::gil_scoped_acquire acquire;
+      const Locked lock;
       delete owned;
     });
     all.push_back({.where = where, .call = [held](const HookedPoint& point, Array& values) {
-                     const py::gil_scoped_acquire acquire;
+                     const Locked lock;
                      (*held)(point.name, point.first_position, array_of(values));
                    }});
   }

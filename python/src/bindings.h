@@ -17,6 +17,7 @@
 #include "heed/activations.h"
 #include "heed/error.h"
 #include "heed/heed.h"
+#include "heed/intervention.h"
 #include "heed/pair_activations.h"
 
 namespace heed::python {
@@ -36,6 +37,8 @@ void bind_translation(py::module_& module);
 // NumPy arrays of heed's memory, which they keep alive.
 py::array array_of(const Array& array);
 py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
+// The same, which cannot be written to.
+py::array constant(py::array array);
 
 // The tokens of an array (B, T) or (T), and their types, of the same shape or none.
 TokenBatch batch_of(const TokenArray& tokens);
@@ -67,10 +70,42 @@ class SignalPoll {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
 };
 
+// While the interpreter ends, Python ends threads that want its lock by unwinding their stacks,
+// which C++ does not survive, and static objects are destroyed under those that still compute. So
+// before that, end_computing() waits until other threads have left heed or wait here, which they
+// then do for as long as the process lives.
+void end_computing();
+// In a fork, which has no other threads.
+void forget_other_threads();
+
+// The interpreter's lock, given away for the time of a computation.
+class Unlocked {
+ public:
+  Unlocked();
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// The lock again, within such a computation.
+class Locked {
+ public:
+  Locked();
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Runs `compute` without the interpreter's lock.
 template <class Compute>
 auto unlocked(Compute&& compute) {
-  const py::gil_scoped_release release;
+  const Unlocked scope;
   return compute();
 }
 
@@ -81,6 +116,9 @@ std::vector<Hook> hooks_of(const PythonHooks& hooks);
 // Pairs of a target, (position, token, weight).
 using TargetLogits = std::vector<std::tuple<std::int64_t, std::int32_t, double>>;
 GradientTarget target_of(const TargetLogits& logits);
+
+// Edits as heed.interventions describes them.
+std::vector<Edit> edits_of(const std::vector<py::dict>& edits);
 
 RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks = {},
                        const TargetLogits& target = {});

@@ -247,7 +247,7 @@ py::tuple sweep(const ModelHandle& handle, const TokenArray& clean, const TokenA
                                                       std::int64_t cells) mutable {
     poll();
     if (progress.is_none()) return true;
-    const py::gil_scoped_acquire acquire;
+    const Locked lock;
     const py::object going_on = progress(done, cells);
     return going_on.is_none() || going_on.cast<bool>();
   };

@@ -61,7 +61,19 @@ py::dict dimensions(const ModelHandle& handle) {
 Model::Sampling sampling_of(const py::dict& options) {
   Model::Sampling sampling;
   const auto read = [&](const char* name, auto& value) {
-    if (options.contains(name)) value = options[name].cast<std::decay_t<decltype(value)>>();
+    if (!options.contains(name)) return;
+    using Value = std::decay_t<decltype(value)>;
+    try {
+      value = options[name].cast<Value>();
+    } catch (const py::cast_error&) {
+      constexpr const char* wanted = std::is_floating_point_v<Value> ? "a number"
+                                     : std::is_signed_v<Value>
+                                         ? "a whole number of 64 bits"
+                                         : "a whole number from 0 to 18446744073709551615";
+      throw Error(ErrorCode::invalid_argument, std::string(name) + " is " +
+                                                   py::repr(options[name]).cast<std::string>() +
+                                                   ", expected " + wanted);
+    }
   };
   read("temperature", sampling.temperature);
   read("top_k", sampling.top_k);
@@ -202,15 +214,28 @@ void bind_model(py::module_& module) {
              return array_of(unlocked([&] { return model->embeddings(all); }));
            })
       .def("generate", &generate)
+      // The same model with hooks, and with edits, in all of its passes.
+      .def("with_hooks",
+           [](const ModelHandle& handle, const PythonHooks& hooks) {
+             return ModelHandle(with_hooks(*handle.get(), hooks_of(hooks)));
+           })
+      .def("with_edits",
+           [](const ModelHandle& handle, const std::vector<py::dict>& edits) {
+             const auto model = handle.get();
+             const std::vector<Edit> all = edits_of(edits);
+             return ModelHandle(unlocked([&] { return Model(EditedModel(*model, all)); }));
+           })
       .def("predict", &predict)
       .def("weight_names", [](const ModelHandle& handle) { return weight_names(*handle.get()); })
       .def("weight", [](const ModelHandle& handle, const std::string& name) {
         const auto model = handle.get();
         py::array view = array_of(weight(*model, name), model);
-        if (!computes_with_views(*model)) view.attr("setflags")(py::arg("write") = false);
-        return view;
+        // The unembedding of a tied model is the token embedding, transposed: changed there.
+        const bool is_another = name == "unembed.W_U" && model->architecture().tied_unembedding;
+        return is_another || !computes_with_views(*model) ? constant(std::move(view)) : view;
       });
 
+  module.def("end_computing", &end_computing);
   module.def("set_threads", &set_threads);
   module.def("threads", &threads);
   module.def("allow_integer_prompts", &allow_integer_prompts);

@@ -18,7 +18,7 @@ class Recorded {
 
   py::array at(const std::string& name) const {
     const SharedView view = unlocked([&] { return found_.at(name); });
-    return array_of(view, view.owner);
+    return constant(array_of(view, view.owner));
   }
 
  private:

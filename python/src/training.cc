@@ -34,7 +34,7 @@ class TrainingRun {
   }
   // A hook that still runs needs the interpreter's lock.
   ~TrainingRun() {
-    const py::gil_scoped_release release;
+    const Unlocked scope;
     end();
   }
   TrainingRun(const TrainingRun&) = delete;

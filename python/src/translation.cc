@@ -1,6 +1,5 @@
-// Translators, and models with edits.
+// Translators.
 #include "bindings.h"
-#include "heed/intervention.h"
 #include "heed/translate.h"
 
 namespace heed::python {
@@ -34,94 +33,6 @@ py::list translate(const Translator& translator, const std::vector<std::string>&
   }
   return all;
 }
-
-std::vector<std::int32_t> tokens_at(const py::dict& edit, const char* name) {
-  return edit.contains(name) ? edit[name].cast<std::vector<std::int32_t>>()
-                             : std::vector<std::int32_t>{};
-}
-
-Edit edit_of(const py::dict& edit) {
-  const auto kind = edit["kind"].cast<std::string>();
-  Edit made{.where = edit["where"].cast<std::string>(),
-            .first_position = edit["first_position"].cast<std::int64_t>()};
-  if (kind == "zero") {
-    made.change = SetZero{};
-  } else if (kind == "scale") {
-    made.change = ScaleBy{edit["factor"].cast<float>()};
-  } else if (kind == "add") {
-    made.change = AddVector{edit["vector"].cast<std::vector<float>>()};
-  } else if (kind == "steer") {
-    made.change = SteerBy{.factor = edit["factor"].cast<float>(),
-                          .toward = tokens_at(edit, "toward"),
-                          .away = tokens_at(edit, "away")};
-  } else if (kind == "set") {
-    made.change = SetRow{edit["vector"].cast<std::vector<float>>()};
-  } else if (kind == "mean") {
-    made.change = SetMean{edit["texts"].cast<std::vector<std::vector<std::int32_t>>>()};
-  } else if (kind == "take") {
-    made.change = TakeFromText{tokens_at(edit, "tokens")};
-  } else if (kind == "freeze") {
-    made.change = FreezePattern{tokens_at(edit, "tokens")};
-  } else if (kind == "cut") {
-    CutEdges cut;
-    for (const auto& [query, key] :
-         edit["edges"].cast<std::vector<std::pair<std::int64_t, std::int64_t>>>()) {
-      cut.edges.push_back({query, key});
-    }
-    if (edit["renormalise"].cast<bool>()) cut.rest = CutEdges::Rest::renormalised;
-    made.change = std::move(cut);
-  } else {
-    throw Error(ErrorCode::invalid_argument, "there is no kind of edit '" + kind + "'");
-  }
-  return made;
-}
-
-// A model with edits, which keeps the model.
-class Edited {
- public:
-  Edited(const ModelHandle& handle, const std::vector<py::dict>& edits)
-      : model_(handle.get()), edited_(make(*model_, edits)) {}
-
-  py::array all_logits(const TokenArray& tokens) const {
-    const std::vector<std::int32_t> all = vector_of(tokens);
-    return array_of(unlocked([&] { return edited_.all_logits(all); }));
-  }
-  py::tuple generate(const TokenArray& prompt, std::int64_t max_new_tokens, double temperature,
-                     std::uint64_t seed) const {
-    const std::vector<std::int32_t> tokens = vector_of(prompt);
-    SignalPoll poll;
-    const Model::Generation found = unlocked([&] {
-      return edited_.generate(tokens,
-                              {.max_new_tokens = max_new_tokens,
-                               .sampling = {.temperature = temperature, .seed = seed}},
-                              [&](std::string_view) {
-                                poll();
-                                return true;
-                              });
-    });
-    return py::make_tuple(found.tokens, found.text, found.finish_reason);
-  }
-  // {name: array}
-  py::dict trace(const TokenArray& tokens, const std::vector<std::string>& points) const {
-    const std::vector<std::int32_t> all = vector_of(tokens);
-    const Trace found = unlocked([&] { return edited_.trace(all, {.points = points}); });
-    py::dict arrays;
-    for (const TracedArray& array : found.arrays) {
-      arrays[py::str(array.name)] = array_of(array.values);
-    }
-    return arrays;
-  }
-
- private:
-  static EditedModel make(const Model& model, const std::vector<py::dict>& edits) {
-    std::vector<Edit> all;
-    for (const py::dict& edit : edits) all.push_back(edit_of(edit));
-    return unlocked([&] { return EditedModel(model, all); });
-  }
-
-  std::shared_ptr<const Model> model_;
-  EditedModel edited_;
-};
 
 }  // namespace
 
@@ -188,12 +99,6 @@ void bind_translation(py::module_& module) {
              const std::vector<std::int32_t> from = vector_of(source), to = vector_of(target);
              return array_of(unlocked([&] { return translator.cross_attention(from, to); }));
            });
-
-  py::class_<Edited>(module, "Edited")
-      .def(py::init<const ModelHandle&, const std::vector<py::dict>&>())
-      .def("all_logits", &Edited::all_logits)
-      .def("generate", &Edited::generate)
-      .def("trace", &Edited::trace);
 }
 
 }  // namespace heed::python

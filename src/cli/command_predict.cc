@@ -58,9 +58,7 @@ struct Logits {
   std::int64_t last() const { return rows.shape().front() - 1; }
 };
 
-// `model` is a Model or an EditedModel.
-template <class AnyModel>
-Array compute_logits(const AnyModel& model, const std::vector<std::int32_t>& tokens,
+Array compute_logits(const Model& model, const std::vector<std::int32_t>& tokens,
                      bool all_positions) {
   if (all_positions) return model.all_logits(tokens);
   const Array last = model.logits(tokens);

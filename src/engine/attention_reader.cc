@@ -29,9 +29,23 @@ AttentionReader::AttentionReader(AttentionReader&&) noexcept = default;
 AttentionReader& AttentionReader::operator=(AttentionReader&&) noexcept = default;
 AttentionReader::~AttentionReader() = default;
 
+// Tiles are computed from query and key.
+static void require_unedited_patterns(const Gpt& gpt) {
+  if (gpt.editor() == nullptr) return;
+  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+    for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
+      require(
+          !gpt.editor()->edits({kind, layer}), ErrorCode::unsupported,
+          "{} is changed in this model, and its attention cannot be read tile by tile: trace it",
+          point_name({kind, layer}));
+    }
+  }
+}
+
 AttentionReader AttentionReader::read(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) {
   require_text_fits(gpt.config(), tokens);
+  require_unedited_patterns(gpt);
   const auto positions = std::ssize(tokens);
   auto parts = std::make_unique<Parts>(Parts{LazyAttention(gpt.config(), layers, positions)});
   const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);

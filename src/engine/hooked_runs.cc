@@ -11,6 +11,7 @@
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
 #include "model/input_checks.h"
+#include "model/joined_editor.h"
 #include "model/vocabulary.h"
 
 namespace heed {
@@ -51,7 +52,8 @@ class HookedRun {
                     PointKeeper::Request{.points = std::move(points),
                                          .gradients = std::move(gradients),
                                          .batch = batch(),
-                                         .positions = positions()},
+                                         .positions = positions(),
+                                         .model_editor = gpt_.editor()},
                     editor());
   }
   PointKeeper& keeper() { return *keeper_; }
@@ -61,9 +63,10 @@ class HookedRun {
     require(!backward || batch() == 1, ErrorCode::invalid_argument,
             "gradients are those of one sequence, not of a batch of {}", batch());
     activations_.emplace(gpt_.config(), batch(), positions(),
-                         !backward             ? Keep::one_block
-                         : editor_.has_hooks() ? Keep::every_block  // each hook is called once
-                                               : Keep::residuals);
+                         !backward ? Keep::one_block
+                         : editor_.has_hooks() || gpt_.editor() != nullptr
+                             ? Keep::every_block  // each hook is called once
+                             : Keep::residuals);
     if (backward) editor_.note_changes();
     HookProbe probe(editor(), options_.poll, keeper_ ? &*keeper_ : nullptr);
     const bool observed = keeper_ || options_.poll || editor() != nullptr;
@@ -74,7 +77,8 @@ class HookedRun {
                     .editor = editor()};
     gpt_.forward(tokens_, pass, *activations_);
     if (!backward) return;
-    require_gradients_past(editor(), {.stacks = {gpt_.config()}}, [&](const Point& point) {
+    const EditorOfPass all(gpt_.editor(), editor());
+    require_gradients_past(all.get(), {.stacks = {gpt_.config()}}, [&](const Point& point) {
       return editor_.has_gradient_hook(point) || (keeper_ && keeper_->wants_gradient(point));
     });
     run_backward(pass);
@@ -182,7 +186,8 @@ Activations record(const Model& model, const TokenBatch& batch, const RecordRequ
   parts->positions = tokens.extent(1);
   RequestedPoints requested(request, parts->architecture);
   parts->names = std::move(requested.names);
-  const bool plain = options.hooks.empty() && options.gradient_hooks.empty();
+  const bool plain =
+      options.hooks.empty() && options.gradient_hooks.empty() && gpt.editor() == nullptr;
   if (request.points.empty() && plain) {
     HookProbe probe(nullptr, options.poll);
     parts->pass.emplace(
@@ -201,6 +206,14 @@ Activations record(const Model& model, const TokenBatch& batch, const RecordRequ
   parts->attention = pass.keeper().take_attention();
   if (request.logits) parts->logits = pass.logits();
   return ActivationsAccess::make(std::move(parts));
+}
+
+Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
+  auto editor =
+      std::make_shared<HookEditor>(Architecture{.stacks = {gpt_behind(model).config()}}, hooks);
+  editor->note_changes();
+  editor->remember_planes();
+  return ModelAccess::with_editor(model, std::move(editor));
 }
 
 std::vector<std::string> point_names(const Model& model) {

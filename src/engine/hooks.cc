@@ -139,8 +139,11 @@ void HookEditor::recycle(Array values) {
 void HookEditor::edit(const EditedPoint& edited, View<float> values) {
   const std::string name = point_name(edited.point);
   if (const auto left = left_.find(name); left != left_.end()) {
-    if (left->second.shape() == extents(values.shape())) {
-      return copy_to(left->second.data(), values);
+    const Array& all = left->second;
+    if (all.shape() == extents(values.shape())) return copy_to(all.data(), values);
+    if (edited.head >= 0) {  // a plane of those of all heads (B, H, T, S)
+      const std::int64_t plane = edited.first_sequence * all.shape()[1] + edited.head;
+      return copy_to(all.data() + plane * values.size(), values);
     }
   }
   Array array = memory_for(values.shape());
@@ -165,6 +168,13 @@ void HookEditor::edit(const EditedPoint& edited, View<float> values) {
     case PointKind::cross_norm_normalized:
     case PointKind::final_normalized:
     case PointKind::head_results: left_[name] = std::move(array); break;
+    case PointKind::scores:
+    case PointKind::pattern:
+      if (remembers_planes_) {
+        left_[name] = std::move(array);
+        break;
+      }
+      [[fallthrough]];
     default: recycle(std::move(array));
   }
 }
@@ -209,9 +219,6 @@ void HookEditor::show_gradient(const Point& point, View<const float> gradient) {
 }
 
 void HookProbe::observe(const Point& point, View<const float> values) {
-  if (editor_ != nullptr && point.kind == PointKind::residual_pre && point.layer == 0) {
-    editor_->begin_pass();
-  }
   if (poll_) poll_();
   if (next_ != nullptr) next_->observe(point, values);
 }

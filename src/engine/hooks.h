@@ -55,9 +55,13 @@ class HookEditor final : public Editor {
   bool keeps(const Point& point) const;
   std::optional<Array> take(const Point& point);
 
+  // Keeps the scores and patterns of a pass that hooks left, for those who ask for them head by
+  // head, once the pass has ended too.
+  void remember_planes() { remembers_planes_ = true; }
+
   // Forgets the values of the last pass: points that a pass edits for several readers are edited
   // once in each.
-  void begin_pass() { left_.clear(); }
+  void begin_pass() override { left_.clear(); }
 
  private:
   using Calls = std::vector<const Hook*>;
@@ -75,6 +79,7 @@ class HookEditor final : public Editor {
   CallsByPoint gradient_calls_;
   bool notes_changes_ = false;
   bool refuses_unseen_ = false;
+  bool remembers_planes_ = false;
   std::set<std::string> changed_;  // points whose values hooks changed
   std::vector<Point> kept_points_;
   std::map<std::string, Array> left_;  // by the point's name, of this pass
@@ -82,8 +87,8 @@ class HookEditor final : public Editor {
   std::vector<Array> spare_;
 };
 
-// Polls at the points of a pass, tells the editor (or null) where one begins and of gradients that
-// it cannot edit, and passes all on to another probe (or null).
+// Polls at the points of a pass, tells the editor (or null) of gradients that it cannot edit, and
+// passes all on to another probe (or null).
 class HookProbe final : public Probe {
  public:
   HookProbe(HookEditor* editor, const std::function<void()>& poll, Probe* next = nullptr)

@@ -29,6 +29,16 @@ std::unique_ptr<Tokenizer> embedded_tokenizer(const EmbeddedModel& files) {
 
 }  // namespace
 
+LoadedModel LoadedModel::with_editor(std::shared_ptr<Editor> editor) const {
+  return {.name = name,
+          .gpt = gpt.with_editor(std::move(editor)),
+          .tokenizer = tokenizer,
+          .is_starter = is_starter,
+          .cache_type = cache_type,
+          .directory = directory,
+          .named_end_tokens = named_end_tokens};
+}
+
 std::vector<std::int32_t> LoadedModel::end_tokens() const {
   return all_end_tokens(gpt.config(), tokenizer.get(), named_end_tokens);
 }

@@ -18,13 +18,16 @@ namespace heed {
 struct LoadedModel {
   std::string name;  // for people: of the run or directory, never a path; see model_name()
   Gpt gpt;
-  std::unique_ptr<Tokenizer> tokenizer;   // null where the directory has none
+  std::shared_ptr<Tokenizer> tokenizer;   // null where the directory has none
   bool is_starter = false;                // the built-in one, under any name
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
 
   std::filesystem::path directory{};  // of its files; empty: the built-in one, or made in memory
   std::vector<std::int32_t> named_end_tokens{};  // see engine/end_tokens.h
   std::int64_t named_beginning = -1;             // `bos_token_id`; −1: none
+
+  // The same model and tokenizer in memory, all of whose passes `editor` changes.
+  LoadedModel with_editor(std::shared_ptr<Editor> editor) const;
 
   // The tokens that end a text: of the model, of its tokenizer, and those that its directory names.
   std::vector<std::int32_t> end_tokens() const;

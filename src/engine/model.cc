@@ -53,15 +53,15 @@ std::string Model::decode(std::span<const std::int32_t> tokens) const {
 }
 
 Array Model::logits(std::span<const std::int32_t> tokens) const {
-  return next_logits(parts_->model, tokens, nullptr);
+  return next_logits(parts_->model, tokens);
 }
 
 Array Model::all_logits(std::span<const std::int32_t> tokens) const {
-  return heed::all_logits(parts_->model, tokens, nullptr);
+  return heed::all_logits(parts_->model, tokens);
 }
 
 Array Model::embeddings(std::span<const std::int32_t> tokens) const {
-  return final_states(parts_->model, tokens, nullptr);
+  return final_states(parts_->model, tokens);
 }
 
 std::vector<Model::Next> Model::predict(std::span<const std::int32_t> tokens,
@@ -83,7 +83,7 @@ Model::Generation Model::generate(std::string_view prompt, const GenerateOptions
 Model::Generation Model::generate(std::span<const std::int32_t> prompt,
                                   const GenerateOptions& options,
                                   const TextCallback& callback) const {
-  return continue_prompt(parts_->model, prompt, options, callback, nullptr);
+  return continue_prompt(parts_->model, prompt, options, callback);
 }
 
 Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {

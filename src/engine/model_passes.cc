@@ -24,28 +24,25 @@ SamplingOptions sampling_options(const Model::Sampling& sampling) {
 
 }  // namespace
 
-Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor) {
+Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
   require_text_fits(model.gpt.config(), tokens);
   Session session(model.gpt, std::ssize(tokens), model.cache_type);
-  session.set_editor(editor);
   const std::span<const float> logits = session.feed(tokens);
   return Array(std::vector<float>(logits.begin(), logits.end()));
 }
 
-Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor) {
+Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
   require_text_fits(model.gpt.config(), tokens);
   Session session(model.gpt, std::ssize(tokens), model.cache_type);
-  session.set_editor(editor);
   return make_array(session.feed_for_all_positions(tokens));
 }
 
-Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor) {
+Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens) {
   const StackSpecification& config = model.gpt.config();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const GptActivations activations(config, 1, positions, Keep::one_block);
-  model.gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
-                    activations);
+  model.gpt.forward({tokens.data(), {1, positions}}, {.positions = positions}, activations);
   Tensor<float> states(Shape{positions, config.channels});
   std::ranges::copy(activations.final_norm().span(), states.data());
   return make_array(std::move(states));
@@ -93,11 +90,10 @@ GenerateOptions generation_options(const LoadedModel& model,
 
 Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
                                   const Model::GenerateOptions& options,
-                                  const Model::TextCallback& callback, Editor* editor) {
+                                  const Model::TextCallback& callback) {
   std::atomic<bool> enough{false};
   GenerateOptions inner = generation_options(model, options);
   inner.stop = &enough;
-  inner.editor = editor;
   const GenerationResult result =
       generate(model.gpt, model.tokenizer.get(), prompt, inner, [&](const GenerationEvent& event) {
         if (callback && !event.text.empty() && !callback(event.text)) enough = true;

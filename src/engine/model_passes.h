@@ -1,4 +1,4 @@
-// Operations shared by Model and EditedModel; `editor` (or null) edits the passes.
+// Operations of the public facade's models.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,15 @@
 #include "engine/loaded_model.h"
 #include "generate/generator.h"
 #include "heed/heed.h"
-#include "model/editor.h"
 
 namespace heed {
 
 // Logits (V) of the next token, and (T, V) of the token after every position.
-Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor);
-Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor);
+Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens);
+Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens);
 
 // The output (T, C) of the final norm.
-Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens, Editor* editor);
+Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens);
 
 // As Model::predict(), from logits (V) of the next token.
 struct NextRequest {
@@ -34,6 +33,6 @@ GenerateOptions generation_options(const LoadedModel& model, const Model::Genera
 // As Model::generate().
 Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
                                   const Model::GenerateOptions& options,
-                                  const Model::TextCallback& callback, Editor* editor);
+                                  const Model::TextCallback& callback);
 
 }  // namespace heed

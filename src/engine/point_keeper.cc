@@ -78,8 +78,11 @@ std::vector<std::int64_t> PointKeeper::lazy_layers(const Point& pattern) const {
 // Of one sequence, where no hook changes scores or pattern.
 bool PointKeeper::is_lazy(const Point& point) const {
   if (!is_plane_point(point.kind) || request_.batch != 1) return false;
-  return editor_ == nullptr ||
-         (!editor_->edits(scores_of(point)) && !editor_->edits(pattern_of(point)));
+  const auto is_unchanged = [&](const Editor* editor) {
+    return editor == nullptr ||
+           (!editor->edits(scores_of(point)) && !editor->edits(pattern_of(point)));
+  };
+  return is_unchanged(editor_) && is_unchanged(request_.model_editor);
 }
 
 bool PointKeeper::wants(const Point& point) const {

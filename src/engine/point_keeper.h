@@ -28,8 +28,9 @@ class PointKeeper final : public Probe {
     std::vector<Point> points{};
     std::vector<Point> gradients{};
     std::int64_t batch = 1;
-    std::int64_t positions = 1;  // of the decoder, where there are two stacks
-    std::int64_t sources = 0;    // positions of the encoder
+    std::int64_t positions = 1;            // of the decoder, where there are two stacks
+    std::int64_t sources = 0;              // positions of the encoder
+    const Editor* model_editor = nullptr;  // that changes all passes of the model, or null
   };
 
   // `editor` (or null) keeps the points that it changes.

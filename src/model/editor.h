@@ -54,6 +54,12 @@ class Editor {
     return false;
   }
 
+  // Called before the first point of every pass of a stack.
+  virtual void begin_pass() {}
+
+  // Whether it is this editor, or calls it.
+  virtual bool includes(const Editor& editor) const { return &editor == this; }
+
   // Changes `values` in place. They are shaped as listed at PointKind and may be strided. Scores
   // and pattern come one head of one sequence at a time, (1, 1, T, S), from several threads at once
   // where sequences have caches of their own. Scores are edited first, then the pattern computed

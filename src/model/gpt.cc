@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/kernels.h"
+#include "model/joined_editor.h"
 
 namespace heed {
 namespace {
@@ -11,6 +12,16 @@ namespace {
 View<const std::int32_t> flat(View<const std::int32_t> targets) {
   return targets.reshape({targets.size()});
 }
+
+// The same, of editors that it owns.
+class OwnedJoin final : public JoinedEditor {
+ public:
+  OwnedJoin(std::shared_ptr<Editor> first, std::shared_ptr<Editor> second)
+      : JoinedEditor(*first, *second), first_(std::move(first)), second_(std::move(second)) {}
+
+ private:
+  std::shared_ptr<Editor> first_, second_;
+};
 
 Pass pass_of(const PassRows& rows, KeyValueRing* ring) {
   return {.batch = rows.tokens().extent(0),
@@ -39,10 +50,20 @@ EvaluationBuffers::EvaluationBuffers(const StackSpecification& config, std::int6
 
 Gpt::Gpt(const StackSpecification& config, ArenaMemory memory)
     : config_(config),
-      parameters_({.stacks = {config}}, memory),
-      sinusoids_(sinusoid_table(config)) {
+      weights_(std::make_shared<Weights>(GptParameters({.stacks = {config}}, memory),
+                                         sinusoid_table(config))) {
   require(config.block.attention.positions != PositionKind::relative, ErrorCode::unsupported,
           "relative positions are those of encoder-decoders: a model of one stack has none");
+}
+
+Gpt Gpt::with_editor(std::shared_ptr<Editor> editor) const {
+  Gpt edited(*this);
+  if (editor_ != nullptr && editor != nullptr) {
+    edited.editor_ = std::make_shared<OwnedJoin>(editor_, std::move(editor));
+  } else if (editor != nullptr) {
+    edited.editor_ = std::move(editor);
+  }
+  return edited;
 }
 
 void Gpt::set_dropout(float embedding, float attention, float residual) {
@@ -57,13 +78,20 @@ void Gpt::forward(View<const std::int32_t> tokens, const Pass& pass,
   require(config_.is_causal() || (pass.cache == nullptr && pass.caches.empty()),
           ErrorCode::unsupported,
           "an encoder has no cache of keys and values: every position attends to later ones");
-  stack_forward(stack(), tokens, pass, activations);
+  const EditorOfPass editor(editor_.get(), pass.editor);
+  if (editor.get() == pass.editor) return stack_forward(stack(), tokens, pass, activations);
+  Pass edited = pass;
+  edited.editor = editor.get();
+  stack_forward(stack(), tokens, edited, activations);
 }
 
 void Gpt::backward(View<const std::int32_t> tokens, const Pass& pass,
                    const GptActivations& activations, const GptActivationGradients& buffers,
                    GptGradients* gradients) const {
-  stack_backward(stack(), tokens, pass, activations, buffers,
+  const EditorOfPass editor(editor_.get(), pass.editor);
+  Pass edited = pass;
+  edited.editor = editor.get();
+  stack_backward(stack(), tokens, edited, activations, buffers,
                  gradients != nullptr ? &gradients->stack() : nullptr);
 }
 
@@ -74,7 +102,7 @@ void Gpt::project(View<const float> x, View<float> logits, std::int64_t position
 Tensor<float> Gpt::project_tokens(View<const float> x, std::span<const std::int32_t> tokens,
                                   std::int64_t positions) const {
   const std::int64_t rows = x.extent(0), wanted = std::ssize(tokens);
-  const LinearWeights& unembedding = parameters_.unembedding();
+  const LinearWeights& unembedding = parameters().unembedding();
   if (wanted == 0 || unembedding.prepared != nullptr) {
     Tensor<float> logits(Shape{rows, config_.vocabulary_size});
     project(x, logits, positions);
@@ -125,8 +153,8 @@ LossSum Gpt::loss_and_gradients(View<const std::int32_t> tokens, View<const std:
   pass.editor = step.editor;
   forward(rows.tokens(), pass, buffers.activations);
   if (pass.wants_gradient(PointKind::logits, -1)) {
-    const UnembeddingReading unembedding(parameters_.stack().schedule);
-    observe_logit_gradients(pass, parameters_.unembedding(), buffers.activations.unembedding_in(),
+    const UnembeddingReading unembedding(parameters().stack().schedule);
+    observe_logit_gradients(pass, parameters().unembedding(), buffers.activations.unembedding_in(),
                             {flat(rows.targets()), step.scale, buffers.loss.label_smoothing()});
   }
   const LossSum loss = unembedding_loss(stack(), gradients.stack(),

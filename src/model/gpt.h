@@ -3,6 +3,7 @@
 // of a masked language model (Devlin et al. 2019).
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "model/activations.h"
@@ -44,12 +45,19 @@ class Gpt {
  public:
   // Parameters are zero, or not there yet (ArenaMemory::reserved).
   explicit Gpt(const StackSpecification& config, ArenaMemory memory = ArenaMemory::whole);
+  Gpt(Gpt&&) noexcept = default;
+  Gpt& operator=(Gpt&&) noexcept = default;
+
+  // The same model, of the same parameters in memory, all of whose passes `editor` changes, before
+  // the editor that a pass is given.
+  Gpt with_editor(std::shared_ptr<Editor> editor) const;
+  Editor* editor() const { return editor_.get(); }  // or null
 
   const StackSpecification& config() const { return config_; }
   // The only part of a config that may change after construction.
   void set_dropout(float embedding, float attention, float residual);
-  GptParameters& parameters() { return parameters_; }
-  const GptParameters& parameters() const { return parameters_; }
+  GptParameters& parameters() { return weights_->parameters; }
+  const GptParameters& parameters() const { return weights_->parameters; }
 
   // Runs a forward pass over tokens (B, T) and fills `activations`; project() gives the logits of
   // its final_norm() (B·T, C). With a cache, appends the new positions to it. Throws
@@ -65,10 +73,10 @@ class Gpt {
   Tensor<float> project_tokens(View<const float> x, std::span<const std::int32_t> tokens,
                                std::int64_t positions) const;
 
-  Stack stack() const { return {config_, parameters_.stack(), sinusoids_}; }
+  Stack stack() const { return {config_, parameters().stack(), weights_->sinusoids}; }
   // What the stages of a layer work with, in a pass whose rows have the positions of `rotary`.
   LayerPass layer_pass(std::int64_t layer, const Pass& pass, const RotaryRows& rotary) const {
-    return {config_, parameters_.block(layer), layer, pass, rotary};
+    return {config_, parameters().block(layer), layer, pass, rotary};
   }
   // Of the rows of a pass.
   RotaryRows rotary_rows(const Pass& pass) const { return heed::rotary_rows(config_, pass); }
@@ -102,9 +110,15 @@ class Gpt {
                 GptGradients* gradients) const;
 
  private:
+  struct Weights {
+    GptParameters parameters;
+    Tensor<float> sinusoids;
+  };
+  Gpt(const Gpt&) = default;
+
   StackSpecification config_;
-  GptParameters parameters_;
-  Tensor<float> sinusoids_;
+  std::shared_ptr<Weights> weights_;  // shared with models that differ in their editor
+  std::shared_ptr<Editor> editor_;
 };
 
 }  // namespace heed

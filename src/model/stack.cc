@@ -368,6 +368,7 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   require_shape(tokens, expected, "tokens");
   require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
   require_positions_fit(specification, positions_end(pass));
+  if (pass.editor != nullptr) pass.editor->begin_pass();
   check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
         "a pass starts at the length of its cache");
   check(pass.ring != nullptr || pass.caches.size() == pass.first_positions.size(),

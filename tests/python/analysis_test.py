@@ -198,7 +198,7 @@ class Explanations(TestCase):
                     edit.set_row("resid_post2", np.ones(self.model.cfg.d_model))):
             self.assertFalse(np.array_equal(edit.apply(self.model, one)(CLEAN),
                                             self.model(CLEAN)), one)
-        self.assertIsInstance(edited.generate(CLEAN, 3, temperature=0), str)
+        self.assertEqual(len(edited.generate(CLEAN, 3, temperature=0).finish().tokens), 3)
         traced = edited.trace(CLEAN, "z2")
         self.assertEqual(float(np.abs(traced["blocks.2.attn.hook_z"][:, :, 3]).max()), 0.0)
         with self.assertRaisesRegex(Wrong, "did you mean|does not exist|no "):

@@ -15,6 +15,7 @@
 #include "microscope/attention/visible_keys.h"
 #include "model/edited_points.h"
 #include "model/input_checks.h"
+#include "model/joined_editor.h"
 
 namespace heed {
 namespace {
@@ -364,7 +365,8 @@ HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
   const std::int64_t context = gpt.config().context;
   require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
           "windows of {} tokens: expected 1 to {}, the model's context", options.window, context);
-  HeadScan scan(gpt.config(), options.detectors, options.editor);
+  const EditorOfPass editor(gpt.editor(), options.editor);
+  HeadScan scan(gpt.config(), options.detectors, editor.get());
   const std::int64_t window =
       std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
   std::unique_ptr<const GptActivations> activations;
@@ -378,7 +380,7 @@ HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
     }
     const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
     scan.expect(read);
-    gpt.forward(read, {.positions = positions, .probe = &scan, .editor = options.editor},
+    gpt.forward(read, {.positions = positions, .probe = &scan, .editor = editor.get()},
                 *activations);
     if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
   }

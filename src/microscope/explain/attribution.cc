@@ -271,6 +271,9 @@ Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens
   position = position_in_text(position, std::ssize(tokens));
   // Later positions do not affect it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
+  if (gpt.editor() != nullptr) {  // what it changed shows only beside what was written
+    return attribute_logit(KeptPass(gpt, {read.begin(), read.end()}), question, unit, position);
+  }
   AttributionProbe probe(gpt, question, unit, position);
   const GptActivations activations = run_text(gpt, read, probe);
   const View<const float> final_norm = activations.final_norm();

@@ -10,6 +10,7 @@
 #include "microscope/traces/text_pass.h"
 #include "model/editor.h"
 #include "model/input_checks.h"
+#include "model/joined_editor.h"
 
 namespace heed {
 namespace {
@@ -144,15 +145,17 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   const std::int64_t position = position_in_text(metric.position, positions);
   const MetricRow row = metric_row(gpt, metric.question);
   for (const Point& point : points) require_point(config, point);
-  require_gradients_past(editor, {.stacks = {config}}, [&](const Point& point) {
-    return std::ranges::find(points, point) != points.end();
-  });
 
   GradientProbe probe(points);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
-  const Pass pass{.positions = positions, .probe = &probe, .editor = editor};
+  const EditorOfPass of_pass(gpt.editor(), editor);
+  const Pass pass{.positions = positions, .probe = &probe, .editor = of_pass.get()};
   const GptActivations activations(config, 1, positions, Keep::every_block);
   gpt.forward(batch, pass, activations);
+  // After the pass: functions of the user show only then which values they change.
+  require_gradients_past(of_pass.get(), {.stacks = {config}}, [&](const Point& point) {
+    return std::ranges::find(points, point) != points.end();
+  });
   const GptActivationGradients buffers(config, positions);
   std::ranges::fill(buffers.norm.span(), 0.0F);
   std::ranges::copy(row.gradient, &buffers.norm(position, 0));

@@ -154,7 +154,7 @@ class RowChanger {
     });
   }
   void operator()(const ReplaceWith& replace) const {
-    if (position_ >= replace.values->shape()[1]) return;
+    if (position_ >= replace.values->shape()[1]) return;  // a step of a generation
     const View<const float> from = replace.values->view()[0][position_];
     each([&](float& value, std::int64_t head, std::int64_t i) {
       value = row_.rank() == 2 ? from(head, i) : from(i);
@@ -235,6 +235,26 @@ class PlaneRowChanger {
   VisibleKeys keys_;
   View<float> row_;
 };
+
+bool point_is_plane(PointKind kind) {
+  return kind == PointKind::scores || kind == PointKind::pattern ||
+         kind == PointKind::cross_scores || kind == PointKind::cross_pattern;
+}
+
+// Whether values that replace others reach to the end of a text whose pass has `rows` positions.
+// Steps of a generation lie behind them.
+void require_values_reach(const Intervention& intervention, std::int64_t first, std::int64_t rows) {
+  const auto* const replace = std::get_if<ReplaceWith>(&intervention.change);
+  if (replace == nullptr || first > 0) return;
+  const bool is_plane = point_is_plane(intervention.point.kind);
+  const std::int64_t known = replace->values->shape()[is_plane ? 2 : 1];
+  const std::int64_t last = std::min(intervention.where.last_position, rows - 1);
+  require(
+      last < known || intervention.where.first_position > last, ErrorCode::invalid_argument,
+      "{} is replaced by values of a text of {} tokens, and this text has {}: give a text of its "
+      "length, or choose positions, such as @0-{}",
+      point_name(intervention.point), known, rows, known - 1);
+}
 
 PointShape cross_point_shape(const StackSpecification& config, PointKind kind) {
   const AttentionSpecification& cross = *config.block.cross_attention;
@@ -329,6 +349,7 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
     const Selection& where = intervention.where;
     if (is_plane && !chosen(where.heads, edited.head)) continue;
     const std::int64_t rows = values.extent(is_plane ? 2 : 1);
+    require_values_reach(intervention, edited.position(0, 0), rows);
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
       for (std::int64_t t = 0; t < rows; ++t) {
         const std::int64_t position = edited.position(b, t);

@@ -9,6 +9,7 @@
 #include "microscope/patch/patch_estimate.h"
 #include "microscope/patch/patch_file.h"
 #include "microscope/patch/patch_grid.h"
+#include "microscope/patch/patch_passes.h"
 #include "microscope/traces/point_names.h"
 #include "model/input_checks.h"
 
@@ -23,6 +24,11 @@ void check_token(const Gpt& gpt, std::int32_t token, const char* what) {
 
 void check_request(const Gpt& gpt, const PatchRequest& request) {
   require_predicts_next(gpt.config(), "patching");
+  require(
+      gpt.editor() == nullptr || request.results.empty(), ErrorCode::unsupported,
+      "cells of a model with hooks or edits cannot be resumed from {}: what those change is not "
+      "known there",
+      request.results.string());
   require_sums_to_logits(gpt.config(), "patching");
   const StackSpecification& config = gpt.config();
   require_text_fits(config, request.clean, "the clean prompt");
@@ -80,6 +86,12 @@ std::string request_key(const Gpt& gpt, const PatchRequest& request) {
   return key;
 }
 
+std::unique_ptr<CellRuns> cell_runs(const Gpt& gpt, const PatchRequest& request,
+                                    const std::vector<std::int32_t>& predicted) {
+  if (gpt.editor() != nullptr) return std::make_unique<PatchPasses>(gpt, request, predicted);
+  return std::make_unique<PatchRuns>(gpt, request, predicted);
+}
+
 }  // namespace
 
 double patch_metric(const PatchMetric& metric, std::span<const float> logits,
@@ -122,7 +134,8 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
   if (request.metric.kind == PatchMetric::Kind::logit_difference) {
     predicted = {request.metric.answer, request.metric.wrong};
   }
-  const PatchRuns runs(gpt, request, predicted);
+  const std::unique_ptr<CellRuns> made = cell_runs(gpt, request, predicted);
+  CellRuns& runs = *made;
   const auto metric = [&](std::span<const float> logits) {
     return predicted.empty() ? patch_metric(request.metric, logits, runs.clean_logits())
                              : double{logits[0]} - logits[1];

@@ -313,7 +313,7 @@ void PatchRuns::enter(std::span<const PatchCell> cells, std::int64_t first_varia
 }
 
 // Cells of early layers are on their way when those of later layers enter: a block runs once.
-Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) const {
+Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) {
   std::vector<std::int64_t> firsts;
   for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
   Variants variants(gpt_, corrupted_, std::move(firsts));

@@ -21,23 +21,36 @@ struct PatchCell {
 // All cells of a grid, grouped by layer.
 std::vector<PatchCell> patch_cells(const StackSpecification& config, const PatchRequest& request);
 
-class PatchRuns {
+// What computes cells.
+class CellRuns {
+ public:
+  virtual ~CellRuns() = default;
+
+  // (P), at the last position.
+  virtual std::span<const float> clean_logits() const = 0;
+  virtual std::span<const float> corrupted_logits() const = 0;
+
+  // The first position that a cell changes: none before the first that differs in the prompts.
+  virtual std::int64_t first_position(const PatchCell& cell) const = 0;
+  // Whether a cell patches what is the same in both prompts, or what no prediction reads.
+  virtual bool changes_nothing(const PatchCell& cell) const = 0;
+
+  // Logits (cells, P) of cells in the order of their layers.
+  virtual Tensor<float> run(std::span<const PatchCell> cells) = 0;
+};
+
+// Computes what cells change alone.
+class PatchRuns final : public CellRuns {
  public:
   // Runs the model on both prompts and keeps all activations. Logits are those of the `predicted`
   // tokens P, or, where there are none, of the whole vocabulary.
   PatchRuns(const Gpt& gpt, const PatchRequest& request, std::vector<std::int32_t> predicted = {});
 
-  // (P), at the last position.
-  std::span<const float> clean_logits() const { return clean_logits_.span(); }
-  std::span<const float> corrupted_logits() const { return corrupted_logits_.span(); }
-
-  // The first position that a cell changes: none before the first that differs in the prompts.
-  std::int64_t first_position(const PatchCell& cell) const;
-  // Whether a cell patches what is the same in both prompts, or what no prediction reads.
-  bool changes_nothing(const PatchCell& cell) const;
-
-  // Logits (cells, P) of cells in the order of their layers.
-  Tensor<float> run(std::span<const PatchCell> cells) const;
+  std::span<const float> clean_logits() const override { return clean_logits_.span(); }
+  std::span<const float> corrupted_logits() const override { return corrupted_logits_.span(); }
+  std::int64_t first_position(const PatchCell& cell) const override;
+  bool changes_nothing(const PatchCell& cell) const override;
+  Tensor<float> run(std::span<const PatchCell> cells) override;
 
  private:
   struct Changed;  // rows, or heads, [begin, end)

@@ -44,7 +44,8 @@ KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared
                    Buffers reused, StopFlag stop)
     : gpt_(gpt),
       tokens_(std::move(tokens)),
-      editor_(std::move(editor)),
+      given_(std::move(editor)),
+      editor_(gpt.editor(), given_.get()),
       buffers_(std::move(reused)) {
   const StackSpecification& config = gpt_.config();
   require_sums_to_logits(config, "a pass kept for questions");

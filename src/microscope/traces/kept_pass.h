@@ -10,6 +10,7 @@
 
 #include "base/progress.h"
 #include "model/gpt.h"
+#include "model/joined_editor.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -60,9 +61,11 @@ class KeptPass {
   bool edits_pattern(std::int64_t layer, std::int64_t head) const;
 
   // Whether an editor changed this point, or this head of it.
-  bool edits(const Point& point) const { return editor_ != nullptr && editor_->edits(point); }
+  bool edits(const Point& point) const {
+    return editor_.get() != nullptr && editor_.get()->edits(point);
+  }
   bool edits_head(const Point& point, std::int64_t head) const {
-    return edits(point) && editor_->edits_head(point, head);
+    return edits(point) && editor_.get()->edits_head(point, head);
   }
 
   // One head's pattern or scores, (T, T), as used in the pass.
@@ -81,7 +84,8 @@ class KeptPass {
 
   const Gpt& gpt_;
   std::vector<std::int32_t> tokens_;
-  std::shared_ptr<Editor> editor_;
+  std::shared_ptr<Editor> given_;
+  EditorOfPass editor_;  // of the model and the one that was given
   Buffers buffers_;
 };
 

@@ -6,6 +6,7 @@
 #include "microscope/traces/text_pass.h"
 #include "model/derived_points.h"
 #include "model/input_checks.h"
+#include "model/joined_editor.h"
 #include "model/vocabulary.h"
 
 namespace heed {
@@ -77,14 +78,16 @@ Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
                       GptActivationGradients::bytes_needed(config, positions)
                 : 0;
   ActivationTrace trace(config, request, 1, positions, more);
-  require_gradients_past(editor, {.stacks = {config}},
-                         [&](const Point& point) { return trace.wants_gradient(point); });
+  const EditorOfPass all(gpt.editor(), editor);
   const View<const std::int32_t> read(tokens.data(), {1, positions});
-  const Pass pass{.positions = positions, .probe = &trace, .editor = editor};
+  const Pass pass{.positions = positions, .probe = &trace, .editor = all.get()};
   const GptActivations activations(config, 1, positions,
                                    gradients ? Keep::residuals : Keep::one_block);
   gpt.forward(read, pass, activations);
   if (gradients) {
+    // After the pass: functions of the user show only then which values they change.
+    require_gradients_past(all.get(), {.stacks = {config}},
+                           [&](const Point& point) { return trace.wants_gradient(point); });
     const GptActivationGradients buffers(config, positions);
     const std::vector<std::int32_t> next =
         target.logits.empty() ? next_tokens_of(gpt, tokens) : std::vector<std::int32_t>{};

@@ -109,7 +109,7 @@ TEST_P(NoOp, PatchesOfAPromptWithItself) {
       if (kind.is_edge() && request.grid != PatchGrid::edge) continue;
       if (!has_point(stack(), kind.point)) continue;
       const std::vector<PatchCell> cells = patch_cells(stack(), request);
-      const PatchRuns runs(gpt_, request);
+      PatchRuns runs(gpt_, request);
       for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
         std::vector<PatchCell> of_layer, chosen;
         std::ranges::copy_if(cells, std::back_inserter(of_layer),

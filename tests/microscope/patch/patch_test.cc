@@ -163,7 +163,7 @@ TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
     std::copy_n(apart.request.clean.begin(), first, apart.request.corrupted.begin());
     ASSERT_NE(apart.request.clean[first], apart.request.corrupted[first]);
     const PatchResult result = patch_sweep(apart.gpt, apart.request);
-    const PatchRuns runs(apart.gpt, apart.request);
+    PatchRuns runs(apart.gpt, apart.request);
     const PointKind point = patch_grid_kind(apart.request.grid).point;
     const bool stays_in_its_row =
         point != PointKind::residual_pre && point != PointKind::key && point != PointKind::value;

@@ -1,0 +1,66 @@
+#include "model/joined_editor.h"
+
+namespace heed {
+namespace {
+
+bool is_plane(PointKind kind) {
+  return kind == PointKind::scores || kind == PointKind::pattern ||
+         kind == PointKind::cross_scores || kind == PointKind::cross_pattern;
+}
+
+// Planes of all heads (B, H, T, S) go to an editor of single heads one by one.
+void edit_with(Editor& editor, const EditedPoint& edited, View<float> values) {
+  if (!editor.edits(edited.point)) return;
+  const bool of_all_heads = is_plane(edited.point.kind) && edited.head < 0;
+  if (!of_all_heads || editor.edits_heads_together()) return editor.edit(edited, values);
+  for (std::int64_t b = 0; b < values.extent(0); ++b) {
+    for (std::int64_t head = 0; head < values.extent(1); ++head) {
+      if (!editor.edits_head(edited.point, head)) continue;
+      EditedPoint of_head = edited;
+      of_head.first_sequence += b;
+      of_head.head = head;
+      const View<float> plane = values[b][head];
+      editor.edit(of_head, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
+    }
+  }
+}
+
+bool keeps_gradient(const Editor& editor, const Point& point) {
+  return !editor.edits(point) || editor.only_adds(point);
+}
+
+}  // namespace
+
+bool JoinedEditor::edits_head(const Point& point, std::int64_t head) const {
+  const auto edits = [&](const Editor& editor) {
+    return editor.edits(point) && editor.edits_head(point, head);
+  };
+  return edits(first_) || edits(second_);
+}
+
+bool JoinedEditor::only_adds(const Point& point) const {
+  return keeps_gradient(first_, point) && keeps_gradient(second_, point);
+}
+
+void JoinedEditor::begin_pass() {
+  first_.begin_pass();
+  second_.begin_pass();
+}
+
+void JoinedEditor::edit(const EditedPoint& edited, View<float> values) {
+  edit_with(first_, edited, values);
+  edit_with(second_, edited, values);
+}
+
+void JoinedEditor::edit_gradient(const Point& point, View<float> gradient) {
+  if (second_.edits_gradient(point)) second_.edit_gradient(point, gradient);
+  if (first_.edits_gradient(point)) first_.edit_gradient(point, gradient);
+}
+
+EditorOfPass::EditorOfPass(Editor* model, Editor* given)
+    : editor_(model != nullptr ? model : given) {
+  if (model == nullptr || given == nullptr) return;
+  editor_ = given->includes(*model) ? given : &joined_.emplace(*model, *given);
+}
+
+}  // namespace heed
