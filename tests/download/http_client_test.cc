@@ -116,13 +116,13 @@ TEST_F(HttpClientTest, RefusesTheCertificateOfAnotherHost) {
   const TlsServer other(other_directory, "DNS:other.example");
   if (!right.is_running() || !other.is_running()) GTEST_SKIP() << "there is no openssl";
   {
-    const EnvironmentVariable trusted("SSL_CERT_FILE", right.certificate().c_str());
+    const EnvironmentVariable trusted("CURL_CA_BUNDLE", right.certificate().c_str());
     HttpClient client({});
     const HttpReply reply = client.get({.url = right.url()}, body_);
     EXPECT_EQ(reply.status, 200) << reply.failure;
   }
   // Its certificate is trusted, but names another host.
-  const EnvironmentVariable trusted("SSL_CERT_FILE", other.certificate().c_str());
+  const EnvironmentVariable trusted("CURL_CA_BUNDLE", other.certificate().c_str());
   HttpClient client({});
   expect_error(
       ErrorCode::input_output, [&] { client.get({.url = other.url()}, body_); }, "127.0.0.1");

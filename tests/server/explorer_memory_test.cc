@@ -30,8 +30,9 @@ Json text_of(int token) { return std::vector<int>(static_cast<std::size_t>(posit
 class ExplorerMemory : public ::testing::Test {
  protected:
   Json trace(int token, const Json& interventions = Json::array(), int status = 200) {
-    return explorer_.post("/api/traces",
-                          {{"tokens", text_of(token)}, {"interventions", interventions}}, status);
+    Json body{{"tokens", text_of(token)}};
+    if (!interventions.empty()) body["interventions"] = interventions;
+    return explorer_.post("/api/traces", body, status);
   }
   std::int64_t held() { return explorer_.get("/api/status")["trace_bytes"]; }
 
@@ -74,7 +75,8 @@ TEST_F(ExplorerMemory, StaysWithinItsBudget) {
     const Reply reply = explorer_.send(
         "POST", "/api/traces",
         Json{{"tokens", text_of(2)}, {"interventions", swaps(from, 1 + i % 60)}}.dump());
-    ASSERT_TRUE(reply.status == 200 || reply.status == 413) << reply.body;
+    // Beside the trace that it names, a request may have too little room.
+    ASSERT_TRUE(reply.status == 200 || reply.status == 413 || reply.status == 429) << reply.body;
     ASSERT_LE(held(), budget);
   }
   EXPECT_GT(held(), bytes_of_one());
