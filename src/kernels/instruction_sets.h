@@ -25,4 +25,7 @@ void use_instruction_set(std::string_view name);
 // Whether the set in use multiplies bf16 numbers. Without, they are widened to f32 first.
 bool has_bf16_products();
 
+// Whether it multiplies bf16 numbers in tiles (AMX), several times as fast as f32.
+bool has_tile_products();
+
 }  // namespace heed::kernels

@@ -15,7 +15,7 @@ TEST(CrossAttention, AMemoryOfOnePositionIsCopied) {
       problem.shape.group = 1;
       if (precision == Precision::bf16) problem.use_bf16();
       SCOPED_TRACE(problem.shape.name());
-      // tiles sum f32 values as three parts; their weights in bf16 are rounded, their sum is not
+      // weights in bf16 are rounded, their sum is not
       const double weight_rounding = precision == Precision::bf16 ? 1.0 / 256 : 0.0;
       on_every_instruction_set([&] {
         problem.forward();

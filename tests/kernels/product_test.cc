@@ -82,6 +82,24 @@ TEST(Bf16Products, LetInfinityAndNaNThrough) {
   });
 }
 
+TEST(F32Products, KeepDenormalsAndInfinity) {
+  on_every_instruction_set([&] {
+    constexpr std::int64_t rows = 70, inputs = 40,
+                           outputs = 33;  // more rows than dot products take
+    Tensor<float> x(Shape{rows, inputs}), weight(Shape{outputs, inputs}), out(Shape{rows, outputs});
+    x.fill(0.0F);
+    weight.fill(1.0F);
+    x[3 * inputs + 7] = 1e-40F;
+    x[5 * inputs + 1] = std::numeric_limits<float>::infinity();
+    linear_forward(x, {.weight = weight, .bias = {}}, out);
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      EXPECT_EQ(out[2 * outputs + o], 0.0F);
+      EXPECT_EQ(out[3 * outputs + o], 1e-40F);
+      EXPECT_EQ(out[5 * outputs + o], std::numeric_limits<float>::infinity());
+    }
+  });
+}
+
 // Magnitudes over 24 powers of ten, so that small products stand beside large ones. Every element
 // is off by at most a rounding of each partial sum, and Σ |a·b| bounds all of those.
 TEST(F32Products, ErrNoMoreThanARoundingForEachTerm) {

@@ -17,20 +17,10 @@ namespace {
 // Spans of fewer queries cost more in packing the memory than an idle thread does.
 constexpr std::int64_t least_span = 128;
 
-// Below this, splitting f32 into three parts costs more than tiles save (measured with head sizes
-// of 16 to 256, and 64 to 2048 queries).
-constexpr std::int64_t least_f32_queries = 512;
-constexpr std::int64_t least_f32_head_size = 32;
-
-// Tiles, if the machine has them and they are faster. They know neither windows nor caps nor
-// biases.
+// Tiles, in bf16, if the machine has them. They know neither windows nor caps nor biases.
 const TileAttention* tiles_for(const AttentionInput<float>& input) {
   if (input.window > 0 || input.soft_cap > 0.0F || input.position_bias.present()) return nullptr;
-  const Precision precision = precision_of(input);
-  const bool worthwhile =
-      precision == Precision::bf16 ||
-      (positions_of(input) >= least_f32_queries && input.query.extent(3) >= least_f32_head_size);
-  return worthwhile ? tile_attention(precision) : nullptr;
+  return precision_of(input) == Precision::bf16 ? tile_attention() : nullptr;
 }
 
 // The most floats of a head's memory that a thread copies to a dense buffer: 16 MiB. A longer

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/product_kernels.h"
+#include "kernels/instruction_sets.h"
 
 #if HWY_ARCH_X86_64
 #include "kernels/cpu/attention_tiles_x86.h"
@@ -22,24 +22,22 @@ std::int64_t longest_span(std::int64_t head_size) {
   return std::max(65536 / depth / query_group, std::int64_t{1}) * query_group;
 }
 
-template <int parts>
-constexpr TileAttention attention_in_parts{
+constexpr TileAttention attention_in_tiles{
     .longest_span = &longest_span,
-    .attend_span = &attend_span_in_tiles<parts>,
-    .memory_piece = &tile_memory_piece<parts>,
-    .attend_backward = &attend_backward_in_tiles<parts>,
+    .attend_span = &attend_span_in_tiles,
+    .memory_piece = &tile_memory_piece,
+    .attend_backward = &attend_backward_in_tiles,
 };
 
 }  // namespace
 
-const TileAttention* tile_attention(Precision precision) {
-  if (!has_tile_products()) return nullptr;
-  return precision == Precision::bf16 ? &attention_in_parts<1> : &attention_in_parts<3>;
+const TileAttention* tile_attention() {
+  return has_tile_products() ? &attention_in_tiles : nullptr;
 }
 
 #else
 
-const TileAttention* tile_attention(Precision) { return nullptr; }
+const TileAttention* tile_attention() { return nullptr; }
 
 #endif
 

@@ -1,4 +1,4 @@
-// Attention with AMX, behind ordinary functions: each call runs on one thread.
+// Attention in bf16 with AMX, behind ordinary functions: each call runs on one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,6 @@ struct TileAttention {
 };
 
 // Null if the instruction set in use has no tiles.
-const TileAttention* tile_attention(Precision precision);
+const TileAttention* tile_attention();
 
 }  // namespace heed::kernels

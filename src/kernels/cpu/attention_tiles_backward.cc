@@ -39,30 +39,28 @@ struct GroupScores {
 };
 
 // The weights that forward mixed values with, and the gradients of scores, of a square.
-template <int parts>
 struct SquareWords {
   Word* weights;           // left operand (keys, queries)
   Word* gradients;         // the same
   Word* paired_gradients;  // right operand (keys, queries)
   std::int64_t row_tiles;  // words from keys 0–15 to 16–31 in left operands
-  std::int64_t part;
 };
 
 enum class Visibility { whole, cut };
 
-template <int parts, Visibility visibility>
+template <Visibility visibility>
 HEED_INLINE void differentiate_square(const float* scores, const float* products,
                                       const SquarePlace& place, std::int64_t key,
-                                      const GroupScores& group, const SquareWords<parts>& to) {
+                                      const GroupScores& group, const SquareWords& to) {
   struct Element {
-    Split<parts> weight, gradient;
+    __m512 weight, gradient;
   };
   const __m512 factor = _mm512_set1_ps(group.factor);
   const __m512 product_factor = _mm512_set1_ps(group.product_factor);
   const auto differentiate = [&](std::int64_t row, std::int64_t half) {
     const std::int64_t at = row * square_side + half * 16;
-    __m512 weight = exp2_clamped<parts>(
-        _mm512_fmsub_ps(_mm512_load_ps(scores + at), factor, group.log_sum_exp[half]));
+    __m512 weight =
+        exp2_clamped(_mm512_fmsub_ps(_mm512_load_ps(scores + at), factor, group.log_sum_exp[half]));
     __m512 product = _mm512_load_ps(products + at), kept = weight;
     __m512 gradient;
     if (group.dropout != nullptr) {
@@ -76,7 +74,7 @@ HEED_INLINE void differentiate_square(const float* scores, const float* products
       kept = _mm512_maskz_mov_ps(seen, kept);
       gradient = _mm512_maskz_mov_ps(seen, gradient);
     }
-    return Element{split<parts>(kept), split<parts>(gradient)};
+    return Element{kept, gradient};
   };
   for (std::int64_t pair = 0; pair < 16; ++pair) {
     Element elements[2][2];  // [row][half]
@@ -88,44 +86,29 @@ HEED_INLINE void differentiate_square(const float* scores, const float* products
       }
       const std::int64_t row = 2 * pair + i;
       const std::int64_t at = row / 16 * to.row_tiles + row % 16 * tile_side;
-      store_neighbour_words<parts>(elements[i][0].weight, elements[i][1].weight, to.weights + at,
-                                   to.part);
-      store_neighbour_words<parts>(elements[i][0].gradient, elements[i][1].gradient,
-                                   to.gradients + at, to.part);
+      _mm512_store_si512(to.weights + at,
+                         neighbour_words(elements[i][0].weight, elements[i][1].weight));
+      _mm512_store_si512(to.gradients + at,
+                         neighbour_words(elements[i][0].gradient, elements[i][1].gradient));
     }
 #pragma GCC unroll 2
     for (std::int64_t half = 0; half < 2; ++half) {
-      store_paired_words<parts>(elements[0][half].gradient, elements[1][half].gradient,
-                                to.paired_gradients + half * tile_words + pair * tile_side,
-                                to.part);
+      _mm512_store_si512(to.paired_gradients + half * tile_words + pair * tile_side,
+                         paired_words(elements[0][half].gradient, elements[1][half].gradient));
     }
   }
 }
 
 // to (32, 32) += left·right over `steps` of 32.
-template <int parts>
 HEED_INLINE void add_product(const TileOperand& left, const TileOperand& right, std::int64_t steps,
-                             float* to, std::int64_t stride, float* sums) {
-  if constexpr (parts == 1) {
-    finish_stores();
-    _tile_loadd(0, to, stride * 4);
-    _tile_loadd(1, to + 16, stride * 4);
-    _tile_loadd(2, to + 16 * stride, stride * 4);
-    _tile_loadd(3, to + 16 * stride + 16, stride * 4);
-    add_square<1>(left, right, steps);
-    store_square(to, stride);
-  } else {
-    // apart, since small products would all be rounded as `to` is
-    multiply_square<parts>(left, right, steps);
-    store_square(sums, square_side);
-    for (std::int64_t row = 0; row < square_side; ++row) {
-      for (std::int64_t column = 0; column < square_side; column += 16) {
-        float* const at = to + row * stride + column;
-        _mm512_store_ps(at, _mm512_add_ps(_mm512_load_ps(at),
-                                          _mm512_load_ps(sums + row * square_side + column)));
-      }
-    }
-  }
+                             float* to, std::int64_t stride) {
+  finish_stores();
+  _tile_loadd(0, to, stride * 4);
+  _tile_loadd(1, to + 16, stride * 4);
+  _tile_loadd(2, to + 16 * stride, stride * 4);
+  _tile_loadd(3, to + 16 * stride + 16, stride * 4);
+  add_square(left, right, steps);
+  store_square(to, stride);
 }
 
 float dot(const float* x, const float* y, std::int64_t size) {
@@ -138,12 +121,11 @@ float dot(const float* x, const float* y, std::int64_t size) {
   return _mm512_reduce_add_ps(sum);
 }
 
-template <int parts>
 class Backward {
-  using Left = PackedMatrix<parts, TileForm::left>;
-  using LeftTransposed = PackedMatrix<parts, TileForm::left_transposed>;
-  using Right = PackedMatrix<parts, TileForm::right>;
-  using RightTransposed = PackedMatrix<parts, TileForm::right_transposed>;
+  using Left = PackedMatrix<TileForm::left>;
+  using LeftTransposed = PackedMatrix<TileForm::left_transposed>;
+  using Right = PackedMatrix<TileForm::right>;
+  using RightTransposed = PackedMatrix<TileForm::right_transposed>;
 
  public:
   explicit Backward(const BackwardGroup& group)
@@ -152,15 +134,15 @@ class Backward {
         gradients_(group.gradients(0)),
         depth_(round_up(head_.head_size, square_side)) {
     const std::int64_t piece =
-        std::min(tile_memory_piece<parts>(head_.head_size), round_up(head_.memory, square_side));
+        std::min(tile_memory_piece(head_.head_size), round_up(head_.memory, square_side));
     const std::int64_t memory = Left::size(piece, depth_);
     const std::int64_t queries = Left::size(queries_at_once, depth_);
-    const std::int64_t weights = parts * queries_at_once * keys_at_once / 2;
+    const std::int64_t weights = queries_at_once * keys_at_once / 2;
     const std::int64_t block = queries_at_once * depth_;
     float* next =
         scratch(Scratch::item,
                 static_cast<std::size_t>(3 * memory + 2 * piece * depth_ + 4 * queries +
-                                         3 * weights + block + 3 * square + 2 * queries_at_once));
+                                         3 * weights + block + 2 * square + 2 * queries_at_once));
     const auto take = [&](std::int64_t count) {
       float* const taken = next;
       next += count;
@@ -182,7 +164,6 @@ class Backward {
     d_query_ = take(block);
     scores_ = take(square);
     products_ = take(square);
-    sums_ = take(square);
     log_sum_exp_ = take(queries_at_once);
     inner_ = take(queries_at_once);
   }
@@ -267,25 +248,23 @@ class Backward {
         const SquarePlace place = place_square(head_, first, begin + row);
         if (place.empty()) break;
         const std::int64_t steps = depth_ / square_side;
-        multiply_square<parts>(key_.operand().at(row / 16, 0),
-                               query_transposed_.operand().at(2 * q, 0), steps);
+        multiply_square(key_.operand().at(row / 16, 0), query_transposed_.operand().at(2 * q, 0),
+                        steps);
         store_square(scores_, square_side);
-        multiply_square<parts>(value_.operand().at(row / 16, 0),
-                               d_out_transposed_.operand().at(2 * q, 0), steps);
+        multiply_square(value_.operand().at(row / 16, 0), d_out_transposed_.operand().at(2 * q, 0),
+                        steps);
         store_square(products_, square_side);
         const std::int64_t left = (2 * k * query_squares + q) * tile_words;
-        const SquareWords<parts> to{
+        const SquareWords to{
             .weights = weights_ + left,
             .gradients = score_gradients_ + left,
             .paired_gradients = paired_gradients_ + (k * query_squares + q) * 2 * tile_words,
-            .row_tiles = query_squares * tile_words,
-            .part = weights_part};
+            .row_tiles = query_squares * tile_words};
         if (place.cut()) {
-          differentiate_square<parts, Visibility::cut>(scores_, products_, place, begin + row,
-                                                       group, to);
+          differentiate_square<Visibility::cut>(scores_, products_, place, begin + row, group, to);
         } else {
-          differentiate_square<parts, Visibility::whole>(scores_, products_, place, begin + row,
-                                                         group, to);
+          differentiate_square<Visibility::whole>(scores_, products_, place, begin + row, group,
+                                                  to);
         }
       }
     }
@@ -294,11 +273,9 @@ class Backward {
   // 4, towards values; 1, towards keys and queries.
   void mix(std::int64_t query, std::int64_t queries, std::int64_t begin, std::int64_t key,
            std::int64_t keys) {
-    const TileOperand weights{weights_, query_squares * tile_words, tile_words, weights_part};
-    const TileOperand gradients{score_gradients_, query_squares * tile_words, tile_words,
-                                weights_part};
-    const TileOperand paired{paired_gradients_, tile_words, query_squares * 2 * tile_words,
-                             weights_part};
+    const TileOperand weights{weights_, query_squares * tile_words, tile_words};
+    const TileOperand gradients{score_gradients_, query_squares * tile_words, tile_words};
+    const TileOperand paired{paired_gradients_, tile_words, query_squares * 2 * tile_words};
     const std::int64_t all = round_up(queries, square_side) / square_side;
     for (std::int64_t k = 0; k * square_side < keys; ++k) {
       const std::int64_t row = key + k * square_side;
@@ -306,10 +283,10 @@ class Backward {
       while (q < all && blind(query + q * square_side, begin + row)) ++q;
       if (q == all) continue;
       for (std::int64_t d = 0; d < depth_; d += square_side) {
-        add_product<parts>(weights.at(2 * k, q), d_out_.operand().at(d / 16, q), all - q,
-                           d_value_ + row * depth_ + d, depth_, sums_);
-        add_product<parts>(gradients.at(2 * k, q), query_.operand().at(d / 16, q), all - q,
-                           d_key_ + row * depth_ + d, depth_, sums_);
+        add_product(weights.at(2 * k, q), d_out_.operand().at(d / 16, q), all - q,
+                    d_value_ + row * depth_ + d, depth_);
+        add_product(gradients.at(2 * k, q), query_.operand().at(d / 16, q), all - q,
+                    d_key_ + row * depth_ + d, depth_);
       }
     }
     for (std::int64_t q = 0; q < all; ++q) {
@@ -320,9 +297,8 @@ class Backward {
       }
       if (squares == 0) continue;
       for (std::int64_t d = 0; d < depth_; d += square_side) {
-        add_product<parts>(key_transposed_.operand().at(d / 16, key / square_side),
-                           paired.at(2 * q, 0), squares, d_query_ + (q * depth_ + d) * square_side,
-                           square_side, sums_);
+        add_product(key_transposed_.operand().at(d / 16, key / square_side), paired.at(2 * q, 0),
+                    squares, d_query_ + (q * depth_ + d) * square_side, square_side);
       }
     }
   }
@@ -341,8 +317,6 @@ class Backward {
       }
     }
   }
-
-  static constexpr std::int64_t weights_part = queries_at_once * keys_at_once / 2;
 
   const BackwardGroup& group_;
   Head head_;                // the query head at work
@@ -368,24 +342,19 @@ class Backward {
   Word* paired_gradients_ = nullptr;
   float* scores_ = nullptr;    // (32 keys, 32 queries)
   float* products_ = nullptr;  // (32 keys, 32 queries)
-  float* sums_ = nullptr;      // (32, 32)
 };
 
 }  // namespace
 
 // Half of a second-level cache of 2 MiB: three packed operands and two gradients.
-template <int parts>
 std::int64_t tile_memory_piece(std::int64_t head_size) {
   const std::int64_t depth = round_up(head_size, square_side);
-  return std::max<std::int64_t>((parts == 1 ? 65536 : 32768) / depth / keys_at_once, 1) *
-         keys_at_once;
+  return std::max<std::int64_t>(65536 / depth / keys_at_once, 1) * keys_at_once;
 }
 
-template <int parts>
-void attend_backward_in_tiles(const BackwardGroup& group, std::int64_t part,
-                              std::int64_t parts_of_memory) {
+void attend_backward_in_tiles(const BackwardGroup& group, std::int64_t part, std::int64_t parts) {
   const TileSession session;
-  Backward<parts> backward(group);
+  Backward backward(group);
   const Head head = group.head(0);
   for (std::int64_t k = 0; k < group.heads; ++k) {
     const HeadGradients gradients = group.gradients(k);
@@ -393,16 +362,11 @@ void attend_backward_in_tiles(const BackwardGroup& group, std::int64_t part,
       std::fill_n(gradients.query[t], head.head_size, 0.0F);
     }
   }
-  const std::int64_t piece = tile_memory_piece<parts>(head.head_size);
-  for (std::int64_t s = part * piece; s < head.memory; s += parts_of_memory * piece) {
+  const std::int64_t piece = tile_memory_piece(head.head_size);
+  for (std::int64_t s = part * piece; s < head.memory; s += parts * piece) {
     backward.attend_to_piece(s, std::min(piece, head.memory - s));
   }
 }
-
-template std::int64_t tile_memory_piece<1>(std::int64_t);
-template std::int64_t tile_memory_piece<3>(std::int64_t);
-template void attend_backward_in_tiles<1>(const BackwardGroup&, std::int64_t, std::int64_t);
-template void attend_backward_in_tiles<3>(const BackwardGroup&, std::int64_t, std::int64_t);
 
 }  // namespace heed::kernels
 HWY_POP_ATTRIBUTES

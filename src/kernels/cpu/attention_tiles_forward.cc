@@ -52,10 +52,9 @@ enum class Visibility { whole, cut };
 enum class Dropping { none, some };
 
 // Turns `scores` into the weights 2^(scores − reference), packed as `to`.
-template <int parts, Visibility visibility, Dropping dropping>
+template <Visibility visibility, Dropping dropping>
 HEED_INLINE void weigh_square(const float* scores, const SquarePlace& place, std::int64_t key,
-                              const GroupScores& group, BlockSoftmax& softmax, Word* to,
-                              std::int64_t part) {
+                              const GroupScores& group, BlockSoftmax& softmax, Word* to) {
   const __m512 factor = _mm512_set1_ps(group.factor);
   const auto weigh = [&](std::int64_t row, std::int64_t half) {
     __m512 score = _mm512_load_ps(scores + row * square_side + half * 16);
@@ -64,23 +63,23 @@ HEED_INLINE void weigh_square(const float* scores, const SquarePlace& place, std
     if constexpr (visibility == Visibility::cut) {
       const __mmask16 seen = place.visible(row, half);
       softmax.most[half] = _mm512_mask_max_ps(softmax.most[half], seen, softmax.most[half], score);
-      weight = _mm512_maskz_mov_ps(seen, exp2_clamped<parts>(score));
+      weight = _mm512_maskz_mov_ps(seen, exp2_clamped(score));
     } else {
       softmax.most[half] = _mm512_max_ps(softmax.most[half], score);
-      weight = exp2_clamped<parts>(score);
+      weight = exp2_clamped(score);
     }
     softmax.sum[half] = _mm512_add_ps(softmax.sum[half], weight);
     if constexpr (dropping == Dropping::some) {
       weight = _mm512_maskz_mov_ps(group.dropout.kept(half, key + row), weight);
     }
-    return split<parts>(weight);
+    return weight;
   };
 #pragma GCC unroll 2
   for (std::int64_t pair = 0; pair < 16; ++pair) {
 #pragma GCC unroll 2
     for (std::int64_t half = 0; half < 2; ++half) {
-      const Split<parts> even = weigh(2 * pair, half), odd = weigh(2 * pair + 1, half);
-      store_paired_words<parts>(even, odd, to + half * tile_words + pair * tile_side, part);
+      const __m512 even = weigh(2 * pair, half), odd = weigh(2 * pair + 1, half);
+      _mm512_store_si512(to + half * tile_words + pair * tile_side, paired_words(even, odd));
     }
   }
 }
@@ -99,7 +98,7 @@ void begin_reference(const float* scores, const SquarePlace& place, float factor
   }
 }
 
-template <int parts, Dropping dropping>
+template <Dropping dropping>
 class Span {
  public:
   Span(const Head& head, std::int64_t begin, std::int64_t end)
@@ -110,10 +109,10 @@ class Span {
         groups_(round_up(end - begin, query_group) / query_group) {
     const std::int64_t rows = groups_ * query_group;
     const std::int64_t block = std::min(memory_block, round_up(head.memory, square_side));
-    using Query = PackedMatrix<parts, TileForm::right_transposed>;
-    using Key = PackedMatrix<parts, TileForm::left>;
-    using Value = PackedMatrix<parts, TileForm::left_transposed>;
-    const std::int64_t weights = parts * memory_block * square_side / 2;
+    using Query = PackedMatrix<TileForm::right_transposed>;
+    using Key = PackedMatrix<TileForm::left>;
+    using Value = PackedMatrix<TileForm::left_transposed>;
+    const std::int64_t weights = memory_block * square_side / 2;
     const std::int64_t states = groups_ * static_cast<std::int64_t>(sizeof(GroupState)) / 4;
     float* next =
         scratch(Scratch::item,
@@ -229,7 +228,7 @@ class Span {
     if constexpr (dropping == Dropping::some) scores.dropout = SquareDropout(head_, query);
     BlockSoftmax softmax;
     for (std::int64_t index = 0; index < count; ++index) {
-      multiply_square<parts>(key_.operand().at(2 * index, 0), queries, depth_ / square_side);
+      multiply_square(key_.operand().at(2 * index, 0), queries, depth_ / square_side);
       store_square(scores_, square_side);
       const std::int64_t first = key + index * square_side;
       const SquarePlace place = place_square(head_, query, first);
@@ -240,21 +239,19 @@ class Span {
       }
       Word* const to = weights_ + index * 2 * tile_words;
       if (place.cut()) {
-        weigh_square<parts, Visibility::cut, dropping>(scores_, place, first, scores, softmax, to,
-                                                       weights_part);
+        weigh_square<Visibility::cut, dropping>(scores_, place, first, scores, softmax, to);
       } else {
-        weigh_square<parts, Visibility::whole, dropping>(scores_, place, first, scores, softmax, to,
-                                                         weights_part);
+        weigh_square<Visibility::whole, dropping>(scores_, place, first, scores, softmax, to);
       }
     }
     return softmax;
   }
 
   void mix_values(std::int64_t group, std::int64_t count, const __m512 (&rescale)[2], bool first) {
-    const TileOperand weights{weights_, tile_words, 2 * tile_words, weights_part};
+    const TileOperand weights{weights_, tile_words, 2 * tile_words};
     for (std::int64_t d = 0; d < depth_; d += square_side) {
       float* mixed = mixed_ + (group * depth_ + d) * query_group;
-      multiply_square<parts>(value_.operand().at(d / 16, 0), weights, count);
+      multiply_square(value_.operand().at(d / 16, 0), weights, count);
       store_square(sums_, square_side);
       for (std::int64_t at = 0; at < square; at += 16) {
         __m512 sum = _mm512_load_ps(sums_ + at);
@@ -275,16 +272,14 @@ class Span {
     }
   }
 
-  static constexpr std::int64_t weights_part = memory_block * square_side / 2;
-
   const Head& head_;
   std::int64_t begin_;
   std::int64_t queries_;
   std::int64_t depth_;  // head size, in whole squares
   std::int64_t groups_;
-  PackedMatrix<parts, TileForm::right_transposed> query_;
-  PackedMatrix<parts, TileForm::left> key_;
-  PackedMatrix<parts, TileForm::left_transposed> value_;
+  PackedMatrix<TileForm::right_transposed> query_;
+  PackedMatrix<TileForm::left> key_;
+  PackedMatrix<TileForm::left_transposed> value_;
   Word* weights_ = nullptr;       // (keys, queries) of a block, as a right operand
   float* mixed_ = nullptr;        // (groups, depth, 32): out, unnormalised and transposed
   GroupState* states_ = nullptr;  // (groups)
@@ -294,7 +289,6 @@ class Span {
 
 }  // namespace
 
-template <int parts>
 void attend_span_in_tiles(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                           float* log_sum_exp) {
   const TileSession session;
@@ -303,14 +297,11 @@ void attend_span_in_tiles(const Head& head, std::int64_t begin, std::int64_t end
     span.finish(out, log_sum_exp);
   };
   if (head.dropout.rate > 0.0F) {
-    attend(Span<parts, Dropping::some>(head, begin, end));
+    attend(Span<Dropping::some>(head, begin, end));
   } else {
-    attend(Span<parts, Dropping::none>(head, begin, end));
+    attend(Span<Dropping::none>(head, begin, end));
   }
 }
-
-template void attend_span_in_tiles<1>(const Head&, std::int64_t, std::int64_t, Rows<float>, float*);
-template void attend_span_in_tiles<3>(const Head&, std::int64_t, std::int64_t, Rows<float>, float*);
 
 }  // namespace heed::kernels
 HWY_POP_ATTRIBUTES

@@ -1,10 +1,6 @@
 // Panels of bf16 for the two instruction sets that multiply it: elements in pairs along `inner`, as
-// both want them, rounded or split while they are copied. For code between
+// both want them, rounded while they are copied. For code between
 // HWY_PUSH_ATTRIBUTES(HEED_BF16_INSTRUCTIONS) and HWY_POP_ATTRIBUTES.
-//
-// With three parts a panel holds f32: a number is the sum of three bf16, each the nearest to the
-// remainder of those before it, with an error of 2^-26. For each 32 of `inner`, such a panel holds
-// all of the first part, then all of the second, then all of the third.
 #pragma once
 
 #include <algorithm>
@@ -40,15 +36,8 @@ HEED_INLINE TwoVectors load_two(const float* from, std::int64_t count) {
           _mm512_maskz_loadu_ps(first_lanes(count - lanes), from + lanes)};
 }
 
-// The offset of pair `index` of a part; pairs are `stride` words apart.
-template <int parts>
-HEED_INLINE std::int64_t pair_offset(std::int64_t index, int part, std::int64_t stride) {
-  return ((index / step_pairs * parts + part) * step_pairs + index % step_pairs) * stride;
-}
-
 // Packs rows k and k + 1 as pairs: (pairs, to_stride) words from `from` (inner, count), padded with
 // zeros if inner is odd.
-template <int parts>
 void pair_rows(const float* from, std::int64_t from_stride, std::int64_t count, std::int64_t inner,
                std::uint32_t* to, std::int64_t to_stride) {
   for (std::int64_t k = 0; k < inner; k += 2) {
@@ -58,73 +47,60 @@ void pair_rows(const float* from, std::int64_t from_stride, std::int64_t count, 
       const __mmask16 mask = first_lanes(count - c);
       __builtin_prefetch(even + c + rows_ahead * from_stride, 0, 2);
       __builtin_prefetch(odd + c + rows_ahead * from_stride, 0, 2);
-      const auto low = split<parts>(_mm512_maskz_loadu_ps(mask, even + c));
-      const auto high =
-          split<parts>(k + 1 < inner ? _mm512_maskz_loadu_ps(mask, odd + c) : _mm512_setzero_ps());
-      for (int p = 0; p < parts; ++p) {
-        _mm512_mask_storeu_epi32(to + pair_offset<parts>(k / 2, p, to_stride) + c, mask,
-                                 paired_words<parts>(low.part[p], high.part[p]));
-      }
+      const __m512 low = _mm512_maskz_loadu_ps(mask, even + c);
+      const __m512 high =
+          k + 1 < inner ? _mm512_maskz_loadu_ps(mask, odd + c) : _mm512_setzero_ps();
+      _mm512_mask_storeu_epi32(to + k / 2 * to_stride + c, mask, paired_words(low, high));
     }
   }
 }
 
 // The same from the transpose: (pairs, to_stride) words from `from` (count, inner).
-template <int parts>
 void pair_columns(const float* from, std::int64_t from_stride, std::int64_t count,
                   std::int64_t inner, std::uint32_t* to, std::int64_t to_stride) {
   for (std::int64_t r = 0; r < count; r += lanes) {
     const std::int64_t rows = std::min(lanes, count - r);
     for (std::int64_t k = 0; k < inner; k += step_inner) {
-      __m512i block[parts][16];
+      __m512i block[16];
       for (int i = 0; i < lanes; ++i) {
         const float* row = from + (r + i) * from_stride + k;
         __builtin_prefetch(row + steps_ahead * step_inner);
         __builtin_prefetch(row + steps_ahead * step_inner + lanes);
         const TwoVectors two = i < rows ? load_two(row, inner - k)
                                         : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
-        const auto low = split<parts>(two.low), high = split<parts>(two.high);
-        for (int p = 0; p < parts; ++p) block[p][i] = neighbour_words(low.part[p], high.part[p]);
+        block[i] = neighbour_words(two.low, two.high);
       }
       const std::int64_t depth = std::min(step_pairs, pairs_of(inner - k));
-      for (int p = 0; p < parts; ++p) {
-        transpose_words(block[p]);
-        for (int i = 0; i < lanes && i < depth; ++i) {
-          _mm512_mask_storeu_epi32(to + pair_offset<parts>(k / 2 + i, p, to_stride) + r,
-                                   first_lanes(rows), block[p][i]);
-        }
+      transpose_words(block);
+      for (int i = 0; i < lanes && i < depth; ++i) {
+        _mm512_mask_storeu_epi32(to + (k / 2 + i) * to_stride + r, first_lanes(rows), block[i]);
       }
     }
   }
 }
 
 // Pads with zero pairs after `inner`, up to a whole step.
-template <int parts>
 void fill_up(std::uint32_t* panel, std::int64_t stride, std::int64_t inner) {
   const std::int64_t filled = pairs_of(inner), missing = -filled & (step_pairs - 1);
-  for (int p = 0; p < parts && missing > 0; ++p) {
-    std::memset(panel + pair_offset<parts>(filled, p, stride), 0,
-                sizeof(*panel) * static_cast<std::size_t>(missing * stride));
-  }
+  std::memset(panel + filled * stride, 0,
+              sizeof(*panel) * static_cast<std::size_t>(missing * stride));
 }
 
-// Packs columns of B as (inner/32, parts, 16, 32, 2), padded with zeros after count and inner.
-template <int parts>
+// Packs columns of B as (inner/32, 16, 32, 2), padded with zeros after count and inner.
 void pack_b(const ProductOperand& b, const PanelRange& range, void* panel) {
   auto* const to = static_cast<std::uint32_t*>(panel);
   if (range.count < panel_columns) {
     const std::int64_t steps = (range.inner + step_inner - 1) / step_inner;
-    std::memset(to, 0,
-                sizeof(*to) * static_cast<std::size_t>(steps * parts * step_pairs * panel_columns));
+    std::memset(to, 0, sizeof(*to) * static_cast<std::size_t>(steps * step_pairs * panel_columns));
   }
   if (b.transposed) {
-    pair_columns<parts>(b.data + range.first * b.stride + range.k, b.stride, range.count,
-                        range.inner, to, panel_columns);
+    pair_columns(b.data + range.first * b.stride + range.k, b.stride, range.count, range.inner, to,
+                 panel_columns);
   } else {
-    pair_rows<parts>(b.data + range.k * b.stride + range.first, b.stride, range.count, range.inner,
-                     to, panel_columns);
+    pair_rows(b.data + range.k * b.stride + range.first, b.stride, range.count, range.inner, to,
+              panel_columns);
   }
-  fill_up<parts>(to, panel_columns, range.inner);
+  fill_up(to, panel_columns, range.inner);
 }
 
 }  // namespace

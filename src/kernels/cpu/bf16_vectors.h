@@ -45,45 +45,13 @@ HEED_INLINE void transpose_words(__m512i (&rows)[16]) {
   }
 }
 
-// Rounds to 8 bits of significand, halves away from zero.
-HEED_INLINE __m512 rounded_to_bf16(__m512 x) {
-  const __m512i half = _mm512_set1_epi32(0x8000), kept = _mm512_set1_epi32(~0xFFFF);
-  return _mm512_castsi512_ps(
-      _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), kept));
-}
-
-// 16 numbers of f32 as one part, still to be rounded to bf16, or as the sum of three parts that
-// bf16 represents. After two rounded parts at most 7 of a number's 24 bits remain, so that only
-// denormals lose anything.
-template <int parts>
-struct Split {
-  __m512 part[parts];
-};
-
-template <int parts>
-HEED_INLINE Split<parts> split(__m512 x) {
-  static_assert(parts == 1 || parts == 3);
-  if constexpr (parts == 1) {
-    return {{x}};
-  } else {
-    const __m512 high = rounded_to_bf16(x), rest = _mm512_sub_ps(x, high);
-    const __m512 middle = rounded_to_bf16(rest);
-    return {{high, middle, _mm512_sub_ps(rest, middle)}};
-  }
-}
-
 // 16 words of neighbouring numbers: the 8 pairs of `low`, then those of `high`. Rounds to nearest.
 HEED_INLINE __m512i neighbour_words(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-// 16 words (low[i], high[i]) of the parts of a Split: one part is rounded, three are exact.
-template <int parts>
+// 16 words (low[i], high[i]). Rounds to nearest.
 HEED_INLINE __m512i paired_words(__m512 low, __m512 high) {
-  if constexpr (parts > 1) {
-    return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(_mm512_castps_si512(low), 16),
-                                   _mm512_castps_si512(high));
-  }
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return _mm512_permutexvar_epi16(order, neighbour_words(low, high));

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "kernels/cpu/neon_instructions.h"
-#include "kernels/cpu/peak_loops.h"
 #include "kernels/cpu/product_kernels.h"
 
 #if HWY_ARCH_X86_64
@@ -94,6 +93,18 @@ const std::vector<Unit>& present_units() {
   return units;
 }
 
+// Whether dot products of bf16 pairs do more operations a second than multiply-adds of f32, by the
+// maker of the processor: timing them would let a busy machine decide on the bits of a result. On
+// Intel's they do half as many (measured on a Xeon), on AMD's (Zen 4, Zen 5) twice as many.
+#if HWY_ARCH_X86_64
+bool dot_products_are_faster() {
+  unsigned most = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0, &most, &b, &c, &d) == 0 || b != signature_INTEL_ebx;
+}
+#else
+bool dot_products_are_faster() { return true; }
+#endif
+
 // Dot products of bf16 that are slower than multiply-adds of f32 are used on request alone: weights
 // in bf16 are widened instead, which also leaves the other operand as it is.
 Unit chosen_unit() {
@@ -174,9 +185,7 @@ bool has_neon_dot_products() {
 }
 
 ProductKernels product_kernels(Precision precision) {
-  if (precision == Precision::f32) {
-    return has_tile_products() ? amx_f32_product_kernels() : f32_product_kernels();
-  }
+  if (precision == Precision::f32) return f32_product_kernels();
   switch (unit_in_use()) {
     case Unit::amx_bf16: return amx_bf16_product_kernels();
     case Unit::avx512_bf16: return avx512_bf16_product_kernels();

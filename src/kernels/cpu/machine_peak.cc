@@ -130,29 +130,6 @@ PeakMeasurement measure_operations(PeakRuns runs, double flops, Loop&& loop) {
 
 }  // namespace
 
-bool dot_products_are_faster() {
-  using Clock = std::chrono::steady_clock;
-  constexpr long iterations = 4'000;
-  constexpr int runs = 7;  // alternating, as the clock rate rises during the first
-  volatile float factor = 0.999F, kept = 0;
-  const auto seconds = [&](auto loop) {
-    const auto start = Clock::now();
-    kept = kept + loop();
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
-  double multiply_adds = 1, dot_products = 1;
-  for (int run = 0; run < runs; ++run) {
-    multiply_adds =
-        std::min(multiply_adds, seconds([&] {
-                   return HWY_DYNAMIC_DISPATCH(multiply_add_loop)(iterations, factor, 0.001F);
-                 }));
-    dot_products =
-        std::min(dot_products, seconds([&] { return bf16_dot_product_loop(iterations, factor); }));
-  }
-  const double flops = HWY_DYNAMIC_DISPATCH(flops_of_iteration)();
-  return bf16_dot_product_flops() / dot_products > 1.2 * flops / multiply_adds;
-}
-
 bool has_peak_loop(PeakLoop loop) {
   if (loop == PeakLoop::dot_product_bf16) return has_bf16_products();
   if (loop == PeakLoop::tile_product_bf16) return has_tile_products();

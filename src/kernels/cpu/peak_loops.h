@@ -12,9 +12,4 @@ double bf16_dot_product_flops();  // of an iteration
 float bf16_tile_product_loop(long iterations, float factor);
 inline constexpr double bf16_tile_product_flops = 6.0 * 2.0 * 16.0 * 32.0 * 16.0;
 
-// Whether dot products of bf16 pairs do clearly more operations a second here than multiply-adds of
-// f32: some processors do twice as many, some half as many. Takes under a millisecond. Only where
-// there are both.
-bool dot_products_are_faster();
-
 }  // namespace heed::kernels

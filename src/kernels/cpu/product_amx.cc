@@ -1,12 +1,5 @@
 // Matrix products by AMX, whose tiles multiply bf16 (16 x 32 by 32 x 16) and sum in f32: of
-// operands rounded to bf16, and of f32 operands.
-//
-// An f32 product is made of bf16 products. With a = h + m + l, three bf16 of which each is at most
-// 2^-8 of the one before, and b likewise,
-//   a·b = h·h + (h·m + m·h) + (h·l + m·m + l·h) + what is below 2^-25 |a·b|
-// and every product of two bf16 is exact in f32. Six products in bf16 so give f32's accuracy
-// (Henry, Tang, Heinecke 2019), and on machines with AMX they take less than half the time of f32
-// multiply-adds. Tiles take denormal numbers for zero; operands that are not finite give NaN.
+// operands rounded to bf16.
 #include <hwy/highway.h>
 
 #include "kernels/cpu/product_kernels.h"
@@ -23,17 +16,16 @@ namespace {
 constexpr std::int64_t tile_rows = 16;
 constexpr std::int64_t tile_words = tile_rows * step_pairs;  // 1 KiB
 constexpr std::int64_t side = 2 * tile_rows;                 // of the four tiles of C
-constexpr std::int64_t part_of_b = 2 * tile_words;           // of a panel, for 32 of `inner`
+constexpr std::int64_t step_of_b = 2 * tile_words;           // of a panel, for 32 of `inner`
 
-// Panels of A are blocks of 16 rows, each (inner/32, parts, 16, 32).
-template <int parts>
+// Panels of A are blocks of 16 rows, each (inner/32, 16, 32).
 void pack_rows_of_a(const ProductOperand& a, const PanelRange& range, std::uint32_t* to) {
   // Prefetches the same rows further on, or the start of the rows below.
   constexpr std::int64_t ahead = steps_ahead * step_inner;
   const std::int64_t to_rows_below = tile_rows * a.stride + ahead - range.inner;
   for (std::int64_t r = 0; r < range.count; r += tile_rows) {
     const std::int64_t rows = std::min(tile_rows, range.count - r);
-    for (std::int64_t k = 0; k < range.inner; k += step_inner, to += parts * tile_words) {
+    for (std::int64_t k = 0; k < range.inner; k += step_inner, to += tile_words) {
       const std::int64_t depth = std::min(step_inner, range.inner - k);
       const float* from = a.data + (range.first + r) * a.stride + range.k + k;
       const std::int64_t to_ahead = k + ahead < range.inner ? ahead : to_rows_below;
@@ -43,11 +35,7 @@ void pack_rows_of_a(const ProductOperand& a, const PanelRange& range, std::uint3
         __builtin_prefetch(soon + lanes);
         const TwoVectors two = i < rows ? load_two(from + i * a.stride, depth)
                                         : TwoVectors{_mm512_setzero_ps(), _mm512_setzero_ps()};
-        const auto low = split<parts>(two.low), high = split<parts>(two.high);
-        for (int p = 0; p < parts; ++p) {
-          _mm512_store_si512(to + p * tile_words + i * lanes,
-                             neighbour_words(low.part[p], high.part[p]));
-        }
+        _mm512_store_si512(to + i * lanes, neighbour_words(two.low, two.high));
       }
     }
   }
@@ -56,42 +44,31 @@ void pack_rows_of_a(const ProductOperand& a, const PanelRange& range, std::uint3
 // From the transpose: 32 of its rows at a time, sequentially. Rows are prefetched a few lines
 // ahead, into the second-level cache: they are often a multiple of 4 KiB apart, and the first level
 // holds no more than twelve such lines.
-template <int parts>
 void pack_columns_of_a(const ProductOperand& a, const PanelRange& range, std::uint32_t* panels) {
   constexpr std::int64_t ahead = 8 * lanes;
-  const std::int64_t panel = divide_up(range.inner, step_inner) * parts * tile_words;
+  const std::int64_t panel = divide_up(range.inner, step_inner) * tile_words;
   for (std::int64_t k = 0; k < range.inner; k += step_inner) {
     const std::int64_t depth = std::min(step_inner, range.inner - k);
-    std::uint32_t* to = panels + k / step_inner * parts * tile_words;
+    std::uint32_t* to = panels + k / step_inner * tile_words;
     for (std::int64_t r = 0; r < range.count; r += tile_rows, to += panel) {
       const std::int64_t rows = std::min(tile_rows, range.count - r);
       const float* from = a.data + (range.k + k) * a.stride + range.first + r;
       const auto row = [&](std::int64_t index) __attribute__((always_inline)) {
         __builtin_prefetch(from + index * a.stride + ahead, 0, 2);
-        return split<parts>(index < depth
-                                ? _mm512_maskz_loadu_ps(first_lanes(rows), from + index * a.stride)
-                                : _mm512_setzero_ps());
+        return index < depth ? _mm512_maskz_loadu_ps(first_lanes(rows), from + index * a.stride)
+                             : _mm512_setzero_ps();
       };
-      __m512i block[parts][16];
-      for (int i = 0; i < lanes; ++i) {
-        const auto low = row(2 * i), high = row(2 * i + 1);
-        for (int p = 0; p < parts; ++p)
-          block[p][i] = paired_words<parts>(low.part[p], high.part[p]);
-      }
-      for (int p = 0; p < parts; ++p) {
-        transpose_words(block[p]);
-        for (int i = 0; i < lanes; ++i) {
-          _mm512_store_si512(to + p * tile_words + i * lanes, block[p][i]);
-        }
-      }
+      __m512i block[16];
+      for (int i = 0; i < lanes; ++i) block[i] = paired_words(row(2 * i), row(2 * i + 1));
+      transpose_words(block);
+      for (int i = 0; i < lanes; ++i) _mm512_store_si512(to + i * lanes, block[i]);
     }
   }
 }
 
-template <int parts>
 void pack_tile_a(const ProductOperand& a, const PanelRange& range, void* panels) {
-  (a.transposed ? pack_columns_of_a<parts>
-                : pack_rows_of_a<parts>)(a, range, static_cast<std::uint32_t*>(panels));
+  (a.transposed ? pack_columns_of_a : pack_rows_of_a)(a, range,
+                                                      static_cast<std::uint32_t*>(panels));
 }
 
 void begin_tiles() {
@@ -126,23 +103,7 @@ struct Square {
     load_lower_a(a);
   }
 
-  // C += A·B, then loads the next A, B, or both.
-  HEED_INLINE void multiply_and_load_a(const std::uint32_t* a) const {
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    load_upper_a(a);
-    if constexpr (lower) _tile_dpbf16ps(2, 5, 6);
-    if constexpr (lower) _tile_dpbf16ps(3, 5, 7);
-    load_lower_a(a);
-  }
-  HEED_INLINE void multiply_and_load_b(const std::uint32_t* b) const {
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (lower) _tile_dpbf16ps(2, 5, 6);
-    load_left_b(b);
-    _tile_dpbf16ps(1, 4, 7);
-    if constexpr (lower) _tile_dpbf16ps(3, 5, 7);
-    load_right_b(b);
-  }
+  // C += A·B, then loads the next A and B.
   HEED_INLINE void multiply_and_load(const std::uint32_t* a, const std::uint32_t* b) const {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
@@ -155,23 +116,8 @@ struct Square {
   }
 };
 
-// 32 of `inner`; the first operands are already loaded, and those of the next step are at the end.
-// Of three parts the small products come first: h·l, h·m, m·m, m·h, l·h, h·h.
-template <int parts, bool lower>
-HEED_INLINE void multiply_step(const Square<lower>& square, const std::uint32_t* a,
-                               const std::uint32_t* b, const std::uint32_t* next_a,
-                               const std::uint32_t* next_b) {
-  if constexpr (parts == 1) return square.multiply_and_load(next_a, next_b);
-  square.multiply_and_load_b(b + part_of_b);
-  square.multiply_and_load_a(a + tile_words);
-  square.multiply_and_load_b(b);
-  square.multiply_and_load_a(a + 2 * tile_words);
-  square.multiply_and_load_a(a);
-  square.multiply_and_load(next_a, next_b + 2 * part_of_b);
-}
-
 // C (rows, 32) from sums that begin with `initial`.
-template <int parts, bool lower>
+template <bool lower>
 HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
                                  std::int64_t initial_stride, float* c, std::int64_t c_stride) {
   if (initial == nullptr) {
@@ -195,16 +141,16 @@ HEED_INLINE void multiply_square(const ProductTile& tile, const float* initial,
   const std::byte* next = tile.next.data();
   const auto* a = static_cast<const std::uint32_t*>(tile.a);
   const auto* b = static_cast<const std::uint32_t*>(tile.b);
-  const Square<lower> square{.to_lower = steps * parts * tile_words};
-  if (steps > 0) square.load(a, b + (parts - 1) * part_of_b);
+  const Square<lower> square{.to_lower = steps * tile_words};
+  if (steps > 0) square.load(a, b);
   for (std::int64_t step = 0; step < steps; ++step) {
     for (std::int64_t line = 0; line < lines_a_step; ++line, next += line_bytes) {
       __builtin_prefetch(next, 0, 2);
     }
     const bool last = step + 1 == steps;  // loads the same operands again, unused
-    const std::uint32_t* const next_a = last ? a : a + parts * tile_words;
-    const std::uint32_t* const next_b = last ? b : b + parts * part_of_b;
-    multiply_step<parts, lower>(square, a, b, next_a, next_b);
+    const std::uint32_t* const next_a = last ? a : a + tile_words;
+    const std::uint32_t* const next_b = last ? b : b + step_of_b;
+    square.multiply_and_load(next_a, next_b);
     a = next_a;
     b = next_b;
   }
@@ -224,26 +170,23 @@ HEED_INLINE void copy_row(const float* from, std::int64_t columns, float* to) {
   _mm512_mask_storeu_ps(to + lanes, right, _mm512_maskz_loadu_ps(right, from + lanes));
 }
 
-template <int parts, bool lower>
+template <bool lower>
 void multiply_rows(const ProductTile& tile) {
   if (tile.columns == side && tile.rows == (lower ? side : tile_rows)) {
-    return multiply_square<parts, lower>(tile, tile.initial, tile.initial_stride, tile.c,
-                                         tile.c_stride);
+    return multiply_square<lower>(tile, tile.initial, tile.initial_stride, tile.c, tile.c_stride);
   }
   alignas(64) float square[side * side] = {};
   for (std::int64_t r = 0; r < tile.rows && tile.initial != nullptr; ++r) {
     copy_row(tile.initial + r * tile.initial_stride, tile.columns, square + r * side);
   }
-  multiply_square<parts, lower>(tile, tile.initial == nullptr ? nullptr : square, side, square,
-                                side);
+  multiply_square<lower>(tile, tile.initial == nullptr ? nullptr : square, side, square, side);
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     copy_row(square + r * side, tile.columns, tile.c + r * tile.c_stride);
   }
 }
 
-template <int parts>
 void multiply_amx_tile(const ProductTile& tile) {
-  tile.rows > tile_rows ? multiply_rows<parts, true>(tile) : multiply_rows<parts, false>(tile);
+  tile.rows > tile_rows ? multiply_rows<true>(tile) : multiply_rows<false>(tile);
 }
 
 // Prefetches the two tiles of B used some steps later. Panels are consecutive.
@@ -307,37 +250,29 @@ void multiply_beside(const ProductTile& tile, const void* right_b) {
   }
 }
 
-template <int parts>
-ProductKernels amx_kernels() {
+}  // namespace
+
+ProductKernels amx_bf16_product_kernels() {
   return {.rows = side,
           .columns = panel_columns,
           .row_unit = tile_rows,
           .inner_unit = step_inner,
-          .element = 2 * parts,
-          .inner_block = parts == 3 ? 768 : 1024,
+          .element = 2,
+          .inner_block = 1024,
           .row_block = 2048,
           .column_block = 256,
-          .row_block_in_place = parts == 3 ? 256 : 512,
-          .panel_from_memory = parts == 3 ? 2.4 : 5,
-          .tiles_of_part = parts == 3 ? 6 : 12,
-          .bf16_panels = parts == 1,
-          .pack_a = &pack_tile_a<parts>,
-          .pack_b = &pack_b<parts>,
-          .multiply_tile = &multiply_amx_tile<parts>,
+          .row_block_in_place = 512,
+          .panel_from_memory = 5,
+          .tiles_of_part = 12,
+          .bf16_panels = true,
+          .pack_a = &pack_tile_a,
+          .pack_b = &pack_b,
+          .multiply_tile = &multiply_amx_tile,
+          .few_rows = tile_rows,
+          .multiply_beside = &multiply_beside,
           .begin = &begin_tiles,
           .end = &end_tiles};
 }
-
-}  // namespace
-
-ProductKernels amx_bf16_product_kernels() {
-  ProductKernels kernels = amx_kernels<1>();
-  kernels.few_rows = tile_rows;
-  kernels.multiply_beside = &multiply_beside;
-  return kernels;
-}
-
-ProductKernels amx_f32_product_kernels() { return amx_kernels<3>(); }
 
 }  // namespace heed::kernels
 HWY_POP_ATTRIBUTES
@@ -346,7 +281,6 @@ HWY_POP_ATTRIBUTES
 
 namespace heed::kernels {
 ProductKernels amx_bf16_product_kernels() { return rounded_product_kernels(); }
-ProductKernels amx_f32_product_kernels() { return f32_product_kernels(); }
 }  // namespace heed::kernels
 
 #endif

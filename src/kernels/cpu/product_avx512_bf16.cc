@@ -41,11 +41,11 @@ void pack_vector_a(const ProductOperand& a, const PanelRange& range, void* panel
     const std::int64_t row = range.first + r,
                        rows = std::min<std::int64_t>(vector_rows, range.count - r);
     if (a.transposed) {
-      pair_rows<1>(a.data + range.k * a.stride + row, a.stride, rows, range.inner, to, rows);
+      pair_rows(a.data + range.k * a.stride + row, a.stride, rows, range.inner, to, rows);
     } else {
-      pair_columns<1>(a.data + row * a.stride + range.k, a.stride, rows, range.inner, to, rows);
+      pair_columns(a.data + row * a.stride + range.k, a.stride, rows, range.inner, to, rows);
     }
-    fill_up<1>(to, rows, range.inner);
+    fill_up(to, rows, range.inner);
   }
 }
 
@@ -108,7 +108,7 @@ ProductKernels avx512_bf16_product_kernels() {
           .panel_from_memory = 2.4,
           .bf16_panels = true,
           .pack_a = &pack_vector_a,
-          .pack_b = &pack_b<1>,
+          .pack_b = &pack_b,
           .multiply_tile = &multiply_vector_tile};
 }
 

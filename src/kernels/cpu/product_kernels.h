@@ -90,12 +90,9 @@ struct ProductKernels {
 // 1 MiB where the system does not tell.
 std::int64_t rows_in_second_level(std::int64_t row_bytes, std::int64_t tile_rows);
 
-// The kernels of the instruction set in use. f32: AMX, or Highway; bf16: AMX, AVX-512 BF16, BFDOT
+// The kernels of the instruction set in use. f32: Highway; bf16: AMX, AVX-512 BF16, BFDOT
 // of AArch64, or f32 arithmetic on rounded operands.
 ProductKernels product_kernels(Precision precision);
-
-// Whether the instruction set in use multiplies tiles (AMX).
-bool has_tile_products();
 
 // Whether it has dot products of bytes that belong to none of Highway's targets: AVX-VNNI of
 // x86-64, beside AVX2, and SDOT of AArch64.
@@ -107,6 +104,5 @@ ProductKernels rounded_product_kernels();
 ProductKernels avx512_bf16_product_kernels();
 ProductKernels neon_bf16_product_kernels();
 ProductKernels amx_bf16_product_kernels();
-ProductKernels amx_f32_product_kernels();
 
 }  // namespace heed::kernels
