@@ -13,7 +13,7 @@
 #include "model/gpt.h"
 #include "model/parameter_count.h"
 #include "tensor/tensor.h"
-#include "train/precision_trial.h"
+#include "train/automatic_precision.h"
 
 namespace heed {
 namespace {
@@ -189,15 +189,7 @@ double measure_memory_rate(std::int64_t parameters, const RateMeasurement& measu
 
 TrainingRates measure_training_rates(TrainSettings& settings, const RateMeasurement& measurement) {
   const ScopedThreadCount threads(measurement.threads);
-  if (!settings.precision) {
-    // As of the shape that is measured: the run's may not fit this machine.
-    TrainSettings tried = settings;
-    tried.model = measured_shape(settings, measurement);
-    tried.sequence_length = 0;
-    TrainObserver quiet;
-    choose_precision(tried, measurement.stop, quiet);
-    settings.precision = tried.precision;
-  }
+  settle_precision(settings);
   MeasuredPass pass(settings, measurement);
   PassSeconds seconds;
   measure_repeatedly(measurement, "measuring forward and backward", [&] { pass.run(seconds); });

@@ -4,11 +4,11 @@
 #include "kernels/kernels.h"
 #include "model/parameter_count.h"
 #include "train/absolute_path.h"
+#include "train/automatic_precision.h"
 #include "train/batch_reader.h"
 #include "train/corpus.h"
 #include "train/first_model.h"
 #include "train/masking.h"
-#include "train/precision_trial.h"
 #include "train/process_grid.h"
 #include "train/sample_sentence.h"
 #include "train/stop_probe.h"
@@ -124,7 +124,7 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   require_training_memory(own_settings(), available_memory(), group_.size());
   // Between stages that take a second each with a large model.
   require_going_on(request_, has_checkpoint);
-  choose_precision(settings_, request_.stop, observer_);
+  settle_precision(settings_);
   make_model(has_checkpoint);
   require_going_on(request_, has_checkpoint);
   gpt_->parameters().set_precision(*settings_.precision);

@@ -10,11 +10,11 @@
 #include "scoring/bleu.h"
 #include "tokenizer/joint_vocabulary.h"
 #include "train/absolute_path.h"
+#include "train/automatic_precision.h"
 #include "train/first_model.h"
 #include "train/pair_evaluation.h"
 #include "train/pair_order.h"
 #include "train/pair_share.h"
-#include "train/precision_trial.h"
 #include "train/stop_probe.h"
 #include "train/training_task.h"
 #include "train/translator_files.h"
@@ -211,7 +211,7 @@ void PairTask::prepare_model(bool has_checkpoint) {
   require_going_on(request_, has_checkpoint);
   require_lengths(*training_);
   if (validation_) require_lengths(*validation_);
-  choose_precision(settings_, request_.stop, observer_);
+  settle_precision(settings_);
   model_->parameters().set_precision(*settings_.precision);
   gradients_.emplace(model_->architecture(), shards_.gradient_memory());
   shards_.hold(*gradients_);

@@ -212,7 +212,7 @@ std::string run_preset_names() {
 
 TrainSettings train_preset(std::string_view name) {
   TrainSettings settings = settings_of_preset(name);
-  settings.precision.reset();  // the machine's faster one
+  settings.precision.reset();  // by the machine
   return settings;
 }
 

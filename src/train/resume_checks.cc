@@ -48,9 +48,9 @@ void require_steps_left(const RunPosition& position, const TrainSettings& settin
 std::optional<std::string> thread_notice(const RunRecord& before) {
   if (before.threads == 0 || before.threads == thread_count()) return std::nullopt;
   return fmt::format(
-      "the run began with {} threads and is resumed with {}: its numbers will differ "
+      "the run began with {} thread{} and is resumed with {}: its numbers will differ "
       "by rounding from those of an uninterrupted run; -t {} avoids that",
-      before.threads, thread_count(), before.threads);
+      before.threads, before.threads == 1 ? "" : "s", thread_count(), before.threads);
 }
 
 }  // namespace heed

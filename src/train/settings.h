@@ -71,8 +71,8 @@ struct TrainSettings {
   // around (model/ring_attention.h). 1: sequences are whole.
   std::int64_t sequence_parallel = 1;
 
-  // Of matrix products; parameters and moments are always f32. Nothing: the faster one on the
-  // machine where the run begins (precision_trial.h), which its record then names.
+  // Of matrix products; parameters and moments are always f32. Nothing: by the
+  // machine where the run begins (automatic_precision.h), as its record then says.
   std::optional<kernels::Precision> precision = kernels::Precision::f32;
   // Whether backward recomputes each block from the residual stream instead of keeping its
   // activations: less memory, a quarter more work, the same numbers.

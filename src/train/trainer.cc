@@ -71,7 +71,7 @@ void Run::read_text(bool has_checkpoint) {
 }
 
 // The model and the optimizer, as the run begins or goes on. The first process comes first: where
-// settings leave the precision to the machine, all take the one that it found faster.
+// settings leave the precision open, its machine decides for all.
 void Run::prepare(bool has_checkpoint) {
   const auto make = [&] {
     task_->prepare_model(has_checkpoint);

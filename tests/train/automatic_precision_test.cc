@@ -1,4 +1,4 @@
-#include "train/precision_trial.h"
+#include "train/automatic_precision.h"
 
 #include <gtest/gtest.h>
 
@@ -51,29 +51,36 @@ class PrecisionOfARun : public ::testing::Test {
   HeardNotices notices_;
 };
 
-TEST(PrecisionTrial, TakesBf16WhereItIsClearlyFaster) {
-  EXPECT_TRUE((PrecisionTrial{.f32_seconds = 2, .bf16_seconds = 1}).prefers_bf16());
-  EXPECT_FALSE((PrecisionTrial{.f32_seconds = 1.05, .bf16_seconds = 1}).prefers_bf16());
-  EXPECT_FALSE((PrecisionTrial{.f32_seconds = 1, .bf16_seconds = 2}).prefers_bf16());
+Precision automatic(std::int64_t channels) {
+  TrainSettings settings;
+  settings.model = make_gpt_config(2, 2, channels, 16, 64);
+  settings.precision.reset();
+  settle_precision(settings);
+  return settings.precision.value();
 }
 
-TEST(PrecisionTrial, TimesEveryKindOfRun) {
-  for (const char* preset : {"shakespeare-char-llama", "shakespeare-masked", "translator-tiny"}) {
-    const PrecisionTrial trial = try_precisions(train_preset(preset));
-    EXPECT_GT(trial.f32_seconds, 0) << preset;
-    EXPECT_GT(trial.bf16_seconds, 0) << preset;
-    EXPECT_LT(trial.f32_seconds + trial.bf16_seconds, 1e3) << preset;
+TEST(AutomaticPrecision, FollowsTheInstructionSetAndTheWidth) {
+  struct BestAgain {
+    ~BestAgain() { kernels::use_instruction_set(""); }
+  } best_again;
+  for (const std::string& name : kernels::available_instruction_sets()) {
+    kernels::use_instruction_set(name);
+    const Precision wide = name == "AMX_BF16" ? Precision::bf16 : Precision::f32;
+    EXPECT_EQ(automatic(768), wide) << name;
+    EXPECT_EQ(automatic(128), Precision::f32) << name;
   }
 }
 
-TEST(PrecisionTrial, LeavesOutTheLayersAndWindowsThatRepeat) {
-  TrainSettings settings;
-  settings.model = make_gpt_config(3, 2, 16, 32, 90);
-  settings.model.block.attention.mask = {.kind = MaskKind::banded, .windows = {4, 8, 16}};
-  EXPECT_GT(try_precisions(settings).f32_seconds, 0);
+TEST(AutomaticPrecision, KeepsWhatIsNamed) {
+  for (const Precision named : {Precision::f32, Precision::bf16}) {
+    TrainSettings settings = train_preset("gpt2");
+    settings.precision = named;
+    settle_precision(settings);
+    EXPECT_EQ(settings.precision, named);
+  }
 }
 
-TEST(PrecisionTrial, PresetsLeaveThePrecisionToTheMachine) {
+TEST(AutomaticPrecision, PresetsLeaveItToTheMachine) {
   for (const char* preset : {"gpt2", "starter", "multi30k-en-de", "shakespeare-char-cpu"}) {
     EXPECT_FALSE(train_preset(preset).precision.has_value()) << preset;
   }
@@ -86,24 +93,6 @@ TEST(PrecisionTrial, PresetsLeaveThePrecisionToTheMachine) {
 }
 
 TEST_F(PrecisionOfARun, IsRecordedWhenTheMachineChooses) {
-  settings_.precision.reset();
-  train(request());
-  ASSERT_TRUE(recorded().has_value());
-  if (kernels::has_bf16_products()) {
-    ASSERT_EQ(notices_.sentences.size(), 1);
-    const bool took_bf16 = notices_.sentences[0].ends_with("takes bf16");
-    EXPECT_EQ(recorded() == Precision::bf16, took_bf16) << notices_.sentences[0];
-  } else {
-    EXPECT_EQ(recorded(), Precision::f32);
-    EXPECT_TRUE(notices_.sentences.empty());
-  }
-}
-
-TEST_F(PrecisionOfARun, IsF32WhereBf16IsOnlyEmulated) {
-  struct BestAgain {
-    ~BestAgain() { kernels::use_instruction_set(""); }
-  } best_again;
-  kernels::use_instruction_set(kernels::available_instruction_sets().back());
   settings_.precision.reset();
   train(request());
   EXPECT_EQ(recorded(), Precision::f32);
