@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,32 +67,52 @@ std::map<std::int64_t, std::int64_t> nodes_of_processors(const fs::path& nodes) 
   return found;
 }
 
-// The group of this process, below the mount of version 2: "0::/user.slice" -> "user.slice".
-std::optional<fs::path> control_group(const fs::path& root) {
+// A group of processes that this one is in, and the mount that it lies below.
+struct ControlGroup {
+  fs::path mount;
+  fs::path group;
+};
+
+// "0::/user.slice" of version 2, or "4:cpu,cpuacct:/user.slice" of version 1.
+std::vector<ControlGroup> control_groups(const fs::path& root) {
+  const fs::path mounts = root / "sys/fs/cgroup";
+  std::vector<ControlGroup> found = {{mounts, {}}, {mounts / "cpu", {}}};
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    if (line.starts_with("0::/")) return fs::path(line.substr(4));
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    if (controllers.empty()) found.push_back({mounts, group});
+    if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+    found.push_back({mounts / controllers, group});
+    found.push_back({mounts / "cpu", group});
   }
-  return std::nullopt;
+  return found;
 }
 
-// "200000 100000": microseconds of processors in each period of so many; "max" allows all.
+// Microseconds of processors in each period of so many: "200000 100000" in version 2, where "max"
+// allows all; two files in version 1, where -1 allows all.
 std::optional<double> quota_of(const fs::path& group) {
   std::ifstream file(group / "cpu.max");
   double allowed = 0, period = 0;
-  if (!(file >> allowed >> period) || allowed <= 0 || period <= 0) return std::nullopt;
-  return allowed / period;
+  if (!(file >> allowed >> period)) {
+    allowed = read_number(group / "cpu.cfs_quota_us").value_or(0);
+    period = read_number(group / "cpu.cfs_period_us").value_or(0);
+  }
+  return allowed > 0 && period > 0 ? std::optional(allowed / period) : std::nullopt;
 }
 
-// The least quota of the group and those that it is in.
+// The least quota of the groups and those that they are in.
 std::optional<double> read_quota(const fs::path& root) {
-  const fs::path mount = root / "sys/fs/cgroup";
-  std::optional<double> least = quota_of(mount);
-  fs::path group = mount;
-  for (const fs::path& part : control_group(root).value_or(fs::path())) {
-    group /= part;
-    const std::optional<double> quota = quota_of(group);
-    if (quota) least = std::min(*quota, least.value_or(*quota));
+  std::optional<double> least;
+  const auto hold_to = [&](const fs::path& group) {
+    if (const auto quota = quota_of(group)) least = std::min(*quota, least.value_or(*quota));
+  };
+  for (const ControlGroup& own : control_groups(root)) {
+    fs::path group = own.mount;
+    hold_to(group);
+    for (const fs::path& part : own.group) hold_to(group /= part);
   }
   return least;
 }
@@ -156,6 +178,24 @@ std::vector<std::int64_t> allowed_processors() {
 }
 
 bool threads_are_pinned() { return omp_get_proc_bind() != omp_proc_bind_false; }
+
+void keep_in_place(int thread, int threads) {
+  const int places = omp_get_num_places();
+  if (!threads_are_pinned() || places == 0) return;
+  const omp_proc_bind_t policy = omp_get_proc_bind();
+  int place = 0;
+  if (policy == omp_proc_bind_spread || threads > places) {
+    place = static_cast<int>(static_cast<std::int64_t>(thread) * places / threads);
+  } else if (policy != omp_proc_bind_master) {
+    place = thread;
+  }
+  std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+  omp_get_place_proc_ids(place, ids.data());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int id : ids) CPU_SET(static_cast<std::size_t>(id), &set);
+  ::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set);
+}
 
 int planned_threads(const Topology& topology) {
   std::set<std::int64_t> cores;

@@ -27,9 +27,9 @@ struct Topology {
   std::int64_t memory_nodes() const;
 };
 
-// Of the processors `allowed`, as Linux describes them below `root`: sysfs, procfs and version 2 of
-// control groups. What is missing or not understood there counts as a machine of one package and
-// one memory, whose cores are alike and run one thread each.
+// Of the processors `allowed`, as Linux describes them below `root`: sysfs, procfs and control
+// groups of both versions. What is missing or not understood there counts as a machine of one
+// package and one memory, whose cores are alike and run one thread each.
 Topology read_topology(std::span<const std::int64_t> allowed,
                        const std::filesystem::path& root = "/");
 
@@ -40,6 +40,10 @@ std::vector<std::int64_t> allowed_processors();
 
 // Whether OpenMP keeps each thread where it is (OMP_PROC_BIND).
 bool threads_are_pinned();
+
+// Pins the calling thread, number `thread` of `threads`, where OpenMP would (OMP_PLACES,
+// OMP_PROC_BIND), counted from the first place; does nothing if OpenMP pins none.
+void keep_in_place(int thread, int threads);
 
 // One thread a core: a second one there competes for the same vector units. Cores of less than half
 // the capacity of the fastest are left out, since loops that are cut into equal parts would wait

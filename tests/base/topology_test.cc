@@ -86,6 +86,22 @@ TEST(Topology, HoldsToTheLeastQuotaOfItsGroups) {
   EXPECT_EQ(planned_threads(machine.read(0, 64)), 4);
 }
 
+TEST(Topology, HoldsToTheQuotaOfEitherVersionOfControlGroups) {
+  const TwoSockets machine;
+  machine.write("proc/self/cgroup", "3:cpu,cpuacct:/docker/one\n2:cpuset:/docker/one\n0::/");
+  machine.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
+  machine.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+  EXPECT_FALSE(machine.read(0, 64).quota.has_value());
+  machine.write("sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_quota_us", "250000");
+  machine.write("sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_period_us", "100000");
+  EXPECT_DOUBLE_EQ(machine.read(0, 64).quota.value(), 2.5);
+  EXPECT_EQ(planned_threads(machine.read(0, 64)), 3);
+  // In a container the mount is the group itself.
+  machine.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000");
+  EXPECT_DOUBLE_EQ(machine.read(0, 64).quota.value(), 0.5);
+  EXPECT_EQ(planned_threads(machine.read(0, 64)), 1);
+}
+
 // Six fast cores with two threads each, and eight efficient ones.
 TEST(Topology, LeavesEfficientCoresOut) {
   DescribedMachine machine;
