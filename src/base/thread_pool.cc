@@ -1,16 +1,21 @@
 #include "base/thread_pool.h"
 
-#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <cstdlib>
-#include <latch>
-#include <span>
+#include <new>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <utility>
+#include <system_error>
+#include <thread>
+
+#include "base/error.h"
+#include "base/topology.h"
 
 namespace heed {
 namespace {
@@ -18,15 +23,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // How long a thread spins before it sleeps: longer than most waits between two loops. Where other
-// libraries want the cores (passive), as long as waking a sleeping thread takes. It never yields:
-// that gives whatever else runs on the core, however low its priority, a slice of milliseconds,
-// while a thread that sleeps gets its core back as soon as it is told.
+// libraries want the cores (passive), as long as waking a sleeping thread takes.
 Clock::duration longest_spin() {
   const char* const policy = std::getenv("OMP_WAIT_POLICY");
   const std::string_view wanted = policy == nullptr ? "" : policy;
   if (wanted == "passive" || wanted == "PASSIVE") return std::chrono::microseconds(50);
   return std::chrono::microseconds(200);
 }
+
+// From here on a thread that is waited for is asked whether it runs at all.
+constexpr Clock::duration suspicious_wait = std::chrono::microseconds(50);
+
+// How long a thread spins that has been woken and has computed nothing since.
+constexpr Clock::duration spin_in_vain = std::chrono::microseconds(50);
+// What waking a thread costs that sleeps again without having computed anything: the call of the
+// system, switches from and to the caller, and what a busy system makes of those.
+constexpr Clock::duration cost_of_waking_in_vain = std::chrono::microseconds(200);
 
 constexpr std::size_t cache_line = 64;
 
@@ -38,137 +50,321 @@ void fetch_a_line() {
   not_fetched = not_fetched.subspan(std::min(cache_line, not_fetched.size()));
 }
 
+// The processor that the calling thread is on; -1: the system does not tell.
+int current_processor() { return ::sched_getcpu(); }
+
+// Looks until has_come() holds, for `longest` at most, or until is_futile(). False: it does not
+// hold.
+template <class HasCome, class IsFutile>
+bool spin(Clock::duration longest, HasCome&& has_come, IsFutile&& is_futile) {
+  constexpr int looks = 256;  // between two at the clock
+  Clock::time_point begin{};
+  while (true) {
+    for (int look = 0; look < looks; ++look) {
+      if (has_come()) return true;
+      fetch_a_line();
+    }
+    const Clock::time_point now = Clock::now();
+    if (begin == Clock::time_point{}) begin = now;
+    if (now - begin > longest || is_futile()) return false;
+  }
+}
+
+thread_local bool is_computing = false;
+
+// Parts [next, end) of a loop that no thread has begun: one word, so that a thread that comes late
+// cannot take a part of another loop.
+struct Share {
+  std::uint32_t loop;
+  std::uint32_t next;
+  std::uint32_t end;
+
+  explicit Share(std::uint64_t word)
+      : loop(static_cast<std::uint32_t>(word >> 32)),
+        next(static_cast<std::uint32_t>(word >> 16 & 0xFFFF)),
+        end(static_cast<std::uint32_t>(word & 0xFFFF)) {}
+  static std::uint64_t word(std::uint32_t loop, int next, int end) {
+    return std::uint64_t{loop} << 32 | static_cast<std::uint64_t>(next) << 16 |
+           static_cast<std::uint64_t>(end);
+  }
+};
+
+// How many parts of a loop a thread has computed, or that it computes one.
+struct Progress {
+  static constexpr std::uint32_t computing = 0xFFFFFFFF;
+  std::uint32_t loop;
+  std::uint32_t parts;
+
+  explicit Progress(std::uint64_t word)
+      : loop(static_cast<std::uint32_t>(word >> 32)), parts(static_cast<std::uint32_t>(word)) {}
+  static std::uint64_t word(std::uint32_t loop, std::uint32_t parts) {
+    return std::uint64_t{loop} << 32 | parts;
+  }
+};
+
+// What the user may have limited: "the limit on processes is 512 (ulimit -u)".
+std::string limits_text() {
+  std::string text;
+  const auto add = [&](int resource, const char* name, const char* option, rlim_t unit) {
+    rlimit limit{};
+    if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
+    if (limit.rlim_cur == RLIM_INFINITY) return;
+    text += fmt::format("{}the limit on {} is {} (ulimit {})", text.empty() ? "" : ", ", name,
+                        limit.rlim_cur / unit, option);
+  };
+  add(RLIMIT_NPROC, "processes and threads", "-u", 1);
+  add(RLIMIT_AS, "address space, in KiB,", "-v", 1024);
+  return text.empty() ? "a limit of the system or of its control group" : text;
+}
+
 }  // namespace
 
 void fetch_while_waiting(std::span<const std::byte> bytes) { not_fetched = bytes; }
 
-// Of a thread; what it and the caller tell each other lies in cache lines apart.
+bool computes_part() { return is_computing; }
+
+// Of a thread; what it and others write lies in cache lines apart.
 struct ThreadPool::Seat {
-  // Counts what one thread tells another.
-  class Signal {
-   public:
-    // For the one that tells: announce(), a sequentially consistent fence, wake().
-    void announce() {
-      count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    }
-    void wake() {
-      if (is_asleep_.load(std::memory_order_relaxed)) count_.notify_one();
-    }
-    void send() {
-      announce();
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      wake();
-    }
+  alignas(cache_line) std::atomic<std::uint64_t> share = 0;
+  Sleeper sleeper;
+  alignas(cache_line) std::atomic<std::uint64_t> progress = 0;
+  std::atomic<int> processor = -1;  // where the thread was last seen
+  // Of the caller.
+  std::thread thread;
+  std::uint32_t woken = 0;         // the loop for which the thread was woken
+  std::optional<clockid_t> clock;  // of the time that the thread has run
+  Clock::duration run_before{};    // and what it showed when the caller began to suspect it,
+  Clock::time_point suspected{};   // at this time; {}: not
 
-    // For the one that is told: waits for the next since the last.
-    void receive() {
-      if (!spin()) sleep();
-      ++received_;
-    }
+  std::optional<Clock::duration> time_run() const {
+    timespec time{};
+    if (!clock || ::clock_gettime(*clock, &time) != 0) return std::nullopt;
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
 
-   private:
-    bool has_come(std::memory_order order) const { return count_.load(order) != received_; }
-
-    // False: nothing has come yet.
-    bool spin() const {
-      static const Clock::duration longest = longest_spin();
-      constexpr int looks = 256;  // between two at the clock
-      Clock::time_point begin{};
-      while (true) {
-        for (int look = 0; look < looks; ++look) {
-          if (has_come(std::memory_order_acquire)) return true;
-          fetch_a_line();
-        }
-        const Clock::time_point now = Clock::now();
-        if (begin == Clock::time_point{}) begin = now;
-        if (now - begin > longest) return false;
+  std::optional<int> take(std::uint32_t loop) {
+    std::uint64_t word = share.load(std::memory_order_acquire);
+    while (true) {
+      const Share left(word);
+      if (left.loop != loop || left.next == left.end) return std::nullopt;
+      if (share.compare_exchange_weak(word, word + (std::uint64_t{1} << 16),
+                                      std::memory_order_acquire)) {
+        return static_cast<int>(left.next);
       }
     }
-
-    void sleep() {
-      is_asleep_.store(true, std::memory_order_relaxed);
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      count_.wait(received_, std::memory_order_acquire);
-      is_asleep_.store(false, std::memory_order_relaxed);
-    }
-
-    std::atomic<std::uint32_t> count_ = 0;
-    std::uint32_t received_ = 0;
-    std::atomic<bool> is_asleep_ = false;
-  };
-
-  alignas(64) Signal call;
-  alignas(64) Signal end;
-  std::exception_ptr error;
+  }
 };
 
-ThreadPool::ThreadPool(int threads) : wanted_(threads) {
-  // The region lasts as long as the pool. The calling thread is not in it, so that it may use
-  // OpenMP between two loops, as other libraries do: another one keeps its place there and sleeps.
-  std::latch has_started(1);
-  starter_ = std::thread([this, threads, &has_started] {
-#pragma omp parallel num_threads(threads)
-    {
-#pragma omp single
-      {
-        threads_ = omp_get_num_threads();
-        seats_ = std::make_unique<Seat[]>(static_cast<std::size_t>(threads_));
-      }
-      if (const int thread = omp_get_thread_num(); thread > 0) {
-        serve(thread);
-      } else {
-        has_started.count_down();
-        ends_.wait(false);
-      }
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads),
+      seats_(std::make_unique<Seat[]>(static_cast<std::size_t>(threads))),
+      resting_(threads) {
+  called_.reserve(static_cast<std::size_t>(threads));
+  for (int thread = 1; thread < threads; ++thread) {
+    try {
+      start(thread);
+    } catch (const std::exception&) {  // std::system_error, std::bad_alloc
+      threads_ = thread;
+      end();
+      fail(ErrorCode::unsupported,
+           "the system starts {} of {} threads: {}; ask for fewer by -t or HEED_THREADS", thread,
+           threads, limits_text());
     }
-  });
-  has_started.wait();
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::start(int thread) {
+  Seat& own = seat(thread);
+  own.thread = std::thread([this, thread, threads = threads_] { serve(thread, threads); });
+  clockid_t clock{};
+  if (::pthread_getcpuclockid(own.thread.native_handle(), &clock) == 0) own.clock = clock;
+}
+
+void ThreadPool::end() {
   ends_ = true;
-  ends_.notify_one();
-  for (int thread = 1; thread < threads_; ++thread) seat(thread).call.send();
-  starter_.join();
+  ++number_;
+  for (int thread = 1; thread < threads_; ++thread) {
+    seat(thread).share.store(Share::word(number_, 0, 0), std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    seat(thread).sleeper.wake();
+    seat(thread).thread.join();
+  }
 }
 
 ThreadPool::Seat& ThreadPool::seat(int thread) { return seats_[static_cast<std::size_t>(thread)]; }
 
-void ThreadPool::serve(int thread) {
+void ThreadPool::serve(int thread, int threads) {
+  is_computing = true;
+  keep_in_place(thread, threads);
+  static const Clock::duration longest = longest_spin();
   Seat& own = seat(thread);
+  std::uint32_t last = 0;
+  const auto is_called = [&] {
+    return Share(own.share.load(std::memory_order_acquire)).loop != last;
+  };
+  // The system may run this thread in the place of the caller, which goes on once this one sleeps.
+  const auto is_in_the_way = [&] {
+    const int processor = current_processor();
+    own.processor.store(processor, std::memory_order_relaxed);
+    return processor >= 0 && processor == processor_.load(std::memory_order_relaxed);
+  };
+  Clock::duration wait = longest;
   while (true) {
-    own.call.receive();
+    if (!spin(wait, is_called, is_in_the_way)) {
+      own.sleeper.sleep(is_called);
+      wait = std::min(spin_in_vain, longest);
+    }
     if (ends_) return;
-    compute_parts(thread);
-    own.end.send();
+    last = Share(own.share.load(std::memory_order_acquire)).loop;
+    if (is_in_the_way() || compute_parts(thread, last) == 0) continue;
+    wait = longest;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    caller_.wake();
   }
 }
 
-void ThreadPool::compute_parts(int thread) {
-  for (int part = thread; part < parts_; part += threads_) {
-    try {
-      part_(loop_, part);
-    } catch (...) {
-      if (!seat(thread).error) seat(thread).error = std::current_exception();
+// Gives the caller and the threads that do not rest equal shares; returns their number.
+int ThreadPool::offer(int parts, int threads) {
+  const Clock::time_point now = resting_.resting() > 0 ? Clock::now() : Clock::time_point{};
+  called_.clear();
+  for (int thread = 1; thread < threads && std::ssize(called_) + 1 < parts; ++thread) {
+    if (!resting_.rests(thread, now)) called_.push_back(thread);
+  }
+  const int sharing = static_cast<int>(called_.size()) + 1;
+  ++number_;
+  processor_.store(current_processor(), std::memory_order_relaxed);
+  const auto share = [&](int index) {
+    return Share::word(number_, parts * index / sharing, parts * (index + 1) / sharing);
+  };
+  seat(0).share.store(share(0), std::memory_order_release);
+  for (int index = 1; index < sharing; ++index) {
+    seat(called_[static_cast<std::size_t>(index) - 1])
+        .share.store(share(index), std::memory_order_release);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const int thread : called_) {
+    Seat& woken = seat(thread);
+    if (!woken.sleeper.wake()) continue;
+    const Progress progress(woken.progress.load(std::memory_order_relaxed));
+    const bool in_vain = static_cast<std::int32_t>(progress.loop - woken.woken) < 0;
+    if (in_vain) resting_.was_late(thread, sharing, cost_of_waking_in_vain, Clock::now());
+    woken.woken = number_;
+  }
+  return sharing;
+}
+
+void ThreadPool::compute(int part) {
+  try {
+    part_(loop_, part);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (error_ && failed_part_ < part) return;
+    error_ = std::current_exception();
+    failed_part_ = part;
+  }
+}
+
+// First its own share, then what is left of the others'. Returns the number of parts.
+int ThreadPool::compute_parts(int thread, std::uint32_t loop) {
+  Seat& own = seat(thread);
+  int done = 0;
+  for (int other = 0; other < threads_; ++other) {
+    Seat& from = seat((thread + other) % threads_);
+    while (const std::optional<int> part = from.take(loop)) {
+      if (done++ == 0) {
+        own.progress.store(Progress::word(loop, Progress::computing), std::memory_order_relaxed);
+      }
+      compute(*part);
     }
   }
+  if (done > 0) {
+    own.progress.store(Progress::word(loop, static_cast<std::uint32_t>(done)),
+                       std::memory_order_release);
+  }
+  return done;
 }
 
-void ThreadPool::run(int parts, LoopPart part, void* loop) {
+// Whether the parts that the caller did not compute are done.
+bool ThreadPool::has_ended() {
+  int done = 0;
+  for (const int thread : called_) {
+    const Progress progress(seat(thread).progress.load(std::memory_order_acquire));
+    if (progress.loop == number_ && progress.parts != Progress::computing) {
+      done += static_cast<int>(progress.parts);
+    }
+  }
+  return done == parts_elsewhere_;
+}
+
+// Others compute what they have begun. Whether one that takes long is suspended shows in the time
+// that it has run: a part that is long is no reason to rest.
+void ThreadPool::wait_for_end() {
+  static const Clock::duration longest = longest_spin();
+  const auto ended = [&] { return has_ended(); };
+  // One that waits for this very processor gets it once the caller sleeps.
+  const auto is_in_the_way = [&] {
+    const int processor = current_processor();
+    return processor >= 0 && std::ranges::any_of(called_, [&](int thread) {
+             const Progress progress(seat(thread).progress.load(std::memory_order_relaxed));
+             return progress.loop == number_ && progress.parts == Progress::computing &&
+                    seat(thread).processor.load(std::memory_order_relaxed) == processor;
+           });
+  };
+  const auto never = [] { return false; };
+  if (spin(std::min(suspicious_wait, longest), ended, never)) return;
+  const Clock::time_point begin = Clock::now();
+  for (const int thread : called_) {
+    Seat& late = seat(thread);
+    const Progress progress(late.progress.load(std::memory_order_acquire));
+    if (progress.loop != number_ || progress.parts != Progress::computing) continue;
+    const std::optional<Clock::duration> run = late.time_run();
+    if (!run) continue;
+    late.suspected = begin;
+    late.run_before = *run;
+  }
+  if (!spin(longest - std::min(suspicious_wait, longest), ended, is_in_the_way)) {
+    while (!has_ended()) {
+      charge_late_seats(Clock::now());
+      caller_.sleep(ended);
+    }
+  }
+  charge_late_seats(Clock::now());
+}
+
+// Those that have finished.
+void ThreadPool::charge_late_seats(Clock::time_point now) {
+  for (const int thread : called_) {
+    Seat& late = seat(thread);
+    if (late.suspected == Clock::time_point{}) continue;
+    const Progress progress(late.progress.load(std::memory_order_acquire));
+    if (progress.parts == Progress::computing) continue;
+    const Clock::duration waited = now - late.suspected;
+    const std::optional<Clock::duration> run = late.time_run();
+    late.suspected = {};
+    if (!run) continue;
+    const Clock::duration suspended = waited - (*run - late.run_before);
+    if (suspended < suspicious_wait) continue;  // the clocks are not read at once
+    resting_.was_late(thread, static_cast<int>(called_.size()) + 1, suspended, now);
+  }
+}
+
+void ThreadPool::run(int parts, int threads, LoopPart part, void* loop) {
+  check(parts <= 65535, "the parts of a loop are counted in 16 bits");
   part_ = part;
   loop_ = loop;
-  parts_ = parts;
-  const int called = std::min(parts, threads_);
-  for (int thread = 1; thread < called; ++thread) seat(thread).call.announce();
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  for (int thread = 1; thread < called; ++thread) seat(thread).call.wake();
-  compute_parts(0);
-  for (int thread = 1; thread < called; ++thread) seat(thread).end.receive();
-  std::exception_ptr error;
-  for (int thread = called - 1; thread >= 0; --thread) {
-    if (seat(thread).error) error = std::exchange(seat(thread).error, nullptr);
+  is_computing = true;
+  const Clock::time_point begin = Clock::now();
+  if (offer(parts, std::min(threads, threads_)) > 1) {
+    parts_elsewhere_ = parts - compute_parts(0, number_);
+    if (parts_elsewhere_ > 0 && !has_ended()) wait_for_end();
+    resting_.add_loop(Clock::now() - begin);
+  } else {
+    compute_parts(0, number_);
   }
-  if (error) std::rethrow_exception(error);
+  is_computing = false;
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 }  // namespace heed

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "base/topology.h"
 
 namespace heed {
@@ -49,7 +50,6 @@ int initial_thread_count() {
   return count;
 }
 
-thread_local bool computes_part = false;
 thread_local std::unique_ptr<ThreadPool> pool;  // of a thread that began a loop
 
 // A fork has none of the threads that its parent had.
@@ -58,7 +58,7 @@ void forget_pool() { static_cast<void>(pool.release()); }
 ThreadPool& pool_of(int threads) {
   static const int watched = pthread_atfork(nullptr, nullptr, forget_pool);
   static_cast<void>(watched);
-  if (pool == nullptr || pool->wanted() < threads) {
+  if (pool == nullptr || pool->threads() < threads) {
     pool = nullptr;
     pool = std::make_unique<ThreadPool>(threads);
   }
@@ -81,16 +81,11 @@ void set_thread_count(int count) {
   is_set = true;
 }
 
-bool in_parallel_loop() { return computes_part || omp_in_parallel() != 0; }
+bool in_parallel_loop() { return computes_part() || omp_in_parallel() != 0; }
 
 void run_in_threads(int parts, LoopPart part, void* loop) {
-  struct Computing {
-    Computing() { computes_part = true; }
-    ~Computing() { computes_part = false; }
-  };
-  ThreadPool& threads = pool_of(thread_count());
-  const Computing computing;
-  threads.run(parts, part, loop);
+  const int threads = thread_count();
+  pool_of(threads).run(parts, threads, part, loop);
 }
 
 void share_machine(int processes) {

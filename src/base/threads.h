@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/thread_pool.h"
+#include "base/loop_part.h"
 
 namespace heed {
 
@@ -22,8 +22,9 @@ void share_machine(int processes);
 // Whether the caller computes a part of a loop, in which further loops stay serial.
 bool in_parallel_loop();
 
-// Calls part(loop, p) for all p in [0, parts), parts <= thread_count(), in a thread each, and
-// throws what the first of them threw. Parallel loops below are made of it.
+// Calls part(loop, p) for all p in [0, parts), parts <= thread_count(), in a thread each as far as
+// threads begin in time (base/thread_pool.h), and throws what the first of them threw. Parallel
+// loops below are made of it.
 void run_in_threads(int parts, LoopPart part, void* loop);
 
 template <class Part>
@@ -32,9 +33,9 @@ void run_in_threads(int parts, Part part) {
       parts, [](void* loop, int p) { (*static_cast<Part*>(loop))(p); }, &part);
 }
 
-// Calls body(begin, end) on disjoint ranges that cover [0, count), at most one per thread, each of
+// Calls body(begin, end) on disjoint ranges that cover [0, count), at most thread_count(), each of
 // at least `grain` items except the last. The split depends on count, grain and thread_count()
-// only.
+// only, not on which threads take part.
 template <class Body>
 void parallel_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
   const std::int64_t wanted = grain > 0 ? (count + grain - 1) / grain : count;
@@ -71,7 +72,7 @@ void parallel_items(std::int64_t count, Body&& body) {
 // and rounded up to a multiple of `unit`, and then takes pieces of ranges that others have not
 // finished: a thread that memory or a neighbour slows down is not waited for. Most items are still
 // computed by the thread whose memory they lie in. Results must not depend on which thread computes
-// an item. Each of several threads calls end(thread, threads) behind its last piece.
+// an item. Ends with end(thread, threads) of each of several threads, behind its last piece.
 template <class Body, class End>
 void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, Body&& body,
                      End&& end) {

@@ -1,0 +1,53 @@
+// Which threads of a pool are worth waiting for: a thread that shares its core with another program
+// is suspended for milliseconds, and whoever needs the part that it has begun waits as long.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+namespace heed {
+
+// Threads that were suspended for too much of the loops' time rest: they are offered no parts. A
+// thread of n adds at most 1/n to the speed, so half of that is what its delays may cost. A rest
+// ends after a while, which doubles as long as the thread is late again soon.
+class RestingThreads {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = Clock::duration;
+
+  // What delays of a thread add up to before it rests, beyond its allowance.
+  static constexpr Duration most_debt = std::chrono::milliseconds(5);
+  // The same, right after a rest.
+  static constexpr Duration most_debt_on_trial = std::chrono::milliseconds(1);
+  static constexpr Duration shortest_rest = std::chrono::milliseconds(20);
+  static constexpr Duration longest_rest = std::chrono::seconds(1);
+
+  explicit RestingThreads(int threads);
+
+  // Whether `thread`, in [1, threads), rests at `now`.
+  bool rests(int thread, Clock::time_point now) { return resting_ > 0 && still_rests(thread, now); }
+  int resting() const { return resting_; }
+
+  // Adds the time that a loop took.
+  void add_loop(Duration loop) { loops_ += loop; }
+
+  // The others waited for `thread`, of `threads` that computed, which was suspended so long.
+  void was_late(int thread, int threads, Duration suspended, Clock::time_point now);
+
+ private:
+  struct Record {
+    Duration debt{};     // of delays; loops pay it off
+    Duration settled{};  // the value of loops_ up to which they have
+    Duration rest = shortest_rest;
+    Clock::time_point until{};  // the end of the rest
+    bool is_resting = false;
+  };
+
+  bool still_rests(int thread, Clock::time_point now);
+
+  std::vector<Record> records_;  // (threads)
+  Duration loops_{};
+  int resting_ = 0;
+};
+
+}  // namespace heed
