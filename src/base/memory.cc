@@ -65,6 +65,12 @@ void limit_malloc_arenas([[maybe_unused]] int arenas) {
 #endif
 }
 
+void return_large_blocks([[maybe_unused]] std::int64_t bytes) {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(bytes));
+#endif
+}
+
 void return_free_memory() {
 #ifdef __GLIBC__
   ::malloc_trim(0);

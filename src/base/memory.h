@@ -21,6 +21,10 @@ void reset_peak_resident_bytes();
 // supports it. Applies to threads that start later.
 void limit_malloc_arenas(int arenas);
 
+// Returns blocks of at least so many bytes to the system as soon as they are freed, if the C
+// library supports it: otherwise it learns to keep ever larger ones, up to 32 MiB, between others.
+void return_large_blocks(std::int64_t bytes);
+
 // Returns free memory that malloc keeps for later allocations to the system, if the C library
 // supports it.
 void return_free_memory();

@@ -16,6 +16,13 @@ namespace {
 // Enough that connections rarely wait for each other; each keeps a few hundred kilobytes after a
 // peak.
 constexpr int malloc_arenas = 4;
+// Traces and interventions come and go within their budget, which counts no gaps between them.
+constexpr std::int64_t large_block = 128 << 10;
+
+void limit_memory(const ServeOptions& options) {
+  limit_malloc_arenas(malloc_arenas);
+  if (options.face == Face::explorer) return_large_blocks(large_block);
+}
 
 std::string address_of(const HttpOptions& options, int port) {
   const bool version_six = options.host.find(':') != std::string::npos;
@@ -61,7 +68,7 @@ std::unique_ptr<HeldTranslator> hold_built_in_translator(CacheType cache_type) {
 
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
-  limit_malloc_arenas(malloc_arenas);
+  limit_memory(options);
   ChosenTemplate chosen = choose_chat_template(options.chat_template, model);
   if (!chosen.warning.empty() && options.warn) options.warn(chosen.warning);
   const std::vector<std::string> names = served_names(options, model.name);
@@ -89,7 +96,7 @@ void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
 
 void serve(LoadedTranslator translator, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening) {
-  limit_malloc_arenas(malloc_arenas);
+  limit_memory(options);
   const std::vector<std::string> names = served_names(options, translator.name);
   translator.name = names.front();
   translator.cache_type = options.scheduler.cache_type;

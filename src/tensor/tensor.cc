@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "tensor/allocated_bytes.h"
 
 namespace heed {
 namespace {
@@ -38,6 +39,10 @@ std::byte* aligned_memory(std::size_t unit, std::size_t bytes) {
   return ::posix_memalign(&memory, unit, bytes) == 0 ? static_cast<std::byte*>(memory) : nullptr;
 }
 
+bool is_large(std::size_t bytes) { return bytes >= huge_page / 2; }
+
+std::size_t unit_of(std::size_t bytes) { return is_large(bytes) ? huge_page : alignment; }
+
 // Null if the mapping fails. `bytes` is a multiple of the page size.
 std::byte* map_memory(std::size_t bytes) {
   void* const begin = ::mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
@@ -62,12 +67,16 @@ void ReleaseMemory::operator()(std::byte* memory) const noexcept {
   }
 }
 
+std::size_t allocated_bytes(std::size_t bytes) {
+  return is_large(bytes) ? bytes_of_pages(bytes) : rounded_up(bytes, alignment);
+}
+
 Memory allocate_memory(std::size_t bytes) {
-  const bool large = bytes >= huge_page / 2, maps = bytes >= least_mapped;
-  const std::size_t unit = large ? huge_page : alignment;
+  const bool large = is_large(bytes), maps = bytes >= least_mapped;
+  const std::size_t unit = unit_of(bytes);
   require(bytes <= SIZE_MAX - 2 * unit, ErrorCode::out_of_memory, "cannot allocate {} bytes",
           bytes);
-  const std::size_t rounded = large ? bytes_of_pages(bytes) : rounded_up(bytes, unit);
+  const std::size_t rounded = allocated_bytes(bytes);
   auto* const memory = maps ? map_memory(rounded) : aligned_memory(unit, rounded);
   require(memory != nullptr, ErrorCode::out_of_memory,
           "cannot allocate {:.1f} MiB of memory: use a smaller model, batch or context",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "tensor/allocated_bytes.h"
 
 namespace heed::server {
 namespace {
@@ -37,6 +38,11 @@ std::vector<std::string> passes_named_in(const Json& list) {
     if (from != each.end() && from->is_string()) ids.push_back(from->get<std::string>());
   }
   return ids;
+}
+
+std::int64_t tensor_bytes(std::int64_t bytes) {
+  constexpr std::int64_t overhead = 128;  // of its shape, its counts of owners and the allocator
+  return static_cast<std::int64_t>(allocated_bytes(static_cast<std::size_t>(bytes))) + overhead;
 }
 
 std::int64_t bytes_of(const Intervention& intervention) {

@@ -25,6 +25,9 @@ std::vector<std::string> passes_named_in(const Json& list);
 // Counts memory before it is allocated; may throw.
 using TakeMemory = std::function<void(std::int64_t bytes)>;
 
+// Of a tensor whose numbers take so many bytes.
+std::int64_t tensor_bytes(std::int64_t bytes);
+
 // An intervention with its selection but without what its change holds.
 std::int64_t bytes_of(const Intervention& intervention);
 

@@ -130,8 +130,8 @@ class Reader {
 
   std::int64_t value_bytes(const Point& point, std::int64_t positions) const {
     const PointShape shape = point_shape(config_, point.kind);
-    if (!shape.is_plane) return row_bytes(point) * positions;
-    return shape.heads * positions * positions * number_bytes;
+    return tensor_bytes(shape.is_plane ? shape.heads * positions * positions * number_bytes
+                                       : row_bytes(point) * positions);
   }
 
   void add_all_of(InterventionPoint selected, const StoredTrace& trace) {

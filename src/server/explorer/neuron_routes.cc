@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t corpus_seed = 2;  // the starter was trained on other stories
 constexpr std::int64_t stories_read = 400;
+constexpr std::size_t most_kept_contexts = 512;  // documents of some kilobytes
 constexpr std::size_t most_corpus_bytes = std::size_t{4} << 20;
 
 Reply strongest(State& state, const Request& request) {
@@ -117,6 +118,7 @@ Reply contexts(State& state, const Request& request) {
   const NeuronId id{checked_layer(request.integer_in_path("layer"), config),
                     checked_neuron(request.integer_in_path("neuron"), config)};
   const std::int64_t top = bounded(request, "top", 10, 1, 100);
+  if (state.neuron_contexts.size() >= most_kept_contexts) state.neuron_contexts.clear();
   std::string& kept = state.neuron_contexts[fmt::format("{}/{}/{}", id.layer, id.neuron, top)];
   if (kept.empty()) {
     const Corpus corpus = corpus_of(state);

@@ -179,7 +179,7 @@ class PairReader {
     const std::int64_t columns = !shape.is_plane ? shape.width
                                  : is_cross      ? std::ssize(source_.tokens.source)
                                                  : rows;
-    return heads * rows * columns * std::int64_t{sizeof(float)};
+    return tensor_bytes(heads * rows * columns * std::int64_t{sizeof(float)});
   }
 
   const Fields& fields_;
