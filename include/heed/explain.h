@@ -56,8 +56,26 @@ struct LogitPart {
 std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::int32_t> tokens,
                                        const LogitOf& logit, AttributeBy by);
 
-// Integrated gradients (Sundararajan, Taly and Yan 2017) from a baseline of zero embeddings, one
-// number for each token, by Gauss-Legendre quadrature with `steps` points.
+// What integrated gradients compare the embeddings of a text with.
+struct AttributionBaseline {
+  enum class Kind {
+    zero,
+    mean,  // of the embeddings of all tokens of the vocabulary
+    tokens,
+  };
+  Kind kind = Kind::zero;
+  std::vector<std::int32_t> tokens{};  // of Kind::tokens: one for all positions, or one for each
+};
+
+struct IntegrationOptions {
+  std::int64_t steps = 16;  // points of the quadrature between neighbouring powers of ten
+  AttributionBaseline baseline{};
+};
+
+// Integrated gradients (Sundararajan, Taly and Yan 2017) from a baseline, one number for each
+// token, by Gauss-Legendre quadrature whose points are dense near the baseline. Throws
+// Error{unsupported} where they miss logit − baseline by more than 5 %: take more steps, or another
+// baseline.
 struct TokenAttribution {
   std::vector<double> tokens;     // (T); 0 after the position that predicts
   double logit = 0;               // of the text
@@ -65,7 +83,7 @@ struct TokenAttribution {
   double completeness_error = 0;  // Σ tokens − (logit − baseline)
 };
 TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32_t> tokens,
-                                  const LogitOf& logit, std::int64_t steps = 64);
+                                  const LogitOf& logit, const IntegrationOptions& options = {});
 
 // Writes an equivalent model with processed weights, which are easier to interpret: norms folded
 // into the matrices after them, weights centred where a norm removes the mean, value biases folded.

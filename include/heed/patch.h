@@ -8,7 +8,8 @@
 //   heed::PatchResult found = heed::patch_sweep(model, request);
 //   found.recovered(layer, position);  // 0: as corrupted, 1: as clean
 //
-// Grids have the names of TransformerLens. Notation: L layers, H heads, T positions.
+// Grids have the names of TransformerLens. Notation: L layers, H heads, G key/value heads, T
+// positions.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +32,13 @@ enum class PatchGrid {
   feed_forward_out,          // (L, T)
   head_out,                  // (L, H): the head's mixed values, at all positions
   head_query,                // (L, H)
-  head_key,                  // (L, H)
-  head_value,                // (L, H)
+  head_key,                  // (L, G)
+  head_value,                // (L, G)
   head_pattern,              // (L, H)
   head_out_by_position,      // (L, H·T)
   head_query_by_position,    // (L, H·T)
-  head_key_by_position,      // (L, H·T)
-  head_value_by_position,    // (L, H·T)
+  head_key_by_position,      // (L, G·T)
+  head_value_by_position,    // (L, G·T)
   head_pattern_by_position,  // (L, H·T): the pattern's row of the query at that position
   edge,                      // (T, T) of one head: the weight from query t to key s
   edge_cut,                  // (T, T): sets that weight to zero and keeps the others
@@ -48,6 +49,10 @@ const char* patch_grid_name(PatchGrid grid);  // "resid_pre", "attn_head_q_by_po
 // Throws Error{invalid_argument}, with the nearest name, for an unknown one.
 PatchGrid patch_grid_from_name(std::string_view name);
 std::vector<std::string> patch_grid_names();
+
+// The heads that columns of such a grid name: "H0", "H1", …; of keys and values that several heads
+// share, those that read them: "H0-3".
+std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid);
 
 // A metric of the logits after the last token.
 struct PatchMetric {

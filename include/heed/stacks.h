@@ -23,15 +23,17 @@ struct ResidualStack {
 };
 
 struct StackRequest {
-  std::int64_t layer = -1;                // the stream before this layer; −1: after the last
-  bool before_feed_forward = false;       // of that layer, instead of before its attention
+  std::int64_t layer = -1;  // the stream before this layer; −1: after the last
+  // Of that layer, instead of before its attention; the same stream in a parallel block.
+  bool before_feed_forward = false;
   std::vector<std::int64_t> positions{};  // empty: all; −1 is the last
 };
 
 // All throw Error{not_found} for points that were not recorded, and Error{invalid_argument} for a
 // layer or position that does not exist.
 
-// "0_pre", "1_pre", …, "final_post"; with `middles`, also "0_mid", …
+// "0_pre", "1_pre", …, "final_post"; with `middles`, also "0_mid", …, which parallel blocks do not
+// have.
 enum class StreamPoints { before_layers, middles };
 ResidualStack accumulated_residual(const Activations& found, const StackRequest& request,
                                    StreamPoints points = StreamPoints::before_layers);
@@ -47,8 +49,12 @@ ResidualStack head_results(const Activations& found, const StackRequest& request
                            StackRemainder remainder = StackRemainder::left_out);
 
 // The stack (parts, B, P, C) as the norm before request.layer scales the stream, the final norm for
-// −1: centred, where the norm centres, and divided by the scale of the pass.
-Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request);
+// −1: centred, where the norm centres, and divided by the scale of the pass, or, for the final
+// norm, by that of each part itself, as if it were the stream (the logit lens). Without the norm's
+// gain and bias. Throws Error{invalid_argument} for the latter before another norm.
+enum class NormScale { of_pass, of_each_part };
+Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request,
+                       NormScale scale = NormScale::of_pass);
 
 // What each part contributes to a logit, or to the difference of two, with the final norm's scale
 // held: (parts, B, P). One token for all sequences, or one for each.

@@ -251,7 +251,10 @@ class ActivationCache(RecordedActivations):
                           return_labels: bool = False):
         """The stream before every layer up to ``layer``, and after the last: (parts, B, P, C).
 
-        With ``apply_ln`` as the norm before ``layer`` (None: the final norm) scales it.
+        With ``apply_ln`` as the norm before ``layer`` (None: the final norm) scales it, without
+        gain and bias: the final norm as if each part were the stream, by its own statistics, and
+        that before a layer by those of the pass. Parallel blocks have no stream between
+        attention and feed-forward: there ``incl_mid`` and ``mlp_input`` add no part.
         ``pos_slice``: a position, (begin, end), a slice or positions [all]. ``return_labels``:
         also ["0_pre", …, "final_post"].
         """
@@ -259,8 +262,9 @@ class ActivationCache(RecordedActivations):
         values, labels = _heed.accumulated_residual(self._recorded, self._layer(layer), mlp_input,
                                                     positions, incl_mid)
         if apply_ln:
+            is_final = self._layer(layer) in (-1, self.model.cfg.n_layers)
             values = _heed.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
-                                            positions)
+                                            positions, is_final)
         return self._stack((values, labels), pos_slice, return_labels)
 
     def decompose_resid(self, layer: Optional[int] = None, mlp_input: bool = False,
@@ -273,7 +277,7 @@ class ActivationCache(RecordedActivations):
                                                    positions, mode)
         if apply_ln:
             values = _heed.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
-                                            positions)
+                                            positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
 
     def stack_head_results(self, layer: int = -1, return_labels: bool = False,
@@ -285,15 +289,18 @@ class ActivationCache(RecordedActivations):
                                             incl_remainder)
         if apply_ln:
             values = _heed.normalised_stack(self._recorded, values, self._layer(layer), False,
-                                            positions)
+                                            positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
 
     def apply_ln_to_stack(self, residual_stack, layer: Optional[int] = None,
-                          mlp_input: bool = False, pos_slice=None) -> np.ndarray:
+                          mlp_input: bool = False, pos_slice=None,
+                          recompute_ln: bool = False) -> np.ndarray:
         """A stack as the norm before ``layer`` (None: the final norm) scales the stream, with the
-        scale of the pass: centred, where the norm centres, and divided."""
+        scale of the pass: centred, where the norm centres, and divided. ``recompute_ln``: with
+        the scale of each part itself, of the final norm."""
         values = _heed.normalised_stack(self._recorded, self._whole(residual_stack, pos_slice),
-                                        self._layer(layer), mlp_input, self._positions(pos_slice))
+                                        self._layer(layer), mlp_input, self._positions(pos_slice),
+                                        recompute_ln)
         return self._sliced(values, pos_slice)
 
     def logit_attrs(self, residual_stack, tokens, incorrect_tokens=None,

@@ -85,18 +85,36 @@ def attribute_logit(model, text, answer: Token, wrong: Optional[Token] = None,
 
 
 def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
-                     position: int = -1, steps: int = 64) -> TokenAttribution:
-    """Integrated gradients from zero embeddings: ``values`` (T), which sum to the change of the
-    logit."""
+                     position: int = -1, steps: int = 16, baseline="zero") -> TokenAttribution:
+    """Integrated gradients from a baseline: ``values`` (T), which sum to the change of the logit.
+
+    ``steps``: points between neighbouring powers of ten of the way from the baseline to the text.
+    ``baseline``: "zero" or "mean" (of all embeddings), or what the text is compared with: a token
+    (its text or id) at every position, or a text or ids of as many tokens. Unsupported is raised
+    where the values miss their sum by more than 5 %: take more steps, or another baseline.
+    """
     tokens = _tokens(model, text)
-    values, logit, baseline, error = _heed.attribute_tokens(
+    values, logit, start, error = _heed.attribute_tokens(
         model._hooked, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
-        position, steps)
-    return TokenAttribution(_pieces(model, tokens), tokens, values, logit, baseline, error)
+        position, steps, *_baseline(model, baseline))
+    return TokenAttribution(_pieces(model, tokens), tokens, values, logit, start, error)
+
+
+def _baseline(model, baseline):
+    """Its kind and, of "tokens", their ids."""
+    if isinstance(baseline, str) and baseline in ("zero", "mean"):
+        return baseline, np.empty(0, np.int32)
+    if isinstance(baseline, str):
+        ids = model._handle.encode(baseline)
+        return "tokens", np.array(ids, np.int32) if len(ids) == 1 else _tokens(model, baseline)
+    if isinstance(baseline, (int, np.integer)) and not isinstance(baseline, bool):
+        return "tokens", _inputs.token_array([baseline])
+    return "tokens", _tokens(model, baseline)
 
 
 def heads(model, text) -> Dict[str, np.ndarray]:
-    """Statistics of every head on a text, each (L, H): entropy in nats, evenness, distance, and
+    """Statistics of every head on a text, each (L, H), as means over all queries but the first,
+    which can attend to itself alone: entropy in nats, evenness, distance, and
     mean weights on the first token, the own one, the previous, earlier copies of the token
     ("duplicate") and what followed them ("induction"). As `heed heads`."""
     return _heed.head_statistics(model._hooked, _tokens(model, text))

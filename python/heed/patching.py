@@ -86,13 +86,13 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
 
 def _labels(model, shape, tokens, grid):
     pieces = [f"{t} {piece}" for t, piece in enumerate(_pieces(model, tokens))]
-    layers = [f"L{layer}" for layer in range(shape[0])]
-    heads = [f"H{head}" for head in range(model.cfg.n_heads)]
     if grid.startswith("edge"):
         return pieces, pieces
-    if shape[1] == len(pieces) and not grid.startswith("attn_head"):
+    layers = [f"L{layer}" for layer in range(shape[0])]
+    if not grid.startswith("attn_head"):
         return layers, pieces
-    if shape[1] == len(heads):
+    heads = _heed.patch_head_names(model._handle, grid)
+    if not grid.endswith("_by_pos"):
         return layers, heads
     return layers, [f"{head} {piece}" for head in heads for piece in pieces]
 
@@ -116,8 +116,8 @@ mlp_out = get_act_patch_mlp_out = _named("mlp_out", "The output of feed-forward 
 head_out = get_act_patch_attn_head_out_all_pos = _named(
     "attn_head_out", "The mixed values of each head, at all positions (L, H).")
 head_q = get_act_patch_attn_head_q_all_pos = _named("attn_head_q", "Queries (L, H).")
-head_k = get_act_patch_attn_head_k_all_pos = _named("attn_head_k", "Keys (L, H).")
-head_v = get_act_patch_attn_head_v_all_pos = _named("attn_head_v", "Values (L, H).")
+head_k = get_act_patch_attn_head_k_all_pos = _named("attn_head_k", "Keys (L, G).")
+head_v = get_act_patch_attn_head_v_all_pos = _named("attn_head_v", "Values (L, G).")
 head_pattern = get_act_patch_attn_head_pattern_all_pos = _named("attn_head_pattern",
                                                                 "Patterns (L, H).")
 head_out_by_pos = get_act_patch_attn_head_out_by_pos = _named(

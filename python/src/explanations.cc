@@ -61,14 +61,15 @@ void bind_stacks(py::module_& module) {
                           remainder ? StackRemainder::included : StackRemainder::left_out);
     }));
   });
-  module.def("normalised_stack",
-             [](const Recorded& recorded, const FloatArray& stack, std::int64_t layer,
-                bool before_feed_forward, const std::vector<std::int64_t>& positions) {
-               return array_of(unlocked([&] {
-                 return normalised_stack(recorded.activations(), borrowed(stack),
-                                         stack_request(layer, before_feed_forward, positions));
-               }));
-             });
+  module.def("normalised_stack", [](const Recorded& recorded, const FloatArray& stack,
+                                    std::int64_t layer, bool before_feed_forward,
+                                    const std::vector<std::int64_t>& positions, bool of_each_part) {
+    return array_of(unlocked([&] {
+      return normalised_stack(recorded.activations(), borrowed(stack),
+                              stack_request(layer, before_feed_forward, positions),
+                              of_each_part ? NormScale::of_each_part : NormScale::of_pass);
+    }));
+  });
   module.def("logit_contributions", [](const Recorded& recorded, const FloatArray& stack,
                                        const std::vector<std::int32_t>& tokens,
                                        const std::vector<std::int32_t>& against,
@@ -185,11 +186,17 @@ void bind_lenses(py::module_& module) {
   });
   module.def("attribute_tokens",
              [](const ModelHandle& handle, const TokenArray& tokens, std::int32_t token,
-                std::optional<std::int32_t> against, std::int64_t position, std::int64_t steps) {
+                std::optional<std::int32_t> against, std::int64_t position, std::int64_t steps,
+                const std::string& baseline, const TokenArray& baseline_tokens) {
                const auto model = handle.get();
                const std::vector<std::int32_t> all = vector_of(tokens);
+               IntegrationOptions options{.steps = steps};
+               if (baseline == "mean") options.baseline.kind = AttributionBaseline::Kind::mean;
+               if (baseline == "tokens") {
+                 options.baseline = {AttributionBaseline::Kind::tokens, vector_of(baseline_tokens)};
+               }
                TokenAttribution found = unlocked([&] {
-                 return attribute_tokens(*model, all, logit_of(token, against, position), steps);
+                 return attribute_tokens(*model, all, logit_of(token, against, position), options);
                });
                const auto count = static_cast<py::ssize_t>(found.tokens.size());
                return py::make_tuple(doubles(std::move(found.tokens), {count}), found.logit,
@@ -259,6 +266,9 @@ py::tuple sweep(const ModelHandle& handle, const TokenArray& clean, const TokenA
 
 void bind_patches(py::module_& module) {
   module.def("patch_grid_names", &patch_grid_names);
+  module.def("patch_head_names", [](const ModelHandle& handle, const std::string& grid) {
+    return patch_head_names(*handle.get(), patch_grid_from_name(grid));
+  });
   module.def("patch_sweep", [](const ModelHandle& handle, const TokenArray& clean,
                                const TokenArray& corrupted, const py::dict& options,
                                const py::object& progress) {

@@ -253,47 +253,48 @@ std::vector<NamedValue> input_values(const ExplainedText& text,
 
 }  // namespace
 
-void print_integrated(const ExplainedText& text, const LogitQuestion& question,
-                      const IntegratedGradients& integrated) {
+void print_integrated(const ExplainedText& text, const InputAttribution& attribution) {
+  const IntegratedGradients& found = attribution.found;
   const Ink ink(standard_output());
-  print("\n" + ink.title("Attribution by input token of " + question_text(text, question)) +
+  print("\n" +
+        ink.title("Attribution by input token of " + question_text(text, attribution.question)) +
         ink.quiet("  integrated gradients\n\n"));
-  print_signed_bars(input_values(text, integrated));
+  print_signed_bars(input_values(text, found));
   print(fmt::format(
-      "\n  {:+.4f} with the text, {:+.4f} with embeddings of zero; the sum differs from "
-      "the difference by {:.1e}\n",
-      integrated.metric, integrated.baseline, std::abs(integrated.completeness_error)));
+      "\n  {:+.4f} with the text, {:+.4f} with {}; the sum differs from the difference by {:.1e}\n",
+      found.metric, found.baseline, attribution.baseline, std::abs(found.completeness_error)));
 }
 
-OrderedJson integrated_json(const ExplainedText& text, const LogitQuestion& question,
-                            const IntegratedGradients& integrated) {
+OrderedJson integrated_json(const ExplainedText& text, const InputAttribution& attribution) {
+  const IntegratedGradients& found = attribution.found;
   OrderedJson values = OrderedJson::array();
-  for (const double value : integrated.tokens) values.push_back(json_number(value));
-  return {{"question", question_json(text, question)},
+  for (const double value : found.tokens) values.push_back(json_number(value));
+  return {{"question", question_json(text, attribution.question)},
           {"by", "input"},
-          {"metric", json_number(integrated.metric)},
-          {"baseline", json_number(integrated.baseline)},
-          {"completeness_error", json_number(integrated.completeness_error)},
+          {"metric", json_number(found.metric)},
+          {"baseline", json_number(found.baseline)},
+          {"completeness_error", json_number(found.completeness_error)},
           {"values", std::move(values)}};
 }
 
 void write_integrated(const std::string& path, const ExplainedText& text,
-                      const LogitQuestion& question, const IntegratedGradients& integrated) {
+                      const InputAttribution& attribution) {
   if (path.empty()) return;
-  const std::vector<float> values(integrated.tokens.begin(), integrated.tokens.end());
+  const IntegratedGradients& found = attribution.found;
+  const std::vector<float> values(found.tokens.begin(), found.tokens.end());
   const View<const std::int32_t> tokens(text.tokens.data(), {std::ssize(text.tokens)});
   write_result(
       path,
-      {.text = {.title = "Attribution by input token of " + question_text(text, question),
+      {.text = {.title =
+                    "Attribution by input token of " + question_text(text, attribution.question),
                 .caption = text.caption() +
-                           fmt::format(" Integrated gradients from embeddings of zero ({:.4f}) to "
-                                       "the text ({:.4f}); the sum differs from the difference by "
-                                       "{:.1e}.",
-                                       integrated.baseline, integrated.metric,
-                                       std::abs(integrated.completeness_error))},
+                           fmt::format(" Integrated gradients from {} ({:.4f}) to the text "
+                                       "({:.4f}); the sum differs from the difference by {:.1e}.",
+                                       attribution.baseline, found.baseline, found.metric,
+                                       std::abs(found.completeness_error))},
        .draw =
            [&](const FigureText& figure_text) {
-             return draw_strongest(input_values(text, integrated), figure_text);
+             return draw_strongest(input_values(text, found), figure_text);
            },
        .arrays = {{"values", View<const float>(values.data(), {std::ssize(values)})},
                   {"tokens", tokens}}});

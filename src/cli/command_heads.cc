@@ -93,7 +93,7 @@ std::string statistic_names() {
 }
 
 std::string statistics_footer() {
-  std::string text = "Statistics:\n";
+  std::string text = "Statistics, as means over all queries but the first:\n";
   for (const Statistic& statistic : all_statistics) {
     text += fmt::format("  {:<10} {}\n", statistic.name, statistic.meaning);
   }
@@ -103,6 +103,15 @@ std::string statistics_footer() {
 const Statistic* find_statistic(std::string_view name) {
   const auto found = std::ranges::find(all_statistics, name, &Statistic::name);
   return found == all_statistics.end() ? nullptr : &*found;
+}
+
+// What a cell of the map is.
+std::string meaning_of(const HeadsOptions& options) {
+  const Statistic* by = find_statistic(options.sort);
+  if (by != nullptr) {
+    return fmt::format("{}; the mean over all queries but the first", by->meaning);
+  }
+  return fmt::format("how well the head fits the {} pattern ({})", options.detect, options.measure);
 }
 
 void check_options(HeadsOptions& options) {
@@ -274,7 +283,6 @@ std::string windows_text(const ScannedText& text) {
 void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
   const StackSpecification& config = model.gpt.config();
-  const Statistic* by = find_statistic(options.sort);
   print("\n" + screen.ink.title("Attention heads") +
         screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
                                      counted(std::ssize(scanned.text.tokens), "token"),
@@ -288,12 +296,8 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   }
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
-  const std::string meaning = by != nullptr
-                                  ? std::string(by->meaning)
-                                  : fmt::format("how well the head fits the {} pattern ({})",
-                                                options.detect, options.measure);
   const std::string legend =
-      fmt::format("{}: {}. Layers down, heads across.", options.sort, meaning);
+      fmt::format("{}: {}. Layers down, heads across.", options.sort, meaning_of(options));
   for (const std::string& line : wrap(legend, screen.width() - 2)) {
     print(screen.ink.quiet("  " + line) + "\n");
   }
@@ -348,24 +352,20 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   }
   if (!options.detect.empty()) arrays.emplace_back("detected", array_of("detected"));
   const Tensor<float> shown = array_of(options.sort);
-  const Statistic* by = find_statistic(options.sort);
-  Result result{
-      .text = {.title = "Attention heads: " + options.sort,
-               .caption =
-                   figure_caption(model, scanned.text.tokens, options.interventions.summary()) +
-                   fmt::format(" Each cell: {}, as a mean over the queries of {} tokens.",
-                               by != nullptr ? std::string(by->meaning)
-                                             : "fit to the " + options.detect + " pattern",
-                               scanned.text.tokens.size())},
-      .draw = [&](const FigureText& text) {
-        return draw_heat_map({.values = shown.view(),
-                              .row_labels = numbered("L", config.layers),
-                              .column_labels = numbered("H", config.heads()),
-                              .row_axis = "layer",
-                              .column_axis = "head",
-                              .value_name = options.sort},
-                             text);
-      }};
+  Result result{.text = {.title = "Attention heads: " + options.sort,
+                         .caption = figure_caption(model, scanned.text.tokens,
+                                                   options.interventions.summary()) +
+                                    fmt::format(" Each cell: {}; {} tokens.", meaning_of(options),
+                                                scanned.text.tokens.size())},
+                .draw = [&](const FigureText& text) {
+                  return draw_heat_map({.values = shown.view(),
+                                        .row_labels = numbered("L", config.layers),
+                                        .column_labels = numbered("H", config.heads()),
+                                        .row_axis = "layer",
+                                        .column_axis = "head",
+                                        .value_name = options.sort},
+                                       text);
+                }};
   for (const auto& [name, values] : arrays) result.arrays.push_back({name, values.view()});
   write_result(options.out, result);
 }

@@ -27,9 +27,10 @@ struct LensCommandOptions {
   std::string against;
   std::string by = "component";
   std::int64_t position = -1;
-  std::int64_t steps = 64;
-  std::size_t top = 24;       // rows of an attribution or of the stream
-  std::int64_t per_cell = 5;  // tokens of the lens
+  std::int64_t steps = 16;
+  std::string baseline = "zero";  // of --by input: zero, mean, or a text
+  std::size_t top = 24;           // rows of an attribution or of the stream
+  std::int64_t per_cell = 5;      // tokens of the lens
   bool without_norm = false;
   bool residual = false;
   InterventionOptions interventions;
@@ -70,8 +71,10 @@ void check_view(const Command& command, const LensCommandOptions& options) {
   if (given("--per-cell") && takes_apart) {
     fail_usage("--per-cell is for the lens, not for --attribute and --residual");
   }
-  if (given("--steps") && options.by != "input") {
-    fail_usage("--steps needs --by input");
+  for (const char* option : {"--steps", "--baseline"}) {
+    if (given(option) && options.by != "input") {
+      fail_usage(fmt::format("{} needs --by input", option));
+    }
   }
   if (options.without_norm && takes_apart) {
     fail_usage("--no-norm is for the lens, not for --attribute and --residual");
@@ -118,6 +121,30 @@ void show_lens(const LensCommandOptions& options, const Reading& reading) {
   print_json(document);
 }
 
+// A token, as --token takes one, or a text.
+std::vector<std::int32_t> baseline_tokens(const LoadedModel& model, const std::string& text) {
+  if (text.starts_with('#')) return {single_token(model, text, "--baseline")};
+  std::vector<std::int32_t> part = model.encode_part(text);
+  return part.size() == 1 ? part : model.encode(text);
+}
+
+InputAttribution attribute_by_input(const LensCommandOptions& options, const ExplainedText& text,
+                                    const LogitQuestion& question) {
+  InputAttribution attribution{.question = question, .baseline = "embeddings of zero"};
+  IntegrationOptions integration{.steps = options.steps};
+  if (options.baseline == "mean") {
+    integration.baseline.kind = AttributionBaseline::Kind::mean;
+    attribution.baseline = "the mean embedding";
+  } else if (options.baseline != "zero") {
+    integration.baseline = {AttributionBaseline::Kind::tokens,
+                            baseline_tokens(text.model, options.baseline)};
+    attribution.baseline = "“" + visible(options.baseline) + "”";
+  }
+  attribution.found =
+      integrate_gradients(text.model.gpt, text.tokens, {question, options.position}, integration);
+  return attribution;
+}
+
 void show_attribution(const LensCommandOptions& options, const Reading& reading) {
   const ExplainedText& text = reading.text;
   LogitQuestion question{.token = single_token(text.model, options.attribute, "--attribute")};
@@ -126,11 +153,10 @@ void show_attribution(const LensCommandOptions& options, const Reading& reading)
   }
   OrderedJson document = document_of(text);
   if (options.by == "input") {
-    const IntegratedGradients integrated = integrate_gradients(
-        text.model.gpt, text.tokens, {question, options.position}, options.steps);
-    write_integrated(options.out, text, question, integrated);
-    if (!options.json) return print_integrated(text, question, integrated);
-    document["attribution"] = integrated_json(text, question, integrated);
+    const InputAttribution by_input = attribute_by_input(options, text, question);
+    write_integrated(options.out, text, by_input);
+    if (!options.json) return print_integrated(text, by_input);
+    document["attribution"] = integrated_json(text, by_input);
     return print_json(document);
   }
   const AttributionUnit unit = unit_of(options.by);
@@ -215,10 +241,15 @@ void add_lens_command(Command app) {
                    "Attribute at this position, from 0; -1 is last")
       ->capture_default_str()
       ->type_name("T");
-  command->add_option("--steps", options->steps, "Integrate --by input in N steps")
-      ->check(between(1, 100000))
+  command->add_option("--steps", options->steps, "Take N steps of --by input in each power of ten")
+      ->check(between(1, 1000))
       ->capture_default_str()
       ->type_name("N");
+  command
+      ->add_option("--baseline", options->baseline,
+                   "Compare --by input with zero, mean, a token or a text")
+      ->capture_default_str()
+      ->type_name("TEXT");
   command
       ->add_option("--top", options->top, "Show the N largest terms of --attribute or --residual")
       ->check(at_least(1))

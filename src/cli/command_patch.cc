@@ -120,17 +120,19 @@ std::vector<std::string> row_names(const PatchResult& result,
   return names;
 }
 
-std::vector<std::string> column_names(const PatchResult& result,
+std::vector<std::string> column_names(const LoadedModel& model, const PatchResult& result,
                                       const std::vector<std::string>& tokens) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
-  const PatchColumns columns = patch_grid_kind(result.grid).columns;
+  const PatchGridKind& kind = patch_grid_kind(result.grid);
+  const std::vector<std::string> heads = patched_head_names(model.gpt.config(), kind);
   std::vector<std::string> names;
   for (std::int64_t column = 0; column < result.columns; ++column) {
     const std::string& token = tokens[static_cast<std::size_t>(column % positions)];
-    if (columns == PatchColumns::heads) {
-      names.push_back(fmt::format("H{}", column));
-    } else if (columns == PatchColumns::heads_by_position) {
-      names.push_back(fmt::format("H{} {}", column / positions, token));
+    if (kind.columns == PatchColumns::heads) {
+      names.push_back(heads[static_cast<std::size_t>(column)]);
+    } else if (kind.columns == PatchColumns::heads_by_position) {
+      names.push_back(
+          fmt::format("{} {}", heads[static_cast<std::size_t>(column / positions)], token));
     } else {
       names.push_back(token);
     }
@@ -178,7 +180,7 @@ OrderedJson result_json(const PatchOptions& options, const LoadedModel& model,
           {"clean", json_number(result.clean)},
           {"corrupted", json_number(result.corrupted)},
           {"rows", row_names(result, tokens)},
-          {"columns", column_names(result, tokens)},
+          {"columns", column_names(model, result, tokens)},
           {"values", std::move(values)},
           {"recovered", std::move(recovered)},
           {"resumed_cells", result.resumed_cells}};
@@ -197,7 +199,7 @@ void print_result(const PatchOptions& options, const LoadedModel& model,
       fmt::format("  Recovered share of the clean prompt's metric, in %{}.\n\n",
                   request.method == PatchMethod::exact ? "" : ", estimated from gradients")));
   const auto rows = row_names(result, tokens);
-  const auto columns = column_names(result, tokens);
+  const auto columns = column_names(model, result, tokens);
   print_patch_map(result, rows, columns, terminal);
 
   std::vector<std::pair<std::int64_t, std::int64_t>> cells;
@@ -249,7 +251,7 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
            [&](const FigureText& text) {
              return draw_heat_map({.values = std::as_const(recovered).view(),
                                    .row_labels = row_names(result, labels),
-                                   .column_labels = column_names(result, labels),
+                                   .column_labels = column_names(model, result, labels),
                                    .row_axis = edges ? "query" : "layer",
                                    .column_axis = column_axis(result.grid),
                                    .value_name = "recovered",

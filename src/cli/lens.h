@@ -40,12 +40,15 @@ OrderedJson attribution_json(const ExplainedText& text, const Attribution& attri
 void write_attribution(const std::string& path, const ExplainedText& text,
                        const Attribution& attribution);
 
-void print_integrated(const ExplainedText& text, const LogitQuestion& question,
-                      const IntegratedGradients& integrated);
-OrderedJson integrated_json(const ExplainedText& text, const LogitQuestion& question,
-                            const IntegratedGradients& integrated);
+struct InputAttribution {
+  LogitQuestion question;
+  std::string baseline;  // "embeddings of zero"
+  IntegratedGradients found;
+};
+void print_integrated(const ExplainedText& text, const InputAttribution& attribution);
+OrderedJson integrated_json(const ExplainedText& text, const InputAttribution& attribution);
 void write_integrated(const std::string& path, const ExplainedText& text,
-                      const LogitQuestion& question, const IntegratedGradients& integrated);
+                      const InputAttribution& attribution);
 
 void print_residual(const ExplainedText& text, const ResidualParts& residual, std::size_t top);
 OrderedJson residual_json(const ResidualParts& residual);

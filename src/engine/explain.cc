@@ -55,9 +55,9 @@ std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::
 }
 
 TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32_t> tokens,
-                                  const LogitOf& logit, std::int64_t steps) {
+                                  const LogitOf& logit, const IntegrationOptions& options) {
   IntegratedGradients found = integrate_gradients(
-      gpt_of(model), tokens, {{logit.token, logit.against}, logit.position}, steps);
+      gpt_of(model), tokens, {{logit.token, logit.against}, logit.position}, options);
   return {.tokens = std::move(found.tokens),
           .logit = found.metric,
           .baseline = found.baseline,

@@ -2,7 +2,9 @@
 #include "heed/stacks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <span>
 
 #include "base/error.h"
 #include "engine/activations.h"
@@ -48,6 +50,8 @@ class StackBuilder {
 
   std::int64_t layer() const { return layer_; }
   std::int64_t layers() const { return config_.layers; }
+  // Whether the stream before feed-forward is another one than before attention.
+  bool has_middles() const { return has_point(config_, PointKind::residual_mid); }
 
   // A point (B, T, C) as one part.
   void add(std::string label, const std::string& name) {
@@ -137,6 +141,7 @@ ResidualStack accumulated_residual(const Activations& found, const StackRequest&
     }
     stack.add(fmt::format("{}_pre", layer), block_point(layer, "hook_resid_pre"));
     const bool is_last = layer == stack.layer();
+    if (!stack.has_middles()) continue;
     if ((middles && !is_last) || (is_last && request.before_feed_forward)) {
       stack.add(fmt::format("{}_mid", layer), block_point(layer, "hook_resid_mid"));
     }
@@ -160,7 +165,9 @@ ResidualStack decomposed_residual(const Activations& found, const StackRequest& 
     if (parts == StackParts::attention) continue;
     stack.add(fmt::format("{}_mlp_out", layer), block_point(layer, "hook_mlp_out"));
   }
-  if (request.before_feed_forward && stack.layer() < stack.layers()) add_attention(stack.layer());
+  if (request.before_feed_forward && stack.has_middles() && stack.layer() < stack.layers()) {
+    add_attention(stack.layer());
+  }
   return stack.take();
 }
 
@@ -176,30 +183,41 @@ ResidualStack head_results(const Activations& found, const StackRequest& request
   return stack.take();
 }
 
-Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request) {
+Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request,
+                       NormScale scale) {
   const StackSpecification& config = activations_model(found).config();
   const std::vector<std::int64_t> positions = chosen_positions(found, request.positions);
   const StackShape shape = checked_stack(found, stack, positions);
   const bool is_final = request.layer == -1 || request.layer == config.layers;
   if (!is_final) checked_layer(request.layer, config);
-  const SharedView scale = found.at(
-      is_final ? "ln_final.hook_scale"
-               : block_point(request.layer,
-                             request.before_feed_forward ? "ln2.hook_scale" : "ln1.hook_scale"));
-  const bool centres = config.block.norm.kind == NormKind::layer;
+  const bool of_pass = scale == NormScale::of_pass;
+  require(is_final || of_pass, ErrorCode::invalid_argument,
+          "the norm before layer {} scales by the pass: only the final norm scales each part by "
+          "its own statistics",
+          request.layer);
+  const SharedView held = found.at(is_final ? "ln_final.hook_scale"
+                                            : block_point(request.layer, request.before_feed_forward
+                                                                             ? "ln2.hook_scale"
+                                                                             : "ln1.hook_scale"));
+  const NormSpecification& norm = config.block.norm;
+  const bool centres = norm.kind == NormKind::layer;
+  const auto channels = static_cast<double>(shape.channels);
   Tensor<float> out(Shape{shape.parts, shape.sequences, shape.positions, shape.channels});
   const float* from = stack.data();
   float* to = out.data();
   for (std::int64_t part = 0; part < shape.parts; ++part) {
     for (std::int64_t b = 0; b < shape.sequences; ++b) {
       for (const std::int64_t t : positions) {
-        const double mean = centres ? std::accumulate(from, from + shape.channels, 0.0) /
-                                          static_cast<double>(shape.channels)
-                                    : 0.0;
-        const double held = scale.data[b * scale.strides[0] + t * scale.strides[1]];
-        for (std::int64_t c = 0; c < shape.channels; ++c) {
-          *to++ = static_cast<float>((double{*from++} - mean) / held);
+        const std::span row(from, static_cast<std::size_t>(shape.channels));
+        const double mean = centres ? std::accumulate(row.begin(), row.end(), 0.0) / channels : 0.0;
+        double divisor = held.data[b * held.strides[0] + t * held.strides[1]];
+        if (!of_pass) {
+          double squares = 0;
+          for (const float value : row) squares += (value - mean) * (value - mean);
+          divisor = std::sqrt(squares / channels + norm.epsilon);
         }
+        for (const float value : row) *to++ = static_cast<float>((value - mean) / divisor);
+        from += shape.channels;
       }
     }
   }

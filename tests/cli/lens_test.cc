@@ -76,6 +76,26 @@ TEST(Lens, AttributionsSumToTheLogit) {
   EXPECT_EQ(input["values"].size(), 3U);
 }
 
+TEST(Lens, AttributionsOfInputsBeginAtABaselineAndReachTheirSum) {
+  const std::string asked = "lens --attribute '#7' --by input --tokens 5,17,4 ";
+  const auto baseline = [&](const std::string& given) {
+    const Json found =
+        json_of(asked + "--json --baseline " + given + " " + with_model())["attribution"];
+    double sum = 0;
+    for (const Json& value : found["values"]) sum += value.get<double>();
+    const double change = found["metric"].get<double>() - found["baseline"].get<double>();
+    EXPECT_NEAR(sum, change, 0.05 * std::abs(change)) << given;
+    return found["baseline"].get<double>();
+  };
+  const double zero = baseline("zero");
+  EXPECT_NE(baseline("mean"), zero);
+  EXPECT_NE(baseline("'#9'"), zero);
+  const Outcome refused = run_heed(asked + "--steps 1 " + with_model());
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.err, HasSubstr("take more steps, or another baseline"));
+  EXPECT_THAT(refused.out, ::testing::Not(HasSubstr("█")));
+}
+
 TEST(Lens, TakesInterventions) {
   const std::string text = " --tokens 5,17,4 " + with_model();
   const std::string changes = " --ablate L0H1 --scale resid_mid1=0.5 --cut 'L1H0:2>1'";

@@ -45,7 +45,8 @@ TEST_F(Explain, PartsSumToTheLogit) {
     }
     EXPECT_NEAR(sum, logits[7] - logits[8], 1e-4);  // logits of up to about ten
   }
-  const TokenAttribution found = attribute_tokens(model, tokens, {.token = 7, .against = 8}, 256);
+  const TokenAttribution found =
+      attribute_tokens(model, tokens, {.token = 7, .against = 8}, {.steps = 32});
   EXPECT_NEAR(found.logit, logits[7] - logits[8], 1e-4);
   double sum = -found.completeness_error;
   for (const double value : found.tokens) sum += value;

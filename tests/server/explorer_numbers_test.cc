@@ -1,4 +1,5 @@
 // Predictions, explanations and derivations: the model's own numbers, and sums that are sums.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -84,6 +85,26 @@ TEST_F(ExplorerNumbers, AttributionsSumToTheLogit) {
   for (const Json& part : tokens["parts"]) sum += part["value"].get<double>();
   EXPECT_EQ(tokens["parts"].size(), tokens_.size());
   EXPECT_NEAR(sum, logit + tokens["completeness_error"].get<double>(), 1e-4);
+}
+
+TEST_F(ExplorerNumbers, AttributionsOfTokensBeginAtABaselineAndReachTheirSum) {
+  const Json zero = explorer_.get(at("/attribution?by=token"));
+  std::string ids;
+  for (const std::int32_t token : tokens_)
+    ids += fmt::format("{}{}", ids.empty() ? "" : ",", token);
+  for (const std::string& baseline : {std::string("mean"), std::string("7")}) {
+    const Json found = explorer_.get(at("/attribution?by=token&baseline=" + baseline));
+    EXPECT_NE(found["baseline"], zero["baseline"]) << baseline;
+    EXPECT_EQ(found["logit"], zero["logit"]);
+  }
+  const Json itself = explorer_.get(at("/attribution?by=token&baseline=" + ids));
+  EXPECT_EQ(itself["baseline"], itself["logit"]);
+  EXPECT_THAT(explorer_.refusal("GET", at("/attribution?by=token&baseline=1,x"), 400),
+              ::testing::HasSubstr("expected zero, mean, or token ids"));
+  EXPECT_THAT(explorer_.refusal("GET", at("/attribution?by=token&baseline=1,2"), 400),
+              ::testing::HasSubstr("the baseline has 2 tokens"));
+  EXPECT_THAT(explorer_.refusal("GET", at("/attribution?by=token&steps=1"), 422),
+              ::testing::HasSubstr("take more steps"));
 }
 
 TEST_F(ExplorerNumbers, EveryDerivationIsTheSumThatItSays) {

@@ -182,7 +182,7 @@ test('the memory’s key and value are the neuron’s contexts and words of the 
 
 test('the gradients by word equal those of the API', async () => {
   const { id } = await makeTrace();
-  const { parts } = await session.get(`/api/traces/${id}/attribution?by=token&position=${position}&steps=32`);
+  const { parts } = await session.get(`/api/traces/${id}/attribution?by=token&position=${position}&steps=16`);
   const page = await session.open(link('backward'));
   const rows = page.locator('#more-backward tbody tr');
   await rows.first().waitFor();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "base/error.h"
@@ -71,18 +72,26 @@ MetricRow metric_row(const Gpt& gpt, const LogitQuestion& question) {
   return row;
 }
 
-// Multiplies every token's embedding by a factor.
-class ScaledEmbedding final : public Editor {
+// Moves every token's embedding x to b + α·(x − b).
+class EmbeddingOnPath final : public Editor {
  public:
-  explicit ScaledEmbedding(float scale) : scale_(scale) {}
+  // baseline (T, C), or nothing for zero.
+  EmbeddingOnPath(View<const float> baseline, double alpha)
+      : baseline_(baseline), alpha_(static_cast<float>(alpha)) {}
 
   bool edits(const Point& point) const override { return point.kind == PointKind::embedding; }
   void edit(const EditedPoint&, View<float> values) override {
-    for (float& value : values.span()) value *= scale_;
+    if (alpha_ == 1) return;  // x, to the bit
+    const std::span<float> all = values.span();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const float from = baseline_.present() ? baseline_.data()[i] : 0.0F;
+      all[i] = from + alpha_ * (all[i] - from);
+    }
   }
 
  private:
-  float scale_;
+  View<const float> baseline_;
+  float alpha_;
 };
 
 struct QuadraturePoint {
@@ -116,6 +125,97 @@ std::vector<QuadraturePoint> gauss_legendre(std::int64_t count) {
     points.push_back({(x + 1) / 2, 1 / ((1 - x * x) * derivative * derivative)});
   }
   return points;
+}
+
+// The powers of ten at which the intervals of a path end, 1 the last: [0, 10^-k], …, [0.1, 1].
+// Below 10^-k the metric is that of α = 0. Each norm of a block can multiply what is near zero by
+// 1/√ε, so that a deep model may turn at 1e-12.
+std::vector<double> interval_ends(const std::function<double(double)>& metric_at) {
+  constexpr int most_decades = 30;     // α · x stays a normal float
+  constexpr double negligible = 2e-3;  // of the range of the metric
+  const double start = metric_at(0);
+  std::vector<double> ends;
+  double range = 0;
+  int settled = 0;
+  for (int decade = 0; decade <= most_decades && settled < 2; ++decade) {
+    ends.push_back(std::pow(10.0, -decade));
+    const double moved = std::abs(metric_at(ends.back()) - start);
+    range = std::max(range, moved);
+    settled = moved <= negligible * range ? settled + 1 : 0;
+  }
+  std::ranges::reverse(ends);
+  return ends;
+}
+
+std::vector<QuadraturePoint> points_of_path(const std::vector<double>& ends, std::int64_t steps) {
+  const std::vector<QuadraturePoint> unit = gauss_legendre(steps);
+  std::vector<QuadraturePoint> points;
+  double begin = 0;
+  for (const double end : ends) {
+    for (const QuadraturePoint& point : unit) {
+      points.push_back({begin + (end - begin) * point.abscissa, (end - begin) * point.weight});
+    }
+    begin = end;
+  }
+  return points;
+}
+
+// (T, C): where the path begins; of no elements for zero.
+Tensor<float> baseline_embedding(const Gpt& gpt, std::int64_t positions,
+                                 const AttributionBaseline& baseline) {
+  const StackSpecification& config = gpt.config();
+  if (baseline.kind == AttributionBaseline::Kind::zero) return {};
+  Tensor<float> rows(Shape{positions, config.channels});
+  const View<const float> table = gpt.parameters().token_embedding();
+  if (baseline.kind == AttributionBaseline::Kind::mean) {
+    for (std::int64_t c = 0; c < config.channels; ++c) {
+      double sum = 0;
+      for (std::int64_t token = 0; token < config.vocabulary_size; ++token) sum += table(token, c);
+      const double mean = sum / static_cast<double>(config.vocabulary_size);
+      for (std::int64_t t = 0; t < positions; ++t) {
+        rows.view()(t, c) = static_cast<float>(mean * config.embedding_scale);
+      }
+    }
+    return rows;
+  }
+  const std::vector<std::int32_t>& tokens = baseline.tokens;
+  require(tokens.size() == 1 || std::ssize(tokens) == positions, ErrorCode::invalid_argument,
+          "the baseline has {} tokens and the text {}: expected as many, or one for all positions",
+          tokens.size(), positions);
+  for (std::int64_t t = 0; t < positions; ++t) {
+    const std::int32_t token = tokens[tokens.size() == 1 ? 0 : static_cast<std::size_t>(t)];
+    require(token >= 0 && token < config.vocabulary_size, ErrorCode::invalid_argument,
+            "token {} of the baseline is outside the vocabulary of {}", token,
+            config.vocabulary_size);
+    for (std::int64_t c = 0; c < config.channels; ++c) {
+      rows.view()(t, c) = config.embedding_scale * table(token, c);
+    }
+  }
+  return rows;
+}
+
+// The rounding of f32 passes is far below 1e-4 of what the attributions add and take away.
+void require_complete(const IntegratedGradients& found, std::int64_t steps) {
+  const double change = found.metric - found.baseline;
+  double total = 0;
+  for (const double value : found.tokens) total += std::abs(value);
+  const double allowed = std::max(0.05 * std::abs(change), 1e-4 * total);
+  require(std::abs(found.completeness_error) <= allowed, ErrorCode::unsupported,
+          "integrated gradients with {} steps between powers of ten sum to {:.4g} where the logit "
+          "changes by {:.4g}, more "
+          "than 5 % off: take more steps, or another baseline",
+          steps, change + found.completeness_error, change);
+}
+
+// The metric of a pass that `editor` edits, without backward.
+double metric_of(const Gpt& gpt, std::span<const std::int32_t> tokens, const LogitMetric& metric,
+                 Editor& editor) {
+  const auto positions = std::ssize(tokens);
+  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
+              {.positions = positions, .editor = &editor}, activations);
+  return metric_row(gpt, metric.question)
+      .metric(activations.final_norm()[position_in_text(metric.position, positions)].span());
 }
 
 // (…, K) of two tensors: Σ over the last dimension of (a − b)·c.
@@ -203,29 +303,40 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
 }
 
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                        const LogitMetric& metric, std::int64_t steps) {
+                                        const LogitMetric& metric,
+                                        const IntegrationOptions& options) {
   require_sums_to_logits(gpt.config(), "integrated gradients");
-  require(steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one", steps);
-  const auto at = [&](double scale) {
-    ScaledEmbedding editor(static_cast<float>(scale));
+  require(options.steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one",
+          options.steps);
+  require_text_fits(gpt.config(), tokens);
+  const Tensor<float> start = baseline_embedding(gpt, std::ssize(tokens), options.baseline);
+  const View<const float> from = start.size() > 0 ? View<const float>(start) : View<const float>();
+  const auto at = [&](double alpha) {
+    EmbeddingOnPath editor(from, alpha);
     return differentiate_logit(gpt, tokens, metric, {{PointKind::embedding}}, &editor);
+  };
+  const auto metric_at = [&](double alpha) {
+    EmbeddingOnPath editor(from, alpha);
+    return metric_of(gpt, tokens, metric, editor);
   };
   const LogitGradients whole = at(1);
   IntegratedGradients result{.tokens = std::vector<double>(tokens.size(), 0.0),
                              .metric = whole.metric,
-                             .baseline = at(0).metric};
+                             .baseline = metric_at(0)};
   const View<const float> embedding = whole.values.front().view()[0];  // (T, C)
-  for (const QuadraturePoint& node : gauss_legendre(steps)) {
+  for (const QuadraturePoint& node : points_of_path(interval_ends(metric_at), options.steps)) {
     const LogitGradients there = at(node.abscissa);
     const View<const float> gradient = there.gradients.front().view()[0];
     for (std::int64_t t = 0; t < embedding.extent(0); ++t) {
       for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
-        result.tokens[t] += node.weight * embedding(t, c) * gradient(t, c);
+        const double begin = from.present() ? from(t, c) : 0.0F;
+        result.tokens[t] += node.weight * (embedding(t, c) - begin) * gradient(t, c);
       }
     }
   }
   result.completeness_error = result.baseline - result.metric;
   for (const double value : result.tokens) result.completeness_error += value;
+  require_complete(result, options.steps);
   return result;
 }
 

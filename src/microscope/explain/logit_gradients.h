@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/explain.h"
 #include "microscope/explain/logit_direction.h"
 #include "model/gpt.h"
 #include "tensor/tensor.h"
@@ -54,18 +55,20 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
 struct IntegratedGradients {
   std::vector<double> tokens;  // (T): the attribution of each token's embedding
   double metric = 0;           // of the text
-  double baseline = 0;         // of the text with token embeddings of zero and unchanged positions
+  double baseline = 0;         // with the embeddings of the baseline and unchanged positions
   // Σ tokens − (metric − baseline): the error of the quadrature.
   double completeness_error = 0;
 };
 
-// Σ_c x_c · ∫₀¹ ∂metric/∂x_c (α·x) dα for each token's embedding x, by Gauss-Legendre quadrature
-// with `steps` points (Sundararajan, Taly and Yan, Axiomatic Attribution for Deep Networks, 2017).
-// Where nothing but embeddings feeds the stream (no position table, no biases), norms undo α until
-// it is near zero: the integrand is a spike there, which a fixed quadrature misses by as much as
-// the metric. Look at completeness_error before reading the tokens. Throws as above, and
-// Error{invalid_argument} for fewer than one step.
+// Σ_c (x_c − b_c) · ∫₀¹ ∂metric/∂x_c (b + α·(x − b)) dα for each token's embedding x and its
+// baseline b (Sundararajan, Taly and Yan, Axiomatic Attribution for Deep Networks, 2017), by
+// Gauss-Legendre quadrature on intervals between powers of ten, down to where the metric is that of
+// α = 0: where nothing but embeddings feeds the stream (no position table, no biases), norms undo α
+// until it is near zero, and most of the integral lies there. Throws as above, Error{invalid_argument} for fewer than one step and for a
+// baseline of another length, and Error{unsupported} where the attributions miss their sum, metric
+// − baseline, by more than 5 %: they are not an attribution then.
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                        const LogitMetric& metric, std::int64_t steps = 32);
+                                        const LogitMetric& metric,
+                                        const IntegrationOptions& options = {});
 
 }  // namespace heed

@@ -41,12 +41,11 @@ void check_layer(const StackSpecification& config, std::int64_t layer, std::stri
           config.layers - 1);
 }
 
-void check_head(const StackSpecification& config, const Point& point, std::int64_t head,
+void check_head(const StackSpecification& config, std::int64_t layer, std::int64_t head,
                 std::string_view text) {
-  const std::int64_t heads = point_shape(config, point.kind).heads;
-  require(head < heads, ErrorCode::invalid_argument,
-          "'{}': layer {} has {} 0 to {}; did you mean 'L{}H{}'?", text, point.layer,
-          heads == config.heads() ? "heads" : "key/value heads", heads - 1, point.layer, heads - 1);
+  require(head < config.heads(), ErrorCode::invalid_argument,
+          "'{}': layer {} has heads 0 to {}; did you mean 'L{}H{}'?", text, layer,
+          config.heads() - 1, layer, config.heads() - 1);
 }
 
 // The point of a head that a suffix such as ".q" names; its mixed values without a suffix.
@@ -102,8 +101,10 @@ std::vector<InterventionPoint> points_by_index(const StackSpecification& config,
     check_layer(config, *layer, text);
     const Point point{head_point(scanner, text), *layer};
     require_point(config, point);
-    check_head(config, point, *index, text);
-    return {{.point = point, .where = {.heads = {*index}}}};
+    check_head(config, point.layer, *index, text);
+    // Of keys and values, the one that this head of queries reads.
+    const std::int64_t queries_of_each = config.heads() / point_shape(config, point.kind).heads;
+    return {{.point = point, .where = {.heads = {*index / queries_of_each}}}};
   }
   if (!scanner.at_end()) return {};
   check_layer(config, *layer, text);

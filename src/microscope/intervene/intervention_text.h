@@ -2,8 +2,8 @@
 //
 //   L2H3          a head: its mixed values, blocks.2.attn.hook_z
 //   L2H3.q, .k, .v, .rot_q, .rot_k, .q_input, .k_input, .v_input, .z, .scores, .pattern, .result
-//                 its points; of keys and values (.k, .v, .rot_k, .k_input, .v_input), H3 is a
-//                 key/value head, which several heads may share
+//                 its points; of keys and values (.k, .v, .rot_k, .k_input, .v_input), those of the
+//                 key/value head that H3 reads, which other heads may share
 //   L2N17         a neuron: blocks.2.mlp.hook_post
 //   L2, L2.attn, L2.mlp    the outputs of a block, or of one of its branches
 //   blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    points, see point_names.h

@@ -44,6 +44,18 @@ std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind
   return is_shared ? config.key_value_heads() : config.heads();
 }
 
+std::vector<std::string> patched_head_names(const StackSpecification& config,
+                                            const PatchGridKind& kind) {
+  const std::int64_t count = patched_heads(config, kind), group = config.heads() / count;
+  std::vector<std::string> names;
+  for (std::int64_t head = 0; head < count; ++head) {
+    const std::int64_t first = head * group;
+    names.push_back(group == 1 ? fmt::format("H{}", head)
+                               : fmt::format("H{}-{}", first, first + group - 1));
+  }
+  return names;
+}
+
 const char* patch_grid_name(PatchGrid grid) { return patch_grid_kind(grid).name; }
 
 std::vector<std::string> patch_grid_names() {

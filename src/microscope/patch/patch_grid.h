@@ -1,6 +1,9 @@
 // The patched point and the columns of each grid.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "heed/patch.h"
 #include "model/architecture.h"
 #include "model/probe.h"
@@ -26,5 +29,9 @@ const PatchGridKind& patch_grid_kind(PatchGrid grid);
 
 // The heads that cells of such a grid name: of queries, or of keys and values.
 std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind& kind);
+
+// Their names: "H0", "H1", …; a key/value head is named after those that read it: "H0-3".
+std::vector<std::string> patched_head_names(const StackSpecification& config,
+                                            const PatchGridKind& kind);
 
 }  // namespace heed

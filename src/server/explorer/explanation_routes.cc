@@ -1,5 +1,6 @@
 // Attribution of a logit to components, heads, neurons, source positions or input tokens.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
@@ -72,13 +73,32 @@ Reply by_part(const Request& request, const StoredTrace& trace, const LogitQuest
   return json_reply(document);
 }
 
+// ?baseline=zero, mean, or token ids: one for all positions, or one for each.
+AttributionBaseline baseline_of(const Request& request) {
+  const std::string text = request.parameter("baseline").value_or("zero");
+  AttributionBaseline baseline;
+  if (text == "zero") return baseline;
+  if (text == "mean") return {AttributionBaseline::Kind::mean};
+  baseline.kind = AttributionBaseline::Kind::tokens;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    const auto [next, error] = std::from_chars(at, end, baseline.tokens.emplace_back());
+    require(error == std::errc{} && (next == end || *next == ','), ErrorCode::invalid_argument,
+            "baseline is '{}', expected zero, mean, or token ids such as 7 or 7,8,9", text);
+    if (next == end) return baseline;
+    at = next + 1;
+  }
+}
+
 Reply by_token(const Request& request, const StoredTrace& trace, const LogitQuestion& question,
                std::int64_t position) {
   require(trace.interventions.empty(), ErrorCode::unsupported,
           "token attributions do not support interventions; trace {} has some", trace.id);
-  const std::int64_t steps = bounded(request, "steps", 16, 1, 256);
+  const IntegrationOptions options{.steps = bounded(request, "steps", 16, 1, 64),
+                                   .baseline = baseline_of(request)};
   const IntegratedGradients found =
-      integrate_gradients(trace.model().gpt, trace.pass->tokens(), {question, position}, steps);
+      integrate_gradients(trace.model().gpt, trace.pass->tokens(), {question, position}, options);
   OrderedJson document{{"logit", json_number(found.metric)},
                        {"baseline", json_number(found.baseline)},
                        {"completeness_error", json_number(found.completeness_error)}};

@@ -154,7 +154,7 @@ TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
 
 TEST_P(QuantisedWeights, IntegratedGradientsAreCompleteUpToRounding) {
   const auto tokens = testing::random_tokens(9, 61, 3);
-  const IntegratedGradients found = integrate_gradients(gpt, tokens, metric, 64);
+  const IntegratedGradients found = integrate_gradients(gpt, tokens, metric);
   const double change = std::abs(found.metric - found.baseline);
   EXPECT_LT(std::abs(found.completeness_error), 0.03 * std::max(change, 1.0));
 }
