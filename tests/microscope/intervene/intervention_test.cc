@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "generate/random_gpt.h"
-#include "microscope/families.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/trace.h"
 #include "model/gpt.h"
@@ -291,20 +290,6 @@ TEST(InterventionText, NamesPlaces) {
   EXPECT_EQ(cut.head, "L1H0");
   ASSERT_EQ(cut.edges.size(), 2U);
   EXPECT_EQ(cut.edges[1].key, 4);
-}
-
-// Four heads of queries read two of keys and values: heads are those of queries, whatever the
-// point.
-TEST(InterventionText, NamesTheKeysThatAHeadReads) {
-  const StackSpecification config = testing::toy_llama(24);
-  for (const char* const part : {".k", ".v", ".rot_k", ".k_input", ".v_input"}) {
-    for (std::int64_t head = 0; head < 4; ++head) {
-      const auto found = parse_points(config, fmt::format("L1H{}{}", head, part));
-      EXPECT_EQ(found[0].where.heads, std::vector<std::int64_t>{head / 2}) << part << head;
-    }
-  }
-  EXPECT_EQ(parse_points(config, "L1H3.q")[0].where.heads, std::vector<std::int64_t>{3});
-  EXPECT_THAT(message_of([&] { parse_points(config, "L1H4.k"); }), HasSubstr("heads 0 to 3"));
 }
 
 TEST(InterventionText, OffersTheNearestNames) {

@@ -160,15 +160,18 @@ TEST_P(FamilyPatch, RefusesPointsThatTheModelLacks) {
   EXPECT_GE(lacking, 1U);
 }
 
-// Keys and values have their own heads, also in names and in traces.
-TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatHaveThem) {
+// Names are those of query heads, also of the keys and values that several of them share.
+TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatReadThem) {
   const std::int64_t shared = stack().key_value_heads(), heads = stack().heads();
-  const std::string last = fmt::format("L1H{}", shared - 1), beyond = fmt::format("L1H{}", shared);
   for (const std::string suffix : {".k", ".v", ".k_input", ".v_input"}) {
-    EXPECT_EQ(parse_points(stack(), last + suffix).front().where.heads, std::vector{shared - 1});
+    for (std::int64_t head = 0; head < heads; ++head) {
+      EXPECT_EQ(parse_points(stack(), fmt::format("L1H{}{}", head, suffix)).front().where.heads,
+                std::vector{head * shared / heads});
+    }
     testing::expect_error(
-        ErrorCode::invalid_argument, [&] { parse_points(stack(), beyond + suffix); },
-        fmt::format("heads 0 to {}", shared - 1));
+        ErrorCode::invalid_argument,
+        [&] { parse_points(stack(), fmt::format("L1H{}{}", heads, suffix)); },
+        fmt::format("heads 0 to {}", heads - 1));
   }
   EXPECT_EQ(parse_points(stack(), fmt::format("L1H{}.q", heads - 1)).size(), 1U);
 
