@@ -68,7 +68,9 @@ struct AttributionBaseline {
 };
 
 struct IntegrationOptions {
-  std::int64_t steps = 16;  // points of the quadrature between neighbouring powers of ten
+  // Points of the quadrature between neighbouring powers of ten, and how many intervals may be
+  // halved.
+  std::int64_t steps = 16;
   AttributionBaseline baseline{};
 };
 

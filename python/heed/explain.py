@@ -88,7 +88,8 @@ def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
                      position: int = -1, steps: int = 16, baseline="zero") -> TokenAttribution:
     """Integrated gradients from a baseline: ``values`` (T), which sum to the change of the logit.
 
-    ``steps``: points between neighbouring powers of ten of the way from the baseline to the text.
+    ``steps``: points between neighbouring powers of ten of the way from the baseline to the text,
+    and how many of these intervals may be halved, the worst first.
     ``baseline``: "zero" or "mean" (of all embeddings), or what the text is compared with: a token
     (its text or id) at every position, or a text or ids of as many tokens. Unsupported is raised
     where the values miss their sum by more than 5 %: take more steps, or another baseline.

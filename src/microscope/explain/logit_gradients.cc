@@ -1,9 +1,12 @@
 #include "microscope/explain/logit_gradients.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "microscope/traces/capture.h"
@@ -127,37 +130,31 @@ std::vector<QuadraturePoint> gauss_legendre(std::int64_t count) {
   return points;
 }
 
-// The powers of ten at which the intervals of a path end, 1 the last: [0, 10^-k], …, [0.1, 1].
-// Below 10^-k the metric is that of α = 0. Each norm of a block can multiply what is near zero by
-// 1/√ε, so that a deep model may turn at 1e-12.
-std::vector<double> interval_ends(const std::function<double(double)>& metric_at) {
+struct PathPoint {
+  double alpha;
+  double metric;
+};
+
+// 0 and the powers of ten at which the intervals of a path end, 1 the last. Below the first power
+// the metric is that of α = 0. Each norm of a block can multiply what is near zero by 1/√ε, so that
+// a deep model may turn at 1e-12.
+std::vector<PathPoint> interval_ends(const std::function<double(double)>& metric_at) {
   constexpr int most_decades = 30;     // α · x stays a normal float
   constexpr double negligible = 2e-3;  // of the range of the metric
   const double start = metric_at(0);
-  std::vector<double> ends;
+  std::vector<PathPoint> ends;
   double range = 0;
   int settled = 0;
   for (int decade = 0; decade <= most_decades && settled < 2; ++decade) {
-    ends.push_back(std::pow(10.0, -decade));
-    const double moved = std::abs(metric_at(ends.back()) - start);
+    const double alpha = std::pow(10.0, -decade);
+    ends.push_back({alpha, metric_at(alpha)});
+    const double moved = std::abs(ends.back().metric - start);
     range = std::max(range, moved);
     settled = moved <= negligible * range ? settled + 1 : 0;
   }
+  ends.push_back({0, start});
   std::ranges::reverse(ends);
   return ends;
-}
-
-std::vector<QuadraturePoint> points_of_path(const std::vector<double>& ends, std::int64_t steps) {
-  const std::vector<QuadraturePoint> unit = gauss_legendre(steps);
-  std::vector<QuadraturePoint> points;
-  double begin = 0;
-  for (const double end : ends) {
-    for (const QuadraturePoint& point : unit) {
-      points.push_back({begin + (end - begin) * point.abscissa, (end - begin) * point.weight});
-    }
-    begin = end;
-  }
-  return points;
 }
 
 // (T, C): where the path begins; of no elements for zero.
@@ -302,6 +299,79 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
   return result;
 }
 
+namespace {
+
+// The path of integrated gradients, and the integral over parts of it.
+class EmbeddingPath {
+ public:
+  EmbeddingPath(const Gpt& gpt, std::span<const std::int32_t> tokens, const LogitMetric& metric,
+                const IntegrationOptions& options)
+      : gpt_(gpt),
+        tokens_(tokens),
+        metric_(metric),
+        start_(baseline_embedding(gpt, std::ssize(tokens), options.baseline)),
+        unit_(gauss_legendre(options.steps)),
+        step_(std::move(at(1).values.front())) {
+    for (std::int64_t i = 0; i < start_.size(); ++i) step_[i] -= start_[i];
+  }
+
+  // A part of the path, with the integral over it.
+  struct Piece {
+    double begin = 0, end = 0;
+    double metric_begin = 0, metric_end = 0;
+    std::vector<double> tokens;  // (T)
+
+    // What the tokens miss of the change of the metric.
+    double error() const {
+      return std::accumulate(tokens.begin(), tokens.end(), metric_begin - metric_end);
+    }
+  };
+
+  double metric_at(double alpha) const {
+    EmbeddingOnPath editor(start(), alpha);
+    return metric_of(gpt_, tokens_, metric_, editor);
+  }
+
+  Piece integrated(Piece piece) const {
+    piece.tokens.assign(tokens_.size(), 0.0);
+    const std::int64_t channels = step_.size() / std::ssize(tokens_);
+    const double length = piece.end - piece.begin;
+    for (const QuadraturePoint& point : unit_) {
+      const LogitGradients there = at(piece.begin + length * point.abscissa);
+      for (std::int64_t i = 0; i < step_.size(); ++i) {
+        piece.tokens[static_cast<std::size_t>(i / channels)] +=
+            length * point.weight * step_[i] * there.gradients.front()[i];
+      }
+    }
+    return piece;
+  }
+
+  std::array<Piece, 2> halves(const Piece& whole) const {
+    const double middle = (whole.begin + whole.end) / 2;
+    const double metric = metric_at(middle);
+    return {integrated({whole.begin, middle, whole.metric_begin, metric, {}}),
+            integrated({middle, whole.end, metric, whole.metric_end, {}})};
+  }
+
+ private:
+  View<const float> start() const {
+    return start_.size() > 0 ? start_.view() : View<const float>();
+  }
+  LogitGradients at(double alpha) const {
+    EmbeddingOnPath editor(start(), alpha);
+    return differentiate_logit(gpt_, tokens_, metric_, {{PointKind::embedding}}, &editor);
+  }
+
+  const Gpt& gpt_;
+  std::span<const std::int32_t> tokens_;
+  LogitMetric metric_;
+  Tensor<float> start_;  // (T, C), or of no elements for zero
+  std::vector<QuadraturePoint> unit_;
+  Tensor<float> step_;  // (1, T, C): from the start to the text
+};
+
+}  // namespace
+
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric,
                                         const IntegrationOptions& options) {
@@ -309,33 +379,36 @@ IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int
   require(options.steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one",
           options.steps);
   require_text_fits(gpt.config(), tokens);
-  const Tensor<float> start = baseline_embedding(gpt, std::ssize(tokens), options.baseline);
-  const View<const float> from = start.size() > 0 ? View<const float>(start) : View<const float>();
-  const auto at = [&](double alpha) {
-    EmbeddingOnPath editor(from, alpha);
-    return differentiate_logit(gpt, tokens, metric, {{PointKind::embedding}}, &editor);
-  };
-  const auto metric_at = [&](double alpha) {
-    EmbeddingOnPath editor(from, alpha);
-    return metric_of(gpt, tokens, metric, editor);
-  };
-  const LogitGradients whole = at(1);
-  IntegratedGradients result{.tokens = std::vector<double>(tokens.size(), 0.0),
-                             .metric = whole.metric,
-                             .baseline = metric_at(0)};
-  const View<const float> embedding = whole.values.front().view()[0];  // (T, C)
-  for (const QuadraturePoint& node : points_of_path(interval_ends(metric_at), options.steps)) {
-    const LogitGradients there = at(node.abscissa);
-    const View<const float> gradient = there.gradients.front().view()[0];
-    for (std::int64_t t = 0; t < embedding.extent(0); ++t) {
-      for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
-        const double begin = from.present() ? from(t, c) : 0.0F;
-        result.tokens[t] += node.weight * (embedding(t, c) - begin) * gradient(t, c);
-      }
-    }
+  const EmbeddingPath path(gpt, tokens, metric, options);
+  const std::vector<PathPoint> ends =
+      interval_ends([&](double alpha) { return path.metric_at(alpha); });
+  std::vector<EmbeddingPath::Piece> pieces;
+  double range = 0;
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    pieces.push_back(path.integrated(
+        {ends[i - 1].alpha, ends[i].alpha, ends[i - 1].metric, ends[i].metric, {}}));
+    range = std::max(range, std::abs(ends[i].metric - ends.front().metric));
   }
-  result.completeness_error = result.baseline - result.metric;
-  for (const double value : result.tokens) result.completeness_error += value;
+  // f32 passes round a metric to about 1e-6 of it.
+  const double change = ends.back().metric - ends.front().metric;
+  const double enough = std::max(1e-3 * std::abs(change), 1e-5 * range);
+  const auto missed = [](const auto& piece) { return std::abs(piece.error()); };
+  for (std::int64_t halving = 0; halving < options.steps; ++halving) {
+    double all_missed = 0;
+    for (const auto& piece : pieces) all_missed += missed(piece);
+    if (all_missed <= enough) break;
+    const auto worst = std::ranges::max_element(pieces, {}, missed);
+    auto [first, second] = path.halves(*worst);
+    *worst = std::move(first);
+    pieces.push_back(std::move(second));
+  }
+  IntegratedGradients result{.tokens = std::vector<double>(tokens.size(), 0.0),
+                             .metric = ends.back().metric,
+                             .baseline = ends.front().metric};
+  for (const auto& piece : pieces) {
+    for (std::size_t t = 0; t < tokens.size(); ++t) result.tokens[t] += piece.tokens[t];
+  }
+  result.completeness_error = std::accumulate(result.tokens.begin(), result.tokens.end(), -change);
   require_complete(result, options.steps);
   return result;
 }

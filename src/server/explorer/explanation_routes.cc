@@ -95,7 +95,7 @@ Reply by_token(const Request& request, const StoredTrace& trace, const LogitQues
                std::int64_t position) {
   require(trace.interventions.empty(), ErrorCode::unsupported,
           "token attributions do not support interventions; trace {} has some", trace.id);
-  const IntegrationOptions options{.steps = bounded(request, "steps", 16, 1, 64),
+  const IntegrationOptions options{.steps = bounded(request, "steps", 16, 1, 32),
                                    .baseline = baseline_of(request)};
   const IntegratedGradients found =
       integrate_gradients(trace.model().gpt, trace.pass->tokens(), {question, position}, options);

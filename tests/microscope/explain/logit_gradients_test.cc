@@ -75,9 +75,9 @@ double sum_of(const std::vector<double>& values) {
 
 TEST_F(LogitGradient, IntegratedGradientsAreComplete) {
   const IntegratedGradients found = integrate_gradients(gpt, tokens, metric);
-  EXPECT_NEAR(sum_of(found.tokens), found.metric - found.baseline + found.completeness_error, 1e-9);
-  RecordProperty("completeness_error", fmt::format("{:.1e}", found.completeness_error));
-  EXPECT_LT(std::abs(found.completeness_error), 1e-5);  // of a metric that moves by about one
+  const double change = found.metric - found.baseline;
+  EXPECT_NEAR(sum_of(found.tokens), change + found.completeness_error, 1e-9);
+  EXPECT_LE(std::abs(found.completeness_error), 1e-3 * std::abs(change));
 }
 
 // Multiplies every embedding.
@@ -161,7 +161,7 @@ TEST_F(LogitGradient, IntegratedGradientsBeginAtTheirBaseline) {
     const IntegratedGradients found =
         integrate_gradients(gpt, tokens, metric, {.baseline = std::move(baseline)});
     EXPECT_NEAR(sum_of(found.tokens), found.metric - found.baseline,
-                5e-3 * std::abs(found.metric - found.baseline));
+                1e-3 * std::abs(found.metric - found.baseline));
     return found;
   };
   const auto metric_of = [&](const std::vector<std::int32_t>& text) {
