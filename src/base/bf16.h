@@ -6,9 +6,6 @@
 
 namespace heed {
 
-// Above it, numbers round to infinity: 2^128 less half of a last bit, and the f32 below.
-inline constexpr float largest_rounded_to_bf16 = 0x1.FEFFFEp127F;
-
 inline float bf16_to_f32(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }

@@ -21,8 +21,8 @@ ConfigFields fields_of_source(const Json& config, const SourceFiles& source) {
                            {parse_config(generation->text, generation->name), generation->name});
 }
 
-// `written` over the source's config, where it says something else than heed
-// would have written of the source.
+// `written` over the config of the source, where it says something else than heed would have
+// written of the source.
 OrderedJson changed_config(const OrderedJson& source, const OrderedJson& before,
                            const OrderedJson& written) {
   OrderedJson config = source;
@@ -77,17 +77,23 @@ ConfigFields read_model_fields(const std::filesystem::path& directory) {
   return led_by_generation(fields, {read_config_document(generation), generation.string()});
 }
 
-WrittenConfig written_config(const Architecture& architecture, const SourceFiles& source) {
-  const Format& first = format_of(architecture);
-  const WrittenConfig fresh{.format = &first, .config = first.write(architecture)};
-  if (source.config.is_null()) return fresh;
+WrittenConfig written_config(const Architecture& model, const SourceFiles& source) {
+  if (source.config.is_null()) {
+    const Format& format = format_of(model);
+    return {.format = &format, .config = format.write(model)};
+  }
   const Json config(source.config);
   const ConfigFields fields = fields_of_source(config, source);
   const Format& own = format_of_config(fields);
+  const Architecture before = read_described(own, fields);
+  Architecture architecture = model;
+  if (!model.is_encoder_decoder()) architecture.padding = before.padding;  // a stack has none
+  const Format& first = format_of(architecture);
+  const WrittenConfig fresh{.format = &first, .config = first.write(architecture)};
   const Format& format = own.expresses(architecture) ? own : first;
-  WrittenConfig kept{.format = &format,
-                     .config = changed_config(source.config, own.write(read_described(own, fields)),
-                                              format.write(architecture))};
+  WrittenConfig kept{
+      .format = &format,
+      .config = changed_config(source.config, own.write(before), format.write(architecture))};
   const auto read = [&](const OrderedJson& written) {
     return read_described(format, fields_of_source(Json(written), source));
   };

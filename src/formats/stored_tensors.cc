@@ -319,11 +319,10 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
 
 void StoredModel::require_finite(const GptParameters& parameters) const {
   if (weights_ == WeightFormat::f32) return;
-  // Scales of integers are bf16 too, so that the largest weight of a group may grow as much.
   for (const StoredTensor& stored : tensors_) {
     if (!is_multiplied(architecture_, stored.parameter) || !has_parameter(stored)) continue;
     const std::optional<float> beyond =
-        find_beyond_bf16(rows_of(parameters.tensor(stored.parameter), stored).span());
+        find_not_finite(rows_of(parameters.tensor(stored.parameter), stored).span(), weights_);
     require(!beyond, ErrorCode::unsupported,
             "'{}' holds the weight {}, which is not finite in {}: convert to f32", stored.name,
             beyond.value_or(0), kernels::weight_format_name(weights_));

@@ -332,24 +332,39 @@ bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
   return is_linear(id.role) || is_tied;
 }
 
-std::optional<float> find_beyond_bf16(std::span<const float> weights) {
-  const auto is_within = [](float weight) { return std::abs(weight) <= largest_rounded_to_bf16; };
-  std::atomic<bool> all_within = true;
+namespace {
+
+// Whether a weight stays finite in a format: rounded itself, or as the largest of its group, whose
+// scale is rounded.
+bool is_finite_in(float weight, kernels::WeightFormat format) {
+  const float integer = format == kernels::WeightFormat::int8   ? 127.0F
+                        : format == kernels::WeightFormat::int4 ? 7.0F
+                                                                : 1.0F;
+  return std::isfinite(bf16_to_f32(f32_to_bf16(std::abs(weight) / integer)) * integer);
+}
+
+}  // namespace
+
+std::optional<float> find_not_finite(std::span<const float> weights, kernels::WeightFormat format) {
+  constexpr float usual = 0x1p127F;  // below it, none grows to infinity
+  std::atomic<bool> all_usual = true;
   parallel_ranges(std::ssize(weights), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    bool within = true;  // without leaving the loop, so that it is vectorised
+    bool are_usual = true;  // without leaving the loop, so that it is vectorised
     for (std::int64_t i = begin; i < end; ++i) {
-      within &= is_within(weights[static_cast<std::size_t>(i)]);
+      are_usual &= std::abs(weights[static_cast<std::size_t>(i)]) < usual;
     }
-    if (!within) all_within = false;
+    if (!are_usual) all_usual = false;
   });
-  if (all_within) return std::nullopt;
-  return *std::ranges::find_if_not(weights, is_within);
+  if (all_usual) return std::nullopt;
+  const auto found =
+      std::ranges::find_if_not(weights, [&](float weight) { return is_finite_in(weight, format); });
+  return found == weights.end() ? std::nullopt : std::optional(*found);
 }
 
 void GptParameters::require_finite(kernels::WeightFormat format) const {
   for (const Parameter& parameter : list()) {
     if (!is_multiplied(architecture(), parameter.id)) continue;
-    const std::optional<float> beyond = find_beyond_bf16(tensor(parameter.id).span());
+    const std::optional<float> beyond = find_not_finite(tensor(parameter.id).span(), format);
     require(!beyond, ErrorCode::unsupported, "{} holds the weight {}, which is not finite in {}",
             parameter_name(parameter.id), beyond.value_or(0), kernels::weight_format_name(format));
   }

@@ -373,6 +373,7 @@ TEST(PairConfig, IsLedByTheConfigOfGeneration) {
     files.config["decoder_start_token_id"] = 3;
     files.config["eos_token_id"] = {4, 5, 1000};
     files.config.erase("forced_bos_token_id");
+    files.config.erase("forced_eos_token_id");
     const TemporaryDirectory directory;
     files.write(directory.path());
     Architecture architecture = load_encoder_decoder(directory.path()).architecture();

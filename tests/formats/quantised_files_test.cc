@@ -117,30 +117,31 @@ TEST(QuantisedFiles, FollowTheDocumentedLayout) {
   EXPECT_EQ(file.find("wte.weight")->dtype, DType::f32);
 }
 
-// 3.4e38 is an f32, and rounds to infinity in bf16.
+// 3.4e38 is an f32, and rounds to infinity in bf16; as the largest of a group of integers, it stays
+// finite.
 TEST(QuantisedFiles, HoldNoWeightThatRoundsToInfinity) {
   for (const bool tied : {false, true}) {
-    for (const WeightFormat format : formats) {
-      StackSpecification config = odd_config();
-      config.tied_unembedding = tied;
-      Gpt gpt = random_gpt(config, 3);
-      const char* const name = tied ? "wte.weight" : "h.1.mlp.c_proj.weight";
-      float& weight = gpt.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
-      const TemporaryDirectory directory;
-      const std::filesystem::path out = directory / "out";
-      weight = 3.4e38F;
-      expect_error(
-          ErrorCode::unsupported, [&] { save_gpt(gpt, out, {}, format); },
-          std::string("'") + name + "'", "3.4e+38", kernels::weight_format_name(format));
-      EXPECT_FALSE(std::filesystem::exists(out));
-      expect_error(
-          ErrorCode::unsupported, [&] { gpt.parameters().prepare(format); }, "3.4e+38");
-      weight = -largest_rounded_to_bf16;
-      save_gpt(gpt, out, {}, format);
-      EXPECT_EQ(load_gpt(out).parameters().prepared_format(), format);
-      weight = 3.4e38F;
-      save_gpt(gpt, directory / "whole");
+    StackSpecification config = odd_config();
+    config.tied_unembedding = tied;
+    Gpt gpt = random_gpt(config, 3);
+    const char* const name = tied ? "wte.weight" : "h.1.mlp.c_proj.weight";
+    float& weight = gpt.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
+    const TemporaryDirectory directory;
+    weight = 3.4e38F;
+    expect_error(
+        ErrorCode::unsupported, [&] { save_gpt(gpt, directory / "out", {}, WeightFormat::bf16); },
+        std::string("'") + name + "'", "3.4e+38", "bf16");
+    EXPECT_FALSE(std::filesystem::exists(directory / "out"));
+    expect_error(
+        ErrorCode::unsupported, [&] { gpt.parameters().prepare(WeightFormat::bf16); }, "3.4e+38");
+    for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4, WeightFormat::f32}) {
+      const std::string out(kernels::weight_format_name(format));
+      save_gpt(gpt, directory / out, {}, format);
+      EXPECT_EQ(load_gpt(directory / out).parameters().prepared_format(), format);
     }
+    weight = -3.38e38F;  // below the largest of bf16, 3.39e38
+    save_gpt(gpt, directory / "out", {}, WeightFormat::bf16);
+    EXPECT_EQ(load_gpt(directory / "out").parameters().prepared_format(), WeightFormat::bf16);
   }
 }
 

@@ -43,7 +43,8 @@ void save_again(const std::filesystem::path& from, const std::filesystem::path& 
 
 std::set<std::string> bare_names(const std::filesystem::path& directory) {
   std::set<std::string> names;
-  for (const TensorEntry& entry : SafetensorsFile::open(directory / weights_file_name).tensors()) {
+  const auto file = SafetensorsFile::open(directory / weights_file_name);
+  for (const TensorEntry& entry : file.tensors()) {
     names.insert(entry.name);
   }
   return names;
