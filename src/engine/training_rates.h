@@ -18,10 +18,9 @@ struct RateMeasurement {
 
 // Of the shape and precision that `settings` have, in a few seconds: forward and backward passes
 // over two blocks with their share of the vocabulary, and AdamW. Blocks too large to be measured in
-// that time and in a GiB are measured with fewer heads of the same size, and long sequences by their
-// beginning. Settings that leave
-// their precision open get the one that a run here would take. Throws Error{interrupted} when
-// stopped.
+// that time and in a GiB are measured with fewer heads of the same size, and long sequences by
+// their beginning. Settings that leave their precision open get the one that a run here would take.
+// Throws Error{interrupted} when stopped.
 TrainingRates measure_training_rates(TrainSettings& settings, const RateMeasurement& measurement);
 
 // TrainingRates::memory alone, over arrays of so many parameters, or of as many as are affordable.

@@ -67,8 +67,8 @@ class Scheduler {
   Compute& compute_;
   Metrics& metrics_;
   const SchedulerOptions options_;
-  std::int64_t drawable_ = 0;              // ids from this one on are never sampled
-  std::vector<std::int32_t> end_of_text_;  // of the model and of the tokenizer
+  std::int64_t drawable_ = 0;                       // ids from this one on are never sampled
+  std::vector<std::int32_t> end_of_text_;           // of the model and of the tokenizer
   const std::vector<std::int32_t> special_tokens_;  // in ascending order
 
   std::mutex mutex_;

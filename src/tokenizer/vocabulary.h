@@ -29,8 +29,8 @@ class Vocabulary {
  public:
   // `tokens[id]` are the bytes of token `id`, empty where no token has this id. Throws
   // Error{unsupported} for an added token that is too long, and Error{corrupt_data} when an added
-  // token is empty, not UTF-8, listed twice, or not the token of its id, whose bytes may have spaces
-  // where the added token has U+2581.
+  // token is empty, not UTF-8, listed twice, or not the token of its id, whose bytes may have
+  // spaces where the added token has U+2581.
   Vocabulary(const std::vector<std::string>& tokens, std::vector<AddedToken> added,
              std::string_view source);
 

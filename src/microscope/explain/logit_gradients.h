@@ -65,10 +65,10 @@ struct IntegratedGradients {
 // Gauss-Legendre quadrature on intervals between powers of ten, down to where the metric is that of
 // α = 0: where nothing but embeddings feeds the stream (no position table, no biases), norms undo α
 // until it is near zero, and most of the integral lies there. What an interval's tokens miss of the
-// change of the metric is known: the worst is halved, at most options.steps times, until all miss no
-// more than a thousandth. Throws as above, Error{invalid_argument} for fewer than one step and for a
-// baseline of another length, and Error{unsupported} where the attributions miss their sum, metric −
-// baseline, by more than 5 %: they are not an attribution then.
+// change of the metric is known: the worst is halved, at most options.steps times, until all miss
+// no more than a thousandth. Throws as above, Error{invalid_argument} for fewer than one step and
+// for a baseline of another length, and Error{unsupported} where the attributions miss their sum,
+// metric − baseline, by more than 5 %: they are not an attribution then.
 IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric,
                                         const IntegrationOptions& options = {});
