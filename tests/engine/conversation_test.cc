@@ -73,7 +73,7 @@ TEST_F(EndTokens, MayBeTokensThatOnlyTheConfigurationHas) {
   const LoadedModel model = load();
   const std::int32_t turn_end = model.tokenizer->encode(testing::turn_end).front();
   const OrderedJson messages{{{"role", "user"}, {"content", "Who came?"}}};
-  const auto prompt = ModelChat::find(model)->encode(messages, *model.tokenizer);
+  const auto prompt = ModelChat::find(model)->encode({.messages = messages}, *model.tokenizer);
   const auto file = directory_.path() / "tokenizer.json";
   Json tokenizer = Json::parse(read_text_file(file));
   Json& added = tokenizer["added_tokens"];
@@ -89,7 +89,7 @@ TEST_F(EndTokens, MayBeTokensThatOnlyTheConfigurationHas) {
   std::filesystem::remove(directory_.path() / "generation_config.json");
   const LoadedModel other = load();
   EXPECT_THAT(other.end_tokens(), ::testing::Contains(turn_end));
-  EXPECT_EQ(ModelChat::find(other)->encode(messages, *other.tokenizer), prompt);
+  EXPECT_EQ(ModelChat::find(other)->encode({.messages = messages}, *other.tokenizer), prompt);
 }
 
 TEST_F(ChatModelTest, TemplatesMakeSpecialTokensAndMessagesDoNot) {

@@ -28,7 +28,7 @@ void compare_chats(const std::filesystem::path& directory) {
     const auto expected = each["ids"].get<std::vector<std::int32_t>>();
     const auto text = each["text"].get<std::string>();
     EXPECT_EQ(tokenizer->encode(text), expected) << printable(text);
-    const auto ids = chat.encode(each["messages"], *tokenizer);
+    const auto ids = chat.encode({.messages = each["messages"]}, *tokenizer);
     EXPECT_EQ(ids, expected) << printable(text) << "\n" << printable(tokenizer->decode(ids));
     differ += ids == expected ? 0 : 1;
     tokens += expected.size();
