@@ -127,10 +127,7 @@ void start_log() {
   spdlog::set_default_logger(log);
 }
 
-}  // namespace
-
-int run(int argc, char** argv) {
-  reserve_memory_for_unwinding();
+int run_program(int argc, char** argv) {
   catch_interrupts();
   let_large_writes_fail();
   start_log();
@@ -145,6 +142,18 @@ int run(int argc, char** argv) {
   make_strict(app);
   app.footer("`heed COMMAND --help` shows a command's options; `heed tour` is a good start.");
   return parse_and_run(app, argc, argv);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  reserve_memory_for_unwinding();
+  try {
+    return run_program(argc, argv);
+  } catch (const std::bad_alloc&) {  // not even the commands fit
+    say("out of memory");
+    return work_failed;
+  }
 }
 
 }  // namespace heed::cli
