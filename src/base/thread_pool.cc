@@ -90,12 +90,12 @@ struct Share {
 };
 
 // How many parts of a loop a thread has computed, or that it computes one.
-struct Progress {
+struct SeatProgress {
   static constexpr std::uint32_t computing = 0xFFFFFFFF;
   std::uint32_t loop;
   std::uint32_t parts;
 
-  explicit Progress(std::uint64_t word)
+  explicit SeatProgress(std::uint64_t word)
       : loop(static_cast<std::uint32_t>(word >> 32)), parts(static_cast<std::uint32_t>(word)) {}
   static std::uint64_t word(std::uint32_t loop, std::uint32_t parts) {
     return std::uint64_t{loop} << 32 | parts;
@@ -247,7 +247,7 @@ int ThreadPool::offer(int parts, int threads) {
   for (const int thread : called_) {
     Seat& woken = seat(thread);
     if (!woken.sleeper.wake()) continue;
-    const Progress progress(woken.progress.load(std::memory_order_relaxed));
+    const SeatProgress progress(woken.progress.load(std::memory_order_relaxed));
     const bool in_vain = static_cast<std::int32_t>(progress.loop - woken.woken) < 0;
     if (in_vain) resting_.was_late(thread, sharing, cost_of_waking_in_vain, Clock::now());
     woken.woken = number_;
@@ -274,13 +274,14 @@ int ThreadPool::compute_parts(int thread, std::uint32_t loop) {
     Seat& from = seat((thread + other) % threads_);
     while (const std::optional<int> part = from.take(loop)) {
       if (done++ == 0) {
-        own.progress.store(Progress::word(loop, Progress::computing), std::memory_order_relaxed);
+        own.progress.store(SeatProgress::word(loop, SeatProgress::computing),
+                           std::memory_order_relaxed);
       }
       compute(*part);
     }
   }
   if (done > 0) {
-    own.progress.store(Progress::word(loop, static_cast<std::uint32_t>(done)),
+    own.progress.store(SeatProgress::word(loop, static_cast<std::uint32_t>(done)),
                        std::memory_order_release);
   }
   return done;
@@ -290,8 +291,8 @@ int ThreadPool::compute_parts(int thread, std::uint32_t loop) {
 bool ThreadPool::has_ended() {
   int done = 0;
   for (const int thread : called_) {
-    const Progress progress(seat(thread).progress.load(std::memory_order_acquire));
-    if (progress.loop == number_ && progress.parts != Progress::computing) {
+    const SeatProgress progress(seat(thread).progress.load(std::memory_order_acquire));
+    if (progress.loop == number_ && progress.parts != SeatProgress::computing) {
       done += static_cast<int>(progress.parts);
     }
   }
@@ -307,8 +308,8 @@ void ThreadPool::wait_for_end() {
   const auto is_in_the_way = [&] {
     const int processor = current_processor();
     return processor >= 0 && std::ranges::any_of(called_, [&](int thread) {
-             const Progress progress(seat(thread).progress.load(std::memory_order_relaxed));
-             return progress.loop == number_ && progress.parts == Progress::computing &&
+             const SeatProgress progress(seat(thread).progress.load(std::memory_order_relaxed));
+             return progress.loop == number_ && progress.parts == SeatProgress::computing &&
                     seat(thread).processor.load(std::memory_order_relaxed) == processor;
            });
   };
@@ -317,8 +318,8 @@ void ThreadPool::wait_for_end() {
   const Clock::time_point begin = Clock::now();
   for (const int thread : called_) {
     Seat& late = seat(thread);
-    const Progress progress(late.progress.load(std::memory_order_acquire));
-    if (progress.loop != number_ || progress.parts != Progress::computing) continue;
+    const SeatProgress progress(late.progress.load(std::memory_order_acquire));
+    if (progress.loop != number_ || progress.parts != SeatProgress::computing) continue;
     const std::optional<Clock::duration> run = late.time_run();
     if (!run) continue;
     late.suspected = begin;
@@ -338,8 +339,8 @@ void ThreadPool::charge_late_seats(Clock::time_point now) {
   for (const int thread : called_) {
     Seat& late = seat(thread);
     if (late.suspected == Clock::time_point{}) continue;
-    const Progress progress(late.progress.load(std::memory_order_acquire));
-    if (progress.parts == Progress::computing) continue;
+    const SeatProgress progress(late.progress.load(std::memory_order_acquire));
+    if (progress.parts == SeatProgress::computing) continue;
     const Clock::duration waited = now - late.suspected;
     const std::optional<Clock::duration> run = late.time_run();
     late.suspected = {};

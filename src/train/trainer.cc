@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "train/absolute_path.h"
 #include "train/group_checks.h"
+#include "train/process_grid.h"
 #include "train/resume_checks.h"
 #include "train/run.h"
 #include "train/run_request.h"
@@ -56,6 +57,7 @@ Run::Run(const TrainRequest& request)
 
 // Of a run that is resumed, what cannot be read was read when it began: the text has changed.
 void Run::read_text(bool has_checkpoint) {
+  static_cast<void>(ProcessGrid(group_, settings_));  // throws where the processes do not fit
   const auto read = [&] {
     task_ = make_task({request_, settings_, observer_, directory_, group_, shards_});
     task_->prepare_text(has_checkpoint);

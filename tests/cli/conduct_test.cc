@@ -327,7 +327,7 @@ TEST(Interrupt, EndsWorkThatIsLong) {
   for (int i = 0; i < 64; ++i) many += words;
   write_text_file(text, many);
   for (const std::string& arguments :
-       {std::string("induction -n 1000000 -m starter"), "tokenize -m starter -f '" + text + "'"}) {
+       {std::string("induction -n 100000 -m starter"), "tokenize -m starter -f '" + text + "'"}) {
     for (const char* signal : {"INT", "TERM"}) {
       const std::string call = std::string("timeout -k 20 --preserve-status -s ") + signal + " 0.4";
       EXPECT_EQ(run_heed(arguments + " > /dev/null", call).status, 130) << arguments;

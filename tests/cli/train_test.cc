@@ -199,7 +199,7 @@ TEST_F(TrainCommand, ADirectoryOfAModelIsNotTrainedIn) {
   EXPECT_THAT(refused.err, HasSubstr("--force"));
   EXPECT_EQ(read_text_file(out + "/config.json"), before);
   EXPECT_EQ(run_heed(train + " --force", cache).status, 0);
-  EXPECT_EQ(run_heed("generate -m '" + out + "' -n 2 'The '").status, 0);
+  EXPECT_EQ(run_heed("generate -m '" + out + "' -n 2 -p 'The '").status, 0);
 }
 
 TEST_F(TrainCommand, WritesItsMetricsForTensorboard) {

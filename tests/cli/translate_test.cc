@@ -77,7 +77,12 @@ TEST(TranslateCommand, CropsOrSplitsLongLines) {
   EXPECT_EQ(lines_of(split.out).size(), 4U);  // a line each
   EXPECT_THAT(split.err, HasSubstr("2 lines have more than the 32 tokens that the encoder reads"));
   EXPECT_THAT(split.err, HasSubstr("were split: 2, 4"));
-  const Json parts = json_of(call + "--long-lines split --json", input)["translations"];
+  const auto translations = [&](const char* how) {  // beside a note on standard error
+    const Outcome outcome = run_heed(call + "--long-lines " + how + " --json", input);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out)["translations"];
+  };
+  const Json parts = translations("split");
   const auto said = [](const Json& part) {
     auto text = part["hypotheses"][0]["text"].get<std::string>();
     std::ranges::replace_if(
@@ -100,7 +105,7 @@ TEST(TranslateCommand, CropsOrSplitsLongLines) {
   EXPECT_EQ(joined[3], words);
   EXPECT_EQ(lines_of(split.out)[1], translated);
 
-  const Json cropped = json_of(call + "--long-lines crop --json", input)["translations"];
+  const Json cropped = translations("crop");
   ASSERT_EQ(cropped.size(), 4U);
   EXPECT_FALSE(cropped[0].contains("cropped"));
   EXPECT_EQ(cropped[1]["cropped"], true);

@@ -103,7 +103,8 @@ TEST_F(ExplorerNumbers, AttributionsOfTokensBeginAtABaselineAndReachTheirSum) {
               ::testing::HasSubstr("expected zero, mean, or token ids"));
   EXPECT_THAT(explorer_.refusal("GET", at("/attribution?by=token&baseline=1,2"), 400),
               ::testing::HasSubstr("the baseline has 2 tokens"));
-  EXPECT_THAT(explorer_.refusal("GET", at("/attribution?by=token&steps=1"), 422),
+  const std::string murder = "/api/traces/" + explorer_.trace("The murderer was");
+  EXPECT_THAT(explorer_.refusal("GET", murder + "/attribution?by=token&steps=1", 422),
               ::testing::HasSubstr("take more steps"));
 }
 
