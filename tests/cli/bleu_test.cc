@@ -115,7 +115,7 @@ TEST_F(BleuCommand, RefusesWhatDoesNotGoTogether) {
   expect_refused(one + " -i " + one + " --sentence --confidence", "--sentence goes with neither");
   expect_refused(one + " -i " + one + "," + one + " --sentence", "scores one system, not 2");
   expect_refused(one + " -i " + one + " --metrics ter", "expected bleu, chrf or chrf++");
-  expect_refused(one + " -i " + one + " --tokenize ja", "13a, none, char, intl, zh");
+  expect_refused(one + " -i " + one + " --tokenize ja", "13a, none, char, intl or zh");
   expect_refused("-i " + one + " " + one, "put the REFERENCE first");
   expect_refused("-i " + one, "REFERENCE is required");
   expect_refused(one + " -i nowhere", "cannot open 'nowhere'", 1);
