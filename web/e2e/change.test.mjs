@@ -155,6 +155,7 @@ test('a neuron is set to its mean from a word on', async () => {
   const region = page.getByRole('region', { name: 'Make a change' });
   await region.getByRole('spinbutton', { name: 'Neuron' }).fill('30');
   await region.getByRole('button', { name: 'Mean' }).click();
+  await page.waitForFunction(() => decodeURIComponent(location.hash).includes('L1N30'));
   await region.getByRole('combobox', { name: 'at' }).selectOption('11-');
   await page.waitForFunction(() => decodeURIComponent(location.hash).includes('L1N30@11-~'));
   await page.getByTestId('kl').waitFor();
