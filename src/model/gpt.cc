@@ -50,8 +50,8 @@ EvaluationBuffers::EvaluationBuffers(const StackSpecification& config, std::int6
 
 Gpt::Gpt(const StackSpecification& config, ArenaMemory memory)
     : config_(config),
-      weights_(std::make_shared<Weights>(GptParameters({.stacks = {config}}, memory),
-                                         sinusoid_table(config))) {
+      weights_(std::make_shared<Weights>(
+          Weights{GptParameters({.stacks = {config}}, memory), sinusoid_table(config)})) {
   require(config.block.attention.positions != PositionKind::relative, ErrorCode::unsupported,
           "relative positions are those of encoder-decoders: a model of one stack has none");
 }
