@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <map>
-#include <ranges>
+#include <vector>
 
 #include "base/decimal.h"
 
@@ -47,8 +47,12 @@ Activation activation_from_name(const ConfigFields& fields, const char* key,
                                                        {"swish", Activation::silu}};
   const std::string name = fields.text_or(key, otherwise);
   const auto found = known.find(name);
-  require(found != known.end(), ErrorCode::unsupported, "{}: {} '{}' is not one of {}",
-          fields.source(), key, name, fmt::join(std::views::keys(known), ", "));
+  if (found == known.end()) {
+    std::vector<std::string> names;
+    for (const auto& [each, activation] : known) names.push_back(each);
+    fail(ErrorCode::unsupported, "{}: {} '{}' is not one of {}", fields.source(), key, name,
+         fmt::join(names, ", "));
+  }
   return found->second;
 }
 

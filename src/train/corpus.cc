@@ -1,7 +1,6 @@
 #include "train/corpus.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 #include "base/error.h"
@@ -63,7 +62,9 @@ std::string Corpus::drop_unknown(const CharacterTokenizer& learned) {
   if (dropped == 0) return "";
   constexpr std::size_t most_shown = 8;
   std::string shown;
-  for (const std::string& character : characters | std::views::take(most_shown)) {
+  std::size_t named = 0;
+  for (const std::string& character : characters) {
+    if (named++ == most_shown) break;
     shown += " " + in_quotes(character);
   }
   if (characters.size() > most_shown) shown += " …";

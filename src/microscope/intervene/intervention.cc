@@ -204,9 +204,9 @@ class PlaneRowChanger {
     double before = 0;
     double after = 0;
     for (std::int64_t s = keys_.begin; s < keys_.end; ++s) before += row_(s);
-    for (const CutEdges::Edge& edge :
-         std::ranges::equal_range(cut.edges, position_, {}, &CutEdges::Edge::query)) {
-      if (keys_.contains(edge.key)) row_(edge.key) = 0;
+    auto edge = std::ranges::lower_bound(cut.edges, position_, {}, &CutEdges::Edge::query);
+    for (; edge != cut.edges.end() && edge->query == position_; ++edge) {
+      if (keys_.contains(edge->key)) row_(edge->key) = 0;
     }
     if (cut.rest == CutEdges::Rest::kept) return;
     for (std::int64_t s = keys_.begin; s < keys_.end; ++s) after += row_(s);
