@@ -45,7 +45,7 @@ std::int64_t tensor_bytes(std::int64_t bytes) {
   return static_cast<std::int64_t>(allocated_bytes(static_cast<std::size_t>(bytes))) + overhead;
 }
 
-std::int64_t bytes_of(const Intervention& intervention) {
+std::int64_t held_bytes(const Intervention& intervention) {
   const std::size_t indices = intervention.where.heads.size() + intervention.where.neurons.size();
   // Lists grow by doubling.
   return static_cast<std::int64_t>(2 * sizeof(Intervention) + indices * sizeof(std::int64_t));

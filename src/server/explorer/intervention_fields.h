@@ -29,7 +29,7 @@ using TakeMemory = std::function<void(std::int64_t bytes)>;
 std::int64_t tensor_bytes(std::int64_t bytes);
 
 // An intervention with its selection but without what its change holds.
-std::int64_t bytes_of(const Intervention& intervention);
+std::int64_t held_bytes(const Intervention& intervention);
 
 // Calls `read` for each object of a list; null is an empty list. Throws Error{invalid_argument}
 // with the index of the invalid intervention.

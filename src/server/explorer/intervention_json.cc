@@ -63,7 +63,7 @@ class Reader {
   void add(InterventionPoint selected, Change change) {
     Intervention added{.point = selected.point, .where = std::move(selected.where)};
     added.change = std::move(change);
-    source_.take_memory(bytes_of(added));
+    source_.take_memory(held_bytes(added));
     out_.push_back(std::move(added));
   }
 

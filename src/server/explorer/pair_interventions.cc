@@ -41,7 +41,7 @@ class PairReader {
  private:
   void add(const InterventionPoint& selected, const Change& change) {
     Intervention added{.point = selected.point, .where = selected.where, .change = change};
-    source_.take_memory(bytes_of(added));
+    source_.take_memory(held_bytes(added));
     out_.push_back(std::move(added));
   }
 
