@@ -1,4 +1,4 @@
-// The example of the README: next-token predictions, attention, a trace and generation.
+// The example of docs/library.md: next-token predictions, attention, a trace and generation.
 #include <heed/heed.h>
 
 #include <iostream>

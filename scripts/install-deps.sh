@@ -78,9 +78,16 @@ apt() {
   fi
 }
 
+# Says what comes, and how large it is, before anything is installed.
 install_all() {
-  echo "Installing with apt: $*"
+  echo "heed needs $# packages that are not installed: $*"
   apt update
+  LC_ALL=C apt-get install --assume-no --no-install-recommends "$@" 2>/dev/null |
+    sed -n 's/^\(.*newly installed\).*/apt: \1,/p; s/^Need to get/to download:/p; s/^After this operation, /on disk: /p' || true
+  if [ -t 1 ]; then
+    echo "Installing in 5 seconds; Ctrl-C stops."
+    sleep 5
+  fi
   apt install --no-install-recommends "$@"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a build into an empty prefix, builds examples/ against it as a stranger would, and runs
-# examples/version.cc and examples/first_look.cc, which the README shows. Arguments: cmake, build
+# examples/version.cc and examples/first_look.cc, which docs/library.md shows. Arguments: cmake, build
 # directory, source directory, version, C++ compiler, compiler flags.
 set -euo pipefail
 cmake=$1 build=$2 source=$3 version=$4 compiler=$5 flags=$6
@@ -28,10 +28,10 @@ if [ "$said" != "$expected" ]; then
   exit 1
 fi
 
-# The README shows all of first_look.cc but its first line, and what it begins to print.
+# The first program of docs/library.md is all of first_look.cc but its first line.
 if ! diff <(tail -n +2 "$source/examples/first_look.cc") \
-    <(awk '/^```cpp/ {shown = 1; next} /^```/ {shown = 0} shown' "$source/README.md"); then
-  echo "the README's program is not examples/first_look.cc" >&2
+    <(awk '/^```cpp/ {shown = 1; next} /^```/ && shown {exit} shown' "$source/docs/library.md"); then
+  echo "the program of docs/library.md is not examples/first_look.cc" >&2
   exit 1
 fi
 look=$("$place/build/first_look")

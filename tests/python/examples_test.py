@@ -22,6 +22,19 @@ class Examples(TestCase):
                 self.assertTrue(done.stdout.strip())
                 self.assertLessEqual(len(script.read_text().splitlines()), 62)
 
+    def test_the_readme_prints_what_it_says(self):
+        readme = (SOURCE / "README.md").read_text()
+        program = readme.split("```python\n")[1].split("```")[0]
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              env=os.environ)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        _, attended, logits = done.stdout.strip().rsplit("\n", 2)
+        word, weight = attended.split()
+        self.assertEqual(word, "blue")
+        self.assertIn(f"#  {word} {float(weight):.3f}", program)
+        before, after = map(float, logits.split())
+        self.assertIn(f"# {before:.3f} {after:.3f}:", program)
+
 
 if __name__ == "__main__":
     import unittest

@@ -1,4 +1,4 @@
-// The output of the README's program: the figures that it shows are those of the embedded model.
+// The output of the program in docs/library.md: the figures that it shows are those of the embedded model.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -15,8 +15,9 @@ constexpr double tolerance = 1e-3;
 
 // The lines of the block after "It prints:".
 std::vector<std::string> printed_lines() {
-  const std::string readme = read_text_file(std::filesystem::path(HEED_SOURCE_DIR) / "README.md");
-  std::istringstream text(readme.substr(readme.find("It prints:")));
+  const std::string page =
+      read_text_file(std::filesystem::path(HEED_SOURCE_DIR) / "docs" / "library.md");
+  std::istringstream text(page.substr(page.find("It prints:")));
   std::vector<std::string> lines;
   std::string line;
   while (std::getline(text, line) && line != "```") continue;
@@ -28,7 +29,7 @@ double last_number(const std::string& line) {
   return std::stod(line.substr(line.find_last_of(' ') + 1));
 }
 
-TEST(Readme, ShowsWhatItsProgramPrints) {
+TEST(LibraryPage, ShowsWhatItsProgramPrints) {
   if (!starter_files()) GTEST_SKIP() << "this build carries no starter model";
   const std::vector<std::string> lines = printed_lines();
   ASSERT_EQ(lines.size(), 6U);
