@@ -58,7 +58,7 @@ class Metric {
                        std::span<std::int64_t> statistics) const = 0;
 };
 
-// "nrefs:1|bs:1000|seed:12345|OPTIONS|version:heed-0.1.0".
+// "nrefs:1|bs:1000|seed:12345|OPTIONS|version:heed-0.2.0".
 std::string signature_text(const SignatureContext& context, const std::string& options);
 
 }  // namespace heed::scoring
