@@ -65,7 +65,7 @@ test('a word is chosen by its last token, with the mouse and the keyboard; token
   await page.waitForFunction((position) => location.hash.includes(`position=${position}&`), words[at - 1].end - 1);
   await page.waitForFunction((word) => document.querySelector('.said').textContent.includes(`“${word}” attends`), words[at - 1].text);
   await page.getByRole('link', { name: 'Compare' }).click();
-  await page.waitForFunction(() => location.hash.startsWith('#/across') && location.hash.includes('unit=words'));
+  await page.waitForFunction(() => location.hash.startsWith('#/compare') && location.hash.includes('unit=words'));
   await page.context().close();
 
   const plain = await session.open(linkOf(short, '&layer=1&head=2&unit=words'));
@@ -79,7 +79,7 @@ test('a word is chosen by its last token, with the mouse and the keyboard; token
 test('the map and the lists by words have the weights of the API', async () => {
   const { id, words } = await makeTrace({ text: long });
   const whole = await values(`/api/traces/${id}/attention/1/2?unit=words`);
-  const page = await session.open(linkOf(long, '&layer=1&head=2&unit=words&view=map', 'across'));
+  const page = await session.open(linkOf(long, '&layer=1&head=2&unit=words&view=map', 'compare'));
   const map = page.getByRole('application', { name: new RegExp(`over ${words.length} words`) });
   await map.focus();
   for (const [query, key] of [[words.length - 1, 1], [4, 2]]) {
@@ -289,8 +289,8 @@ test('words by depth are cosines of the API’s vectors', async () => {
 test('no serious findings or overflow, in any width and theme', async () => {
   for (const [what, link] of [
     ['words', linkOf(long, '&unit=words&position=16&open=backward+about')],
-    ['map', linkOf(long, '&layer=1&head=2&unit=words&view=map', 'across')],
-    ['arcs', linkOf(long, '&layer=1&head=2&unit=words&view=words&position=16', 'across')],
+    ['map', linkOf(long, '&layer=1&head=2&unit=words&view=map', 'compare')],
+    ['arcs', linkOf(long, '&layer=1&head=2&unit=words&view=words&position=16', 'compare')],
     ['change', linkOf(long, '&layer=1&head=2&unit=words&position=16&changes=L1H2', 'change')],
   ]) {
     await Promise.all([[390, true], [1280, false], [1920, true]].map(async ([width, dark]) => {

@@ -93,7 +93,7 @@ for (const family of families) {
 
     test('pictures the whole model with the parts that it has', async () => {
       const { architecture, layer, head } = await described();
-      const page = await session.open(`#/whole?text=${text}&at=b${layer}/attention/h${head}/pattern`);
+      const page = await session.open(`#/whole-model?text=${text}&at=b${layer}/attention/h${head}/pattern`);
       const names = () => page.getByRole('tree').getByRole('treeitem').allTextContents();
       await page.getByRole('treeitem', { name: /attention pattern/ }).waitFor();
       const all = (await names()).join(' ');

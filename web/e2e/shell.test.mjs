@@ -8,7 +8,7 @@ import { overflowsSideways, picture, seriousFindings, useExplorer } from './harn
 
 const built = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../built');
 const session = useExplorer();
-const modes = ['follow', 'whole', 'across', 'change', 'generate', 'translate', 'watch', 'count', 'learn'];
+const modes = ['follow', 'whole-model', 'compare', 'change', 'generate', 'translate', 'watch-it-learn', 'count', 'learn'];
 
 test('every mode opens from its link, without errors, serious findings or sideways scrolling', async () => {
   for (const mode of modes) {

@@ -57,7 +57,7 @@ test('a recorded run is shown at once, with its loss against the entropy of its 
   const { runs } = await session.get('/api/runs');
   const recorded = runs.find(({ origin }) => origin === 'recorded');
   assert.ok(recorded, 'a run that comes with heed');
-  const page = await session.open('#/watch');
+  const page = await session.open('#/watch-it-learn');
   await runCard(page).getByText('it comes with heed').waitFor();
   const { rows } = await session.get(`/api/runs/${encodeURIComponent(recorded.name)}/metrics`);
   const last = rows.findLast(({ val_loss }) => val_loss !== undefined);
@@ -74,7 +74,7 @@ test('a recorded run is shown at once, with its loss against the entropy of its 
 
 test('settings are checked before they are sent', async () => {
   const { limits, run } = await training();
-  const page = await session.open('#/watch');
+  const page = await session.open('#/watch-it-learn');
   await fillForm(page, { Blocks: limits.layers[1] + 1, 'Learning rate': 'fast' });
   await card(page).getByText(`It must be from ${limits.layers[0]} to ${limits.layers[1]}.`).waitFor();
   await card(page).getByText('“fast” is not a number.').waitFor();
@@ -89,7 +89,7 @@ test('settings are checked before they are sent', async () => {
 });
 
 test('a training is drawn from its first step, paused, resumed, slowed, stopped and started again', async (t) => {
-  const page = await session.open('#/watch');
+  const page = await session.open('#/watch-it-learn');
   await fillForm(page, tiny);
   const began = Date.now();
   await card(page).getByRole('button', { name: 'Start training' }).click();
@@ -142,7 +142,7 @@ test('a training is drawn from its first step, paused, resumed, slowed, stopped 
 });
 
 test('a second start in another tab is refused with a sentence, and the tab then shows the training', async () => {
-  const page = await session.open('#/watch');
+  const page = await session.open('#/watch-it-learn');
   const idle = await training();
   // This tab has not noticed yet that another one started a training.
   let late = true;
@@ -166,7 +166,7 @@ test('the running training has no serious findings and fits the window', async (
   assert.equal((await post('/api/training', { settings: { layers: 1, heads: 2, width: 16, context: 64, steps: 20000, batch_size: 4 } })).status, 201);
   const { run } = await until('running', ({ state }) => state === 'running');
   for (const [width, dark] of [[390, true], [1280, false], [1920, true]]) {
-    const page = await session.open('#/watch', { width, dark });
+    const page = await session.open('#/watch-it-learn', { width, dark });
     await page.locator('.plot[data-curve=loss]').waitFor();
     await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
     assert.match(await stateOf(page).innerText(), /Training: step/);
@@ -188,7 +188,7 @@ test('the running training has no serious findings and fits the window', async (
 });
 
 test('a model of the user’s own text names the characters that it does not know', async () => {
-  const page = await session.open('#/watch');
+  const page = await session.open('#/watch-it-learn');
   await fillForm(page, { ...tiny, Steps: 20 });
   await card(page).getByRole('button', { name: 'Your own text' }).click();
   await card(page).getByLabel('Text', { exact: true }).fill('the fox saw the hare and the hare saw the fox. '.repeat(200));
@@ -213,7 +213,7 @@ test('a model of the user’s own text names the characters that it does not kno
 });
 
 test('a server that does not train says why and gives the command line', async () => {
-  const page = await session.open('#/watch');
+  const page = await session.open('#/watch-it-learn');
   const now = await training();
   await page.route('**/api/training', (route) => route.fulfill({ json: { ...now, allowed: false, why_not: 'this server was started with --no-training' } }));
   await page.reload();

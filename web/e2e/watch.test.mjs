@@ -74,7 +74,7 @@ after(() => {
 });
 
 const session = useExplorer(['--run', damaged, '--run', run, '--run', live, '--run', stopped, '--run', halted, '--run', plain]);
-const link = (more = '') => `#/watch?text=${encodeURIComponent(text)}${more}`;
+const link = (more = '') => `#/watch-it-learn?text=${encodeURIComponent(text)}${more}`;
 
 async function traceAt(step) {
   const response = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text, model: { run: 'small', step } }) });
@@ -162,7 +162,7 @@ test('a damaged run shows its error and does not hide the others', async () => {
 });
 
 test('a run whose vocabulary lacks characters of the example is shown with a text of the run', async () => {
-  const page = await session.open(`#/watch?run=plain&text=${encodeURIComponent('“No”, said the fox.')}`);
+  const page = await session.open(`#/watch-it-learn?run=plain&text=${encodeURIComponent('“No”, said the fox.')}`);
   const region = page.getByRole('region', { name: 'Checkpoints' });
   await region.getByText('Shown instead: a text of this run').waitFor();
   await region.getByText('Predicts next:').waitFor();

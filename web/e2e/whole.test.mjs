@@ -5,7 +5,7 @@ import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
 const text = 'The fox waited in the forest, and the hare saw the fox';
-const link = (more = '') => `#/whole?text=${encodeURIComponent(text)}${more}`;
+const link = (more = '') => `#/whole-model?text=${encodeURIComponent(text)}${more}`;
 
 async function makeTrace() {
   const response = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
@@ -223,7 +223,7 @@ test('another family’s shape has its own parts and parameters', async () => {
   for (const name of ['llama-3.2-1b', 'qwen3-0.6b', 'pythia-160m']) {
     if (!presets.some((preset) => preset.name === name)) continue;
     const { total } = await session.get(`/api/parameters?config=${name}`);
-    const page = await session.open(`#/whole?picture=${name}`);
+    const page = await session.open(`#/whole-model?picture=${name}`);
     await page.getByText(`${total.toLocaleString('en-US')} parameters`).first().waitFor();
     assert.deepEqual(page.problems, []);
     await page.context().close();

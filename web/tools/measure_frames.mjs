@@ -14,7 +14,7 @@ import { startBrowser, startServer } from '../e2e/harness.mjs';
 
 const text = process.env.TEXT ?? 'The fox waited in the forest, and the hare saw the fox';
 const shape = process.env.SHAPE ? `&picture=${process.env.SHAPE}` : '';
-const at = (place) => `#/whole?text=${encodeURIComponent(text)}${shape}${place ? `&at=${encodeURIComponent(place)}` : ''}`;
+const at = (place) => `#/whole-model?text=${encodeURIComponent(text)}${shape}${place ? `&at=${encodeURIComponent(place)}` : ''}`;
 const number = 'b2/attention/h3/q/4.7';
 
 /** Each motion: where it begins, what starts it, and how many milliseconds it takes at least. */

@@ -5,7 +5,7 @@ it('shows a translator only in modes that need no trace of one text', () => {
   expect(offeredModes(false)).toEqual(modes);
   const offered = offeredModes(true).map(({ id }) => id);
   expect(offered[0]).toBe('translate');
-  for (const id of ['follow', 'whole', 'across', 'change', 'generate', 'watch']) expect(offered).not.toContain(id);
+  for (const id of ['follow', 'whole-model', 'compare', 'change', 'generate', 'watch-it-learn']) expect(offered).not.toContain(id);
 });
 
 it('opens a link’s mode, or the first one that the model has', () => {

@@ -15,12 +15,12 @@ export interface Mode {
 /** The modes in the order of the navigation; each is a chunk, loaded when first shown. */
 export const modes: Mode[] = [
   { id: 'follow', title: 'Follow', purpose: 'One token, from its embedding to the prediction of the next', prompt: true, shows: 'decoders', load: () => import('./follow/Follow.svelte') },
-  { id: 'whole', title: 'Whole model', purpose: 'The whole model in one picture, from all blocks down to one number', prompt: true, shows: 'decoders', load: () => import('./whole/Whole.svelte') },
-  { id: 'across', title: 'Compare', purpose: 'All heads and layers side by side', prompt: true, shows: 'decoders', load: () => import('./across/Across.svelte') },
+  { id: 'whole-model', title: 'Whole model', purpose: 'The whole model in one picture, from all blocks down to one number', prompt: true, shows: 'decoders', load: () => import('./whole/Whole.svelte') },
+  { id: 'compare', title: 'Compare', purpose: 'All heads and layers side by side', prompt: true, shows: 'decoders', load: () => import('./compare/Compare.svelte') },
   { id: 'change', title: 'Change', purpose: 'Switch parts of the model off and compare its predictions', prompt: true, shows: 'decoders', load: () => import('./change/Change.svelte') },
   { id: 'generate', title: 'Generate', purpose: 'Generate text token by token', prompt: true, shows: 'decoders', load: () => import('./generate/Generate.svelte') },
   { id: 'translate', title: 'Translate', purpose: 'Two texts: an encoder reads one, a decoder writes the other and attends to both', prompt: false, shows: 'any model', load: () => import('./translate/Translate.svelte') },
-  { id: 'watch', title: 'Watch it learn', purpose: 'Training runs: loss, samples and attention at every checkpoint', prompt: false, shows: 'decoders', load: () => import('./watch/Watch.svelte') },
+  { id: 'watch-it-learn', title: 'Watch it learn', purpose: 'Training runs: loss, samples and attention at every checkpoint', prompt: false, shows: 'decoders', load: () => import('./watch/Watch.svelte') },
   { id: 'count', title: 'Count', purpose: 'Parameters, memory and compute of a model, up to GPT-3', prompt: false, shows: 'decoders', load: () => import('./count/Count.svelte') },
   { id: 'learn', title: 'Learn', purpose: 'A guided tour in nine short chapters', prompt: false, shows: 'decoders', load: () => import('./learn/Learn.svelte') },
 ];

@@ -4,7 +4,7 @@ import { api, ApiError } from '../../lib/api';
 import { connection } from '../../lib/connection.svelte';
 import type { PairKind, PairMeta, PairRequest, PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
-import { TileCache } from '../across/tiles';
+import { TileCache } from '../compare/tiles';
 import { kindOf, type HeadChoice } from './heads';
 import { meanOf } from './words';
 

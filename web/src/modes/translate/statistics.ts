@@ -2,7 +2,7 @@
 
 import { percent } from '../../lib/numbers';
 import type { PairHeadStatistics, PairKind } from '../../lib/pair_types';
-import type { StatisticName } from '../across/statistics';
+import type { StatisticName } from '../compare/statistics';
 
 export type StatisticKey = Exclude<keyof PairHeadStatistics, 'kind' | 'layer' | 'head'>;
 

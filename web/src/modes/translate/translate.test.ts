@@ -7,7 +7,7 @@ import { choicesOfBlock, formatHead, headInWords, parseHead } from './heads';
 import { earlierMoved, finding, laterWord } from './influence';
 import { arcPath, linkPath, lineWidth } from './layout';
 import { mapOf } from './map';
-import { formatStatistic } from '../across/statistics';
+import { formatStatistic } from '../compare/statistics';
 import { habitOf, statisticsOf } from './statistics';
 import { columnOf, formatWord, isLater, isSpecial, meanOf, parseWord, positionsOf, rowOf, strongest } from './words';
 

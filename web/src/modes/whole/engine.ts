@@ -6,14 +6,14 @@ import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, typ
 import { blockParts, type Box, type Part, type Subject } from './parts';
 import { draw } from './painter';
 import { arrangementFor, layOut, type Point, type Scene } from './scene';
-import { signOf, signRadius } from './signs';
+import { toggleOf, toggleRadius } from './block_marks';
 import type { View } from './view';
 
 export interface Pointed {
   found: Found;
   cell: Cell | null;
-  /** The sign that expands a block. */
-  sign: boolean;
+  /** Whether it is over the button that expands a block. */
+  onToggle: boolean;
 }
 
 /** What the engine is told and tells. */
@@ -188,12 +188,12 @@ export class Engine {
     const point = toScene(this.camera, this.canvas, screen);
     const found = hit(this.scene, point, (one) => isOpen(one.part, one.box.width * this.camera.scale));
     const block = find(this.scene, found.path.slice(0, 1));
-    const at = block.part.kind === 'block' ? signOf(this.onScreen(block.box)) : null;
-    const sign = at !== null && Math.hypot(screen.x - at.x, screen.y - at.y) <= signRadius + 5;
+    const at = block.part.kind === 'block' ? toggleOf(this.onScreen(block.box)) : null;
+    const onToggle = at !== null && Math.hypot(screen.x - at.x, screen.y - at.y) <= toggleRadius + 5;
     const cell = cellAt(found, point);
-    if (!cell) return { found, cell: null, sign };
+    if (!cell) return { found, cell: null, onToggle };
     const size = this.onScreen(cellBox(found, cell));
-    return { found, cell: Math.min(size.width, size.height) >= pointedCell ? cell : null, sign };
+    return { found, cell: Math.min(size.width, size.height) >= pointedCell ? cell : null, onToggle };
   }
 
   onScreen(box: Box): Box {

@@ -3,17 +3,17 @@
 import { childOf, placeIn, type Found } from './find';
 import { sheetOf, type Sheet } from './images';
 import type { Box } from './parts';
-import type { Pen } from './pen';
+import type { CanvasDrawing } from './canvas_drawing';
 import type { Point } from './scene';
 
 /** A closed part: a head's pattern, or a plain box. */
-export function drawClosed(pen: Pen, found: Found, area: Box): void {
+export function drawClosed(drawing: CanvasDrawing, found: Found, area: Box): void {
   const { part, path } = found;
-  const { ink } = pen.view;
-  const context = pen.context;
+  const { ink } = drawing.view;
+  const context = drawing.context;
   if (part.kind !== 'head') {
-    if (part.kind === 'block') drawHalves(pen, area);
-    else if (part.kind === 'attention') drawManyHeads(pen, area);
+    if (part.kind === 'block') drawHalves(drawing, area);
+    else if (part.kind === 'attention') drawManyHeads(drawing, area);
     return;
   }
   const side = Math.min(area.height * 0.84, area.width * 0.84);
@@ -22,7 +22,7 @@ export function drawClosed(pen: Pen, found: Found, area: Box): void {
   const named = area.width >= 58;
   const x = named ? area.x + area.width - side - area.height * 0.08 : area.x + (area.width - side) / 2;
   const y = area.y + (area.height - side) / 2;
-  const sheet = thumbnails(pen);
+  const sheet = thumbnails(drawing);
   if (sheet) {
     context.imageSmoothingEnabled = side < sheet.side;
     context.drawImage(sheet.image, head * sheet.side, layer * sheet.side, sheet.side, sheet.side, x, y, side, side);
@@ -36,41 +36,41 @@ export function drawClosed(pen: Pen, found: Found, area: Box): void {
     context.fill();
   }
   if (named) {
-    pen.font(Math.min(13, Math.max(10, area.height * 0.22)), 600);
-    pen.text(pen.fitting([`L${layer}H${head}`, `H${head}`, ''], x - area.x - 8), area.x + 6, area.y + area.height / 2, ink.soft);
+    drawing.font(Math.min(13, Math.max(10, area.height * 0.22)), 600);
+    drawing.text(drawing.fitting([`L${layer}H${head}`, `H${head}`, ''], x - area.x - 8), area.x + 6, area.y + area.height / 2, ink.soft);
   }
 }
 
 /** The two halves of a block that is too small to be opened. */
-function drawHalves(pen: Pen, { x, y, width, height }: Box): void {
-  const context = pen.context;
-  context.fillStyle = pen.view.ink.line;
+function drawHalves(drawing: CanvasDrawing, { x, y, width, height }: Box): void {
+  const context = drawing.context;
+  context.fillStyle = drawing.view.ink.line;
   for (const left of [0.03, 0.53]) context.fillRect(x + left * width, y + 0.09 * height, 0.44 * width, 0.49 * height);
 }
 
 /** Heads too small to be drawn one by one. */
-function drawManyHeads(pen: Pen, { x, y, width, height }: Box): void {
-  const context = pen.context;
-  context.fillStyle = pen.view.ink.line;
+function drawManyHeads(drawing: CanvasDrawing, { x, y, width, height }: Box): void {
+  const context = drawing.context;
+  context.fillStyle = drawing.view.ink.line;
   context.fillRect(x + 0.03 * width, y + 0.13 * height, 0.72 * width, 0.83 * height);
   context.fillRect(x + 0.78 * width, y + 0.13 * height, 0.2 * width, 0.83 * height);
 }
 
-function thumbnails(pen: Pen): Sheet | null {
-  const { store, ink } = pen.view;
+function thumbnails(drawing: CanvasDrawing): Sheet | null {
+  const { store, ink } = drawing.view;
   const array = store?.thumbnails();
   if (!array) return null;
   return sheetOf(array, ink.dark);
 }
 
 /** How numbers flow in a head. */
-export function drawArrows(pen: Pen, found: Found): void {
-  const { ink, camera } = pen.view;
+export function drawArrows(drawing: CanvasDrawing, found: Found): void {
+  const { ink, camera } = drawing.view;
   const pixels = found.scale * camera.scale;
   if (pixels < 0.25) return;
-  const context = pen.context;
+  const context = drawing.context;
   const has = (key: string) => found.part.children.some((child) => child.key === key);
-  const part = (key: string) => pen.onScreen(childOf(found, found.part.children.find((child) => child.key === key)!));
+  const part = (key: string) => drawing.onScreen(childOf(found, found.part.children.find((child) => child.key === key)!));
   const between = (from: Point, to: Point, colour: string) => {
     context.strokeStyle = colour;
     context.fillStyle = colour;

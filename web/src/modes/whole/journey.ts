@@ -49,7 +49,7 @@ export interface Branch {
 }
 
 export interface Pulse {
-  /** Where the token's data is on the road. */
+  /** Where the token's data is on the residual stream. */
   at: Point;
   /** The halves of a block that it is in. */
   branches: Branch[];
@@ -103,25 +103,25 @@ export function inBlock(scene: Scene, layer: number, x: number, y: number): Poin
 const halves = ['attention', 'mlp'] as const;
 type Half = (typeof halves)[number];
 
-/** Where a half leaves the road and where it is added to it, in the units of the block. */
+/** Where a half leaves the residual stream and where it is added to it, in the units of the block. */
 export function waysOf({ parallel }: Scene, half: Half): { fork: number; join: number } {
   const { fork, join } = half === 'attention' ? blockUnits.attention : blockUnits.feedForward;
   return { fork: parallel && half === 'mlp' ? parallelUnits.fork : fork, join };
 }
 
-/** From the road through a half of a block and back to the road. */
+/** From the residual stream through a half of a block and back to the residual stream. */
 export function branchPoints(scene: Scene, layer: number, half: Half): Point[] {
   const { fork, join } = waysOf(scene, half);
   const inside = blockUnits.title + 230;
   const { below } = parallelUnits;
   // Feed-forward of a parallel block passes below attention to its own side.
   const up = half === 'mlp' && scene.parallel ? [[fork, below], [blockUnits.feedForward.fork, below], [blockUnits.feedForward.fork, inside]] : [[fork, inside]];
-  return [[fork, blockUnits.road], ...up, [join, inside], [join, blockUnits.road]].map(([x, y]) => inBlock(scene, layer, x, y));
+  return [[fork, blockUnits.residual], ...up, [join, inside], [join, blockUnits.residual]].map(([x, y]) => inBlock(scene, layer, x, y));
 }
 
-/** The road of each move, from station to station. */
-export function moveRoad(scene: Scene, layers: number, move: number): Point[] {
-  const road = (layer: number, from: number, to: number) => [inBlock(scene, layer, from, blockUnits.road), inBlock(scene, layer, to, blockUnits.road)];
+/** The residual stream of each move, from station to station. */
+export function movePath(scene: Scene, layers: number, move: number): Point[] {
+  const residual = (layer: number, from: number, to: number) => [inBlock(scene, layer, from, blockUnits.residual), inBlock(scene, layer, to, blockUnits.residual)];
   if (move === 0) {
     const { box } = find(scene, ['entry', 'token']);
     const { start } = scene;
@@ -135,37 +135,37 @@ export function moveRoad(scene: Scene, layers: number, move: number): Point[] {
     return [...leg, { x: box.x, y: leg[leg.length - 1].y }];
   }
   const layer = Math.floor((move - 1) / movesOf(scene.parallel));
-  if (scene.parallel) return [...scene.legs[layer], ...road(layer, 0, blockUnits.width)];
-  if (move % 2 === 1) return [...scene.legs[layer], ...road(layer, 0, blockUnits.attention.join + 45).slice(0, 2)];
-  return road(layer, blockUnits.attention.join + 45, blockUnits.width);
+  if (scene.parallel) return [...scene.legs[layer], ...residual(layer, 0, blockUnits.width)];
+  if (move % 2 === 1) return [...scene.legs[layer], ...residual(layer, 0, blockUnits.attention.join + 45).slice(0, 2)];
+  return residual(layer, blockUnits.attention.join + 45, blockUnits.width);
 }
 
 /** Where the data is at `time`, counted in stations. */
 export function pulseAt(scene: Scene, layers: number, time: number): Pulse {
   const last = lastStation(layers, scene.parallel);
   const move = Math.min(last - 1, Math.max(0, Math.floor(time)));
-  const at = along(moveRoad(scene, layers, move), time - move);
+  const at = along(movePath(scene, layers, move), time - move);
   const layer = move === 0 ? -1 : move === last - 1 ? layers : Math.floor((move - 1) / movesOf(scene.parallel));
   if (layer < 0 || layer >= layers) return { at, branches: [], layer };
   const entered = scene.parallel ? halves : [halves[(move + 1) % 2]];
   const branches = entered.flatMap((half): Branch[] => {
     const { fork, join } = waysOf(scene, half);
-    const from = inBlock(scene, layer, fork, blockUnits.road);
-    const to = inBlock(scene, layer, join, blockUnits.road);
+    const from = inBlock(scene, layer, fork, blockUnits.residual);
+    const to = inBlock(scene, layer, join, blockUnits.residual);
     const progress = (at.x - from.x) / (to.x - from.x);
     // On a leg between two lines the data may be anywhere beside the block.
-    const onRoad = Math.abs(at.y - from.y) < 1e-6 * (1 + Math.abs(from.y));
-    return onRoad && progress > 0 && progress <= 1 ? [{ layer, half, progress, points: branchPoints(scene, layer, half) }] : [];
+    const onPath = Math.abs(at.y - from.y) < 1e-6 * (1 + Math.abs(from.y));
+    return onPath && progress > 0 && progress <= 1 ? [{ layer, half, progress, points: branchPoints(scene, layer, half) }] : [];
   });
   return { at, branches, layer };
 }
 
-/** The road that the data has passed at `time`. */
-export function passedRoad(scene: Scene, layers: number, time: number): Point[] {
+/** The residual stream that the data has passed at `time`. */
+export function travelledPath(scene: Scene, layers: number, time: number): Point[] {
   const last = lastStation(layers, scene.parallel);
   const move = Math.min(last - 1, Math.max(0, Math.floor(time)));
   const passed: Point[] = [];
-  for (let before = 0; before < move; ++before) passed.push(...moveRoad(scene, layers, before));
-  passed.push(...partial(moveRoad(scene, layers, move), time - move));
+  for (let before = 0; before < move; ++before) passed.push(...movePath(scene, layers, before));
+  passed.push(...partial(movePath(scene, layers, move), time - move));
   return passed;
 }

@@ -7,49 +7,49 @@ import type { Found } from './find';
 import { drawMarks, drawNames } from './matrix_names';
 import type { Numbers } from './numbers';
 import { cellsOf, type Box, type Part } from './parts';
-import type { Pen } from './pen';
+import type { CanvasDrawing } from './canvas_drawing';
 import { mostTiles, tilesIn } from './weight_tiles';
 import { sizeOf } from './words';
 
 /** Numbers written while the camera moves. */
 const mostMovingNumbers = 120;
 
-function drawLabel(pen: Pen, part: Part, { x, y, width, height }: Box): void {
-  const { ink, canvas } = pen.view;
+function drawLabel(drawing: CanvasDrawing, part: Part, { x, y, width, height }: Box): void {
+  const { ink, canvas } = drawing.view;
   const band = 0.17 * height;
   if (band < 8.5 || width < 26) return;
-  const context = pen.context;
+  const context = drawing.context;
   const size = Math.min(14, Math.max(9.5, band * 0.62));
   const bottom = y + band - size * 0.62;
   const left = Math.max(x, 6);
   const room = Math.min(x + width, canvas.width) - left;
   const colour = part.tone === 'plain' ? ink.ink : ink[part.tone];
-  pen.font(size, 600);
-  let main = pen.fitting([part.title, part.term, part.title], room);
+  drawing.font(size, 600);
+  let main = drawing.fitting([part.title, part.term, part.title], room);
   if (main.endsWith('…')) {
-    pen.font(Math.max(9.5, size * 0.76), 600);
-    main = pen.fitting([part.title, part.term, part.title], room);
+    drawing.font(Math.max(9.5, size * 0.76), 600);
+    main = drawing.fitting([part.title, part.term, part.title], room);
   }
-  const used = pen.widthOf(main) + 6;
+  const used = drawing.widthOf(main) + 6;
   if (part.key.startsWith('norm')) {
     // The branch runs behind it.
     context.fillStyle = ink.card;
     context.fillRect(left, y + 1, used, band - 2);
   }
-  pen.text(main, left, bottom, colour);
+  drawing.text(main, left, bottom, colour);
   if (main !== part.title) return;
-  pen.font(size * 0.9);
-  pen.text(pen.fitting([`${part.term} · ${sizeOf(part)}`, part.term, ''], room - used), left + used, bottom, ink.soft);
+  drawing.font(size * 0.9);
+  drawing.text(drawing.fitting([`${part.term} · ${sizeOf(part)}`, part.term, ''], room - used), left + used, bottom, ink.soft);
 }
 
-export function drawMatrix(pen: Pen, found: Found, area: Box): void {
+export function drawMatrix(drawing: CanvasDrawing, found: Found, area: Box): void {
   const { part, path } = found;
-  const { store, ink, canvas, camera } = pen.view;
-  const context = pen.context;
+  const { store, ink, canvas, camera } = drawing.view;
+  const context = drawing.context;
   const pixels = found.scale * camera.scale;
   const units = cellsOf(part);
   const cells = { x: area.x + units.x * pixels, y: area.y + units.y * pixels, width: units.width * pixels, height: units.height * pixels };
-  drawLabel(pen, part, area);
+  drawLabel(drawing, part, area);
   const sight = visibleCells(cells, part.rows, part.columns, canvas);
   const shownX = Math.max(cells.x, -2);
   const shownY = Math.max(cells.y, -2);
@@ -62,18 +62,18 @@ export function drawMatrix(pen: Pen, found: Found, area: Box): void {
     const heavy = part.rows * part.columns > 40_000;
     const near = cells.width >= (isWeight ? 30 : heavy ? 46 : 20) && (!isWeight || isNear(part, cells, sight));
     const numbers = isWeight ? store.weights(part, path, near ? sight : null) : store.activation(part, path, !near);
-    if (numbers && numbers.filled > 0) drawCells(pen, found, cells, sight, numbers);
-    if (isWeight && !numbers?.filled && frame.width >= 74 && frame.height >= 36) drawHint(pen, frame, store.hasFailed(part, path) ? ['could not', 'be loaded'] : near ? ['loading'] : ['zoom in to', 'load weights']);
+    if (numbers && numbers.filled > 0) drawCells(drawing, found, cells, sight, numbers);
+    if (isWeight && !numbers?.filled && frame.width >= 74 && frame.height >= 36) drawHint(drawing, frame, store.hasFailed(part, path) ? ['could not', 'be loaded'] : near ? ['loading'] : ['zoom in to', 'load weights']);
   } else if (!store && cells.width >= 70 && cells.height > 26) {
-    pen.font(11);
-    pen.text(pen.fitting([sizeOf(part), ''], frame.width - 8), frame.x + frame.width / 2, frame.y + frame.height / 2, ink.soft, 'center');
+    drawing.font(11);
+    drawing.text(drawing.fitting([sizeOf(part), ''], frame.width - 8), frame.x + frame.width / 2, frame.y + frame.height / 2, ink.soft, 'center');
   }
   context.strokeStyle = part.tone === 'plain' ? ink.strong : ink[part.tone];
   context.lineWidth = 1;
   context.globalAlpha *= 0.6;
   context.strokeRect(frame.x, frame.y, frame.width, frame.height);
   context.globalAlpha = 1;
-  drawMarks(pen, found, cells);
+  drawMarks(drawing, found, cells);
 }
 
 /** Whether a weight matrix is loaded: large ones when few of their tiles are in sight. */
@@ -82,37 +82,37 @@ function isNear({ rows, columns }: Part, cells: Box, sight: Sight): boolean {
 }
 
 /** Why there are no weights. */
-function drawHint(pen: Pen, frame: Box, lines: string[]): void {
-  pen.font(11.5);
-  lines.forEach((line, index) => pen.text(line, frame.x + frame.width / 2, frame.y + frame.height / 2 + (index - (lines.length - 1) / 2) * 15, pen.view.ink.ink, 'center'));
+function drawHint(drawing: CanvasDrawing, frame: Box, lines: string[]): void {
+  drawing.font(11.5);
+  lines.forEach((line, index) => drawing.text(line, frame.x + frame.width / 2, frame.y + frame.height / 2 + (index - (lines.length - 1) / 2) * 15, drawing.view.ink.ink, 'center'));
 }
 
-function drawCells(pen: Pen, found: Found, area: Box, sight: Sight, numbers: Numbers): void {
+function drawCells(drawing: CanvasDrawing, found: Found, area: Box, sight: Sight, numbers: Numbers): void {
   const { part } = found;
-  const { ink, canvas } = pen.view;
-  const context = pen.context;
-  const image = pen.imageOf(numbers);
+  const { ink, canvas } = drawing.view;
+  const context = drawing.context;
+  const image = drawing.imageOf(numbers);
   if (!image) return;
   const [wide, tall] = [area.width / part.columns, area.height / part.rows];
   const [across, down] = [sight.right - sight.left, sight.bottom - sight.top];
   context.imageSmoothingEnabled = wide < 1 || tall < 1;
-  context.imageSmoothingQuality = pen.view.moving ? 'low' : 'medium';
+  context.imageSmoothingQuality = drawing.view.moving ? 'low' : 'medium';
   context.drawImage(image, sight.left, sight.top, across, down, area.x + sight.left * wide, area.y + sight.top * tall, across * wide, down * tall);
-  if (wide >= numberCell.width && tall >= numberCell.height && (!pen.view.moving || across * down <= mostMovingNumbers)) {
-    pen.font(Math.min(15, Math.max(10, Math.min(tall * 0.5, wide * 0.19))));
+  if (wide >= numberCell.width && tall >= numberCell.height && (!drawing.view.moving || across * down <= mostMovingNumbers)) {
+    drawing.font(Math.min(15, Math.max(10, Math.min(tall * 0.5, wide * 0.19))));
     for (let row = sight.top; row < sight.bottom; ++row) {
       for (let column = sight.left; column < sight.right; ++column) {
         const number = numbers.data[row * part.columns + column];
         if (Number.isNaN(number)) continue;
         const colour = numbers.kind === 'weight' ? weightColour(number, numbers.extent, ink.dark) : valueColour(number, numbers.extent, ink.dark);
         const text = numbers.kind === 'weight' ? percent(number) : wide > 70 ? value(number, 4) : number.toFixed(2).replace('-', '\u2212');
-        pen.text(text, area.x + (column + 0.5) * wide, area.y + (row + 0.5) * tall, inkOn(colour), 'center');
+        drawing.text(text, area.x + (column + 0.5) * wide, area.y + (row + 0.5) * tall, inkOn(colour), 'center');
       }
     }
   }
-  drawNames(pen, found, area, sight, wide, tall);
+  drawNames(drawing, found, area, sight, wide, tall);
   // The chosen token's row.
-  const { store } = pen.view;
+  const { store } = drawing.view;
   if (store && part.source?.from !== 'weights' && tall >= 3) {
     const row = store.setting.position - store.setting.first;
     context.strokeStyle = ink.query;

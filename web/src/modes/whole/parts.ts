@@ -79,9 +79,9 @@ export function cellsOf(part: Part): Box {
   return { x: 0, y: label, width: part.inner.width, height: part.inner.height - label };
 }
 
-/** The inside of a block: where the road runs, leaves and is joined again. */
-export const blockUnits = { width: 1420, height: 960, road: 861, title: 76, attention: { fork: 230, join: 600 }, feedForward: { fork: 930, join: 1320 } };
-/** Where feed-forward of a parallel block leaves the road, and how far down it passes below attention. */
+/** The inside of a block: where the residual stream runs, leaves and is joined again. */
+export const blockUnits = { width: 1420, height: 960, residual: 861, title: 76, attention: { fork: 230, join: 600 }, feedForward: { fork: 930, join: 1320 } };
+/** Where feed-forward of a parallel block leaves the residual stream, and how far down it passes below attention. */
 export const parallelUnits = { fork: 330, below: 738 };
 export const headUnits = { width: 1000, height: 620 };
 export const entryWidth = 270;

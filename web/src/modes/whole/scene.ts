@@ -1,4 +1,4 @@
-// The model laid out: blocks in lines like a text, the road of the residual stream through all of them.
+// The model laid out: blocks in lines like a text, the residual of the residual stream through all of them.
 
 import { isParallel } from '../../lib/architecture';
 import { blockParts, blockUnits, cellsOf, entryPart, entryWidth, exitPart, exitWidth, type Box, type Part, type Subject } from './parts';
@@ -10,12 +10,12 @@ export interface Point {
 
 export interface Scene {
   root: Part;
-  /** The road between the blocks: `legs[0]` leads to block 0, the last one to the exit. */
+  /** The residual stream between the blocks: `legs[0]` leads to block 0, the last one to the exit. */
   legs: Point[][];
   /** Where the chosen token's data sets out. */
   start: Point;
   columns: number;
-  /** Whether both halves of a block leave the road before either is added. */
+  /** Whether both halves of a block leave the residual stream before either is added. */
   parallel: boolean;
 }
 
@@ -76,25 +76,25 @@ export function layOut(subject: Subject, { columns, stacked }: Arrangement, expa
   const { layers } = subject.shape;
   const rows = Math.ceil(layers / columns);
   const times = (layer: number) => 1 + (expandedTimes - 1) * (expansion[layer] ?? 0);
-  const roadShare = blockUnits.road / blockUnits.height;
+  const residualShare = blockUnits.residual / blockUnits.height;
 
   const blocks: Part[] = [];
-  const lines: { road: number; right: number; bottom: number }[] = [];
+  const lines: { residual: number; right: number; bottom: number }[] = [];
   let top = 0;
   for (let row = 0; row < rows; ++row) {
     const inRow = Array.from({ length: Math.min(columns, layers - row * columns) }, (_, index) => row * columns + index);
     const tallest = small.height * Math.max(...inRow.map(times));
-    const road = top + roadShare * tallest;
+    const residual = top + residualShare * tallest;
     let x = 0;
     for (const layer of inRow) {
       const [width, height] = [small.width * times(layer), small.height * times(layer)];
       blocks.push({
-        key: `b${layer}`, kind: 'block', box: { x, y: road - roadShare * height, width, height }, inner: { width: blockUnits.width, height: blockUnits.height },
+        key: `b${layer}`, kind: 'block', box: { x, y: residual - residualShare * height, width, height }, inner: { width: blockUnits.width, height: blockUnits.height },
         title: `Block ${layer}`, term: 'layer', tone: 'plain', rows: 0, columns: 0, counted: {}, children: inside,
       });
       x += width + gap;
     }
-    lines.push({ road, right: x - gap, bottom: top + tallest });
+    lines.push({ residual, right: x - gap, bottom: top + tallest });
     top += tallest + lineGap;
   }
   const grid = { width: Math.max(...lines.map(({ right }) => right)), height: top - lineGap };
@@ -115,21 +115,21 @@ export function layOut(subject: Subject, { columns, stacked }: Arrangement, expa
   const first = -1.25 * gap;
   const out = { x: entryPlace.x + entryPlace.width, y: entryPlace.y + height / 2 };
   const beside = out.x + 0.6 * gap;
-  const into = [{ x: left, y: lines[0].road }, { x: 0, y: lines[0].road }];
-  legs.push(stacked ? [out, { x: beside, y: out.y }, { x: beside, y: -lineGap / 2 }, { x: left, y: -lineGap / 2 }, ...into] : [out, { x: first, y: out.y }, { x: first, y: lines[0].road }, into[1]]);
+  const into = [{ x: left, y: lines[0].residual }, { x: 0, y: lines[0].residual }];
+  legs.push(stacked ? [out, { x: beside, y: out.y }, { x: beside, y: -lineGap / 2 }, { x: left, y: -lineGap / 2 }, ...into] : [out, { x: first, y: out.y }, { x: first, y: lines[0].residual }, into[1]]);
   for (let layer = 1; layer < layers; ++layer) {
     const [before, here] = [lines[Math.floor((layer - 1) / columns)], lines[Math.floor(layer / columns)]];
-    const from = { x: blocks[layer - 1].box.x + blocks[layer - 1].box.width, y: before.road };
-    const to = { x: blocks[layer].box.x, y: here.road };
+    const from = { x: blocks[layer - 1].box.x + blocks[layer - 1].box.width, y: before.residual };
+    const to = { x: blocks[layer].box.x, y: here.residual };
     const between = before.bottom + lineGap / 2;
     const right = before.right + 0.6 * gap;
-    legs.push(before === here ? [from, to] : [from, { x: right, y: before.road }, { x: right, y: between }, { x: left, y: between }, { x: left, y: here.road }, to]);
+    legs.push(before === here ? [from, to] : [from, { x: right, y: before.residual }, { x: right, y: between }, { x: left, y: between }, { x: left, y: here.residual }, to]);
   }
   const last = lines[rows - 1];
   const end = { x: exitPlace.x, y: exitPlace.y + height / 2 };
   const below = grid.height + lineGap / 2;
   const turn = stacked ? last.right + 0.6 * gap : grid.width + 1.25 * gap;
-  const from = [{ x: last.right, y: last.road }, { x: turn, y: last.road }];
+  const from = [{ x: last.right, y: last.residual }, { x: turn, y: last.residual }];
   legs.push(stacked ? [...from, { x: turn, y: below }, { x: left, y: below }, { x: left, y: end.y }, end] : [...from, { x: turn, y: end.y }, end]);
 
   const corner = { x: stacked ? left : entryPlace.x, y: Math.min(0, entryPlace.y) };

@@ -5,7 +5,7 @@ import { describedBy, partsOf, shapeOf, type Shape } from '../count/shape';
 import { fit, flight, toScene, toScreen, zoomAt } from './camera';
 import { insideShown, isOpen, shownPart, visibleCells } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, towards, type Found } from './find';
-import { lastStation, moveRoad, partial, pulseAt, stations, waysOf } from './journey';
+import { lastStation, movePath, partial, pulseAt, stations, waysOf } from './journey';
 import { countedIn, gridOf, headOfSource, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
 import { emptyNumbers, fill } from './numbers';
 import { arrangementFor, layOut, type Scene } from './scene';
@@ -72,7 +72,7 @@ describe('the layout', () => {
     expect(count).toBeGreaterThan(100);
   });
 
-  it('joins the road: every leg begins where a block ends', () => {
+  it('joins the residual stream: every leg begins where a block ends', () => {
     for (const layers of [1, 4, 12, 96]) {
       const scene = sceneOf({ ...small, layers }, [0]);
       expect(scene.legs.length).toBe(layers + 1);
@@ -210,7 +210,7 @@ describe('every family', () => {
     expect([...together]).toEqual([0, 1, 2]);
     for (const half of ['attention', 'mlp'] as const) expect(waysOf(scene, half).fork).toBeLessThan(waysOf(scene, 'attention').join);
     for (let move = 1; move < lastStation(3, true); ++move) {
-      const [end, start] = [moveRoad(scene, 3, move - 1).at(-1)!, moveRoad(scene, 3, move)[0]];
+      const [end, start] = [movePath(scene, 3, move - 1).at(-1)!, movePath(scene, 3, move)[0]];
       expect(Math.hypot(end.x - start.x, end.y - start.y)).toBeLessThan(slack);
     }
   });
@@ -330,7 +330,7 @@ describe('the journey', () => {
       expect(way.length).toBe(lastStation(layers) + 1);
       for (const { path } of way) expect(find(scene, path).path).toEqual(path);
       for (let move = 1; move < lastStation(layers); ++move) {
-        const [end, start] = [moveRoad(scene, layers, move - 1).at(-1)!, moveRoad(scene, layers, move)[0]];
+        const [end, start] = [movePath(scene, layers, move - 1).at(-1)!, movePath(scene, layers, move)[0]];
         expect(Math.hypot(end.x - start.x, end.y - start.y)).toBeLessThan(slack);
       }
     });

@@ -1,5 +1,5 @@
 /** Action: scrolls the element's row sideways to show the element when it becomes the selected one; the page stays. */
-export function inSight(element: HTMLElement, chosen: boolean) {
+export function scrollToSelected(element: HTMLElement, chosen: boolean) {
   const show = (isChosen: boolean) => {
     const row = element.parentElement;
     if (!isChosen || !row || row.scrollWidth <= row.clientWidth) return;

@@ -13,7 +13,7 @@ import type { View } from './view';
 const movingMilliseconds = 8;
 const restingMilliseconds = 14;
 
-export class Pen {
+export class CanvasDrawing {
   /** Whether some images wait for the next frame. */
   unfinished = false;
   readonly #began = performance.now();
@@ -33,7 +33,7 @@ export class Pen {
     return { x: (x - camera.x) * camera.scale + canvas.width / 2, y: (y - camera.y) * camera.scale + canvas.height / 2 };
   }
 
-  inSight(found: Found): boolean {
+  scrollToSelected(found: Found): boolean {
     const { x, y, width, height } = this.onScreen(found);
     return width >= least && isVisible(x, y, width, height, this.view.canvas);
   }

@@ -6,7 +6,7 @@ import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
 const text = 'The mole dug under the garden. The doctor looked at the mole on her arm.';
-const link = (more = '') => `#/across?text=${encodeURIComponent(text)}&layer=2&head=3${more}`;
+const link = (more = '') => `#/compare?text=${encodeURIComponent(text)}&layer=2&head=3${more}`;
 const views = ['heads', 'map', 'words', 'lens', 'neurons', 'vectors'];
 
 async function makeTrace() {
@@ -26,7 +26,7 @@ test('each view opens from its link, without serious findings or sideways scroll
       await openTables(page);
       assert.deepEqual(await seriousFindings(page), [], `${view} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${view} at ${width}`);
-      await picture(page, `across-${view}-${width}-${dark ? 'dark' : 'light'}`);
+      await picture(page, `compare-${view}-${width}-${dark ? 'dark' : 'light'}`);
       await page.context().close();
     }));
   }
@@ -134,7 +134,7 @@ test('a word of three texts is compared in pairs', async () => {
   assert.equal(moles.length, 3);
   const traces = await Promise.all(moles.map(async ({ text: one }) => (await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text: one }) })).json()));
   const [first, ...others] = moles;
-  const page = await session.open(`#/across?view=vectors&text=${encodeURIComponent(first.text)}&position=${first.position}`);
+  const page = await session.open(`#/compare?view=vectors&text=${encodeURIComponent(first.text)}&position=${first.position}`);
   assert.equal(await page.getByRole('textbox', { name: 'Second text' }).inputValue(), others[0].text);
   assert.equal(await page.getByRole('textbox', { name: 'Third text' }).inputValue(), others[1].text);
   await page.locator('ul.places li').nth(2).waitFor();
