@@ -22,15 +22,15 @@ class Gpt;
 struct HeadSummary {
   std::int64_t layer = 0;
   std::int64_t head = 0;
-  double entropy = 0;    // of a row, in nats
-  double evenness = 0;   // entropy divided by that of uniform attention
-  double distance = 0;   // mean distance of the key, in tokens
-  double first = 0;      // weight on the first token
-  double self = 0;       // on the query's own token
-  double previous = 0;   // on the previous token
-  double duplicate = 0;  // on earlier copies of the query's token
-  double induction = 0;  // on the tokens after those copies
-  double telling = 0;    // largest weight before the previous token, excluding the first
+  double entropy = 0;         // of a row, in nats
+  double evenness = 0;        // entropy divided by that of uniform attention
+  double distance = 0;        // mean distance of the key, in tokens
+  double first = 0;           // weight on the first token
+  double self = 0;            // on the query's own token
+  double previous = 0;        // on the previous token
+  double duplicate = 0;       // on earlier copies of the query's token
+  double induction = 0;       // on the tokens after those copies
+  double content_weight = 0;  // largest weight before the previous token, excluding the first
 };
 
 enum class AttentionValues { pattern, scores };

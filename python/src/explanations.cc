@@ -101,7 +101,7 @@ py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
   found["previous"] = column(&HeadSummary::previous);
   found["duplicate"] = column(&HeadSummary::duplicate);
   found["induction"] = column(&HeadSummary::induction);
-  found["telling"] = column(&HeadSummary::telling);
+  found["content_weight"] = column(&HeadSummary::content_weight);
   return found;
 }
 

@@ -37,9 +37,8 @@ struct AttendedText {
     return patterns[layer][head];
   }
   bool is_causal() const { return model.gpt.config().is_causal(); }
-  // Where a head of the layer mostly attends, of its pattern: habit_text or, of an encoder,
-  // pair_habit.
-  std::string habit(View<const float> pattern, std::int64_t layer) const;
+  // What characterises a head of the layer, of its pattern.
+  HeadHabitStrength habit(View<const float> pattern, std::int64_t layer) const;
 };
 
 struct HeadChoice {
@@ -47,8 +46,8 @@ struct HeadChoice {
   std::int64_t head = 0;
 };
 
-// Where a head mostly attends: "first 92 %", "prev 75 %", "even", "5.2 back".
-std::string habit_text(const HeadStatistics& statistics);
+// "first 92 %", "prev 75 %", "even 93 %", "5.2 back", "peak 71 %".
+std::string habit_text(const HeadHabitStrength& habit);
 
 // The terminal that a text is printed to.
 struct Screen {
@@ -62,8 +61,8 @@ struct Screen {
 void print_head_overview(const AttendedText& text, const Screen& screen);
 
 // The first `count` heads and the largest weight of each on an earlier token.
-void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
-                         std::size_t count, const Screen& screen);
+void print_selective_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
+                           std::size_t count, const Screen& screen);
 
 // The same of an encoder, whose heads attend in both directions.
 void print_encoder_heads(const AttendedText& text, std::size_t count, const Screen& screen);

@@ -57,7 +57,7 @@ void print_encoder_heads(const AttendedText& text, std::size_t count, const Scre
                {"largest weight on another token", Align::left}});
   for (const PairHeadStatistics& head : encoder_heads(text, count)) {
     table.add({screen.ink.paint(fmt::format("L{}H{}", head.layer, head.head), colour::orange),
-               pair_habit(head), percent(head.largest),
+               habit_text(strongest_habit(head)), percent(head.largest),
                largest_weight(text, text.pattern(head.layer, head.head), screen)});
   }
   print(table.text(screen.ink));

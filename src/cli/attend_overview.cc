@@ -32,26 +32,17 @@ Layout layout_for(int heads, int width) {
           .per_line = per_line};
 }
 
-std::string short_habit(const HeadStatistics& statistics) {
-  const HeadHabitStrength habit = strongest_habit(statistics);
-  const auto share = [&](const char* letter) {
-    return fmt::format("{} {:.0f}%", letter, 100 * habit.strength);
-  };
-  switch (habit.habit) {
-    case HeadHabit::first: return share("f");
-    case HeadHabit::self: return share("s");
-    case HeadHabit::previous: return share("p");
-    case HeadHabit::even: return share("=");
-    case HeadHabit::far: break;
-  }
-  return fmt::format("←{:.1f}", habit.strength);
+// In a caption too narrow for words.
+std::string short_habit(const HeadHabitStrength& habit) {
+  if (habit.habit == HeadHabit::back) return fmt::format("←{:.1f}", habit.strength);
+  const char letter = habit.habit == HeadHabit::even ? '=' : habit_name(habit.habit).front();
+  return fmt::format("{} {:.0f}%", letter, 100 * habit.strength);
 }
 
 std::string caption(const AttendedText& text, View<const float> pattern, std::int64_t layer,
                     int columns) {
-  if (columns >= width_for_words || !text.is_causal()) return text.habit(pattern, layer);
-  const std::int64_t window = text.model.gpt.config().block.attention.window(layer);
-  return short_habit(head_statistics(pattern, window));
+  const HeadHabitStrength habit = text.habit(pattern, layer);
+  return columns >= width_for_words || !text.is_causal() ? habit_text(habit) : short_habit(habit);
 }
 
 // patterns (H, T, T)
@@ -124,15 +115,16 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
   print_lines(
       layout.picture >= width_for_words
           ? "first, self, prev: mean weight on the first token, on the token itself, on the "
-            "previous one. even: how close to uniform attention. back: mean distance in "
-            "tokens."
+            "previous one. duplicate, induction: on earlier copies of the token, on the tokens "
+            "after them. even: how close to uniform attention. back: mean distance in tokens."
           : "Mean weight on the first token (f), on the token itself (s), on the previous "
-            "one (p); how close to uniform attention (=); mean distance in tokens (←).",
+            "one (p), on earlier copies (d), on the tokens after them (i); how close to uniform "
+            "attention (=); mean distance in tokens (←).",
       screen);
 }
 
-void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
-                         std::size_t count, const Screen& screen) {
+void print_selective_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
+                           std::size_t count, const Screen& screen) {
   struct Pick {
     int query = 0;
     int key = 0;
@@ -160,8 +152,9 @@ void print_telling_heads(const AttendedText& text, const std::vector<RankedHead>
                       screen.ink.bold(fit(text.described(pick.key), 26)), percent(pick.weight));
     }
     const std::string name = fmt::format("L{}H{}", ranked.layer, ranked.head);
-    table.add({screen.ink.paint(name, colour::orange), habit_text(ranked.statistics),
-               percent(ranked.statistics.telling), example});
+    table.add({screen.ink.paint(name, colour::orange),
+               habit_text(strongest_habit(ranked.statistics)),
+               percent(ranked.statistics.content_weight), example});
   }
   print(table.text(screen.ink));
 }

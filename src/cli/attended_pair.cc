@@ -9,9 +9,6 @@
 namespace heed::cli {
 namespace {
 
-constexpr double characteristic_share = 0.4;
-constexpr double plainly_even = 0.85;
-
 std::vector<std::string> unit_names(const std::vector<std::string>& bytes,
                                     const std::vector<TextWord>& words, MapUnit unit) {
   if (unit == MapUnit::tokens) return bytes;
@@ -68,26 +65,6 @@ std::string_view pair_kind_title(PairAttentionKind kind) {
     case PairAttentionKind::cross: break;
   }
   return "Cross-attention";
-}
-
-std::string pair_habit(const PairHeadStatistics& statistics) {
-  struct Share {
-    const char* name;
-    double share;
-  };
-  std::vector<Share> shares{{"first", statistics.first}, {"last", statistics.last}};
-  if (statistics.kind != PairAttentionKind::cross) {
-    shares.insert(shares.end(), {{"self", statistics.self}, {"prev", statistics.previous}});
-  }
-  if (statistics.kind == PairAttentionKind::encoder) shares.push_back({"next", statistics.next});
-  // The last key that a row of the decoder sees is its own.
-  if (statistics.kind == PairAttentionKind::decoder) shares.erase(shares.begin() + 1);
-  const Share& largest = *std::ranges::max_element(shares, {}, &Share::share);
-  if (largest.share >= characteristic_share) {
-    return fmt::format("{} {}", largest.name, percent(largest.share));
-  }
-  if (statistics.evenness >= plainly_even) return "even " + percent(statistics.evenness);
-  return "peak " + percent(statistics.largest);
 }
 
 std::vector<float> word_weights(AttendedPair& pair, PairAttentionKind kind,

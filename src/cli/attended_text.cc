@@ -40,21 +40,19 @@ std::string AttendedText::described(std::int64_t position) const {
   return label(position, 16);
 }
 
-std::string AttendedText::habit(View<const float> pattern, std::int64_t layer) const {
-  if (!is_causal()) return pair_habit(pair_head_statistics(pattern, PairAttentionKind::encoder));
-  return habit_text(head_statistics(pattern, model.gpt.config().block.attention.window(layer)));
+HeadHabitStrength AttendedText::habit(View<const float> pattern, std::int64_t layer) const {
+  if (!is_causal()) {
+    return strongest_habit(pair_head_statistics(pattern, PairAttentionKind::encoder));
+  }
+  const std::int64_t window = model.gpt.config().block.attention.window(layer);
+  return strongest_habit(head_statistics(pattern, window, tokens));
 }
 
-std::string habit_text(const HeadStatistics& statistics) {
-  const HeadHabitStrength habit = strongest_habit(statistics);
-  switch (habit.habit) {
-    case HeadHabit::first: return "first " + percent(habit.strength);
-    case HeadHabit::self: return "self " + percent(habit.strength);
-    case HeadHabit::previous: return "prev " + percent(habit.strength);
-    case HeadHabit::even: return "even " + percent(habit.strength);
-    case HeadHabit::far: break;
-  }
-  return fmt::format("{:.1f} back", habit.strength);
+std::string habit_text(const HeadHabitStrength& habit) {
+  if (habit.habit == HeadHabit::back) return fmt::format("{:.1f} back", habit.strength);
+  const std::string_view name =
+      habit.habit == HeadHabit::previous ? "prev" : habit_name(habit.habit);
+  return fmt::format("{} {}", name, percent(habit.strength));
 }
 
 }  // namespace heed::cli

@@ -117,10 +117,11 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
     return print_json(document);
   }
   document["heads"] = OrderedJson::array();
-  const auto ranked = rank_heads(text.patterns, text.model.gpt.config().block.attention);
+  const auto ranked =
+      rank_heads(text.patterns, text.model.gpt.config().block.attention, text.tokens);
   const std::size_t count = options.top == 0 ? ranked.size() : std::min(options.top, ranked.size());
   for (const RankedHead& head : std::span(ranked).first(count)) {
-    OrderedJson row = head_statistics_json(head);
+    OrderedJson row = head_statistics_json(head.layer, head.head, head.statistics);
     if (options.top == 0) row["pattern"] = pattern_json(text.pattern(head.layer, head.head));
     document["heads"].push_back(std::move(row));
   }
@@ -162,9 +163,9 @@ void attend(const AttendOptions& options) {
   if (options.top > 0) {
     print("\n" + screen.ink.title("Most selective heads") +
           screen.ink.quiet("  weight: mean largest weight on a token further back\n\n"));
-    return print_telling_heads(text,
-                               rank_heads(text.patterns, text.model.gpt.config().block.attention),
-                               options.top, screen);
+    return print_selective_heads(
+        text, rank_heads(text.patterns, text.model.gpt.config().block.attention, text.tokens),
+        options.top, screen);
   }
   print_head_overview(text, screen);
 }

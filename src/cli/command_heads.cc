@@ -46,10 +46,8 @@ constexpr std::array<Statistic, 9> all_statistics{
       "weight on earlier copies of the token, if any"},
      {"induction", &HeadStatistics::induction, true,
       "weight on the tokens after earlier copies of the token, if any"},
-     {"telling", &HeadStatistics::telling, true, "largest weight on a token further back"}}};
-
-// The share of its weight from which a head is called a duplicate or induction head.
-constexpr double dominant_share = 0.3;
+     {"content_weight", &HeadStatistics::content_weight, true,
+      "largest weight on a token further back"}}};
 
 struct HeadsOptions {
   std::string model = "starter";
@@ -202,14 +200,6 @@ std::vector<HeadRow> sorted(const HeadsOptions& options, std::vector<HeadRow> ro
   return rows;
 }
 
-std::string what_it_does(const HeadStatistics& statistics) {
-  if (statistics.induction >= dominant_share) {
-    return "induction " + percent(statistics.induction);
-  }
-  if (statistics.duplicate >= dominant_share) return "copies " + percent(statistics.duplicate);
-  return habit_text(statistics);
-}
-
 std::string number_text(std::string_view name, double value) {
   const Statistic* statistic = find_statistic(name);
   return statistic != nullptr && statistic->is_share ? percent(value)
@@ -259,7 +249,7 @@ std::string table_text(const HeadsOptions& options, const std::vector<HeadRow>& 
   for (const HeadRow& row : rows) {
     std::vector<std::string> cells{
         ink.paint(fmt::format("L{}H{}", row.layer, row.head), colour::orange)};
-    if (in_words) cells.push_back(what_it_does(row.statistics));
+    if (in_words) cells.push_back(habit_text(strongest_habit(row.statistics)));
     for (const std::string& name : options.statistics) {
       cells.push_back(number_text(name, row.value(name)));
     }

@@ -120,7 +120,7 @@ class Tour {
 
   void show_heads(const std::vector<RankedHead>& heads) const {
     heading("Most selective heads", "heed attend draws every head");
-    print_telling_heads(text_, heads, heads_shown, screen_);
+    print_selective_heads(text_, heads, heads_shown, screen_);
   }
 
   void show_row(const TokenTableRow& row) const {
@@ -174,9 +174,9 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
     token["probability"] = json_number(candidate.probability(SamplingStage::model));
     next.push_back(std::move(token));
   }
-  OrderedJson telling = OrderedJson::array();
+  OrderedJson selective = OrderedJson::array();
   for (const RankedHead& head : std::span(heads).first(std::min(heads_shown, heads.size()))) {
-    telling.push_back(head_statistics_json(head));
+    selective.push_back(head_statistics_json(head.layer, head.head, head.statistics));
   }
   OrderedJson weights = OrderedJson::array();
   const View<const float> pattern = text.pattern(row.head.layer, row.head.head);
@@ -186,7 +186,7 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
   return {{"model", text.model.name},
           {"tokens", tokens_json(text.model, text.tokens)},
           {"next", std::move(next)},
-          {"heads", std::move(telling)},
+          {"heads", std::move(selective)},
           {"word",
            {{"word", row.word.text},
             {"position", row.word.last()},
@@ -205,7 +205,8 @@ void tour(TourOptions options) {
   if (!options.text.any()) options.text.text = default_sentence;
   const AttendedText text(model, read_tokens(options.text, model), all_layers(model.gpt.config()));
   const auto candidates = likeliest_next(model, text.tokens);
-  const auto heads = rank_heads(text.patterns, text.model.gpt.config().block.attention);
+  const auto heads =
+      rank_heads(text.patterns, text.model.gpt.config().block.attention, text.tokens);
   const TokenTableRow row = last_word_row(text);
   const GenerationResult result = continue_text(options, model, text.tokens);
   if (options.json) return print_json(tour_json(text, candidates, heads, row, result));

@@ -75,9 +75,6 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
 // What interventions change in the predictions and in the translation.
 void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen);
 
-// How a head mostly attends: "self 62 %", "last 40 %", "even 91 %", "peak 71 %".
-std::string pair_habit(const PairHeadStatistics& statistics);
-
 // Weights of the rows that stand for a word, by words, for one head or the mean of all.
 std::vector<float> word_weights(AttendedPair& pair, PairAttentionKind kind,
                                 const PairWordChoice& choice, WordRow row);

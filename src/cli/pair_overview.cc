@@ -49,7 +49,8 @@ void print_kind_layer(AttendedPair& pair, PairAttentionKind kind, std::int64_t l
       const Tensor<float> pattern = pair.attention.pattern(kind, layer, head);
       pictures.push_back(half_block_picture(size, width, shares_of(pattern, kind), screen.ink));
       names += pad_right(fmt::format("L{}H{}", layer, head), width + 1);
-      captions += pad_right(fit(pair_habit(pair_head_statistics(pattern, kind)), width), width + 1);
+      const HeadHabitStrength habit = strongest_habit(pair_head_statistics(pattern, kind));
+      captions += pad_right(fit(habit_text(habit), width), width + 1);
     }
     print(screen.ink.bold(names) + "\n");
     for (std::size_t line = 0; line < pictures.front().lines.size(); ++line) {
@@ -114,7 +115,8 @@ void print_pair_overview(AttendedPair& pair, const std::vector<PairAttentionKind
   print_wrapped(
       "One picture per head; L0H1 is head 1 of layer 0. Rows are queries, columns are keys, the "
       "first at the top and left. first, last, self, prev, next: mean weight on that token. even: "
-      "how close to uniform attention. peak: mean largest weight of a row.",
+      "how close to uniform attention. peak: mean largest weight of a row. back: mean distance in "
+      "tokens.",
       screen);
   print_wrapped("--kind cross --layer L --head H shows one head, --word WORD one word.", screen);
 }
@@ -143,7 +145,7 @@ void print_pair_heads(AttendedPair& pair, const std::vector<PairAttentionKind>& 
         {screen.ink.paint(fmt::format("{}.L{}H{}", pair_attention_name(statistics.kind),
                                       statistics.layer, statistics.head),
                           colour::orange),
-         pair_habit(statistics), percent(statistics.largest),
+         habit_text(strongest_habit(statistics)), percent(statistics.largest),
          fmt::format(
              "{} → {}  {}",
              screen.ink.bold(fit(visible(query_names[static_cast<std::size_t>(head.query)]), 14)),

@@ -113,7 +113,7 @@ std::vector<HeadSummary> summarise_heads(const Gpt& gpt, std::span<const std::in
                            .previous = statistics.previous,
                            .duplicate = statistics.duplicate,
                            .induction = statistics.induction,
-                           .telling = statistics.telling});
+                           .content_weight = statistics.content_weight});
     }
   }
   return summaries;

@@ -16,18 +16,24 @@ OrderedJson vector_json(std::span<const float> vector) {
   return list;
 }
 
-OrderedJson head_statistics_json(const RankedHead& head) {
-  const HeadStatistics& statistics = head.statistics;
-  return {{"layer", head.layer},
-          {"head", head.head},
-          {"score", json_number(head.score)},
+OrderedJson habit_json(const HeadHabitStrength& habit) {
+  return {{"name", habit_name(habit.habit)}, {"strength", json_number(habit.strength)}};
+}
+
+OrderedJson head_statistics_json(std::int64_t layer, std::int64_t head,
+                                 const HeadStatistics& statistics) {
+  return {{"layer", layer},
+          {"head", head},
           {"entropy", json_number(statistics.entropy)},
           {"evenness", json_number(statistics.evenness)},
+          {"distance", json_number(statistics.distance)},
           {"first", json_number(statistics.first)},
           {"self", json_number(statistics.self)},
           {"previous", json_number(statistics.previous)},
-          {"distance", json_number(statistics.distance)},
-          {"telling", json_number(statistics.telling)}};
+          {"duplicate", json_number(statistics.duplicate)},
+          {"induction", json_number(statistics.induction)},
+          {"content_weight", json_number(statistics.content_weight)},
+          {"habit", habit_json(strongest_habit(statistics))}};
 }
 
 OrderedJson pattern_json(View<const float> pattern) {

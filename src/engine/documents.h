@@ -16,8 +16,11 @@ namespace heed {
 
 OrderedJson vector_json(std::span<const float> vector);
 
-// The statistics of a head; `score` is its ranking criterion.
-OrderedJson head_statistics_json(const RankedHead& head);
+// {"name": "previous", "strength": 0.62}
+OrderedJson habit_json(const HeadHabitStrength& habit);
+// The statistics of a head, and its habit.
+OrderedJson head_statistics_json(std::int64_t layer, std::int64_t head,
+                                 const HeadStatistics& statistics);
 
 OrderedJson pattern_json(View<const float> pattern);  // [T][T]
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/json.h"
+#include "engine/documents.h"
 #include "engine/token_json.h"
 
 namespace heed {
@@ -49,7 +50,8 @@ OrderedJson pair_statistics_json(const PairHeadStatistics& head) {
           {"self", within_one_text(head.self)},
           {"previous", within_one_text(head.previous)},
           {"next", within_one_text(head.next)},
-          {"distance", within_one_text(head.distance)}};
+          {"distance", within_one_text(head.distance)},
+          {"habit", habit_json(strongest_habit(head))}};
 }
 
 OrderedJson aligned_words_json(std::span<const AlignedWord> links) {

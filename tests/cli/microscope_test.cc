@@ -77,7 +77,7 @@ TEST(HeadsCommand, ListsEveryHeadTheStrongestFirst) {
   double before = 1;
   for (const Json& head : document["heads"]) {
     for (const char* key : {"entropy", "evenness", "distance", "first", "self", "previous",
-                            "duplicate", "induction", "telling", "detected"}) {
+                            "duplicate", "induction", "content_weight", "detected"}) {
       EXPECT_TRUE(head.contains(key)) << key;
     }
     EXPECT_LE(head["detected"].get<double>(), before);

@@ -227,7 +227,7 @@ void HeadScan::add_statistics(const Rows& all, std::int64_t layer, std::int64_t 
     total.self += rows.self(b, h, t);
     total.previous += rows.previous(b, h, t);
     total.distance += rows.distance(b, h, t);
-    total.telling += rows.largest(b, h, t);
+    total.content_weight += rows.largest(b, h, t);
     total.duplicate += rows.duplicate(b, h, t);
     total.induction += rows.induction(b, h, t);
   }

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "microscope/attention/head_statistics.h"
 
 namespace heed {
 namespace {
@@ -53,6 +52,25 @@ PairHeadStatistics pair_head_statistics(View<const float> pattern, PairAttention
     *sum /= std::max(rows, 1.0);
   }
   return means;
+}
+
+HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics) {
+  std::vector<HeadHabitStrength> shares{{HeadHabit::first, statistics.first}};
+  // The last key that a row of the decoder sees is its own.
+  if (statistics.kind != PairAttentionKind::decoder) {
+    shares.push_back({HeadHabit::last, statistics.last});
+  }
+  if (statistics.kind != PairAttentionKind::cross) {
+    shares.push_back({HeadHabit::previous, statistics.previous});
+    shares.push_back({HeadHabit::self, statistics.self});
+  }
+  if (statistics.kind == PairAttentionKind::encoder) {
+    shares.push_back({HeadHabit::next, statistics.next});
+  }
+  return strongest_habit(shares, statistics.evenness,
+                         statistics.kind == PairAttentionKind::decoder
+                             ? HeadHabitStrength{HeadHabit::back, statistics.distance}
+                             : HeadHabitStrength{HeadHabit::peak, statistics.largest});
 }
 
 std::vector<PairHeadStatistics> pair_statistics(const PairPass& pass, PairAttention& attention,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/progress.h"
+#include "microscope/attention/head_statistics.h"
 #include "microscope/attention/pair_attention.h"
 #include "scoring/alignment_error.h"
 
@@ -33,6 +34,9 @@ struct PairHeadStatistics {
 
 // Of a pattern (queries, keys).
 PairHeadStatistics pair_head_statistics(View<const float> pattern, PairAttentionKind kind);
+
+// By the rule of heads of one text. Across texts only the first and the last key are named.
+HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics);
 
 // Of every head of a kind, layer by layer. Throws Error{interrupted} when stopped.
 std::vector<PairHeadStatistics> pair_statistics(const PairPass& pass, PairAttention& attention,

@@ -76,13 +76,13 @@ double statistic_of(const HeadStatistics& statistics, const std::string& name) {
   if (name == "previous") return statistics.previous;
   if (name == "duplicate") return statistics.duplicate;
   if (name == "induction") return statistics.induction;
-  return statistics.telling;
+  return statistics.content_weight;
 }
 
 Figure heads_figure(const StoredTrace& trace, const Request& request) {
   const std::string statistic = one_of(request, "statistic",
-                                       {"telling", "entropy", "evenness", "distance", "first",
-                                        "self", "previous", "duplicate", "induction"});
+                                       {"content_weight", "entropy", "evenness", "distance",
+                                        "first", "self", "previous", "duplicate", "induction"});
   HeadScan scan(trace.config());
   scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
   trace.pass->replay(scan);

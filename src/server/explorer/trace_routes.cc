@@ -115,21 +115,6 @@ Reply take_array(State& state, const Request& request) {
   return array_reply(request, {.shape = array.shape, .values = array.values, .name = array.name});
 }
 
-OrderedJson statistics_json(std::int64_t layer, std::int64_t head,
-                            const HeadStatistics& statistics) {
-  return {{"layer", layer},
-          {"head", head},
-          {"entropy", json_number(statistics.entropy)},
-          {"evenness", json_number(statistics.evenness)},
-          {"distance", json_number(statistics.distance)},
-          {"first", json_number(statistics.first)},
-          {"self", json_number(statistics.self)},
-          {"previous", json_number(statistics.previous)},
-          {"duplicate", json_number(statistics.duplicate)},
-          {"induction", json_number(statistics.induction)},
-          {"telling", json_number(statistics.telling)}};
-}
-
 Reply head_table(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   HeadScan scan(trace.config());
@@ -138,7 +123,7 @@ Reply head_table(State& state, const Request& request) {
   OrderedJson heads = OrderedJson::array();
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      heads.push_back(statistics_json(layer, head, scan.statistics(layer, head)));
+      heads.push_back(head_statistics_json(layer, head, scan.statistics(layer, head)));
     }
   }
   return json_reply({{"heads", std::move(heads)}});

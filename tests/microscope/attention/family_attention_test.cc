@@ -206,7 +206,7 @@ TEST_P(FamilyAttention, StatisticsAreThoseOfThePattern) {
         EXPECT_NEAR(found.distance, expected.distance, positions * 2e-5);
         EXPECT_NEAR(found.self, expected.self, 2e-5);
         EXPECT_NEAR(found.previous, expected.previous, 2e-5);
-        EXPECT_NEAR(found.telling, expected.telling, 2e-5);
+        EXPECT_NEAR(found.content_weight, expected.content_weight, 2e-5);
       }
     }
   }

@@ -67,7 +67,7 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
       EXPECT_NEAR(actual.self, expected.self, statistics_tolerance);
       EXPECT_NEAR(actual.previous, expected.previous, statistics_tolerance);
       EXPECT_NEAR(actual.distance, expected.distance, positions * statistics_tolerance);
-      EXPECT_NEAR(actual.telling, expected.telling, statistics_tolerance);
+      EXPECT_NEAR(actual.content_weight, expected.content_weight, statistics_tolerance);
       double duplicate = 0, induction = 0;
       std::int64_t repeated = 0;
       for (std::int64_t t = 1; t < positions; ++t) {
@@ -134,7 +134,7 @@ TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
       const HeadStatistics actual = scan.statistics(layer, head);
       EXPECT_NEAR(actual.entropy, expected.entropy, statistics_tolerance);
       EXPECT_NEAR(actual.self, expected.self, statistics_tolerance);
-      EXPECT_NEAR(actual.telling, expected.telling, statistics_tolerance);
+      EXPECT_NEAR(actual.content_weight, expected.content_weight, statistics_tolerance);
     }
   }
 }

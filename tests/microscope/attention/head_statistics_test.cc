@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -35,13 +36,41 @@ TEST(HeadStatistics, ClassifiesPurePatterns) {
       pattern_of([](auto t, auto s) { return s == std::max<std::int64_t>(t - 1, 0); }));
   EXPECT_DOUBLE_EQ(previous.previous, 1);
   EXPECT_DOUBLE_EQ(previous.distance, 1);
-  EXPECT_DOUBLE_EQ(previous.telling, 0);
+  EXPECT_DOUBLE_EQ(previous.content_weight, 0);
 }
 
 TEST(HeadStatistics, AnEvenHeadHasTheLargestEntropy) {
   const auto even = head_statistics(pattern_of([](auto t, auto) { return 1.0F / (t + 1); }));
   EXPECT_NEAR(even.evenness, 1, 1e-6);
   EXPECT_EQ(strongest_habit(even).habit, HeadHabit::even);
+}
+
+// One rule for all views: 0.4 of the weight, an evenness of 0.9.
+TEST(HeadHabits, AreNamedFromOneShareOn) {
+  HeadStatistics statistics{.evenness = 0.93, .first = 0.34, .distance = 2.5};
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::even);
+  statistics.first = 0.41;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::first);
+  statistics.induction = 0.42;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::induction);
+  const HeadHabitStrength back = strongest_habit(HeadStatistics{.evenness = 0.5, .distance = 2.5});
+  EXPECT_EQ(back.habit, HeadHabit::back);
+  EXPECT_EQ(back.strength, 2.5);
+  EXPECT_EQ(habit_name(HeadHabit::previous), "previous");
+}
+
+TEST(HeadStatistics, KnowCopiesWhereTokensAreGiven) {
+  const std::int32_t tokens[] = {7, 8, 9, 7, 8, 9};
+  const auto induction = head_statistics(
+      pattern_of([](auto t, auto s) { return s == (t < 3 ? 0 : t - 2) ? 1.0F : 0.0F; }), 0, tokens);
+  EXPECT_DOUBLE_EQ(induction.induction, 1);
+  EXPECT_DOUBLE_EQ(induction.duplicate, 0);
+  const auto duplicate = head_statistics(
+      pattern_of([](auto t, auto s) { return s == (t < 3 ? 0 : t - 3) ? 1.0F : 0.0F; }), 0, tokens);
+  EXPECT_DOUBLE_EQ(duplicate.duplicate, 1);
+  EXPECT_THROW(head_statistics(pattern_of([](auto, auto s) { return s == 0 ? 1.0F : 0.0F; }), 0,
+                               std::span(tokens).first(3)),
+               Error);
 }
 
 TEST(RankHeads, PrefersSelectiveHeads) {

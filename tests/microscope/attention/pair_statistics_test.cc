@@ -42,6 +42,19 @@ TEST(PairStatistics, AreThoseOfTheRows) {
   EXPECT_NEAR(decoder.evenness, 0.5, 1e-7);
 }
 
+TEST(PairStatistics, NameHabitsThatTheKindHas) {
+  PairHeadStatistics statistics{.evenness = 0.5, .largest = 0.7, .last = 0.5, .next = 0.6};
+  statistics.distance = 1.5;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::next);
+  statistics.kind = PairAttentionKind::cross;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::last);
+  statistics.kind = PairAttentionKind::decoder;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::back);
+  statistics.kind = PairAttentionKind::cross;
+  statistics.last = 0.3;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::peak);
+}
+
 TEST(PairStatistics, OfEveryHead) {
   const EncoderDecoder model = toy_translator();
   const PairPass pass(model, toy_pair());

@@ -1,6 +1,6 @@
 // What the server answers about a translator and pairs of texts, and what it is asked.
 
-import type { Dimensions, Token, Word } from './types';
+import type { Dimensions, Habit, Token, Word } from './types';
 
 /** A model of two stacks: an encoder, and the decoder that attends to it. */
 export interface TranslatorModel {
@@ -108,6 +108,7 @@ export interface PairHeadStatistics {
   previous: number | null;
   next: number | null;
   distance: number | null;
+  habit: Habit;
 }
 
 /** The positions that stand for a word of the target: its last token, or those that write it. */

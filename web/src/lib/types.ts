@@ -126,6 +126,13 @@ export interface NumberArray {
   data: Float32Array;
 }
 
+/** What characterises a head, by one rule of the server for all views. */
+export interface Habit {
+  name: 'first' | 'last' | 'self' | 'previous' | 'next' | 'duplicate' | 'induction' | 'even' | 'back' | 'peak';
+  /** A share of the weight; of `even` the evenness; of `back` tokens. */
+  strength: number;
+}
+
 export interface HeadStatistics {
   layer: number;
   head: number;
@@ -137,7 +144,8 @@ export interface HeadStatistics {
   previous: number;
   duplicate: number;
   induction: number;
-  telling: number;
+  content_weight: number;
+  habit: Habit;
 }
 
 export interface WeightedPosition {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { HeadStatistics } from '../../lib/types';
 import { percent } from '../../lib/numbers';
-import { habitOf, parseHead, sortHeads } from './statistics';
+import { habitText, parseHead, sortHeads } from './statistics';
 
 const head = (layer: number, index: number, some: Partial<HeadStatistics>): HeadStatistics => ({
   layer, head: index, entropy: 1, evenness: 0.5, distance: 4, first: 0.1, self: 0.1, previous: 0.1,
-  duplicate: 0, induction: 0, telling: 0.1, ...some,
+  duplicate: 0, induction: 0, content_weight: 0.1, habit: { name: 'back', strength: 4 }, ...some,
 });
 
 describe('sortHeads', () => {
@@ -19,10 +19,11 @@ describe('sortHeads', () => {
   });
 });
 
-describe('habitOf', () => {
-  it('names the strongest habit', () => expect(habitOf(head(0, 0, { previous: 0.62, first: 0.31 }))).toBe(`previous token ${percent(0.62)}`));
-  it('names uniform attention', () => expect(habitOf(head(0, 0, { evenness: 0.97 }))).toBe(`spread ${percent(0.97)}`));
-  it('otherwise gives the distance', () => expect(habitOf(head(0, 0, { distance: 12 }))).toMatch(/tokens back$/));
+it('says what characterises a head', () => {
+  expect(habitText({ name: 'previous', strength: 0.62 })).toBe(`previous token ${percent(0.62)}`);
+  expect(habitText({ name: 'even', strength: 0.97 })).toBe(`spread ${percent(0.97)}`);
+  expect(habitText({ name: 'back', strength: 12 })).toMatch(/^12.* tokens back$/);
+  expect(habitText({ name: 'peak', strength: 0.4 })).toBe(`largest ${percent(0.4)}`);
 });
 
 it('parses names of heads', () => {

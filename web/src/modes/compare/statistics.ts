@@ -1,9 +1,9 @@
 // Statistics of a head's attention: their names and formats, and sorting by them.
 
-import type { HeadStatistics } from '../../lib/types';
+import type { Habit, HeadStatistics } from '../../lib/types';
 import { percent, value } from '../../lib/numbers';
 
-export type StatisticKey = Exclude<keyof HeadStatistics, 'layer' | 'head'>;
+export type StatisticKey = Exclude<keyof HeadStatistics, 'layer' | 'head' | 'habit'>;
 
 export interface StatisticName<Key extends string = StatisticKey> {
   key: Key;
@@ -13,7 +13,7 @@ export interface StatisticName<Key extends string = StatisticKey> {
 }
 
 export const statisticNames: StatisticName[] = [
-  { key: 'telling', name: 'Content', meaning: 'largest weight on one token further back than the previous one: the head selects by content', unit: 'share' },
+  { key: 'content_weight', name: 'Content', meaning: 'largest weight on one token further back than the previous one: the head selects by content', unit: 'share' },
   { key: 'previous', name: 'Previous token', meaning: 'weight on the previous token', unit: 'share' },
   { key: 'first', name: 'First token', meaning: 'weight on the first token, where many heads put weight they do not need', unit: 'share' },
   { key: 'self', name: 'Own token', meaning: 'weight on the token itself', unit: 'share' },
@@ -48,20 +48,12 @@ export function sortHeads(heads: HeadStatistics[], key: StatisticKey | 'place'):
   return [...heads].sort((a, b) => b[key] - a[key] || byPlace(a, b));
 }
 
-/** The least weight of a habit that is named. */
-const strongHabit = 0.3;
-const habits: [StatisticKey, string][] = [
-  ['induction', 'induction'],
-  ['duplicate', 'earlier copies'],
-  ['previous', 'previous token'],
-  ['self', 'own token'],
-  ['first', 'first token'],
-];
+const habitNames: Record<Habit['name'], string> = {
+  first: 'first token', last: 'last token', self: 'own token', previous: 'previous token', next: 'next token',
+  duplicate: 'earlier copies', induction: 'induction', even: 'spread', back: 'tokens back', peak: 'largest',
+};
 
-/** Where most of the head's weight goes; its spread or distance where nothing dominates. */
-export function habitOf(head: HeadStatistics): string {
-  const [key, name] = habits.reduce((best, habit) => (head[habit[0]] > head[best[0]] ? habit : best));
-  if (head[key] >= strongHabit) return `${name} ${percent(head[key])}`;
-  if (head.evenness > 0.9) return `spread ${percent(head.evenness)}`;
-  return `${value(head.distance, 1)} tokens back`;
+/** What characterises a head, in words. */
+export function habitText({ name, strength }: Habit): string {
+  return name === 'back' ? `${value(strength, 1)} ${habitNames.back}` : `${habitNames[name]} ${percent(strength)}`;
 }

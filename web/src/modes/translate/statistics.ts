@@ -1,10 +1,9 @@
-// Statistics of a head on a pair of texts: their names, and the one that says most.
+// Statistics of a head on a pair of texts: their names.
 
-import { percent } from '../../lib/numbers';
 import type { PairHeadStatistics, PairKind } from '../../lib/pair_types';
 import type { StatisticName } from '../compare/statistics';
 
-export type StatisticKey = Exclude<keyof PairHeadStatistics, 'kind' | 'layer' | 'head'>;
+export type StatisticKey = Exclude<keyof PairHeadStatistics, 'kind' | 'layer' | 'head' | 'habit'>;
 
 const all: StatisticName<StatisticKey>[] = [
   { key: 'largest', name: 'Largest', meaning: 'the largest weight of a row: how clearly the head chooses', unit: 'share' },
@@ -22,16 +21,4 @@ const all: StatisticName<StatisticKey>[] = [
 export function statisticsOf(kind: PairKind): StatisticName<StatisticKey>[] {
   const missing: StatisticKey[] = kind === 'cross' ? ['self', 'previous', 'next', 'distance'] : kind === 'decoder' ? ['next'] : [];
   return all.filter(({ key }) => !missing.includes(key));
-}
-
-/** The least weight of a habit that is named. */
-const strongHabit = 0.35;
-const habits: [StatisticKey, string][] = [['previous', 'previous token'], ['self', 'own token'], ['next', 'next token'], ['first', 'first token'], ['last', 'last token']];
-
-/** Where most of the head's weight goes; how clearly it chooses where nothing else dominates. */
-export function habitOf(head: PairHeadStatistics): string {
-  const [key, name] = habits.reduce((best, habit) => ((head[habit[0]] ?? 0) > (head[best[0]] ?? 0) ? habit : best));
-  if ((head[key] ?? 0) >= strongHabit) return `${name} ${percent(head[key]!)}`;
-  if (head.evenness > 0.9) return `spread ${percent(head.evenness)}`;
-  return `largest ${percent(head.largest)}`;
 }

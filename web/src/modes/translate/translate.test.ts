@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { asPairText } from '../../lib/api';
-import type { PairHeadStatistics, PairInfluence, PairMeta } from '../../lib/pair_types';
+import type { PairInfluence, PairMeta } from '../../lib/pair_types';
 import { alignmentDrawing } from './drawing';
 import { describeEdit, fits, formatEdits, hasEdit, isCut, parseEdits, toggled, toInterventions, type Edit } from './edits';
 import { choicesOfBlock, formatHead, headInWords, parseHead } from './heads';
@@ -8,7 +8,7 @@ import { earlierMoved, finding, laterWord } from './influence';
 import { arcPath, linkPath, lineWidth } from './layout';
 import { mapOf } from './map';
 import { formatStatistic } from '../compare/statistics';
-import { habitOf, statisticsOf } from './statistics';
+import { statisticsOf } from './statistics';
 import { columnOf, formatWord, isLater, isSpecial, meanOf, parseWord, positionsOf, rowOf, strongest } from './words';
 
 /** "The dog barks" with one token a word but the last, of two; its target starts with <s>. */
@@ -168,12 +168,6 @@ describe('influence', () => {
 });
 
 describe('statistics', () => {
-  const head: PairHeadStatistics = { kind: 'encoder', layer: 0, head: 0, entropy: 1, evenness: 0.5, largest: 0.4, first: 0.1, last: 0.1, self: 0.1, previous: 0.1, next: 0.6, distance: 1 };
-  it('name where most of the weight goes', () => {
-    expect(habitOf(head)).toBe('next token 60.0\u00a0%');
-    expect(habitOf({ ...head, next: 0.1, evenness: 0.95 })).toBe('spread 95.0\u00a0%');
-    expect(habitOf({ ...head, kind: 'cross', self: null, previous: null, next: null, distance: null })).toBe('largest 40.0\u00a0%');
-  });
   it('are those that the kind has', () => {
     expect(statisticsOf('cross').map(({ key }) => key)).toEqual(['largest', 'first', 'last', 'evenness', 'entropy']);
     expect(statisticsOf('decoder').map(({ key }) => key)).not.toContain('next');

@@ -46,7 +46,7 @@ it('chooses the checkpoint before a step', () => {
 });
 
 it('follows heads over checkpoints', () => {
-  const head = (layer: number, previous: number): HeadStatistics => ({ layer, head: 0, previous, entropy: 0, evenness: 0, distance: 0, first: 0, self: 0, duplicate: 0, induction: 0, telling: 0 });
+  const head = (layer: number, previous: number): HeadStatistics => ({ layer, head: 0, previous, entropy: 0, evenness: 0, distance: 0, first: 0, self: 0, duplicate: 0, induction: 0, content_weight: 0, habit: { name: 'back', strength: 0 } });
   const lines = headLines([{ step: 0, heads: [head(0, 0.1), head(1, 0.1)] }, { step: 9, heads: [head(0, 0.2), head(1, 0.8)] }], 'previous');
   expect(lines.map(({ layer, values }) => [layer, ...values])).toEqual([[1, 0.1, 0.8], [0, 0.1, 0.2]]);
 });

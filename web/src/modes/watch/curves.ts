@@ -1,6 +1,7 @@
 // The metrics of a run as curves, samples and a table.
 
 import type { HeadStatistics, MetricsRow } from '../../lib/types';
+import type { StatisticKey } from '../compare/statistics';
 import type { Table } from '../../lib/export';
 
 export interface Curves {
@@ -115,7 +116,7 @@ export function checkpointAt(checkpoints: number[], step: number): number {
 }
 
 /** One statistic of every head over the checkpoints, sorted by the last value. */
-export function headLines(byStep: { step: number; heads: HeadStatistics[] }[], key: keyof HeadStatistics): { layer: number; head: number; values: number[] }[] {
+export function headLines(byStep: { step: number; heads: HeadStatistics[] }[], key: StatisticKey): { layer: number; head: number; values: number[] }[] {
   const last = byStep.at(-1);
   if (!last) return [];
   return last.heads
