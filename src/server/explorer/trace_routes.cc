@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/documents.h"
 #include "engine/token_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/traces/activation_trace.h"
