@@ -13,7 +13,8 @@ void print_head_map(const AttendedText& text, const HeadChoice& choice, MapUnit 
   const Ink& ink = screen.ink;
   const View<const float> pattern = text.pattern(choice.layer, choice.head);
   print("\n" + ink.title(fmt::format("Layer {}, head {}", choice.layer, choice.head)) +
-        ink.quiet("  mostly " + text.habit(pattern, choice.layer) + "; counted from 0\n"));
+        ink.quiet("  mostly " + habit_text(text.habit(pattern, choice.layer)) +
+                  "; counted from 0\n"));
   print(ink.quiet("  Rows are queries, columns keys; the weights of a row sum to 100 %.\n"));
   if (unit == MapUnit::tokens) {
     print("\n");
