@@ -4,8 +4,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/utf8.h"
 #include "tokenizer/character_class.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "tokenizer/token_trie.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
 
 namespace heed {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/byte_letters.h"
 #include "tokenizer/piecewise.h"
 #include "tokenizer/published_words.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/words.h"
 
 namespace heed {

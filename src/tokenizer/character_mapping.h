@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "tokenizer/normalisation.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 

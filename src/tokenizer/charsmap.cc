@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/base64.h"
 #include "tokenizer/json_parts.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

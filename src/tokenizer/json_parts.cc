@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

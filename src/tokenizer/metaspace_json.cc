@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizer/bpe_json.h"
 #include "tokenizer/json_parts.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -4,10 +4,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/pair_map.h"
 #include "tokenizer/piecewise.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/words.h"
 
 namespace heed {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "tokenizer/character_class.h"
 #include "tokenizer/character_mapping.h"
 #include "tokenizer/json_parts.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -1,6 +1,6 @@
 #include "tokenizer/published_words.h"
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 #include "tokenizer/words.h"
 
 namespace heed {

@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/json_fields.h"
 #include "base/tokenizer_config.h"
+#include "base/utf8.h"
 #include "tokenizer/config_tokens.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/sentence_piece_tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

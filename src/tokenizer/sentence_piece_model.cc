@@ -8,10 +8,10 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/protobuf_fields.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
 
 namespace heed {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "tokenizer/byte_pair_json.h"
 #include "tokenizer/character_json.h"
 #include "tokenizer/config_tokens.h"
@@ -13,7 +14,6 @@
 #include "tokenizer/metaspace_json.h"
 #include "tokenizer/sentence_piece_files.h"
 #include "tokenizer/unigram_json.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/word_piece_json.h"
 
 namespace heed {

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/utf8.h"
 #include "tokenizer/byte_letters.h"
 #include "tokenizer/merge_learner.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/word_counts.h"
 
 namespace heed {

@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizer/bpe_json.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/metaspace_json.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/character_class.h"
 #include "tokenizer/metaspace.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/metaspace.h"
 #include "tokenizer/token_trie.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/utf8.h"
 #include "tokenizer/bpe_json.h"
 #include "tokenizer/config_tokens.h"
 #include "tokenizer/json_parts.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/character_class.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/words.h"
 
 namespace heed {

@@ -1,6 +1,6 @@
 #include "tokenizer/words.h"
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

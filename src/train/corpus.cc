@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/text_lines.h"
+#include "base/utf8.h"
 #include "tokenizer/character_tokenizer.h"
 #include "tokenizer/train_byte_pair.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/utf8.h"
 #include "tokenizer/character_class.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/word_pattern.h"
 #include "tokenizer/words.h"
 
