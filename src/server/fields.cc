@@ -157,7 +157,7 @@ Fields Fields::required_object(const char* name) const {
   return Fields(at(name), label(name), path(name));
 }
 
-void Fields::expect_only(std::initializer_list<std::string_view> names) const {
+void Fields::expect_only(const std::vector<std::string_view>& names) const {
   for (const auto& [key, value] : object_.items()) {
     if (std::ranges::find(names, key) != names.end()) continue;
     const std::vector<std::string> candidates(names.begin(), names.end());

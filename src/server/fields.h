@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <set>
@@ -55,7 +54,7 @@ class Fields {
   Fields required_object(const char* name) const;
 
   // Throws FieldError for a field of another name, and suggests the nearest.
-  void expect_only(std::initializer_list<std::string_view> names) const;
+  void expect_only(const std::vector<std::string_view>& names) const;
 
  private:
   static constexpr std::int64_t lowest_integer = std::numeric_limits<std::int64_t>::min();

@@ -1,5 +1,5 @@
 // Entropy and divergence of next-token distributions, against values worked out by hand.
-#include "generate/candidate_measures.h"
+#include "generate/sampler.h"
 
 #include <gtest/gtest.h>
 

@@ -60,7 +60,7 @@ std::vector<std::int32_t> ids(const std::string& text) {
 }
 
 GenerateOptions greedy(std::int64_t max_new_tokens) {
-  return {.max_new_tokens = max_new_tokens, .sampling = {.greedy = true}};
+  return {.max_new_tokens = max_new_tokens, .sampling = {.temperature = 0}};
 }
 
 TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {

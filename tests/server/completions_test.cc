@@ -384,7 +384,7 @@ TEST(Completions, StopTokensEndTheTextAndAreNoPartOfIt) {
   const auto prompt = starter_model().encode(starter_prompt);
   const std::vector<std::int32_t> drawn =
       generate(starter_model().gpt, starter_model().tokenizer.get(), prompt,
-               {.max_new_tokens = 12, .sampling = {.greedy = true}})
+               {.max_new_tokens = 12, .sampling = {.temperature = 0}})
           .tokens;
   ASSERT_EQ(drawn.size(), 12U);
   const std::int32_t stop = drawn[4];

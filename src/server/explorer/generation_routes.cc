@@ -19,8 +19,8 @@ namespace heed::server {
 namespace {
 
 // As in other requests, but without "seed" the text is the same every time.
-SamplingOptions sampling_of(const Fields& fields, std::int64_t vocabulary) {
-  SamplingOptions sampling = read_sampling(fields, vocabulary);
+SamplingOptions sampling_of(const Fields& fields) {
+  SamplingOptions sampling = read_sampling(fields);
   if (!fields.has("seed")) sampling.seed = 0;
   return sampling;
 }
@@ -104,7 +104,7 @@ class Writing {
         source_(state.models.explored()),
         tokens_(prompt_of(fields)),
         prompt_length_(tokens_.size()),
-        sampling_(sampling_of(fields, source_.model->gpt.config().vocabulary_size)),
+        sampling_(sampling_of(fields)),
         sampler_(sampling_),
         end_tokens_(source_.model->end_tokens()) {
     const StackSpecification& config = source_.model->gpt.config();
@@ -175,9 +175,9 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
 
 Reply generate(State& state, const Request& request) {
   Json body = request.json();
-  Fields(body).expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p",
-                            "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
-                            "frequency_penalty", "seed", "interventions", "top"});
+  std::vector<std::string_view> names{"text", "tokens", "max_new_tokens", "interventions", "top"};
+  for (const SamplingOption& option : sampling_options()) names.emplace_back(option.name);
+  Fields(body).expect_only(names);
   auto writing = std::make_shared<Writing>(state, body, request.stop);
   Reply reply;
   reply.content_type = "text/event-stream";
