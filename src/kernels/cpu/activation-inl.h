@@ -62,6 +62,23 @@ HWY_INLINE Float Derivative(Floats d, Float x) {
   }
 }
 
+// body(kind) of an activation that is known when it is compiled: kind() is the activation.
+template <class Body, std::size_t... kinds>
+HWY_INLINE void WithActivationOf(Activation activation, const Body& body,
+                                 std::index_sequence<kinds...>) {
+  const auto is_done = [&](auto kind) HEED_INLINE_LAMBDA {
+    if (activation != kind()) return false;
+    body(kind);
+    return true;
+  };
+  (void)(is_done(std::integral_constant<Activation, activations[kinds].activation>()) || ...);
+}
+
+template <class Body>
+HWY_INLINE void WithActivation(Activation activation, const Body& body) {
+  WithActivationOf(activation, body, std::make_index_sequence<activation_count>());
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
