@@ -33,21 +33,19 @@ Check seconds(bool (*holds)(double), const char* expected) {
 
 }  // namespace
 
-Check between(std::uint64_t least, std::uint64_t most) {
-  const auto problem = [least, most](const std::string& text) {
+Check between(std::uint64_t min, std::uint64_t max) {
+  const auto problem = [min, max](const std::string& text) {
     const std::optional<std::uint64_t> value = number_of<std::uint64_t>(text);
-    if (value && *value >= least && *value <= most) return std::string();
-    const bool has_end = most < std::numeric_limits<std::int64_t>::max();
+    if (value && *value >= min && *value <= max) return std::string();
+    const bool has_end = max < std::numeric_limits<std::int64_t>::max();
     const std::string range =
-        has_end ? fmt::format("from {} to {}", least, most) : fmt::format("of at least {}", least);
+        has_end ? fmt::format("from {} to {}", min, max) : fmt::format("of at least {}", min);
     return fmt::format("takes a whole number {}, not '{}'", range, text);
   };
   return problem;
 }
 
-Check at_least(std::uint64_t least) {
-  return between(least, std::numeric_limits<std::int64_t>::max());
-}
+Check at_least(std::uint64_t min) { return between(min, std::numeric_limits<std::int64_t>::max()); }
 
 Check any_seed() { return between(0, std::numeric_limits<std::uint64_t>::max()); }
 

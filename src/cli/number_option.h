@@ -7,10 +7,10 @@
 
 namespace heed::cli {
 
-// A whole number from `least` to `most`, both included; signs that would wrap around in an unsigned
+// A whole number from `min` to `max`, both included; signs that would wrap around in an unsigned
 // number are refused, too.
-Check between(std::uint64_t least, std::uint64_t most);
-Check at_least(std::uint64_t least);
+Check between(std::uint64_t min, std::uint64_t max);
+Check at_least(std::uint64_t min);
 
 // What seeds a generator of random numbers: any whole number of 64 bits.
 Check any_seed();

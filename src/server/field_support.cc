@@ -9,8 +9,8 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_names = 16;
-constexpr std::size_t longest_shown_name = 40;
+constexpr std::size_t max_names = 16;
+constexpr std::size_t max_shown_name = 40;
 
 // Fields for OpenAI's accounting, and performance hints.
 constexpr std::array<std::string_view, 9> without_effect{"user",
@@ -94,12 +94,12 @@ void refuse_other_sampler(const Fields& fields, const OtherSampler& sampler) {
 // Field names are untrusted: they must not end the header or be mistaken for another name.
 std::string printable(const std::string& name) {
   std::string result;
-  for (const char c : name.substr(0, longest_shown_name)) {
+  for (const char c : name.substr(0, max_shown_name)) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '_' || c == '-' || c == '.' || c == '[' || c == ']';
     result += plain ? c : '?';
   }
-  return name.size() > longest_shown_name ? result + "..." : result;
+  return name.size() > max_shown_name ? result + "..." : result;
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ void refuse_unsupported(const Fields& fields) {
   for (const std::string_view name : unsupported_of_others) refuse_field(fields, name);
   for (const OtherSampler& sampler : other_samplers) refuse_other_sampler(fields, sampler);
   for (const std::string& name : fields.unread()) {
-    if (name.starts_with(guided)) refuse_field(fields, name.substr(0, longest_shown_name));
+    if (name.starts_with(guided)) refuse_field(fields, name.substr(0, max_shown_name));
   }
 }
 
@@ -130,10 +130,10 @@ std::optional<std::string> ignored_fields(const Fields& fields,
   });
   if (names.empty()) return std::nullopt;
   std::string listed;
-  for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i) {
+  for (std::size_t i = 0; i < std::min(names.size(), max_names); ++i) {
     listed += (i == 0 ? "" : ", ") + printable(names[i]);
   }
-  if (names.size() > most_names) listed += fmt::format(" and {} more", names.size() - most_names);
+  if (names.size() > max_names) listed += fmt::format(" and {} more", names.size() - max_names);
   return "ignored fields: " + listed;
 }
 

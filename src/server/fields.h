@@ -35,13 +35,13 @@ class Fields {
   std::string path(const char* name) const;
 
   // Optional fields.
-  std::optional<std::int64_t> integer(const char* name, std::int64_t least = lowest_integer,
-                                      std::int64_t most = highest_integer) const;
-  std::optional<double> number(const char* name, double least = -highest_number,
-                               double most = highest_number) const;
+  std::optional<std::int64_t> integer(const char* name, std::int64_t min = lowest_integer,
+                                      std::int64_t max = highest_integer) const;
+  std::optional<double> number(const char* name, double min = -highest_number,
+                               double max = highest_number) const;
   std::optional<bool> boolean(const char* name) const;
   std::optional<std::string> string(const char* name) const;
-  std::vector<std::string> strings(const char* name, std::size_t most) const;  // or one of them
+  std::vector<std::string> strings(const char* name, std::size_t max) const;  // or one of them
 
   // Required fields.
   std::int64_t required_integer(const char* name) const;
