@@ -14,7 +14,10 @@
 namespace heed {
 
 struct SamplingOptions {
-  double temperature = 0.8;         // divides the logits; 0: greedy
+  double temperature = 0.8;  // divides the logits; 0: greedy
+  // Keep logits within n standard deviations of the largest (Tang et al. 2024), whatever the
+  // temperature; 0 or -1: all.
+  double top_n_sigma = 0.0;
   std::int64_t top_k = 40;          // keep the k most likely tokens; 0 or -1: all
   double top_p = 0.95;              // keep the fewest tokens with total probability p; 1: all
   double min_p = 0.05;              // keep tokens with at least this share of the highest; 0: all
@@ -34,11 +37,12 @@ struct SamplingOptions {
   static SamplingOptions unmodified();
 };
 
-enum class SamplingStage { model, penalties, top_k, top_p, min_p, temperature };
+enum class SamplingStage { model, penalties, top_n_sigma, top_k, top_p, min_p, temperature };
 inline constexpr std::size_t sampling_stage_count =
     static_cast<std::size_t>(SamplingStage::temperature) + 1;
 
-// "model", "penalties", "top-k", "top-p", "min-p", "temperature"; valid for the program's lifetime.
+// "model", "penalties", "top-n-sigma", "top-k", "top-p", "min-p", "temperature"; valid for the
+// program's lifetime.
 std::string_view sampling_stage_name(SamplingStage stage);
 
 // Whether an option of `stage` changes anything.

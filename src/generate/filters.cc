@@ -26,6 +26,27 @@ std::span<const std::int32_t> recent(std::span<const std::int32_t> history, std:
   return history.last(std::min(history.size(), static_cast<std::size_t>(last_n)));
 }
 
+// Logits of at least `threshold`, and the largest.
+std::size_t keep_above(Ranking& ranking, std::size_t kept, double threshold) {
+  std::size_t rank = 1;
+  while (rank < kept && ranking[rank].logit >= threshold) ++rank;
+  return rank;
+}
+
+// Standard deviations are those of all logits but of forbidden tokens, −∞.
+std::size_t keep_top_n_sigma(Ranking& ranking, std::size_t kept, const SamplingOptions& options) {
+  if (options.top_n_sigma <= 0.0) return kept;
+  double count = 0, mean = 0, squares = 0;  // Welford's sums
+  for (const ScoredToken& scored : ranking.all()) {
+    if (!std::isfinite(scored.logit)) continue;
+    const double difference = scored.logit - mean;
+    mean += difference / ++count;
+    squares += difference * (scored.logit - mean);
+  }
+  return keep_above(ranking, kept,
+                    ranking[0].logit - options.top_n_sigma * std::sqrt(squares / count));
+}
+
 std::size_t keep_top_k(Ranking&, std::size_t kept, const SamplingOptions& options) {
   return options.top_k <= 0 ? kept : std::min(kept, static_cast<std::size_t>(options.top_k));
 }
@@ -53,10 +74,7 @@ std::size_t keep_top_p(Ranking& ranking, std::size_t kept, const SamplingOptions
 // probability >= min_p · largest probability, compared as logits.
 std::size_t keep_min_p(Ranking& ranking, std::size_t kept, const SamplingOptions& options) {
   if (options.min_p <= 0.0) return kept;
-  const double threshold = ranking[0].logit + std::log(options.min_p);
-  std::size_t rank = 1;
-  while (rank < kept && ranking[rank].logit >= threshold) ++rank;
-  return rank;
+  return keep_above(ranking, kept, ranking[0].logit + std::log(options.min_p));
 }
 
 // Each returns how many of the first `kept` tokens it keeps.
@@ -66,7 +84,8 @@ struct Filter {
 };
 
 // In the order of the stages.
-constexpr Filter filters[] = {{SamplingStage::top_k, keep_top_k},
+constexpr Filter filters[] = {{SamplingStage::top_n_sigma, keep_top_n_sigma},
+                              {SamplingStage::top_k, keep_top_k},
                               {SamplingStage::top_p, keep_top_p},
                               {SamplingStage::min_p, keep_min_p}};
 

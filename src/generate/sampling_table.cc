@@ -15,7 +15,7 @@ namespace {
 using enum SamplingStage;
 
 constexpr std::array<std::string_view, sampling_stage_count> stage_names{
-    "model", "penalties", "top-k", "top-p", "min-p", "temperature"};
+    "model", "penalties", "top-n-sigma", "top-k", "top-p", "min-p", "temperature"};
 
 constexpr double max_count = std::numeric_limits<std::int32_t>::max();
 
@@ -28,6 +28,13 @@ constexpr SamplingOption table[] = {
      .unmodified = 1,
      .help = "Divide logits by X; 0 is greedy",
      .control = {"Temperature", 0, 2, 0.05, "greedy"}},
+    {.member = &SamplingOptions::top_n_sigma,
+     .name = "top_n_sigma",
+     .stage = top_n_sigma,
+     .min = -1,
+     .max = 100,
+     .help = "Keep logits within X standard deviations of the largest; 0 or -1 keeps all",
+     .control = {"Top-n-sigma", 0, 5, 0.1, "all"}},
     {.member = &SamplingOptions::top_k,
      .name = "top_k",
      .stage = top_k,

@@ -50,12 +50,12 @@ struct OtherSampler {
   std::string_view name;
   double off;
 };
-constexpr std::array<OtherSampler, 19> other_samplers{{{"mirostat", 0},
+constexpr std::array<OtherSampler, 18> other_samplers{{{"mirostat", 0},
                                                        {"mirostat_mode", 0},
                                                        {"typical_p", 1},
                                                        {"tfs_z", 1},
                                                        {"top_a", 0},
-                                                       {"top_n_sigma", 0},
+
                                                        {"dry_multiplier", 0},
                                                        {"xtc_probability", 0},
                                                        {"dynatemp_range", 0},

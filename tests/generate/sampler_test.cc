@@ -116,6 +116,29 @@ TEST(Filters, KeepWhatTheirDefinitionsSay) {
   EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1));
 }
 
+TEST(Filters, TopNSigmaKeepsLogitsNearTheLargest) {
+  // Without the forbidden token: mean 2, variance (4 + 1 + 1 + 4) / 4, deviation 1.58.
+  const std::vector<float> logits{1, 4, -infinity, 3, 0};
+  SamplingOptions options = plain();
+  options.top_n_sigma = 0.5;
+  EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1));
+  options.top_n_sigma = 1;
+  EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1, 3));
+  options.temperature = 50;
+  EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1, 3));
+  options.top_n_sigma = 2;
+  const auto candidates = trace_candidates(logits, options, {});
+  EXPECT_THAT(kept_tokens(candidates), ElementsAre(1, 3, 0));
+  EXPECT_EQ(candidates[3].removed_by, SamplingStage::top_n_sigma);
+  EXPECT_NEAR(candidates[0].probability(SamplingStage::top_n_sigma),
+              1 / (1 + std::exp(-1) + std::exp(-3)), 1e-7);
+  options.top_n_sigma = 0;
+  EXPECT_EQ(kept_tokens(trace_candidates(logits, options, {})).size(), 5U);
+  const std::vector<float> equal{2, 2, 2};
+  options.top_n_sigma = 1;
+  EXPECT_EQ(kept_tokens(trace_candidates(equal, options, {})).size(), 3U);
+}
+
 TEST(Filters, TopPLooksAtWhatTopKLeftAndBothBeforeTheTemperature) {
   const auto logits = logits_of({0.4, 0.3, 0.2, 0.1});
   SamplingOptions options = plain();

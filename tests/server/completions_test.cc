@@ -427,6 +427,15 @@ TEST(Completions, UnderstandTheNamesOfOtherServers) {
   EXPECT_EQ(error["param"], "repetition_penalty");
 }
 
+TEST(Completions, TopNSigmaIsAFilter) {
+  const auto text_of = [](Json fields) {
+    fields.update({{"prompt", starter_prompt}, {"max_tokens", 20}, {"seed", 4}});
+    return starter_server().post("/v1/completions", fields)["choices"][0]["text"];
+  };
+  EXPECT_EQ(text_of({{"top_n_sigma", 1e-6}, {"temperature", 2}}), text_of({{"temperature", 0}}));
+  EXPECT_EQ(text_of({{"top_n_sigma", -1}}), text_of(Json::object()));
+}
+
 TEST(Completions, SeedMinusOneIsRandom) {
   std::set<std::string> texts;
   for (int i = 0; i < 6; ++i) {
