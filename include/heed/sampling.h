@@ -64,25 +64,22 @@ struct SamplingOption {
   };
 
   Member member;
-  const char* name;            // of the field in JSON, Python and C++: "top_k"
-  const char* flag = nullptr;  // on the command line, beside --top-k
-  SamplingStage stage = SamplingStage::temperature;
-  double min = 0;
-  double max = 0;         // that of the type for an unsigned number
-  double unmodified = 0;  // the value that changes nothing
-  const char* help;       // X: the number; N: the whole number
+  const char* name;  // in JSON, Python and C++: "top_k"; on the command line --top-k
+  const char* flag;  // beside it on the command line, such as "-s"; or empty
+  SamplingStage stage;
+  double min;
+  double max;         // that of the type for the seed
+  double unmodified;  // the value that changes nothing
+  const char* help;   // X: the number; N: the whole number
   Control control{};
 
   bool is_whole() const { return member.index() != 0; }
   bool is_seed() const { return member.index() == 2; }
 
-  // "--top-k,--temp" … : the names on the command line.
-  std::string flags() const;
+  std::string flags() const;  // "--top-k", "-s,--seed"
+  std::string range() const;  // "a number from 0 to 100"
 
-  // "a number from 0 to 100"
-  std::string range() const;
-
-  // The value as text, with the fewest digits that read back as the same number.
+  // The value, with the fewest digits that read back as the same number.
   std::string text(const SamplingOptions& options) const;
 
   // Reads a value. Returns what is wrong with it, such as "must be a number from 0 to 100, not x",

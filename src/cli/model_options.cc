@@ -12,7 +12,7 @@
 #include "base/index_list.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/list_option.h"
+#include "cli/number_option.h"
 #include "cli/terminal/text.h"
 #include "engine/load_options.h"
 #include "kernels/prepared_weight.h"

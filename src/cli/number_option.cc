@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/index_list.h"
+
 namespace heed::cli {
 namespace {
 
@@ -29,6 +31,21 @@ Check seconds(bool (*holds)(double), const char* expected) {
                : fmt::format("takes a number of seconds, {}, not '{}'", expected, text);
   };
   return problem;
+}
+
+using Words = std::vector<std::string>;
+
+void append_items(Words& items, const std::string& word, char values_behind) {
+  const std::size_t first = items.size();
+  for (const std::string_view part : split_list(word)) {
+    const bool continues = values_behind != '\0' && items.size() > first &&
+                           part.find(values_behind) == std::string_view::npos;
+    if (continues) {
+      items.back() += "," + std::string(part);
+    } else {
+      items.emplace_back(part);
+    }
+  }
 }
 
 }  // namespace
@@ -55,6 +72,24 @@ Check seconds_above_zero() {
 
 Check seconds_from_zero() {
   return seconds([](double value) { return value >= 0; }, "0 or more");
+}
+
+Option add_list_option(Command command, const std::string& name, Words& items,
+                       const std::string& description, char values_behind) {
+  const auto set = [&items, values_behind](const Words& words) {
+    items.clear();
+    for (const std::string& word : words) append_items(items, word, values_behind);
+  };
+  return command.add_option_function<Words>(name, set, description)->allow_extra_args(false);
+}
+
+Option add_list_option(Command command, const std::string& name, std::string& list,
+                       const std::string& description) {
+  const auto set = [&list](const Words& words) {
+    list.clear();
+    for (const std::string& word : words) list += (list.empty() ? "" : ",") + word;
+  };
+  return command.add_option_function<Words>(name, set, description)->allow_extra_args(false);
 }
 
 }  // namespace heed::cli

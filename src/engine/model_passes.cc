@@ -36,13 +36,13 @@ Array final_states(const LoadedModel& model, std::span<const std::int32_t> token
 
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
-                                     const NextRequest& request) {
+                                     const SamplingOptions& sampling, std::size_t max_count) {
   require(std::ssize(logits) == model.gpt.config().vocabulary_size, ErrorCode::invalid_argument,
           "there are {} logits, expected one for each of {} tokens", logits.size(),
           model.gpt.config().vocabulary_size);
-  const std::vector<Candidate> candidates = trace_candidates(logits, request.sampling, tokens);
+  const std::vector<Candidate> candidates = trace_candidates(logits, sampling, tokens);
   const std::size_t count =
-      request.most == 0 ? candidates.size() : std::min(request.most, candidates.size());
+      max_count == 0 ? candidates.size() : std::min(max_count, candidates.size());
   std::vector<Model::Next> next;
   for (const Candidate& candidate : std::span(candidates).first(count)) {
     next.push_back({.token = candidate.token,

@@ -21,19 +21,18 @@ struct ActivationDescription {
 };
 
 // In the order of the enumeration.
+// clang-format off
 inline constexpr ActivationDescription activations[] = {
     // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
-    {Activation::gelu_tanh,
-     {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"},
-     "GELU",
-     "n_i · Φ(n_i)",
-     R"(n_i\,\Phi(n_i))"},
+    {Activation::gelu_tanh, {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"},
+     "GELU", "n_i · Φ(n_i)", R"(n_i\,\Phi(n_i))"},
     // 0.5·x·(1 + erf(x/√2))
     {Activation::gelu_erf, {"gelu", "gelu_python"}, "GELU", "n_i · Φ(n_i)", R"(n_i\,\Phi(n_i))"},
     {Activation::relu, {"relu"}, "ReLU", "max(n_i, 0)", R"(\max(n_i, 0))"},
     // x / (1 + e^−x)
     {Activation::silu, {"silu", "swish"}, "SiLU", "n_i · σ(n_i)", R"(n_i\,\sigma(n_i))"},
 };
+// clang-format on
 inline constexpr std::size_t activation_count = std::size(activations);
 
 constexpr const ActivationDescription& description_of(Activation activation) {

@@ -1,7 +1,6 @@
 #include "server/completion_request.h"
 
 #include "server/chat_messages.h"
-#include "server/field_error.h"
 #include "server/field_support.h"
 #include "server/sampling_fields.h"
 

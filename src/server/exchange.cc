@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/unwinding_reserve.h"
-#include "server/field_error.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {

@@ -7,7 +7,6 @@
 #include "base/json_fields.h"
 #include "base/nearest_names.h"
 #include "microscope/traces/point_names.h"
-#include "server/field_error.h"
 
 namespace heed::server {
 

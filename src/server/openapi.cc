@@ -8,45 +8,45 @@ namespace {
 
 constexpr const char* sampling = "x-sampling";
 
-// What takes the place of an item of a list: names of required fields, or parameters of a query.
-OrderedJson items_for(const OrderedJson& item, const OrderedJson& schemas) {
-  OrderedJson items = OrderedJson::array();
-  const bool is_name = item == sampling;
-  if (!is_name && !(item.is_object() && item.contains(sampling))) return {item};
-  for (const auto& [name, schema] : schemas.items()) {
-    items.push_back(is_name ? OrderedJson(name)
-                            : OrderedJson{{"name", name}, {"in", "query"}, {"schema", schema}});
-  }
-  return items;
-}
-
-OrderedJson expanded(const OrderedJson& json, const OrderedJson& schemas) {
-  if (json.is_array()) {
-    OrderedJson list = OrderedJson::array();
-    for (const OrderedJson& item : json) {
-      for (const OrderedJson& each : items_for(item, schemas)) {
-        list.push_back(expanded(each, schemas));
+// `shared`: what each placeholder stands for. In a list it stands for names of required fields, or
+// for parameters of a query.
+OrderedJson expanded(const OrderedJson& json, const OrderedJson& shared) {
+  if (!json.is_structured()) return json;
+  OrderedJson whole = json.is_array() ? OrderedJson::array() : OrderedJson::object();
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if (shared.contains(key)) {
+        whole.update(expanded(shared[key], shared));
+      } else {
+        whole[key] = expanded(value, shared);
       }
     }
-    return list;
+    return whole;
   }
-  if (!json.is_object()) return json;
-  OrderedJson object = OrderedJson::object();
-  for (const auto& [key, value] : json.items()) {
-    if (key == sampling) {
-      object.update(schemas);
-    } else {
-      object[key] = expanded(value, schemas);
+  for (const OrderedJson& item : json) {
+    const bool is_name = item == sampling;
+    if (!is_name && !(item.is_object() && item.contains(sampling))) {
+      whole.push_back(expanded(item, shared));
+      continue;
+    }
+    for (const auto& [name, schema] : shared[sampling].items()) {
+      whole.push_back(is_name ? OrderedJson(name)
+                              : OrderedJson{{"name", name}, {"in", "query"}, {"schema", schema}});
     }
   }
-  return object;
+  return whole;
 }
 
 }  // namespace
 
 std::string_view openapi_document() {
-  static const std::string document =
-      expanded(OrderedJson::parse(embedded_openapi()), sampling_schemas()).dump(1);
+  static const std::string document = [] {
+    OrderedJson json = OrderedJson::parse(embedded_openapi());
+    const OrderedJson shared{{sampling, sampling_schemas()},
+                             {"x-completion", json["x-completion"]}};
+    json.erase("x-completion");
+    return expanded(json, shared).dump(1);
+  }();
   return document;
 }
 

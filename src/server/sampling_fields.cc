@@ -5,7 +5,6 @@
 #include <random>
 
 #include "base/error.h"
-#include "server/field_error.h"
 
 namespace heed::server {
 namespace {

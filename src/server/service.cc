@@ -5,7 +5,6 @@
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
-#include "server/field_error.h"
 #include "server/fields.h"
 #include "server/operation.h"
 #include "server/sampling_fields.h"

@@ -1,7 +1,5 @@
 #include "server/translation_request.h"
 
-#include "server/field_error.h"
-
 namespace heed::server {
 namespace {
 

@@ -280,7 +280,7 @@ TEST(Generate, RefusesInvalidOptions) {
   refuse(std::vector<std::int32_t>{61}, greedy(1), "token id 61 at position 0");
   refuse(prompt, greedy(-1), "0 or more, not -1");
   refuse(prompt, {.stop_strings = {"x"}}, "stop strings need a tokenizer");
-  refuse(prompt, {.sampling = {.top_p = 2.0}}, "top-p");
+  refuse(prompt, {.sampling = {.top_p = 2.0}}, "top_p");
   EXPECT_TRUE(generate(gpt, nullptr, prompt, greedy(0)).tokens.empty());
 }
 
