@@ -8,7 +8,7 @@
 
 namespace heed::kernels {
 
-enum class Activation { gelu_tanh, gelu_erf, relu, silu };
+enum class Activation { gelu_tanh, gelu_erf, relu, silu, relu2 };
 
 // A row of the table. Values and derivatives are in kernels/cpu/activation-inl.h, those of the
 // reference in kernels/reference/elementwise.cc.
@@ -31,6 +31,8 @@ inline constexpr ActivationDescription activations[] = {
     {Activation::relu, {"relu"}, "ReLU", "max(n_i, 0)", R"(\max(n_i, 0))"},
     // x / (1 + e^−x)
     {Activation::silu, {"silu", "swish"}, "SiLU", "n_i · σ(n_i)", R"(n_i\,\sigma(n_i))"},
+    // So et al. 2021
+    {Activation::relu2, {"relu2"}, "ReLU²", "max(n_i, 0)²", R"(\max(n_i, 0)^2)"},
 };
 // clang-format on
 inline constexpr std::size_t activation_count = std::size(activations);

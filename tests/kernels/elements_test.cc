@@ -1,5 +1,8 @@
 // Activations, dropout, addition, and what runs over arenas.
+#include <gmock/gmock.h>
+
 #include <limits>
+#include <set>
 
 #include "base/threads.h"
 #include "kernels/cases.h"
@@ -36,6 +39,31 @@ TEST(Activation, MatchesTheReference) {
       });
     }
   }
+}
+
+TEST(Activation, RowsAreInOrderAndNamesAreUnique) {
+  std::set<std::string_view> names;
+  for (const ActivationDescription& row : activations) {
+    EXPECT_EQ(description_of(row.activation).activation, row.activation);
+    EXPECT_FALSE(row.names.front().empty());
+    for (const std::string_view name : row.names) {
+      EXPECT_TRUE(name.empty() || names.insert(name).second) << name;
+    }
+  }
+}
+
+TEST(Activation, SquaredReluIsTheSquareOfRelu) {
+  Tensor<float> x(Shape{4}), out(Shape{4}), d_out(Shape{4}), d_x(Shape{4});
+  std::ranges::copy(std::vector<float>{-3, 0, 0.5F, 4}, x.data());
+  d_out.fill(3.0F);
+  on_every_instruction_set([&] {
+    activation_forward(x, Activation::relu2, out);
+    activation_backward(x, Activation::relu2, d_out, d_x);
+    EXPECT_THAT(std::vector<float>(out.span().begin(), out.span().end()),
+                ::testing::ElementsAre(0, 0, 0.25F, 16));
+    EXPECT_THAT(std::vector<float>(d_x.span().begin(), d_x.span().end()),
+                ::testing::ElementsAre(0, 0, 3, 24));
+  });
 }
 
 TEST(Activation, EveryMagnitudeIsFiniteAndRight) {

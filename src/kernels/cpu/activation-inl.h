@@ -35,6 +35,9 @@ HWY_INLINE Float Activate(Floats d, Float x) {
     // below −86 the logistic function is clamped, which a large x would enlarge
     const auto vanishing = hn::Lt(x, hn::Set(d, -86.0F));
     return hn::IfThenZeroElse(vanishing, hn::Mul(x, Logistic(d, x).value));
+  } else if constexpr (activation == Activation::relu2) {
+    const Float positive = AtLeast(d, 0.0F, x);
+    return hn::Mul(positive, positive);
   } else {
     return AtLeast(d, 0.0F, x);
   }
@@ -57,6 +60,9 @@ HWY_INLINE Float Derivative(Floats d, Float x) {
     const auto vanishing = hn::Lt(x, hn::Set(d, -86.0F));
     const LogisticValue logistic = Logistic(d, x);
     return hn::IfThenZeroElse(vanishing, hn::MulAdd(x, logistic.derivative, logistic.value));
+  } else if constexpr (activation == Activation::relu2) {
+    const Float positive = AtLeast(d, 0.0F, x);
+    return hn::Add(positive, positive);
   } else {
     return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0F));
   }
