@@ -53,13 +53,9 @@ def naming_arguments(function):
     ``**sampling`` stands for the sampling options, with their defaults.
     """
     signature = inspect.signature(function)
-    parameters = []
-    for parameter in signature.parameters.values():
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            parameters.append(parameter)
-            continue
-        parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default,
-                                         annotation=type(default))
+    parameters = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    if len(parameters) < len(signature.parameters):
+        parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
                        for name, default in _heed.sampling_defaults()]
     known = [parameter.name for parameter in parameters if parameter.name != "self"]
 

@@ -3,8 +3,6 @@
 namespace heed::cli {
 namespace {
 
-constexpr const char* sampling_group = "Sampling";
-
 void add_sampling_option(Command command, const SamplingOption& option, SamplingOptions& options) {
   const auto problem = [&option](const std::string& text) {
     SamplingOptions ignored;
@@ -15,7 +13,7 @@ void add_sampling_option(Command command, const SamplingOption& option, Sampling
       ->check(problem)
       ->default_str(option.text(options))
       ->type_name(option.is_whole() ? "N" : "X")
-      ->group(sampling_group);
+      ->group("Sampling");
 }
 
 }  // namespace
@@ -29,7 +27,7 @@ void add_sampling_options(Command command, SamplingOptions& options) {
       .add_flag_function(
           "--greedy", [&options] { options.temperature = 0; },
           "Always choose the most likely token")
-      ->group(sampling_group);
+      ->group("Sampling");
 }
 
 void add_sampling_seed_option(Command command, SamplingOptions& options) {

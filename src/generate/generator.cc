@@ -104,6 +104,11 @@ std::optional<FinishReason> Generation::advance() {
   return std::nullopt;
 }
 
+bool Generation::is_over() const {
+  return ending_ || drawn_ == options_.max_new_tokens ||
+         (session_.room() == 0 && options_.overflow == ContextOverflow::refuse);
+}
+
 std::optional<GenerationEvent> Generation::next() {
   if (ended_) return std::nullopt;
   if (!ending_) ending_ = advance();

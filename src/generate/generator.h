@@ -115,6 +115,9 @@ class Generation {
   // returns nothing; then finish_reason is set. Views of an event are valid until the next call.
   std::optional<GenerationEvent> next();
 
+  // Whether the next call samples nothing.
+  bool is_over() const;
+
   const GenerationResult& result() const { return result_; }
   GenerationResult take_result() { return std::move(result_); }
 

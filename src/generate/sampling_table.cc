@@ -107,7 +107,8 @@ std::string SamplingOption::read(SamplingOptions& options, std::string_view give
       [&](auto read_member) {
         auto value = options.*read_member;
         if (!parse(*this, given, value)) {
-          return fmt::format("must be {}, not {}", range(), given.empty() ? "''" : given);
+          return fmt::format("must be {}, not {}", range(),
+                             given.empty() ? "''" : given.substr(0, 40));
         }
         options.*read_member = value;
         return std::string();

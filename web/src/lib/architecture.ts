@@ -1,17 +1,13 @@
 // What the model is made of, and the words and formulas that differ between families.
 
-import type { Architecture, ModelCard } from './types';
+import type { Architecture } from './types';
 
-/** Of a server that does not describe its model. */
+/** GPT-2, which stands for a model that is not known yet. */
 export function gpt2(heads: number): Architecture {
   return {
     family: 'gpt2', norm: 'layer', positions: 'learned', key_value_heads: heads, windows: [], gated: false, activation_label: 'GELU', query_key_norm: false, residual: 'sequential',
     biases: { norm: true, query: true, output: true, feed_forward: true },
   };
-}
-
-export function architectureOf({ architecture, dimensions }: Pick<ModelCard, 'architecture' | 'dimensions'>): Architecture {
-  return architecture ?? gpt2(dimensions.heads);
 }
 
 /** Whether attention reads queries and keys that differ from their projections. */

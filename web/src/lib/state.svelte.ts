@@ -2,7 +2,7 @@
 
 import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
-import { architectureOf, gpt2 } from './architecture';
+import { gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
 import { defaultsOf, differing, unmodifiedOf } from './sampling';
 import type { ServedTranslator } from './pair_types';
@@ -33,7 +33,7 @@ class Page {
   }
 
   get architecture(): Architecture {
-    return this.model ? architectureOf(this.model) : gpt2(1);
+    return this.model?.architecture ?? gpt2(1);
   }
 
   get sampling(): Sampling {

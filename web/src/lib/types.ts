@@ -63,10 +63,8 @@ export interface ModelCard {
   name: string;
   version: string;
   dimensions: Dimensions;
-  activation: string;
   tied: boolean;
-  /** Absent where the server does not describe its model. */
-  architecture?: Architecture;
+  architecture: Architecture;
   dtype: string;
   has_tokenizer: boolean;
   examples: Example[];
