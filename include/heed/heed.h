@@ -16,6 +16,7 @@
 // attention weights are between 0 and 1; logits and losses are natural (in nats).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@
 #include "heed/array.h"
 #include "heed/attention.h"
 #include "heed/error.h"
+#include "heed/sampling.h"
 #include "heed/trace.h"
 #include "heed/version.h"
 
@@ -94,17 +96,7 @@ class Model {
     std::int64_t parameters = 0;    // in all
   };
 
-  // How the next token is sampled. Filters apply in this order: repeat penalty, top-k, top-p,
-  // min-p, temperature.
-  struct Sampling {
-    double temperature = 0.8;  // divides the logits; 0: greedy
-    std::int64_t top_k = 40;   // keep the k most likely tokens; 0: all
-    double top_p = 0.95;       // keep the fewest tokens with total probability p; 1: all
-    double min_p = 0.05;  // keep tokens with at least this share of the highest probability; 0: all
-    double repeat_penalty = 1.0;      // above 1: makes recent tokens less likely
-    std::int64_t repeat_last_n = 64;  // tokens that the penalty considers; -1: all
-    std::uint64_t seed = 0;
-  };
+  using Sampling = SamplingOptions;
 
   // A candidate for the next token.
   struct Next {
@@ -114,18 +106,12 @@ class Model {
     double logit = 0;           // of the model
     double probability = 0;     // softmax of the logits
     double drawn = 0;           // probability of being sampled; 0 if filtered out
-    std::string_view filtered;  // "top-k", "top-p", "min-p", "temperature" or empty; static memory
-    std::int64_t rank = 0;      // 1: the most likely after the repeat penalty
-    double scaled_logit = 0;    // after the repeat penalty and division by the temperature
+    std::string_view filtered;  // name of the stage that removed it, or empty; static memory
+    std::int64_t rank = 0;      // 1: the most likely after penalties
+    double scaled_logit = 0;    // after penalties and division by the temperature
 
-    // The probability after each step; 0 from the step that filtered it out on.
-    struct Steps {
-      double penalties = 0;
-      double top_k = 0;
-      double top_p = 0;
-      double min_p = 0;
-    };
-    Steps after{};
+    // The probability after each stage; 0 from the one that filtered it out on.
+    std::array<double, sampling_stage_count> probability_after{};
   };
 
   struct GenerateOptions {

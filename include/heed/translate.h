@@ -1,7 +1,7 @@
 // Translation with an encoder and a decoder (Marian, BART, T5, heed's own).
 //
 //   heed::Translator translator = heed::Translator::load("opus-mt-en-de");
-//   for (const auto& found : translator.translate("A dog runs.", {.best = 3})) {
+//   for (const auto& found : translator.translate("A dog runs.", {.n_best = 3})) {
 //     found.text; found.score;
 //   }
 #pragma once
@@ -24,10 +24,10 @@ namespace heed {
 struct TranslateOptions {
   std::int64_t beams = 5;       // hypotheses that go on at each step; 1: greedy
   double length_penalty = 1.0;  // score = log p / tokens^length_penalty; higher: longer ones
-  std::int64_t best = 1;        // hypotheses returned for each text, at most `beams`
+  std::int64_t n_best = 1;      // hypotheses returned for each text, at most `beams`
   // Tokens of a translation. 0: three for each of the source and 16 more. Never more than the
   // decoder's context.
-  std::int64_t longest = 0;
+  std::int64_t max_length = 0;
   // Also the cross-attention of the best hypothesis of each text.
   bool alignment = false;
   std::function<void(std::int64_t done, std::int64_t texts)> progress{};

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 
+from . import _heed
 from .errors import InvalidArgument
 
 _CPU = 1  # of DLPack's devices
@@ -47,8 +48,16 @@ def gradient_target(target):
 
 
 def naming_arguments(function):
-    """Calls with arguments that a function does not have name those that it has."""
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    """Calls with arguments that a function does not have name those that it has.
+
+    ``**sampling`` stands for the sampling options, with their defaults.
+    """
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    if len(parameters) < len(signature.parameters):
+        parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+                       for name, default in _heed.sampling_defaults()]
+    known = [parameter.name for parameter in parameters if parameter.name != "self"]
 
     @functools.wraps(function)
     def call(*arguments, **options):
@@ -58,6 +67,7 @@ def naming_arguments(function):
                                   f"{', '.join(known)}")
         return function(*arguments, **options)
 
+    call.__signature__ = signature.replace(parameters=parameters)
     return call
 
 

@@ -364,24 +364,21 @@ class Model(Hooked):
         return (loss if return_type == "loss" else (logits, loss)), cache
 
     @_inputs.naming_arguments
-    def generate(self, prompt: Input, max_new_tokens: int = 128, temperature: float = 0.8,
-                 top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05,
-                 repeat_penalty: float = 1.0, repeat_last_n: int = 64, seed: int = 0,
-                 stop: Sequence[str] = (), shift_context: bool = False, fwd_hooks: Hooks = (),
-                 prepend_bos: Optional[bool] = None) -> Union[Generation, List[Generation]]:
+    def generate(self, prompt: Input, max_new_tokens: int = 128, *, stop: Sequence[str] = (),
+                 shift_context: bool = False, fwd_hooks: Hooks = (),
+                 prepend_bos: Optional[bool] = None,
+                 **sampling: float) -> Union[Generation, List[Generation]]:
         """Continues a prompt token by token with a key-value cache, as it is iterated.
 
             for step in model.generate("Once upon a time", max_new_tokens=20):
                 print(step.text, end="", flush=True)
 
-        The options are those of `heed generate`: ``temperature`` 0 is greedy, ``stop`` are texts
-        that end it, the same ``seed`` gives the same text. Hooks see the prompt's pass, then one
+        Sampling options are those of `heed generate`: ``temperature`` 0 is greedy, the same ``seed``
+        gives the same text. ``stop`` are texts that end it. Hooks see the prompt's pass, then one
         position in each step (``hook.first_position`` tells which). Several prompts give a list of
         generations, each with the tokens that it has alone.
         """
         hooks = self._forward(fwd_hooks)
-        sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-                    "repeat_penalty": repeat_penalty, "repeat_last_n": repeat_last_n, "seed": seed}
         stop = [stop] if isinstance(stop, str) else list(stop)
         each = [Generation(self._handle.generate(row, max_new_tokens, sampling, stop,
                                                  shift_context, hooks))

@@ -58,31 +58,31 @@ py::dict dimensions(const ModelHandle& handle) {
   return all;
 }
 
-Model::Sampling sampling_of(const py::dict& options) {
-  Model::Sampling sampling;
-  const auto read = [&](const char* name, auto& value) {
-    if (!options.contains(name)) return;
-    using Value = std::decay_t<decltype(value)>;
-    try {
-      value = options[name].cast<Value>();
-    } catch (const py::cast_error&) {
-      constexpr const char* wanted = std::is_floating_point_v<Value> ? "a number"
-                                     : std::is_signed_v<Value>
-                                         ? "a whole number of 64 bits"
-                                         : "a whole number from 0 to 18446744073709551615";
-      throw Error(ErrorCode::invalid_argument, std::string(name) + " is " +
-                                                   py::repr(options[name]).cast<std::string>() +
-                                                   ", expected " + wanted);
+// A list of (name, default).
+py::list sampling_defaults() {
+  py::list defaults;
+  for (const SamplingOption& option : sampling_options()) {
+    std::visit(
+        [&](auto member) {
+          defaults.append(py::make_tuple(option.name, SamplingOptions{}.*member));
+        },
+        option.member);
+  }
+  return defaults;
+}
+
+SamplingOptions sampling_of(const py::dict& given) {
+  SamplingOptions options;
+  for (const SamplingOption& option : sampling_options()) {
+    if (!given.contains(option.name)) continue;
+    const py::object value = given[option.name];
+    const py::str text = py::isinstance<py::str>(value) ? py::repr(value) : py::str(value);
+    const std::string problem = option.read(options, text.cast<std::string>());
+    if (!problem.empty()) {
+      throw Error(ErrorCode::invalid_argument, std::string(option.name) + " " + problem);
     }
-  };
-  read("temperature", sampling.temperature);
-  read("top_k", sampling.top_k);
-  read("top_p", sampling.top_p);
-  read("min_p", sampling.min_p);
-  read("repeat_penalty", sampling.repeat_penalty);
-  read("repeat_last_n", sampling.repeat_last_n);
-  read("seed", sampling.seed);
-  return sampling;
+  }
+  return options;
 }
 
 // A generation that Python advances.
@@ -236,6 +236,7 @@ void bind_model(py::module_& module) {
       });
 
   module.def("end_computing", &end_computing);
+  module.def("sampling_defaults", &sampling_defaults);
   module.def("set_threads", &set_threads);
   module.def("threads", &threads);
   module.def("allow_integer_prompts", &allow_integer_prompts);

@@ -20,8 +20,8 @@ py::list translate(const Translator& translator, const std::vector<std::string>&
   const TranslateOptions options{
       .beams = beams,
       .length_penalty = length_penalty,
-      .best = best,
-      .longest = longest,
+      .n_best = best,
+      .max_length = longest,
       .alignment = alignment,
       .progress = [poll = SignalPoll{}](std::int64_t, std::int64_t) mutable { poll(); }};
   const auto found = unlocked([&] { return translator.translate(texts, options); });

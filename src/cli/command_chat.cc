@@ -173,10 +173,7 @@ void add_chat_command(Command app) {
                    "Keep N tokens of conversation [the model's context, at most 8192]")
       ->check(at_least(2));
   add_sampling_options(*command, conversation.sampling);
-  command->add_option("-s,--seed", conversation.sampling.seed, "Seed the sampling")
-      ->check(any_seed())
-      ->capture_default_str()
-      ->group("Sampling");
+  add_sampling_seed_option(*command, conversation.sampling);
   command->footer(
       "Each line is a message. Ctrl-C stops a reply, Ctrl-D ends the conversation. From a pipe, "
       "replies alone are printed.");

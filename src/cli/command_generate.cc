@@ -118,7 +118,6 @@ auto ending_the_line(const bool& begun, Work work) {
 
 void generate_text(const GenerateCommandOptions& options) {
   GenerateOptions generation = options.generation;
-  generation.sampling.validate();
   if (options.shift) generation.overflow = ContextOverflow::shift_window;
   generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
@@ -197,10 +196,7 @@ void add_generate_command(Command app) {
       ->check(at_least(0))
       ->type_name("N")
       ->group(intervention_group);
-  command->add_option("-s,--seed", generation.sampling.seed, "Seed the sampling")
-      ->check(any_seed())
-      ->capture_default_str()
-      ->group("Sampling");
+  add_sampling_seed_option(*command, generation.sampling);
   command->callback([options] { generate_text(*options); });
 }
 

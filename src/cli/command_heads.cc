@@ -14,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/intervention_options.h"
-#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"

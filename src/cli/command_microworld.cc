@@ -12,7 +12,6 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/list_option.h"
 #include "cli/microworld_pair_check.h"
 #include "cli/microworld_pairs.h"
 #include "cli/model_options.h"

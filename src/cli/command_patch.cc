@@ -13,7 +13,6 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/list_option.h"
 #include "cli/model_options.h"
 #include "cli/number_option.h"
 #include "cli/output.h"

@@ -15,6 +15,7 @@
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "engine/documents.h"
 #include "engine/load_options.h"
 #include "engine/model_parts.h"
 #include "engine/token_json.h"
@@ -35,15 +36,6 @@ struct PredictOptions {
   bool full = false;
   bool all_positions = false;
   bool json = false;
-
-  Model::Sampling next_sampling() const {
-    return {.temperature = sampling.greedy ? 0.0 : sampling.temperature,
-            .top_k = sampling.top_k,
-            .top_p = sampling.top_p,
-            .min_p = sampling.min_p,
-            .repeat_penalty = sampling.repeat_penalty,
-            .repeat_last_n = sampling.repeat_last_n};
-  }
 };
 
 // What the model computes, and what it computes with interventions.
@@ -65,20 +57,12 @@ Array compute_logits(const Model& model, const std::vector<std::int32_t>& tokens
   return last.reshaped({1, std::ssize(last)});
 }
 
-OrderedJson candidates_json(const std::vector<Model::Next>& candidates) {
+OrderedJson candidates_json(const LoadedModel& model, std::span<const Candidate> candidates) {
   OrderedJson rows = OrderedJson::array();
-  for (const Model::Next& next : candidates) {
-    OrderedJson row = token_json(next.token, next.text);
-    row["logit"] = json_number(static_cast<float>(next.logit));
-    row["scaled"] = json_number(next.scaled_logit);
-    row["probability"] = json_number(next.probability);
-    row["drawn"] = json_number(next.drawn);
-    row["rank"] = next.rank;
-    row["after"] = {{"penalties", json_number(next.after.penalties)},
-                    {"top-k", json_number(next.after.top_k)},
-                    {"top-p", json_number(next.after.top_p)},
-                    {"min-p", json_number(next.after.min_p)}};
-    row["removed_by"] = next.filtered.empty() ? OrderedJson() : OrderedJson(next.filtered);
+  for (const Candidate& candidate : candidates) {
+    OrderedJson row = token_json(model, candidate.token);
+    row.update(candidate_json(model, candidate));
+    row.erase("token");  // the text, under another name
     rows.push_back(std::move(row));
   }
   return rows;
@@ -103,8 +87,9 @@ void print_prediction_json(const PredictOptions& options, const Model& model,
   const auto candidates = [&](const Array& array, std::int64_t row) {
     const auto history =
         std::span(tokens).first(tokens.size() - static_cast<std::size_t>(logits.last() - row));
-    return candidates_json(
-        model.rank(Logits::row(array, row), history, options.next_sampling(), options.top));
+    const auto all = trace_candidates(Logits::row(array, row), options.sampling, history);
+    return candidates_json(ModelAccess::loaded(model),
+                           std::span(all).first(std::min(all.size(), options.top)));
   };
   OrderedJson document{{"model", model.name()},
                        {"tokens", tokens_json(ModelAccess::loaded(model), tokens)}};
@@ -155,13 +140,16 @@ void print_candidates(std::span<const Model::Next> candidates, const Ink& ink, i
   print(table.text(ink));
 }
 
-// "1,024 tokens → top-k 40 → top-p 12 → min-p 6"
-std::string filter_summary(const std::vector<Model::Next>& all) {
+// "1,024 tokens → top-k leaves 40 → top-p leaves 12 → min-p leaves 6"
+std::string filter_summary(const std::vector<Model::Next>& all, const SamplingOptions& sampling) {
   std::string text = grouped(std::ssize(all)) + " tokens";
   std::int64_t left = std::ssize(all);
-  for (const std::string_view filter : {"top-k", "top-p", "min-p"}) {
-    left -= std::ranges::count(all, filter, &Model::Next::filtered);
-    text += fmt::format(" → {} leaves {}", filter, grouped(left));
+  for (std::size_t i = 0; i < sampling_stage_count; ++i) {
+    const auto stage = static_cast<SamplingStage>(i);
+    const bool filters = stage > SamplingStage::penalties && stage < SamplingStage::temperature;
+    if (!filters || !is_active(stage, sampling)) continue;
+    left -= std::ranges::count(all, sampling_stage_name(stage), &Model::Next::filtered);
+    text += fmt::format(" → {} leaves {}", sampling_stage_name(stage), grouped(left));
   }
   return text;
 }
@@ -179,7 +167,7 @@ void print_every_position(const PredictOptions& options, const Model& model,
   const auto name = [](const std::string& text) { return fit(visible(text), 14); };
   for (std::int64_t row = 0; row < logits.shape().front(); ++row) {
     const auto history = std::span(tokens).first(static_cast<std::size_t>(row) + 1);
-    const auto all = model.rank(Logits::row(logits, row), history, options.next_sampling(), 0);
+    const auto all = model.rank(Logits::row(logits, row), history, options.sampling, 0);
     const std::string after = ModelAccess::loaded(model).token_bytes(history.back());
     std::vector<std::string> cells{std::to_string(row), name(after),
                                    ink.bold(name(all.front().text)),
@@ -201,7 +189,7 @@ void print_prediction(const PredictOptions& options, const Model& model,
   const Ink ink(terminal);
   if (options.all_positions) print_every_position(options, model, tokens, logits.rows, ink);
   const std::vector<Model::Next> all =
-      model.rank(Logits::row(logits.rows, logits.last()), tokens, options.next_sampling(), 0);
+      model.rank(Logits::row(logits.rows, logits.last()), tokens, options.sampling, 0);
   const auto shown = std::span(all).first(std::min(all.size(), options.top));
   print("\n" + ink.title("Next token") +
         ink.quiet(fmt::format("  after {}\n\n", counted(std::ssize(tokens), "token"))));
@@ -214,7 +202,7 @@ void print_prediction(const PredictOptions& options, const Model& model,
                                 percent(std::max(rest, 0.0)))));
   }
   print("\n");
-  for (const std::string& line : wrap(filter_summary(all), terminal.width - 2)) {
+  for (const std::string& line : wrap(filter_summary(all, options.sampling), terminal.width - 2)) {
     print("  " + ink.quiet(line) + "\n");
   }
 }
@@ -242,7 +230,6 @@ void print_side_by_side(const PredictOptions& options, const Model& model, const
 }
 
 void predict(const PredictOptions& options) {
-  options.sampling.validate();
   if (options.full && !options.json) fail_usage("--full needs --json");
   const Model model =
       Model::load(options.model, {.weights = parse_weight_type(options.dtype),

@@ -41,8 +41,7 @@ struct TourOptions {
 std::vector<Candidate> likeliest_next(const LoadedModel& model,
                                       const std::vector<std::int32_t>& tokens) {
   Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context));
-  auto candidates = trace_candidates(
-      session.feed(tokens), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, tokens);
+  auto candidates = trace_candidates(session.feed(tokens), SamplingOptions::unmodified(), tokens);
   candidates.resize(std::min(candidates.size(), next_words));
   return candidates;
 }

@@ -158,7 +158,7 @@ std::string plain_text(const LoadedTranslator& translator, const BeamOptions& se
                        const std::vector<TranslatedPart>& translated) {
   std::string text;
   for (const auto& [line, part, parts, is_cropped, source, hypotheses] : translated) {
-    if (search.best == 1) {
+    if (search.n_best == 1) {
       text += hypotheses.empty() ? "" : in_one_line(translator.decode(hypotheses[0].tokens));
       text += part + 1 < parts ? " " : "\n";
       continue;
@@ -225,7 +225,7 @@ void require_one_sentence(const TranslateCallOptions& options, const SourceLines
     fail_usage(fmt::format("--tree draws the search of one sentence, and there are {} lines",
                            sources.lines.size()));
   }
-  if (options.search.best != 1) {
+  if (options.search.n_best != 1) {
     fail_usage("--tree shows every hypothesis that was found: --best has no effect beside it");
   }
   if (options.long_lines != "refuse") {
@@ -235,10 +235,10 @@ void require_one_sentence(const TranslateCallOptions& options, const SourceLines
 
 void translate(const TranslateCallOptions& options) {
   const BeamOptions& search = options.search;
-  if (search.best > search.beams) {
-    fail_usage(fmt::format("--best {} needs as many --beams, not {}", search.best, search.beams));
+  if (search.n_best > search.beams) {
+    fail_usage(fmt::format("--best {} needs as many --beams, not {}", search.n_best, search.beams));
   }
-  if (search.best > 1 && options.long_lines == "split") {
+  if (search.n_best > 1 && options.long_lines == "split") {
     fail_usage("--long-lines split joins the best translations of parts: it needs --best 1");
   }
   const LoadOptions load{.weights = parse_weight_type(options.dtype),
@@ -279,12 +279,12 @@ void add_translate_command(Command app) {
       ->add_option("--length-penalty", search.length_penalty,
                    "Divide log-probabilities by length to the power of X")
       ->capture_default_str();
-  command->add_option("--best", search.best, "Print the N best translations with their scores")
+  command->add_option("--best", search.n_best, "Print the N best translations with their scores")
       ->capture_default_str()
       ->check(between(1, 1024));
   command->add_flag("--tree", options->tree, "Draw the beam search of one sentence as a tree");
   command
-      ->add_option("-n,--max-tokens", search.longest,
+      ->add_option("-n,--max-tokens", search.max_length,
                    "End translations after N tokens [3 for each of the source, and 16]")
       ->check(at_least(1));
   command

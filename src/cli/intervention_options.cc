@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/list_option.h"
+#include "cli/number_option.h"
 #include "engine/edits.h"
 #include "microscope/intervene/intervention_text.h"
 

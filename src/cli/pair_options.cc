@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/list_option.h"
+#include "cli/number_option.h"
 #include "cli/pair_command.h"
 #include "engine/embedded_models.h"
 #include "microscope/intervene/pair_intervention_text.h"

@@ -1,19 +1,39 @@
 #include "cli/sampling_options.h"
 
 namespace heed::cli {
+namespace {
+
+void add_sampling_option(Command command, const SamplingOption& option, SamplingOptions& options) {
+  const auto problem = [&option](const std::string& text) {
+    SamplingOptions ignored;
+    return option.read(ignored, text);
+  };
+  const auto set = [&option, &options](const std::string& text) { option.read(options, text); };
+  command.add_option_function<std::string>(option.flags(), set, option.help)
+      ->check(problem)
+      ->default_str(option.text(options))
+      ->type_name(option.is_whole() ? "N" : "X")
+      ->group("Sampling");
+}
+
+}  // namespace
 
 void add_sampling_options(Command command, SamplingOptions& options) {
-  const auto add = [&command](const char* name, auto& value, const char* description) {
-    command.add_option(name, value, description)->capture_default_str()->group("Sampling");
-  };
-  add("--temp", options.temperature, "Divide logits by X; 0 is greedy");
-  add("--top-k", options.top_k, "Keep the N most likely tokens; 0 keeps all");
-  add("--top-p", options.top_p, "Keep the most likely tokens up to probability X; 1 keeps all");
-  add("--min-p", options.min_p, "Keep tokens above X times the largest probability; 0 keeps all");
-  add("--repeat-penalty", options.repeat_penalty, "Penalise recent tokens by X; 1 is off");
-  add("--repeat-last-n", options.repeat_last_n, "Penalise the last N tokens; -1 is all");
-  command.add_flag("--greedy", options.greedy, "Always choose the most likely token")
+  for (const SamplingOption& option : sampling_options()) {
+    if (!option.is_seed()) add_sampling_option(command, option, options);
+  }
+  // Read after --temp, in whatever order they are given.
+  command
+      .add_flag_function(
+          "--greedy", [&options] { options.temperature = 0; },
+          "Always choose the most likely token")
       ->group("Sampling");
+}
+
+void add_sampling_seed_option(Command command, SamplingOptions& options) {
+  for (const SamplingOption& option : sampling_options()) {
+    if (option.is_seed()) add_sampling_option(command, option, options);
+  }
 }
 
 }  // namespace heed::cli

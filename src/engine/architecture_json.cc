@@ -25,6 +25,7 @@ OrderedJson architecture_json(const StackSpecification& stack) {
                    {"windows", attention.mask.windows},
                    {"gated", feed_forward.gated},
                    {"activation", activation_name(feed_forward.activation)},
+                   {"activation_label", kernels::description_of(feed_forward.activation).label},
                    {"query_key_norm", attention.query_key_norm},
                    {"residual", stack.is_parallel() ? "parallel" : "sequential"}};
   if (attention.positions == PositionKind::rotary) {

@@ -212,7 +212,7 @@ BenchmarkReport measure_translator(const BenchmarkOptions& options) {
                [&] { model.encode(sources.rows(), options.cache_type); });
   const auto add_search = [&](const std::string& name, std::int64_t beams) {
     const BeamOptions search{.beams = beams,
-                             .longest = shape.targets,
+                             .max_length = shape.targets,
                              .cache_type = options.cache_type,
                              .stop = options.stop};
     measurer.add(name, translation_cost(architecture, formats, shape, beams),

@@ -34,7 +34,7 @@ struct Derivation {
   double value = 0;     // of the model
   std::string formula;  // in the notation of docs/notation.md
   std::string latex;
-  std::string operation = "sum";      // or "softmax", "norm", "gelu", "mean"
+  std::string operation = "sum";      // or "softmax", "norm", "activation", "mean"
   std::vector<DerivationTerm> terms;  // all of them
   double bias = 0;
 

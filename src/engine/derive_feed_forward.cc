@@ -1,9 +1,8 @@
 // Derivations of a feed-forward layer.
 #include "engine/deriver.h"
 
-#include <cmath>
-
 #include "base/error.h"
+#include "kernels/kernels.h"
 
 namespace heed {
 
@@ -21,14 +20,11 @@ void Deriver::neuron(const LinearWeights& matrix, View<const float> values, cons
 void Deriver::neurons_post() {
   require_index(config_.feed_forward(), "neuron");
   const bool gated = config_.block.feed_forward.gated;
-  if (config_.block.feed_forward.activation == Activation::silu) {
-    describe(gated ? "m_i = n_i · σ(n_i) · u_i" : "m_i = n_i · σ(n_i)",
-             gated ? R"(m_i = n_i\,\sigma(n_i)\,u_i)" : R"(m_i = n_i\,\sigma(n_i))", "silu");
-  } else if (config_.block.feed_forward.activation == Activation::relu) {
-    describe("m_i = max(n_i, 0)", R"(m_i = \max(n_i, 0))", "relu");
-  } else {
-    describe("m_i = n_i · Φ(n_i)", R"(m_i = n_i\,\Phi(n_i))", "gelu");
-  }
+  const kernels::ActivationDescription& activation =
+      kernels::description_of(config_.block.feed_forward.activation);
+  derivation_.formula = fmt::format("m_i = {}{}", activation.formula, gated ? " · u_i" : "");
+  derivation_.latex = fmt::format(R"(m_i = {}{})", activation.latex, gated ? R"(\,u_i)" : "");
+  derivation_.operation = "activation";
   const double pre = block().feed_forward.pre(element_.position, element_.index);
   const double post = block().feed_forward.post(element_.position, element_.index);
   const bool edited = pass_.edits({PointKind::neurons_post, layer_});
@@ -41,16 +37,19 @@ void Deriver::neurons_post() {
   number(post, {element_.position, element_.index});
 }
 
-// The factor activation(x) / x of a neuron.
+// The factor activation(x) / x of a neuron; at 0 the limit of it, which is the derivative.
 double Deriver::gate(double x) const {
-  switch (config_.block.feed_forward.activation) {
-    case Activation::relu: return x > 0 ? 1 : 0;
-    case Activation::silu: return 1 / (1 + std::exp(-x));
-    case Activation::gelu_erf: return 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::gelu_tanh: break;
+  const Activation activation = config_.block.feed_forward.activation;
+  const float pre = static_cast<float>(x), one = 1;
+  float result = 0;
+  const View<const float> given(&pre, {1});
+  const View<float> out(&result, {1});
+  if (pre == 0) {
+    kernels::activation_backward(given, activation, {&one, {1}}, out);
+    return result;
   }
-  constexpr double root_two_over_pi = 0.7978845608028654;
-  return 0.5 * (1 + std::tanh(root_two_over_pi * (x + 0.044715 * x * x * x)));
+  kernels::activation_forward(given, activation, out);
+  return static_cast<double>(result) / static_cast<double>(pre);
 }
 
 void Deriver::feed_forward_out() {

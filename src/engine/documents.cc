@@ -92,9 +92,11 @@ OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate)
                   {"rank", candidate.rank},
                   {"after", OrderedJson::object()},
                   {"removed_by", nullptr}};
-  for (const SamplingStage stage : {SamplingStage::penalties, SamplingStage::top_k,
-                                    SamplingStage::top_p, SamplingStage::min_p}) {
-    row["after"][sampling_stage_name(stage)] = json_number(candidate.probability(stage));
+  // The stages between the model and the temperature, which are rows of their own.
+  for (std::size_t i = 1; i + 1 < sampling_stage_count; ++i) {
+    const auto stage = static_cast<SamplingStage>(i);
+    row["after"][std::string(sampling_stage_name(stage))] =
+        json_number(candidate.probability(stage));
   }
   if (!candidate.kept()) row["removed_by"] = sampling_stage_name(candidate.removed_by);
   return row;

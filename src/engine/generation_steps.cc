@@ -4,7 +4,7 @@
 #include "engine/hooks.h"
 #include "engine/model_parts.h"
 #include "engine/model_passes.h"
-#include "generate/generation.h"
+#include "generate/generator.h"
 #include "heed/generation.h"
 
 namespace heed {

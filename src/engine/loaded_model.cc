@@ -10,7 +10,7 @@
 #include "engine/pulled_models.h"
 #include "formats/model_files.h"
 #include "formats/text_ends.h"
-#include "generate/end_tokens.h"
+#include "generate/generator.h"
 #include "tokenizer/tokenizer_files.h"
 #include "train/run_directory.h"
 

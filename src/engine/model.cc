@@ -66,13 +66,13 @@ Array Model::embeddings(std::span<const std::int32_t> tokens) const {
 
 std::vector<Model::Next> Model::predict(std::span<const std::int32_t> tokens,
                                         const Sampling& sampling, std::size_t most) const {
-  return next_tokens(parts_->model, logits(tokens), tokens, {sampling, most});
+  return next_tokens(parts_->model, logits(tokens), tokens, sampling, most);
 }
 
 std::vector<Model::Next> Model::rank(std::span<const float> logits,
                                      std::span<const std::int32_t> tokens, const Sampling& sampling,
                                      std::size_t most) const {
-  return next_tokens(parts_->model, logits, tokens, {sampling, most});
+  return next_tokens(parts_->model, logits, tokens, sampling, most);
 }
 
 Model::Generation Model::generate(std::string_view prompt, const GenerateOptions& options,

@@ -10,20 +10,6 @@
 #include "model/input_checks.h"
 
 namespace heed {
-namespace {
-
-SamplingOptions sampling_options(const Model::Sampling& sampling) {
-  return {.temperature = sampling.temperature,
-          .top_k = sampling.top_k,
-          .top_p = sampling.top_p,
-          .min_p = sampling.min_p,
-          .repeat_penalty = sampling.repeat_penalty,
-          .repeat_last_n = sampling.repeat_last_n,
-          .seed = sampling.seed};
-}
-
-}  // namespace
-
 Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
   require_text_fits(model.gpt.config(), tokens);
   Session session(model.gpt, std::ssize(tokens), model.cache_type);
@@ -50,14 +36,13 @@ Array final_states(const LoadedModel& model, std::span<const std::int32_t> token
 
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
-                                     const NextRequest& request) {
+                                     const SamplingOptions& sampling, std::size_t max_count) {
   require(std::ssize(logits) == model.gpt.config().vocabulary_size, ErrorCode::invalid_argument,
           "there are {} logits, expected one for each of {} tokens", logits.size(),
           model.gpt.config().vocabulary_size);
-  const std::vector<Candidate> candidates =
-      trace_candidates(logits, sampling_options(request.sampling), tokens);
+  const std::vector<Candidate> candidates = trace_candidates(logits, sampling, tokens);
   const std::size_t count =
-      request.most == 0 ? candidates.size() : std::min(request.most, candidates.size());
+      max_count == 0 ? candidates.size() : std::min(max_count, candidates.size());
   std::vector<Model::Next> next;
   for (const Candidate& candidate : std::span(candidates).first(count)) {
     next.push_back({.token = candidate.token,
@@ -69,10 +54,7 @@ std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const f
                                                  : sampling_stage_name(candidate.removed_by),
                     .rank = candidate.rank,
                     .scaled_logit = candidate.scaled_logit,
-                    .after = {.penalties = candidate.probability(SamplingStage::penalties),
-                              .top_k = candidate.probability(SamplingStage::top_k),
-                              .top_p = candidate.probability(SamplingStage::top_p),
-                              .min_p = candidate.probability(SamplingStage::min_p)}});
+                    .probability_after = candidate.probability_after});
   }
   return next;
 }
@@ -80,7 +62,7 @@ std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const f
 GenerateOptions generation_options(const LoadedModel& model,
                                    const Model::GenerateOptions& options) {
   GenerateOptions inner{.max_new_tokens = options.max_new_tokens,
-                        .sampling = sampling_options(options.sampling),
+                        .sampling = options.sampling,
                         .cache_type = model.cache_type,
                         .stop_strings = options.stop,
                         .end_tokens = model.end_tokens()};

@@ -19,13 +19,9 @@ Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens)
 Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens);
 
 // As Model::predict(), from logits (V) of the next token.
-struct NextRequest {
-  const Model::Sampling& sampling;
-  std::size_t most = 10;
-};
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
-                                     const NextRequest& request);
+                                     const SamplingOptions& sampling, std::size_t max_count);
 
 // The options of a generation, but for its stop flag, editor and probe.
 GenerateOptions generation_options(const LoadedModel& model, const Model::GenerateOptions& options);

@@ -44,7 +44,7 @@ SearchedBeams search_beams(const PairModel& model, std::span<const std::int32_t>
     options.drawable =
         std::min<std::int64_t>(model.target_tokenizer->vocabulary_size(), vocabulary);
   }
-  options.best = options.beams;
+  options.n_best = options.beams;
   const std::vector<std::int64_t> row_starts{0, std::ssize(source)};
   std::vector<BeamTree> trees;
   options.trees = &trees;
@@ -69,7 +69,7 @@ OrderedJson searched_beams_json(const PairModel& model, const SearchedBeams& sea
   }
   return {{"beams", searched.options.beams},
           {"length_penalty", json_number(searched.options.length_penalty)},
-          {"longest", searched.options.longest},
+          {"longest", searched.options.max_length},
           {"nodes", nodes_json(model, searched.tree)},
           {"hypotheses", std::move(hypotheses)}};
 }

@@ -10,8 +10,8 @@ namespace {
 BeamOptions beam_options(const TranslateOptions& options) {
   BeamOptions beam{.beams = options.beams,
                    .length_penalty = options.length_penalty,
-                   .best = options.best,
-                   .longest = options.longest,
+                   .n_best = options.n_best,
+                   .max_length = options.max_length,
                    .stop = options.stop};
   if (options.progress) {
     beam.progress = [&options](const Progress& now) { options.progress(now.done, now.total); };

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "base/decimal.h"
@@ -35,25 +34,16 @@ std::int64_t ConfigFields::integer_under(std::initializer_list<const char*> keys
 
 Activation activation_from_name(const ConfigFields& fields, const char* key,
                                 const char* otherwise) {
-  static const std::map<std::string, Activation> known{{"gelu_new", Activation::gelu_tanh},
-                                                       {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                                       {"gelu_python_tanh", Activation::gelu_tanh},
-                                                       {"gelu_fast", Activation::gelu_tanh},
-                                                       {"gelu_accurate", Activation::gelu_tanh},
-                                                       {"gelu", Activation::gelu_erf},
-                                                       {"gelu_python", Activation::gelu_erf},
-                                                       {"relu", Activation::relu},
-                                                       {"silu", Activation::silu},
-                                                       {"swish", Activation::silu}};
-  const std::string name = fields.text_or(key, otherwise);
-  const auto found = known.find(name);
-  if (found == known.end()) {
-    std::vector<std::string> names;
-    for (const auto& [each, activation] : known) names.push_back(each);
-    fail(ErrorCode::unsupported, "{}: {} '{}' is not one of {}", fields.source(), key, name,
-         fmt::join(names, ", "));
+  const std::string given = fields.text_or(key, otherwise);
+  std::string known;
+  for (const kernels::ActivationDescription& row : kernels::activations) {
+    for (const std::string_view name : row.names) {
+      if (name.empty()) continue;
+      if (name == given) return row.activation;
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+    }
   }
-  return found->second;
+  fail(ErrorCode::unsupported, "{}: {} '{}' is not one of {}", fields.source(), key, given, known);
 }
 
 void require_config_extents(const ConfigFields& fields,

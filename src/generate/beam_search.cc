@@ -8,13 +8,71 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "generate/beam_source.h"
-#include "generate/edited_decoding.h"
 
 namespace heed {
+
+std::vector<std::int32_t> BeamTree::tokens_to(std::int32_t node) const {
+  std::vector<std::int32_t> tokens;
+  const auto at = [&](std::int32_t index) { return nodes[static_cast<std::size_t>(index)]; };
+  for (; at(node).parent >= 0; node = at(node).parent) tokens.push_back(at(node).token);
+  std::ranges::reverse(tokens);
+  return tokens;
+}
+
 namespace {
 
+// One source, encoded and decoded as an editor changes both stacks.
+//
+// What cross-attention reads is projected anew at every step, so that edits of its keys and values
+// apply as in a pass over both texts.
+class EditedDecoding {
+ public:
+  EditedDecoding(const EncoderDecoder& model, std::span<const std::int32_t> source, Editor& editor);
+
+  // One step of R hypotheses of the source, as EncoderDecoder::decode: their last tokens (R), a
+  // cache of as many sequences, logits (R, V) of the next tokens.
+  void decode(std::span<const std::int32_t> tokens, KeyValueCache& cache,
+              GptActivations& activations, View<float> logits) const;
+
+ private:
+  const EncoderDecoder& model_;
+  Editor& editor_;
+  std::vector<std::int64_t> row_starts_;
+  Tensor<float> rows_;  // (S, C), the encoder's end
+};
+
+EditedDecoding::EditedDecoding(const EncoderDecoder& model, std::span<const std::int32_t> source,
+                               Editor& editor)
+    : model_(model), editor_(editor), row_starts_{0, std::ssize(source)} {
+  const std::int64_t positions = std::ssize(source);
+  GptActivations activations(model.architecture().encoder(), 1, positions, Keep::one_block);
+  stack_forward(model.encoder(), {source.data(), Shape{1, positions}},
+                {.positions = positions, .site = StackSite::encoder, .editor = &editor},
+                activations);
+  rows_ = Tensor<float>(activations.final_norm().shape());
+  std::ranges::copy(activations.final_norm().span(), rows_.data());
+}
+
+void EditedDecoding::decode(std::span<const std::int32_t> tokens, KeyValueCache& cache,
+                            GptActivations& activations, View<float> logits) const {
+  const std::int64_t hypotheses = std::ssize(tokens);
+  activations.resize(hypotheses, 1, row_starts_.back());
+  const std::vector<std::int64_t> sources(tokens.size(), 0);
+  const CrossMemory memory{.rows = rows_, .row_starts = row_starts_, .sources = sources};
+  const Pass pass{.batch = hypotheses,
+                  .positions = 1,
+                  .first_position = cache.length(),
+                  .cache = &cache,
+                  .projected_as = kernels::decoding_step,
+                  .memory = &memory,
+                  .site = StackSite::decoder,
+                  .editor = &editor_};
+  stack_forward(model_.decoder(), {tokens.data(), Shape{hypotheses, 1}}, pass, activations);
+  unembed(model_.decoder(), activations.unembedding_in(), logits, pass.projected_positions());
+}
+
 // Logits of a step stay in the cache of the processor, or near it: 16 MiB.
-constexpr std::int64_t most_logits = std::int64_t{1} << 22;
+constexpr std::int64_t max_logits = std::int64_t{1} << 22;
 
 // Positions that a cache has room for at first, and by which it grows.
 constexpr std::int64_t cache_step = 32;
@@ -58,9 +116,9 @@ BeamRules rules_of(const Architecture& architecture, const BeamOptions& options)
 }
 
 // The longest output of a source of `length` tokens.
-std::int64_t longest_output(const BeamOptions& options, const StackSpecification& decoder,
-                            std::int64_t length) {
-  const std::int64_t wanted = options.longest > 0 ? options.longest : 3 * length + 16;
+std::int64_t max_output_length(const BeamOptions& options, const StackSpecification& decoder,
+                               std::int64_t length) {
+  const std::int64_t wanted = options.max_length > 0 ? options.max_length : 3 * length + 16;
   return std::min(wanted, decoder.context);
 }
 
@@ -68,7 +126,7 @@ std::int64_t longest_output(const BeamOptions& options, const StackSpecification
 class SourceBatches {
  public:
   SourceBatches(const TokenRows& sources, std::int64_t beams, std::int64_t batch_tokens,
-                std::int64_t most_rows)
+                std::int64_t max_rows)
       : order_(static_cast<std::size_t>(sources.count())) {
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
     std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) {
@@ -79,7 +137,7 @@ class SourceBatches {
       const std::int64_t length = length_of(sources, order_[i]);
       const std::int64_t rows = (static_cast<std::int64_t>(i) - begins_.back() + 1) * beams;
       const bool is_first = static_cast<std::int64_t>(i) == begins_.back();
-      if (!is_first && ((tokens + length) * beams > batch_tokens || rows > most_rows)) {
+      if (!is_first && ((tokens + length) * beams > batch_tokens || rows > max_rows)) {
         begins_.push_back(static_cast<std::int64_t>(i));
         tokens = 0;
       }
@@ -94,7 +152,7 @@ class SourceBatches {
     const auto end = static_cast<std::size_t>(begins_[static_cast<std::size_t>(b) + 1]);
     return std::span(order_).subspan(begin, end - begin);
   }
-  std::int64_t most_sources() const {
+  std::int64_t max_sources() const {
     std::int64_t most = 0;
     for (std::int64_t b = 0; b < count(); ++b) most = std::max(most, std::ssize(batch(b)));
     return most;
@@ -130,11 +188,11 @@ class BeamSearch {
         rules_(rules_of(model.architecture(), options)),
         decoder_(model.architecture().decoder()),
         batches_(sources, options.beams, options.batch_tokens,
-                 std::max<std::int64_t>(most_logits / decoder_.vocabulary_size, options.beams)),
-        cache_(model.make_cache(batches_.most_sources() * options.beams,
+                 std::max<std::int64_t>(max_logits / decoder_.vocabulary_size, options.beams)),
+        cache_(model.make_cache(batches_.max_sources() * options.beams,
                                 std::min(cache_step, decoder_.context), options.cache_type)),
         activations_(decoder_, 1, 1, Keep::one_block),
-        logits_(Shape{batches_.most_sources() * options.beams, decoder_.vocabulary_size}),
+        logits_(Shape{batches_.max_sources() * options.beams, decoder_.vocabulary_size}),
         results_(static_cast<std::size_t>(sources.count())) {
     if (options.trees != nullptr) options.trees->assign(results_.size(), {});
   }
@@ -203,10 +261,11 @@ void BeamSearch::search(std::span<const std::int64_t> chosen) {
   members_.clear();
   for (std::int64_t i = 0; i < std::ssize(chosen); ++i) {
     const std::int64_t source = chosen[static_cast<std::size_t>(i)];
-    const std::int64_t longest = longest_output(options_, decoder_, length_of(sources_, source));
+    const std::int64_t max_length =
+        max_output_length(options_, decoder_, length_of(sources_, source));
     BeamTree* const tree =
         options_.trees != nullptr ? &(*options_.trees)[static_cast<std::size_t>(source)] : nullptr;
-    members_.push_back({BeamSource(source, longest, rules_, tree), i, 0});
+    members_.push_back({BeamSource(source, max_length, rules_, tree), i, 0});
   }
   cache_.truncate(0);
   parents_.assign(members_.size(), 0);
@@ -261,7 +320,7 @@ void BeamSearch::remove_done() {
       ++m;
       continue;
     }
-    results_[static_cast<std::size_t>(search.index())] = search.results(options_.best);
+    results_[static_cast<std::size_t>(search.index())] = search.results(options_.n_best);
     ++done_;
     if (m + 1 < members_.size()) members_[m] = std::move(members_.back());
     members_.pop_back();
@@ -272,15 +331,15 @@ void BeamSearch::remove_done() {
 }  // namespace
 
 void BeamOptions::validate(const Architecture& architecture) const {
-  const auto in = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-    require(value >= least && value <= most, ErrorCode::invalid_argument,
-            "{} is {}: expected {} to {}", name, value, least, most);
+  const auto in = [](const char* name, std::int64_t value, std::int64_t min, std::int64_t max) {
+    require(value >= min && value <= max, ErrorCode::invalid_argument,
+            "{} is {}: expected {} to {}", name, value, min, max);
   };
   require(architecture.is_encoder_decoder(), ErrorCode::invalid_argument,
           "beam search decodes an encoder and a decoder, not {} stack", architecture.stacks.size());
   in("the number of beams", beams, 1, 1024);
-  in("the number of hypotheses", best, 1, beams);
-  in("the longest length", longest, 0, architecture.decoder().context);
+  in("the number of hypotheses", n_best, 1, beams);
+  in("the maximum length", max_length, 0, architecture.decoder().context);
   in("the number of tokens to draw from", drawable, 0, architecture.decoder().vocabulary_size);
   in("the batch size in tokens", batch_tokens, 1, largest_extent);
   require(std::isfinite(length_penalty) && std::abs(length_penalty) <= 100,
@@ -302,7 +361,7 @@ std::vector<std::vector<TokenHypothesis>> beam_search(const EncoderDecoder& mode
 
 std::vector<TokenHypothesis> greedy_search(const EncoderDecoder& model, const TokenRows& sources,
                                            BeamOptions options) {
-  options.beams = options.best = 1;
+  options.beams = options.n_best = 1;
   std::vector<TokenHypothesis> found;
   for (auto& hypotheses : beam_search(model, sources, options)) {
     found.push_back(std::move(hypotheses.front()));

@@ -7,13 +7,44 @@
 
 namespace heed {
 
+BeamRecorder::BeamRecorder(BeamTree* tree) : tree_(tree) {
+  if (tree_ == nullptr) return;
+  *tree_ = {};
+  tree_->nodes.push_back({.fate = BeamFate::kept});
+}
+
+void BeamRecorder::begin_step(std::span<const BeamCandidate> candidates,
+                              std::span<const std::int32_t> parent_nodes,
+                              std::span<const double> log_probabilities) {
+  if (tree_ == nullptr) return;
+  ++step_;
+  first_ = static_cast<std::int32_t>(std::ssize(tree_->nodes));
+  for (const BeamCandidate& candidate : candidates) {
+    const auto parent = static_cast<std::size_t>(candidate.parent);
+    tree_->nodes.push_back(
+        {.parent = parent_nodes[parent],
+         .step = step_,
+         .token = candidate.token,
+         .log_probability = candidate.log_probability - log_probabilities[parent],
+         .sum = candidate.log_probability});
+  }
+}
+
+void BeamRecorder::set_fate(std::int32_t node, BeamFate fate) {
+  if (tree_ != nullptr) tree_->nodes[static_cast<std::size_t>(node)].fate = fate;
+}
+
+void BeamRecorder::add_hypothesis(std::int32_t node) {
+  if (tree_ != nullptr) tree_->hypotheses.push_back(node);
+}
+
 double BeamRules::score(double log_probability, std::int64_t length) const {
   return log_probability / std::pow(static_cast<double>(length), length_penalty);
 }
 
-BeamSource::BeamSource(std::int64_t index, std::int64_t longest, const BeamRules& rules,
+BeamSource::BeamSource(std::int64_t index, std::int64_t max_length, const BeamRules& rules,
                        BeamTree* tree)
-    : rules_(&rules), index_(index), longest_(longest), recorder_(tree) {
+    : rules_(&rules), index_(index), max_length_(max_length), recorder_(tree) {
   running_.push_back({.log_probability = 0, .node = -1, .parent = 0, .recorded = 0});
 }
 
@@ -27,7 +58,7 @@ void BeamSource::find_next(View<const float> logits) {
     candidates_.assign(1, {.log_probability = 0, .token = rules_->first, .parent = 0});
     return;
   }
-  if (length_ + 1 == longest_ && rules_->last >= 0) return force_last();
+  if (length_ + 1 == max_length_ && rules_->last >= 0) return force_last();
   // One for each token that ends a hypothesis and one more, so that as many as there were go on.
   const std::int64_t ways = 1 + std::max<std::int64_t>(std::ssize(rules_->ends), 1);
   const auto count = static_cast<std::size_t>(ways * rules_->beams);
@@ -58,12 +89,12 @@ void BeamSource::advance(View<const float> logits) {
       next_.push_back(extended(rank));
       recorder_.set_fate(recorder_.node(rank), BeamFate::kept);
     } else if (rank < beams) {
-      end(extended(rank), true);
+      end(extended(rank), BeamFate::finished);
       recorder_.set_fate(recorder_.node(rank), BeamFate::finished);
     }
   }
   std::swap(running_, next_);
-  if (length_ == longest_) return end_all();
+  if (length_ == max_length_) return end_all();
   if (!can_improve()) return drop_all();
   keep_rows();
 }
@@ -85,19 +116,19 @@ BeamSource::Running BeamSource::extended(std::size_t rank) {
           .recorded = recorder_.node(rank)};
 }
 
-void BeamSource::end(const Running& hypothesis, bool finished) {
+void BeamSource::end(const Running& hypothesis, BeamFate fate) {
   const Ended ended{.log_probability = hypothesis.log_probability,
                     .score = rules_->score(hypothesis.log_probability, length_),
                     .node = hypothesis.node,
                     .recorded = hypothesis.recorded,
-                    .finished = finished};
+                    .finished = fate == BeamFate::finished};
   const auto worse = [&](const Ended& other) { return other.score < ended.score; };
   ended_.insert(std::ranges::find_if(ended_, worse), ended);
   if (std::ssize(ended_) > rules_->beams) ended_.pop_back();
 }
 
 void BeamSource::end_all() {
-  for (const Running& hypothesis : running_) end(hypothesis, false);
+  for (const Running& hypothesis : running_) end(hypothesis, BeamFate::kept);
   running_.clear();
 }
 
@@ -135,10 +166,10 @@ void BeamSource::keep_rows() {
   std::swap(running_, next_);
 }
 
-std::vector<TokenHypothesis> BeamSource::results(std::int64_t best) {
+std::vector<TokenHypothesis> BeamSource::results(std::int64_t n_best) {
   std::vector<TokenHypothesis> hypotheses;
   for (const Ended& ended : ended_) {
-    if (std::ssize(hypotheses) == best) break;
+    if (std::ssize(hypotheses) == n_best) break;
     TokenHypothesis hypothesis{.tokens = {},
                                .log_probability = ended.log_probability,
                                .score = ended.score,

@@ -3,13 +3,39 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "generate/beam_candidates.h"
-#include "generate/beam_recorder.h"
 #include "generate/beam_search.h"
 
 namespace heed {
+
+// A candidate is called by its rank in its step; a hypothesis by its node in the tree.
+class BeamRecorder {
+ public:
+  explicit BeamRecorder(BeamTree* tree);
+
+  bool is_recording() const { return tree_ != nullptr; }
+
+  // The candidates of one more step, of hypotheses with these nodes and log-probabilities.
+  void begin_step(std::span<const BeamCandidate> candidates,
+                  std::span<const std::int32_t> parent_nodes,
+                  std::span<const double> log_probabilities);
+
+  // The node of a candidate of this step; −1 without a tree.
+  std::int32_t node(std::size_t rank) const {
+    return tree_ == nullptr ? -1 : first_ + static_cast<std::int32_t>(rank);
+  }
+  // What became of it.
+  void set_fate(std::int32_t node, BeamFate fate);
+  void add_hypothesis(std::int32_t node);
+
+ private:
+  BeamTree* tree_;
+  std::int32_t step_ = 0;
+  std::int32_t first_ = 0;  // node of this step's first candidate
+};
 
 // What all sources of a search have in common.
 struct BeamRules {
@@ -17,7 +43,7 @@ struct BeamRules {
   double length_penalty;
   std::int32_t start;  // what the decoder reads first
   std::int32_t first;  // what every hypothesis begins with, at no cost; −1: anything
-  std::int32_t last;   // with what one of the longest length ends, at no cost; −1: anything
+  std::int32_t last;   // with what one of the maximum length ends, at no cost; −1: anything
   std::vector<std::int32_t> ends;
   AllowedTokens allowed;
 
@@ -28,7 +54,7 @@ struct BeamRules {
 class BeamSource {
  public:
   // Begins with one hypothesis of no tokens. `tree`, if any, receives what the search looks at.
-  BeamSource(std::int64_t index, std::int64_t longest, const BeamRules& rules,
+  BeamSource(std::int64_t index, std::int64_t max_length, const BeamRules& rules,
              BeamTree* tree = nullptr);
 
   std::int64_t index() const { return index_; }  // of the source
@@ -50,7 +76,7 @@ class BeamSource {
     for (const Running& hypothesis : running_) put(hypothesis.parent);
   }
 
-  std::vector<TokenHypothesis> results(std::int64_t best);  // once, when done
+  std::vector<TokenHypothesis> results(std::int64_t n_best);  // once, when done
 
  private:
   // Hypotheses share their beginnings: each token knows the one before it.
@@ -79,7 +105,7 @@ class BeamSource {
   void find_next(View<const float> logits);
   void force_last();
   Running extended(std::size_t rank);
-  void end(const Running& hypothesis, bool finished);
+  void end(const Running& hypothesis, BeamFate fate);
   void end_all();
   void drop_all();
   void record_step();
@@ -88,7 +114,7 @@ class BeamSource {
 
   const BeamRules* rules_;
   std::int64_t index_;
-  std::int64_t longest_;
+  std::int64_t max_length_;
   std::int64_t length_ = 0;  // tokens of every running hypothesis
   std::vector<Node> nodes_;
   std::vector<Running> running_;  // in the order of their rows

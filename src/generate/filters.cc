@@ -26,13 +26,34 @@ std::span<const std::int32_t> recent(std::span<const std::int32_t> history, std:
   return history.last(std::min(history.size(), static_cast<std::size_t>(last_n)));
 }
 
-std::size_t keep_top_k(const Ranking& ranking, std::int64_t top_k) {
-  return top_k == 0 ? ranking.size() : std::min(ranking.size(), static_cast<std::size_t>(top_k));
+// Logits of at least `threshold`, and the largest.
+std::size_t keep_above(Ranking& ranking, std::size_t kept, double threshold) {
+  std::size_t rank = 1;
+  while (rank < kept && ranking[rank].logit >= threshold) ++rank;
+  return rank;
+}
+
+// Standard deviations are those of all logits but of forbidden tokens, −∞.
+std::size_t keep_top_n_sigma(Ranking& ranking, std::size_t kept, const SamplingOptions& options) {
+  if (options.top_n_sigma <= 0.0) return kept;
+  double count = 0, mean = 0, squares = 0;  // Welford's sums
+  for (const ScoredToken& scored : ranking.all()) {
+    if (!std::isfinite(scored.logit)) continue;
+    const double difference = scored.logit - mean;
+    mean += difference / ++count;
+    squares += difference * (scored.logit - mean);
+  }
+  return keep_above(ranking, kept,
+                    ranking[0].logit - options.top_n_sigma * std::sqrt(squares / count));
+}
+
+std::size_t keep_top_k(Ranking&, std::size_t kept, const SamplingOptions& options) {
+  return options.top_k <= 0 ? kept : std::min(kept, static_cast<std::size_t>(options.top_k));
 }
 
 // The shortest prefix of the first `kept` with at least the share top_p of their probability.
-std::size_t keep_top_p(Ranking& ranking, std::size_t kept, double top_p) {
-  if (top_p >= 1.0) return kept;
+std::size_t keep_top_p(Ranking& ranking, std::size_t kept, const SamplingOptions& options) {
+  if (options.top_p >= 1.0) return kept;
   const double largest = ranking[0].logit;
   double total = 0;
   if (kept == ranking.size()) {
@@ -45,21 +66,43 @@ std::size_t keep_top_p(Ranking& ranking, std::size_t kept, double top_p) {
   double sum = 0;
   for (std::size_t rank = 0; rank < kept; ++rank) {
     sum += std::exp(ranking[rank].logit - largest);
-    if (sum >= top_p * total) return rank + 1;
+    if (sum >= options.top_p * total) return rank + 1;
   }
   return kept;
 }
 
 // probability >= min_p · largest probability, compared as logits.
-std::size_t keep_min_p(Ranking& ranking, std::size_t kept, double min_p) {
-  if (min_p <= 0.0) return kept;
-  const double threshold = ranking[0].logit + std::log(min_p);
-  std::size_t rank = 1;
-  while (rank < kept && ranking[rank].logit >= threshold) ++rank;
-  return rank;
+std::size_t keep_min_p(Ranking& ranking, std::size_t kept, const SamplingOptions& options) {
+  if (options.min_p <= 0.0) return kept;
+  return keep_above(ranking, kept, ranking[0].logit + std::log(options.min_p));
 }
 
+// Each returns how many of the first `kept` tokens it keeps.
+struct Filter {
+  SamplingStage stage;
+  std::size_t (*keep)(Ranking& ranking, std::size_t kept, const SamplingOptions& options);
+};
+
+// In the order of the stages.
+constexpr Filter filters[] = {{SamplingStage::top_n_sigma, keep_top_n_sigma},
+                              {SamplingStage::top_k, keep_top_k},
+                              {SamplingStage::top_p, keep_top_p},
+                              {SamplingStage::min_p, keep_min_p}};
+
 }  // namespace
+
+void Ranking::sort_through(std::size_t rank) {
+  // Doubling the prefix keeps each extension linear in the vocabulary, and there are few.
+  constexpr std::size_t min_sorted = 64;
+  const std::size_t wanted =
+      std::min(std::max({min_sorted, 2 * sorted_, rank + 1}), tokens_.size());
+  const auto at = [&](std::size_t i) { return tokens_.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::partial_sort(at(sorted_), at(wanted), tokens_.end(),
+                    [](const ScoredToken& a, const ScoredToken& b) {
+                      return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+                    });
+  sorted_ = wanted;
+}
 
 Ranking penalized_ranking(std::span<const float> logits, const SamplingOptions& options,
                           std::span<const std::int32_t> history) {
@@ -90,11 +133,15 @@ Ranking penalized_ranking(std::span<const float> logits, const SamplingOptions& 
 }
 
 KeptCounts apply_filters(Ranking& ranking, const SamplingOptions& options) {
-  KeptCounts kept;
-  kept.top_k = keep_top_k(ranking, options.top_k);
-  kept.top_p = keep_top_p(ranking, kept.top_k, options.top_p);
-  kept.min_p = keep_min_p(ranking, kept.top_p, options.min_p);
-  return kept;
+  KeptCounts counts;
+  std::size_t kept = ranking.size();
+  counts.fill(kept);
+  for (const Filter& filter : filters) {
+    kept = filter.keep(ranking, kept, options);
+    counts[static_cast<std::size_t>(filter.stage)] = kept;
+  }
+  counts.back() = options.is_greedy() ? 1 : kept;
+  return counts;
 }
 
 }  // namespace heed

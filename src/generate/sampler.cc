@@ -1,5 +1,6 @@
 #include "generate/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -10,16 +11,6 @@ namespace {
 
 // The random stream of token sampling.
 constexpr std::uint64_t sampling_stream = 0x73616D706C65U;  // "sample"
-
-void require_between(double value, double least, double most, const char* name) {
-  require(value >= least && value <= most, ErrorCode::invalid_argument,
-          "{} must be between {} and {}, not {}", name, least, most, value);
-}
-
-void require_finite(double value, const char* name) {
-  require(std::isfinite(value), ErrorCode::invalid_argument, "{} must be finite, not {}", name,
-          value);
-}
 
 double scaled(double logit, const SamplingOptions& options) {
   return options.is_greedy() ? logit : logit / options.temperature;
@@ -41,32 +32,6 @@ void fill_probabilities(std::vector<Candidate>& candidates, std::size_t kept, Sa
 
 }  // namespace
 
-const char* sampling_stage_name(SamplingStage stage) {
-  switch (stage) {
-    case SamplingStage::model: return "model";
-    case SamplingStage::penalties: return "penalties";
-    case SamplingStage::top_k: return "top-k";
-    case SamplingStage::top_p: return "top-p";
-    case SamplingStage::min_p: return "min-p";
-    case SamplingStage::temperature: return "temperature";
-  }
-  return "unknown";
-}
-
-void SamplingOptions::validate() const {
-  require(std::isfinite(temperature) && temperature >= 0, ErrorCode::invalid_argument,
-          "the temperature must be 0 (greedy) or more, not {}", temperature);
-  require(top_k >= 0, ErrorCode::invalid_argument, "top-k must be 0 (off) or more, not {}", top_k);
-  require_between(top_p, 0, 1, "top-p");
-  require_between(min_p, 0, 1, "min-p");
-  require(std::isfinite(repeat_penalty) && repeat_penalty > 0, ErrorCode::invalid_argument,
-          "the repeat penalty must be positive (1 is off), not {}", repeat_penalty);
-  require(repeat_last_n >= -1, ErrorCode::invalid_argument,
-          "repeat_last_n must be 0 or more, or -1 for all tokens, not {}", repeat_last_n);
-  require_finite(presence_penalty, "the presence penalty");
-  require_finite(frequency_penalty, "the frequency penalty");
-}
-
 Sampler::Sampler(const SamplingOptions& options)
     : options_(options), random_(options.seed, sampling_stream) {
   options_.validate();
@@ -75,7 +40,7 @@ Sampler::Sampler(const SamplingOptions& options)
 std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
   Ranking ranking = penalized_ranking(logits, options_, history);
   if (options_.is_greedy()) return ranking[0].token;
-  const std::size_t kept = apply_filters(ranking, options_).min_p;
+  const std::size_t kept = apply_filters(ranking, options_).back();
 
   // 1: weights relative to the most likely token, and their sum
   const double largest = ranking[0].logit;
@@ -102,7 +67,6 @@ std::vector<Candidate> trace_candidates(std::span<const float> logits,
   options.validate();
   Ranking ranking = penalized_ranking(logits, options, history);
   const KeptCounts kept = apply_filters(ranking, options);
-  const std::size_t drawable = options.is_greedy() ? 1 : kept.min_p;
 
   std::vector<Candidate> candidates(ranking.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -113,22 +77,45 @@ std::vector<Candidate> trace_candidates(std::span<const float> logits,
     candidate.logit = logits[static_cast<std::size_t>(ranked.token)];
     candidate.penalized_logit = ranked.logit;
     candidate.scaled_logit = scaled(ranked.logit, options);
-    candidate.removed_by = i < drawable     ? SamplingStage::model
-                           : i < kept.min_p ? SamplingStage::temperature
-                           : i < kept.top_p ? SamplingStage::min_p
-                           : i < kept.top_k ? SamplingStage::top_p
-                                            : SamplingStage::top_k;
+    const auto* const removed = std::ranges::find_if(kept, [i](std::size_t n) { return i >= n; });
+    if (removed != kept.end()) {
+      candidate.removed_by = static_cast<SamplingStage>(removed - kept.begin());
+    }
   }
-  const auto penalized_logit = [](const Candidate& candidate) { return candidate.penalized_logit; };
-  fill_probabilities(candidates, candidates.size(), SamplingStage::model,
-                     [](const Candidate& candidate) { return candidate.logit; });
-  fill_probabilities(candidates, candidates.size(), SamplingStage::penalties, penalized_logit);
-  fill_probabilities(candidates, kept.top_k, SamplingStage::top_k, penalized_logit);
-  fill_probabilities(candidates, kept.top_p, SamplingStage::top_p, penalized_logit);
-  fill_probabilities(candidates, kept.min_p, SamplingStage::min_p, penalized_logit);
-  fill_probabilities(candidates, drawable, SamplingStage::temperature,
-                     [](const Candidate& candidate) { return candidate.scaled_logit; });
+  for (std::size_t i = 0; i < sampling_stage_count; ++i) {
+    const auto stage = static_cast<SamplingStage>(i);
+    fill_probabilities(candidates, kept[i], stage, [stage](const Candidate& candidate) {
+      return stage == SamplingStage::model         ? candidate.logit
+             : stage == SamplingStage::temperature ? candidate.scaled_logit
+                                                   : candidate.penalized_logit;
+    });
+  }
   return candidates;
+}
+
+double entropy_nats(std::span<const Candidate> candidates) {
+  double entropy = 0;
+  for (const Candidate& candidate : candidates) {
+    const double p = candidate.probability(SamplingStage::model);
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
+}
+
+double divergence_nats(std::span<const Candidate> before, std::span<const Candidate> after) {
+  check(before.size() == after.size(), "distributions over one vocabulary");
+  std::vector<double> probabilities(after.size());
+  for (const Candidate& candidate : after) {
+    probabilities.at(static_cast<std::size_t>(candidate.token)) =
+        candidate.probability(SamplingStage::model);
+  }
+  double divergence = 0;
+  for (const Candidate& candidate : before) {
+    const double p = candidate.probability(SamplingStage::model);
+    const double q = probabilities.at(static_cast<std::size_t>(candidate.token));
+    if (p > 0) divergence += p * std::log(p / q);
+  }
+  return divergence;
 }
 
 }  // namespace heed

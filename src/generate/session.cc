@@ -114,4 +114,138 @@ std::span<const float> Session::read_one(std::int32_t token, Probe* probe,
   return logits_.span();
 }
 
+BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
+    : gpt_(gpt), capacity_(capacity), cache_type_(cache_type) {
+  require_predicts_next(gpt.config(), "generation");
+  require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
+          "the capacity of a sequence must be 1 to {} positions, the model's context, not {}",
+          gpt.config().context, capacity);
+}
+
+std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits,
+                                 std::int64_t positions, Probe* probe) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const auto free = std::find(caches_.begin(), caches_.end(), nullptr);
+  const std::int64_t sequence = free - caches_.begin();
+  require(count >= 1 && count <= capacity_, ErrorCode::invalid_argument,
+          "a sequence starts with 1 to {} tokens, not {}", capacity_, count);
+  check(static_cast<std::int64_t>(logits.size()) == gpt_.config().vocabulary_size,
+        "logits have the size of the vocabulary");
+  for (std::int32_t token : tokens) check_token(token, sequence);
+
+  const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
+  std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
+  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  gpt_.forward(
+      View<const std::int32_t>(tokens.data(), {1, count}),
+      {.batch = 1, .positions = count, .cache = cache.get(), .probe = probe, .editor = editor_},
+      activations);
+  gpt_.project(activations.final_norm().slice(0, count - 1, count),
+               View<float>(logits.data(), {1, gpt_.config().vocabulary_size}));
+  if (free == caches_.end()) {
+    caches_.push_back(std::move(cache));
+  } else {
+    *free = std::move(cache);
+  }
+  return sequence;
+}
+
+// Reuses a spare cache that is large enough, or replaces a smaller one.
+std::unique_ptr<KeyValueCache> BatchSession::take_cache(std::int64_t positions) {
+  constexpr std::int64_t unit = 64;  // granularity of sizes, so that spare caches often fit
+  const std::int64_t rounded = std::min((positions + unit - 1) / unit * unit, capacity_);
+  const auto fits = [&](const auto& spare) { return spare->capacity() >= rounded; };
+  const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
+  if (found == spare_.end()) {
+    if (!spare_.empty()) spare_.pop_back();
+    return std::make_unique<KeyValueCache>(gpt_.config(), 1, rounded, cache_type_);
+  }
+  std::unique_ptr<KeyValueCache> cache = std::move(*found);
+  spare_.erase(found);
+  cache->truncate(0);
+  return cache;
+}
+
+void BatchSession::end(std::int64_t sequence) {
+  cache_of(sequence);
+  spare_.push_back(std::move(caches_[static_cast<std::size_t>(sequence)]));
+}
+
+void BatchSession::check_probe(const Probe* probe) const {
+  if (probe == nullptr) return;
+  for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) {
+    for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
+      require(!probe->wants({kind, layer}), ErrorCode::unsupported,
+              "{} has no common shape in a batch of sequences of different lengths: trace them one "
+              "by one",
+              point_name({kind, layer}));
+    }
+    require(!probe->wants_attention(layer), ErrorCode::unsupported,
+            "the attention of layer {} has no common shape in a batch of sequences of different "
+            "lengths: trace them one by one",
+            layer);
+  }
+}
+
+View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) {
+  const auto rows = static_cast<std::int64_t>(steps.size());
+  require(rows > 0, ErrorCode::invalid_argument, "a step needs at least one sequence");
+  check_probe(probe);
+  std::vector<KeyValueCache*> caches;
+  std::vector<std::int64_t> lengths;
+  for (const Step& step : steps) {
+    KeyValueCache& cache = cache_of(step.sequence);
+    check_token(step.token, step.sequence);
+    require(cache.length() < cache.capacity(), ErrorCode::invalid_argument,
+            "sequence {} is full: it has {} tokens", step.sequence, cache.length());
+    require(std::find(caches.begin(), caches.end(), &cache) == caches.end(),
+            ErrorCode::invalid_argument, "sequence {} is repeated in one step", step.sequence);
+    caches.push_back(&cache);
+    lengths.push_back(cache.length());
+  }
+  make_room(rows);
+  tokens_.clear();
+  for (const Step& step : steps) tokens_.push_back(step.token);
+  gpt_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
+               {.batch = rows,
+                .positions = 1,
+                .caches = caches,
+                .first_positions = lengths,
+                .probe = probe,
+                .editor = editor_},
+               *activations_);
+  gpt_.project(activations_->final_norm(), logits_, kernels::decoding_step);
+  return logits_.view();
+}
+
+std::int64_t BatchSession::length(std::int64_t sequence) const {
+  return cache_of(sequence).length();
+}
+
+std::int64_t BatchSession::active() const {
+  return std::count_if(caches_.begin(), caches_.end(),
+                       [](const auto& cache) { return cache != nullptr; });
+}
+
+KeyValueCache& BatchSession::cache_of(std::int64_t sequence) const {
+  require(sequence >= 0 && sequence < static_cast<std::int64_t>(caches_.size()) &&
+              caches_[static_cast<std::size_t>(sequence)] != nullptr,
+          ErrorCode::invalid_argument, "there is no sequence {}", sequence);
+  return *caches_[static_cast<std::size_t>(sequence)];
+}
+
+void BatchSession::check_token(std::int32_t token, std::int64_t sequence) const {
+  require(token >= 0 && token < gpt_.config().vocabulary_size, ErrorCode::invalid_argument,
+          "token id {} of sequence {} is outside the model's vocabulary of {}", token, sequence,
+          gpt_.config().vocabulary_size);
+}
+
+// Activations are reallocated if the number of rows changes, which is rare compared to steps.
+void BatchSession::make_room(std::int64_t rows) {
+  if (rows == rows_) return;
+  activations_ = std::make_unique<GptActivations>(gpt_.config(), rows, 1, Keep::one_block);
+  logits_ = Tensor<float>(Shape{rows, gpt_.config().vocabulary_size});
+  rows_ = rows;
+}
+
 }  // namespace heed

@@ -1,6 +1,7 @@
 #include "generate/token_scores.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/threads.h"
 #include "kernels/kernels.h"
@@ -21,29 +22,18 @@ std::int64_t round_up(std::int64_t rows) {
 TokenScore score_row(std::span<const float> logits, std::int32_t token, float loss,
                      std::int64_t count) {
   const double sum = static_cast<double>(logits[static_cast<std::size_t>(token)]) + loss;
-  std::vector<std::int32_t> best(
-      static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, std::ssize(logits))));
-  const auto likelier = [&](std::int32_t a, std::int32_t b) {
-    const float left = logits[static_cast<std::size_t>(a)];
-    const float right = logits[static_cast<std::size_t>(b)];
-    return left > right || (left == right && a < b);
-  };
-  std::size_t held = 0;  // best[0, held) is a heap with the least likely token first
-  for (std::int32_t id = 0; id < static_cast<std::int32_t>(logits.size()); ++id) {
-    if (best.empty()) break;
-    if (held < best.size()) {
-      best[held++] = id;
-      std::push_heap(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(held), likelier);
-    } else if (likelier(id, best.front())) {
-      std::pop_heap(best.begin(), best.end(), likelier);
-      best.back() = id;
-      std::push_heap(best.begin(), best.end(), likelier);
-    }
-  }
-  std::sort(best.begin(), best.end(), likelier);
+  std::vector<std::int32_t> ids(count > 0 ? logits.size() : 0);
+  std::iota(ids.begin(), ids.end(), 0);
+  const std::int64_t n_best = std::clamp<std::int64_t>(count, 0, std::ssize(ids));
+  std::partial_sort(ids.begin(), ids.begin() + n_best, ids.end(),
+                    [&](std::int32_t a, std::int32_t b) {
+                      const float left = logits[static_cast<std::size_t>(a)];
+                      const float right = logits[static_cast<std::size_t>(b)];
+                      return left > right || (left == right && a < b);
+                    });
 
   TokenScore score{.token = {token, -loss}, .likeliest = {}};
-  for (const std::int32_t id : best) {
+  for (const std::int32_t id : std::span(ids).first(static_cast<std::size_t>(n_best))) {
     score.likeliest.push_back({id, static_cast<float>(logits[static_cast<std::size_t>(id)] - sum)});
   }
   return score;

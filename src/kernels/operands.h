@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/activation.h"
 #include "tensor/view.h"
 
 namespace heed::kernels {
@@ -12,13 +13,6 @@ namespace heed::kernels {
 // What a step of decoding gives as the number of positions of its sequences, which is 1: its rows
 // are not those of a prompt of one token (see allow_integers_for_long_rows).
 inline constexpr std::int64_t decoding_step = -1;
-
-enum class Activation {
-  gelu_tanh,  // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))): GPT-2's "gelu_new"
-  gelu_erf,   // 0.5·x·(1 + erf(x/√2)): "gelu"
-  relu,       // max(x, 0)
-  silu,       // x / (1 + e^−x)
-};
 
 // Inverted dropout: element (row, column) of a matrix is kept, and scaled by 1/(1 - rate), or set
 // to zero, by a pure function of (key, row, column), so backward stores no mask.

@@ -239,13 +239,7 @@ const char* position_kind_name(PositionKind kind) {
 const char* norm_kind_name(NormKind kind) { return kind == NormKind::rms ? "rms" : "layer"; }
 
 const char* activation_name(Activation activation) {
-  switch (activation) {
-    case Activation::gelu_tanh: return "gelu_new";
-    case Activation::gelu_erf: return "gelu";
-    case Activation::relu: return "relu";
-    case Activation::silu: return "silu";
-  }
-  return "unknown";
+  return kernels::description_of(activation).names.front().data();
 }
 
 std::int64_t RelativePositions::bucket(std::int64_t distance) const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "server/field_error.h"
 #include "server/field_support.h"
 
 namespace heed::server {

@@ -9,7 +9,6 @@
 #include "chat/find_chat_template.h"
 #include "chat/limits.h"
 #include "engine/prompt_writer.h"
-#include "server/field_error.h"
 #include "server/fields.h"
 
 namespace heed::server {

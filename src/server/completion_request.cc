@@ -1,7 +1,6 @@
 #include "server/completion_request.h"
 
 #include "server/chat_messages.h"
-#include "server/field_error.h"
 #include "server/field_support.h"
 #include "server/sampling_fields.h"
 
@@ -75,7 +74,7 @@ CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
   request.candidates = request.choices;
   request.streams = fields.boolean("stream").value_or(false);
   request.streams_usage = read_streams_usage(fields);
-  request.sequence.sampling = read_sampling(fields, vocabulary);
+  request.sequence.sampling = read_sampling(fields);
   request.sequence.logit_bias = read_logit_bias(fields, vocabulary);
   request.sequence.stop_strings = read_stop_strings(fields, model);
   request.sequence.stop_tokens = read_stop_tokens(fields, vocabulary);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/unwinding_reserve.h"
 #include "base/utf8.h"
-#include "server/field_error.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {

@@ -7,7 +7,6 @@
 #include "base/json_fields.h"
 #include "base/nearest_names.h"
 #include "microscope/traces/point_names.h"
-#include "server/field_error.h"
 
 namespace heed::server {
 
@@ -50,32 +49,32 @@ const Json& Fields::at(const char* name) const {
   return *value;
 }
 
-std::optional<std::int64_t> Fields::integer(const char* name, std::int64_t least,
-                                            std::int64_t most) const {
+std::optional<std::int64_t> Fields::integer(const char* name, std::int64_t min,
+                                            std::int64_t max) const {
   const Json* value = find(name);
   if (value == nullptr) return std::nullopt;
   // What is above the range of a signed number is refused as too large.
   const bool fits = value->is_number_integer() &&
                     !(value->is_number_unsigned() &&
                       value->get<std::uint64_t>() > static_cast<std::uint64_t>(highest_integer));
-  const bool bounded = least != lowest_integer || most != highest_integer;
+  const bool bounded = min != lowest_integer || max != highest_integer;
   const char* const code =
       value->is_number_integer() ? field_code::invalid_value : field_code::invalid_type;
-  require_field(fits && value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most,
+  require_field(fits && value->get<std::int64_t>() >= min && value->get<std::int64_t>() <= max,
                 path(name), code, "{} must be a whole number{}, not {}", label(name),
-                bounded ? fmt::format(" from {} to {}", least, most) : "", shown(*value));
+                bounded ? fmt::format(" from {} to {}", min, max) : "", shown(*value));
   return value->get<std::int64_t>();
 }
 
-std::optional<double> Fields::number(const char* name, double least, double most) const {
+std::optional<double> Fields::number(const char* name, double min, double max) const {
   const Json* value = find(name);
   if (value == nullptr) return std::nullopt;
-  const bool bounded = least != -highest_number || most != highest_number;
+  const bool bounded = min != -highest_number || max != highest_number;
   const char* const code =
       value->is_number() ? field_code::invalid_value : field_code::invalid_type;
-  require_field(value->is_number() && value->get<double>() >= least && value->get<double>() <= most,
+  require_field(value->is_number() && value->get<double>() >= min && value->get<double>() <= max,
                 path(name), code, "{} must be a number{}, not {}", label(name),
-                bounded ? fmt::format(" from {} to {}", least, most) : "", shown(*value));
+                bounded ? fmt::format(" from {} to {}", min, max) : "", shown(*value));
   return value->get<double>();
 }
 
@@ -95,14 +94,13 @@ std::optional<std::string> Fields::string(const char* name) const {
   return value->get<std::string>();
 }
 
-std::vector<std::string> Fields::strings(const char* name, std::size_t most) const {
+std::vector<std::string> Fields::strings(const char* name, std::size_t max) const {
   const Json* value = find(name);
   if (value == nullptr) return {};
   if (value->is_string()) return {value->get<std::string>()};
-  require_field(value->is_array() && value->size() <= most, path(name),
+  require_field(value->is_array() && value->size() <= max, path(name),
                 value->is_array() ? field_code::invalid_value : field_code::invalid_type,
-                "{} must be a string or up to {} of them, not {}", label(name), most,
-                shown(*value));
+                "{} must be a string or up to {} of them, not {}", label(name), max, shown(*value));
   std::vector<std::string> strings;
   for (const Json& item : *value) {
     require_field(item.is_string(), path(name), field_code::invalid_type,
@@ -157,7 +155,7 @@ Fields Fields::required_object(const char* name) const {
   return Fields(at(name), label(name), path(name));
 }
 
-void Fields::expect_only(std::initializer_list<std::string_view> names) const {
+void Fields::expect_only(const std::vector<std::string_view>& names) const {
   for (const auto& [key, value] : object_.items()) {
     if (std::ranges::find(names, key) != names.end()) continue;
     const std::vector<std::string> candidates(names.begin(), names.end());

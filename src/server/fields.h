@@ -1,20 +1,56 @@
-// The fields of a JSON object, each read with its type and its bounds. Absent and null are the
-// same.
+// The fields of a JSON object, each read with its type and its bounds; errors name the field, with
+// OpenAI's code. Absent and null are the same.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "heed/error.h"
 
 namespace heed::server {
+
+// OpenAI's error codes for fields.
+namespace field_code {
+inline constexpr const char* missing = "missing_required_parameter";
+inline constexpr const char* invalid_type = "invalid_type";
+inline constexpr const char* invalid_value = "invalid_value";
+inline constexpr const char* unknown = "unknown_parameter";
+inline constexpr const char* unsupported = "unsupported_parameter";
+inline constexpr const char* context_length = "context_length_exceeded";
+}  // namespace field_code
+
+class FieldError : public Error {
+ public:
+  // `field` is the path to the field: "stop", "stream_options.include_usage", "messages[1].role".
+  FieldError(std::string field, const char* code, const std::string& message)
+      : Error(ErrorCode::invalid_argument, message), field_(std::move(field)), field_code_(code) {}
+
+  const std::string& field() const noexcept { return field_; }
+  const char* field_code() const noexcept { return field_code_; }
+
+ private:
+  std::string field_;
+  const char* field_code_;
+};
+
+// Throws FieldError unless `condition` holds.
+template <class... Args>
+void require_field(bool condition, const std::string& field, const char* code,
+                   fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) [[unlikely]] {
+    throw FieldError(field, code, fmt::format(message, std::forward<Args>(args)...));
+  }
+}
 
 // Every getter throws FieldError with the field, its value and what was expected.
 class Fields {
@@ -36,13 +72,13 @@ class Fields {
   std::string path(const char* name) const;
 
   // Optional fields.
-  std::optional<std::int64_t> integer(const char* name, std::int64_t least = lowest_integer,
-                                      std::int64_t most = highest_integer) const;
-  std::optional<double> number(const char* name, double least = -highest_number,
-                               double most = highest_number) const;
+  std::optional<std::int64_t> integer(const char* name, std::int64_t min = lowest_integer,
+                                      std::int64_t max = highest_integer) const;
+  std::optional<double> number(const char* name, double min = -highest_number,
+                               double max = highest_number) const;
   std::optional<bool> boolean(const char* name) const;
   std::optional<std::string> string(const char* name) const;
-  std::vector<std::string> strings(const char* name, std::size_t most) const;  // or one of them
+  std::vector<std::string> strings(const char* name, std::size_t max) const;  // or one of them
 
   // Required fields.
   std::int64_t required_integer(const char* name) const;
@@ -55,7 +91,7 @@ class Fields {
   Fields required_object(const char* name) const;
 
   // Throws FieldError for a field of another name, and suggests the nearest.
-  void expect_only(std::initializer_list<std::string_view> names) const;
+  void expect_only(const std::vector<std::string_view>& names) const;
 
  private:
   static constexpr std::int64_t lowest_integer = std::numeric_limits<std::int64_t>::min();

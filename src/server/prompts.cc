@@ -1,6 +1,5 @@
 #include "server/prompts.h"
 
-#include "server/field_error.h"
 #include "server/fields.h"
 
 namespace heed::server {

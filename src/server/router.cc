@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/nearest_names.h"
-#include "server/field_error.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
-#include "generate/batch_session.h"
+#include "generate/session.h"
 #include "server/compute.h"
 #include "server/metrics.h"
 #include "server/sequence.h"

@@ -6,7 +6,6 @@
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
-#include "server/field_error.h"
 #include "server/fields.h"
 #include "server/operation.h"
 #include "server/sampling_fields.h"
@@ -23,6 +22,7 @@ Reply props(const Context& context) {
   defaults["max_tokens"] = default_max_tokens;
   return json_reply({{"default_generation_settings",
                       {{"n_ctx", context.scheduler.context()}, {"params", std::move(defaults)}}},
+                     {"sampling_options", sampling_table_json()},
                      {"chat_template", context.chat_template.name()},
                      {"total_slots", context.options.scheduler.parallel},
                      {"model_path", context.name},

@@ -1,7 +1,5 @@
 #include "server/translation_request.h"
 
-#include "server/field_error.h"
-
 namespace heed::server {
 namespace {
 
@@ -40,12 +38,12 @@ TranslationRequest read_translation_request(const Fields& fields,
   TranslationRequest request;
   BeamOptions& search = request.search;
   search.beams = fields.integer("beams", 1, limits.beams).value_or(search.beams);
-  search.best = fields.integer("n", 1, limits.beams).value_or(1);
-  require_field(search.best <= search.beams, "n", field_code::invalid_value,
-                "n ({}) must not be greater than beams ({})", search.best, search.beams);
+  search.n_best = fields.integer("n", 1, limits.beams).value_or(1);
+  require_field(search.n_best <= search.beams, "n", field_code::invalid_value,
+                "n ({}) must not be greater than beams ({})", search.n_best, search.beams);
   search.length_penalty = fields.number("length_penalty", -highest_penalty, highest_penalty)
                               .value_or(search.length_penalty);
-  search.longest = fields.integer("max_tokens", 1, context).value_or(0);
+  search.max_length = fields.integer("max_tokens", 1, context).value_or(0);
   request.sources = read_sources(fields, translator, limits);
   return request;
 }

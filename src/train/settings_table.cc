@@ -90,10 +90,12 @@ Setting choice(const char* name, Access access, std::vector<std::pair<const char
           }};
 }
 
-std::vector<std::pair<const char*, Activation>> named(std::initializer_list<Activation> kinds) {
-  std::vector<std::pair<const char*, Activation>> names;
-  for (const Activation kind : kinds) names.emplace_back(activation_name(kind), kind);
-  return names;
+std::vector<std::pair<const char*, Activation>> activation_words() {
+  std::vector<std::pair<const char*, Activation>> words;
+  for (const auto& row : kernels::activations) {
+    words.emplace_back(activation_name(row.activation), row.activation);
+  }
+  return words;
 }
 
 // All biases at once; each has a setting of its own.
@@ -173,9 +175,7 @@ const std::vector<Setting>& all_settings() {
       integer("key_value_heads", HEED_MEMBER(model.block.attention.key_value_heads)),
       integer("head_size", HEED_MEMBER(model.block.attention.head_size)),
       integer("feed_forward", HEED_MEMBER(model.block.feed_forward.width)),
-      choice(
-          "activation", HEED_MEMBER(model.block.feed_forward.activation),
-          named({Activation::gelu_tanh, Activation::gelu_erf, Activation::relu, Activation::silu})),
+      choice("activation", HEED_MEMBER(model.block.feed_forward.activation), activation_words()),
       boolean("gated", HEED_MEMBER(model.block.feed_forward.gated)),
       choice("norm", HEED_MEMBER(model.block.norm.kind),
              std::vector<std::pair<const char*, NormKind>>{{"layer", NormKind::layer},

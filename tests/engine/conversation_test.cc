@@ -163,7 +163,7 @@ TEST_F(ChatModelTest, SomeModelsHaveNoTemplate) {
 TEST_F(ChatModelTest, RepliesContinueTheWholeConversation) {
   const LoadedModel model = load();
   Conversation talk(model, *ModelChat::find(model),
-                    {.system = "Be brief.", .max_new_tokens = 12, .sampling = {.greedy = true}});
+                    {.system = "Be brief.", .max_new_tokens = 12, .sampling = {.temperature = 0}});
   std::int64_t held = 0;
   for (const char* message : {"Who came?", "And then?", "Why?"}) {
     OrderedJson messages = talk.messages();
@@ -171,7 +171,7 @@ TEST_F(ChatModelTest, RepliesContinueTheWholeConversation) {
     const auto prompt = ModelChat::find(model)->encode({.messages = messages}, *model.tokenizer);
     const GenerationResult expected = generate(
         model.gpt, model.tokenizer.get(), prompt,
-        {.max_new_tokens = 12, .sampling = {.greedy = true}, .end_tokens = model.end_tokens()});
+        {.max_new_tokens = 12, .sampling = {.temperature = 0}, .end_tokens = model.end_tokens()});
     std::string streamed;
     const ConversationReply reply =
         talk.say(message, nullptr, [&](std::string_view text) { streamed += text; });
@@ -191,18 +191,18 @@ TEST_F(ChatModelTest, ATurnEndsWithItsToken) {
   const LoadedModel model = load();
   LoadedModel ending = load();
   const auto chat = *ModelChat::find(model);
-  Conversation talk(model, chat, {.max_new_tokens = 8, .sampling = {.greedy = true}});
+  Conversation talk(model, chat, {.max_new_tokens = 8, .sampling = {.temperature = 0}});
   const ConversationReply whole = talk.say("Who came?", nullptr, {});
   ASSERT_EQ(whole.new_tokens, 8);
   // The third token of the reply, made an end of a turn, ends it.
   OrderedJson messages = OrderedJson::array({{{"role", "user"}, {"content", "Who came?"}}});
   const auto tokens = generate(model.gpt, model.tokenizer.get(),
                                chat.encode({.messages = messages}, *model.tokenizer),
-                               {.max_new_tokens = 8, .sampling = {.greedy = true}})
+                               {.max_new_tokens = 8, .sampling = {.temperature = 0}})
                           .tokens;
   const auto first = std::ranges::find(tokens, tokens[2]) - tokens.begin();
   ending.named_end_tokens = {tokens[2]};
-  Conversation shorter(ending, chat, {.max_new_tokens = 8, .sampling = {.greedy = true}});
+  Conversation shorter(ending, chat, {.max_new_tokens = 8, .sampling = {.temperature = 0}});
   const ConversationReply cut = shorter.say("Who came?", nullptr, {});
   EXPECT_EQ(cut.finish_reason, FinishReason::stop_token);
   EXPECT_EQ(cut.new_tokens, first + 1);
@@ -212,7 +212,7 @@ TEST_F(ChatModelTest, OldTurnsMakeRoom) {
   const LoadedModel model = load();
   Conversation talk(
       model, *ModelChat::find(model),
-      {.system = "Be brief.", .context = 96, .max_new_tokens = 10, .sampling = {.greedy = true}});
+      {.system = "Be brief.", .context = 96, .max_new_tokens = 10, .sampling = {.temperature = 0}});
   std::int64_t forgotten = 0;
   for (int turn = 0; turn < 8; ++turn) {
     const ConversationReply reply = talk.say("Who came to the garden?", nullptr, {});
@@ -233,7 +233,7 @@ TEST_F(ChatModelTest, OldTurnsMakeRoom) {
 
 TEST_F(ChatModelTest, AStoppedReplyStays) {
   const LoadedModel model = load();
-  Conversation talk(model, *ModelChat::find(model), {.sampling = {.greedy = true}});
+  Conversation talk(model, *ModelChat::find(model), {.sampling = {.temperature = 0}});
   std::atomic<bool> stop{false};
   const ConversationReply reply =
       talk.say("Who came?", &stop, [&](std::string_view) { stop = true; });

@@ -81,7 +81,7 @@ TEST_F(FacadeTest, LogitsOfEveryPosition) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(ranked[i].token, next[i].token);
     EXPECT_EQ(ranked[i].rank, static_cast<std::int64_t>(i) + 1);
-    EXPECT_EQ(ranked[i].after.penalties, ranked[i].probability) << "without a penalty";
+    EXPECT_EQ(ranked[i].probability_after[1], ranked[i].probability) << "without a penalty";
   }
   expect_error(
       ErrorCode::invalid_argument, [&] { return model.rank(std::span<const float>(all), {}, {}); },

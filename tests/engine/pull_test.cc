@@ -225,7 +225,7 @@ TEST_F(PullModel, TakesTranslatorsByTheirName) {
     const LoadedTranslator translator = load_translator(model, {});
     SourceTokens sources;
     sources.add(translator.encode("a dog", "the text"));
-    return translator.translate(sources, {.longest = 6}).front().front().tokens;
+    return translator.translate(sources, {.max_length = 6}).front().front().tokens;
   };
   EXPECT_EQ(translate("org/small"), translate(published.path()));
   expect_error(

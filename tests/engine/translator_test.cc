@@ -30,7 +30,7 @@ class TranslatorTest : public ::testing::Test {
 TEST_F(TranslatorTest, TranslatesAsTheModelInMemory) {
   const Translator translator = Translator::load(path());
   const std::vector<std::string> texts{"the dog sees", "a bird"};
-  const auto found = translator.translate(texts, {.beams = 4, .best = 3});
+  const auto found = translator.translate(texts, {.beams = 4, .n_best = 3});
   const TranslationTokenizers tokenizers = testing::small_joint_vocabulary();
   const EncoderDecoder model = testing::small_translator(tokenizers);
   SourceTokens sources;
@@ -38,7 +38,7 @@ TEST_F(TranslatorTest, TranslatesAsTheModelInMemory) {
     sources.add(encode_source(model.architecture(), *tokenizers.source, text, "text"));
   }
   const auto expected =
-      translate_tokens(model, *tokenizers.target, sources, {.beams = 4, .best = 3});
+      translate_tokens(model, *tokenizers.target, sources, {.beams = 4, .n_best = 3});
   ASSERT_EQ(found.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(found[i].source, translator.encode(texts[i]));
@@ -53,7 +53,7 @@ TEST_F(TranslatorTest, TranslatesAsTheModelInMemory) {
     }
     EXPECT_TRUE(found[i].cross_attention.empty());
   }
-  const auto alone = translator.translate("a bird", {.beams = 4, .best = 3});
+  const auto alone = translator.translate("a bird", {.beams = 4, .n_best = 3});
   EXPECT_EQ(alone[0].tokens, found[1].hypotheses[0].tokens);
   EXPECT_EQ(alone[0].score, found[1].hypotheses[0].score);
 }
@@ -73,7 +73,7 @@ TEST_F(TranslatorTest, LoadsInEveryTypeOfWeightsAndCache) {
        {WeightType::f32, WeightType::bf16, WeightType::int8, WeightType::int4}) {
     for (const KeyValueType cache : {KeyValueType::f32, KeyValueType::bf16, KeyValueType::int8}) {
       const Translator translator = Translator::load(path(), {.weights = weights, .cache = cache});
-      EXPECT_FALSE(translator.translate("the dog", {.longest = 5})[0].tokens.empty());
+      EXPECT_FALSE(translator.translate("the dog", {.max_length = 5})[0].tokens.empty());
     }
   }
 }
@@ -99,7 +99,7 @@ TEST_F(TranslatorTest, NamesTheTextThatIsWrong) {
   expect_error(
       ErrorCode::invalid_argument, [&] { translator.translate(""); }, "the text is empty");
   expect_error(
-      ErrorCode::invalid_argument, [&] { translator.translate("a", {.best = 9}); },
+      ErrorCode::invalid_argument, [&] { translator.translate("a", {.n_best = 9}); },
       "the number of hypotheses is 9");
 }
 

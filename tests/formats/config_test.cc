@@ -118,6 +118,11 @@ TEST(Config, ReadsEveryNameOfAnActivation) {
     EXPECT_EQ(activation(name), Activation::gelu_erf) << name;
   }
   EXPECT_EQ(activation("swish"), Activation::silu);
+  EXPECT_EQ(activation("relu2"), Activation::relu2);
+  for (const kernels::ActivationDescription& row : kernels::activations) {
+    EXPECT_STREQ(activation_name(activation(activation_name(row.activation))),
+                 activation_name(row.activation));
+  }
 }
 
 TEST(Config, ReadsGpt2sNewNames) {

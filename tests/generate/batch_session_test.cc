@@ -1,4 +1,3 @@
-#include "generate/batch_session.h"
 
 #include <gtest/gtest.h>
 

@@ -47,16 +47,16 @@ TEST_P(BeamGolden, SearchesAreThoseOfPyTorch) {
     const auto tokens = source["source"].get<std::vector<std::int32_t>>();
     const std::vector<std::int64_t> row_starts{0, std::ssize(tokens)};
     const TokenRows rows{tokens, row_starts};
-    const auto greedy = greedy_search(golden.model, rows, {.longest = longest}).front();
+    const auto greedy = greedy_search(golden.model, rows, {.max_length = longest}).front();
     EXPECT_EQ(greedy.tokens, source["greedy"].get<std::vector<std::int32_t>>());
     for (const Json& search : source["searches"]) {
       BeamOptions options{.beams = beams,
                           .length_penalty = search["length_penalty"].get<double>(),
-                          .best = beams,
-                          .longest = longest};
+                          .n_best = beams,
+                          .max_length = longest};
       expect_listed(beam_search(golden.model, rows, options).front(), search["beam"]);
       options.beams = 1024;  // more than there are outputs of so few tokens
-      options.best = std::ssize(search["exhaustive"]);
+      options.n_best = std::ssize(search["exhaustive"]);
       expect_listed(beam_search(golden.model, rows, options).front(), search["exhaustive"]);
     }
   }

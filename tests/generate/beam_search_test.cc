@@ -46,8 +46,9 @@ TEST(BeamSearch, WithEnoughBeamsItIsExhaustive) {
   const ToySources sources = few_sources();
   std::vector<UncachedNext> next = uncached(model, sources);
   for (const double penalty : {1.0, 0.6, 0.0, -1.0, 2.0}) {
-    const auto found = beam_search(
-        model, sources.rows(), {.beams = 128, .length_penalty = penalty, .best = 40, .longest = 4});
+    const auto found =
+        beam_search(model, sources.rows(),
+                    {.beams = 128, .length_penalty = penalty, .n_best = 40, .max_length = 4});
     for (std::size_t b = 0; b < next.size(); ++b) {
       EXPECT_EQ(found[b].size(), 40U);
       expect_found(found[b], exhaustive_search(next[b], 4, penalty), penalty);
@@ -61,12 +62,12 @@ TEST(BeamSearch, FindsWhatAPlainOneWithoutACacheFinds) {
   for (const std::uint64_t seed : {3U, 4U, 5U}) {
     const EncoderDecoder model = toy_translator(seed);
     std::vector<UncachedNext> next = uncached(model, sources);
-    const auto greedy = greedy_search(model, sources.rows(), {.longest = 9});
+    const auto greedy = greedy_search(model, sources.rows(), {.max_length = 9});
     for (const double penalty : {1.0, 0.6, 2.0}) {
       for (const std::int64_t beams : {1, 2, 3, 5}) {
-        const auto found =
-            beam_search(model, sources.rows(),
-                        {.beams = beams, .length_penalty = penalty, .best = beams, .longest = 9});
+        const auto found = beam_search(
+            model, sources.rows(),
+            {.beams = beams, .length_penalty = penalty, .n_best = beams, .max_length = 9});
         for (std::size_t b = 0; b < next.size(); ++b) {
           const auto expected =
               plain_beam_search(next[b], 9, penalty, static_cast<std::size_t>(beams));
@@ -91,9 +92,9 @@ TEST(BeamSearch, BeginsWithTheTokenThatTheModelForces) {
     std::vector<UncachedNext> next = uncached(model, sources);
     for (const double penalty : {1.0, 0.0}) {
       for (const std::int64_t beams : {1, 3}) {
-        const auto found =
-            beam_search(model, sources.rows(),
-                        {.beams = beams, .length_penalty = penalty, .best = beams, .longest = 7});
+        const auto found = beam_search(
+            model, sources.rows(),
+            {.beams = beams, .length_penalty = penalty, .n_best = beams, .max_length = 7});
         for (std::size_t b = 0; b < next.size(); ++b) {
           const auto expected =
               plain_beam_search(next[b], 7, penalty, static_cast<std::size_t>(beams));
@@ -104,7 +105,7 @@ TEST(BeamSearch, BeginsWithTheTokenThatTheModelForces) {
       }
       const auto all =
           beam_search(model, sources.rows(),
-                      {.beams = 128, .length_penalty = penalty, .best = 20, .longest = 4});
+                      {.beams = 128, .length_penalty = penalty, .n_best = 20, .max_length = 4});
       for (std::size_t b = 0; b < next.size(); ++b) {
         EXPECT_EQ(all[b].size(), 20U);
         expect_found(all[b], exhaustive_search(next[b], 4, penalty), penalty);
@@ -124,7 +125,7 @@ TEST(BeamSearch, BeginsWithTheTokenThatTheModelForces) {
 TEST(BeamSearch, GreedyTakesTheLikeliestTokenAtEachStep) {
   const EncoderDecoder model = toy_translator();
   const ToySources sources = few_sources();
-  const auto found = greedy_search(model, sources.rows(), {.longest = 12});
+  const auto found = greedy_search(model, sources.rows(), {.max_length = 12});
   for (std::int64_t b = 0; b < sources.count(); ++b) {
     UncachedNext next(model, sources.source(b));
     PlainHypothesis expected;
@@ -141,7 +142,7 @@ TEST(BeamSearch, GreedyTakesTheLikeliestTokenAtEachStep) {
 }
 
 void expect_independent(const EncoderDecoder& model, const ToySources& sources, CacheType type) {
-  const BeamOptions options{.beams = 3, .best = 3, .longest = 12, .cache_type = type};
+  const BeamOptions options{.beams = 3, .n_best = 3, .max_length = 12, .cache_type = type};
   BeamOptions small = options;
   small.batch_tokens = 40;
   const auto together = beam_search(model, sources.rows(), options);
@@ -176,7 +177,7 @@ TEST(BeamSearch, LongOutputsAreWhatFullPassesSay) {
   EncoderDecoder model(architecture);
   model.parameters().initialize(5);
   const ToySources sources = few_sources();
-  const auto found = beam_search(model, sources.rows(), {.beams = 2, .longest = 80});
+  const auto found = beam_search(model, sources.rows(), {.beams = 2, .max_length = 80});
   for (std::int64_t b = 0; b < sources.count(); ++b) {
     const TokenHypothesis& own = found[static_cast<std::size_t>(b)].front();
     EXPECT_EQ(own.tokens.size(), 80U);
@@ -199,7 +200,7 @@ TEST(BeamSearch, OutputsHaveALongestLength) {
   model.parameters().initialize(5);
   const ToySources sources{{3, 4}, {2}};
   const auto length = [&](std::int64_t longest, std::size_t source) {
-    return beam_search(model, sources.rows(), {.longest = longest})[source][0].tokens.size();
+    return beam_search(model, sources.rows(), {.max_length = longest})[source][0].tokens.size();
   };
   EXPECT_EQ(length(7, 0), 7U);
   EXPECT_EQ(length(0, 0), 3U * 2 + 16);
@@ -218,7 +219,7 @@ TEST(BeamSearch, OutputsEndWithAnyOfTheTokensThatEndAText) {
   bool seen = false;
   for (const std::int64_t beams : {1, 4}) {
     for (const auto& hypotheses :
-         beam_search(model, sources.rows(), {.beams = beams, .best = beams})) {
+         beam_search(model, sources.rows(), {.beams = beams, .n_best = beams})) {
       for (const TokenHypothesis& hypothesis : hypotheses) {
         for (std::size_t i = 0; i < hypothesis.tokens.size(); ++i) {
           const bool is_last = i + 1 == hypothesis.tokens.size();
@@ -240,7 +241,7 @@ TEST(BeamSearch, TheLastTokenMayBeForced) {
   EncoderDecoder model(architecture);
   for (EncoderDecoder* one : {&free, &model}) one->parameters().initialize(5);
   const ToySources sources{{4, 1}};
-  const auto found = beam_search(model, sources.rows(), {.beams = 3, .best = 3, .longest = 2});
+  const auto found = beam_search(model, sources.rows(), {.beams = 3, .n_best = 3, .max_length = 2});
   UncachedNext next(free, sources.source(0));
   int forced = 0;
   for (const TokenHypothesis& hypothesis : found.front()) {
@@ -287,8 +288,8 @@ TEST(BeamSearch, RefusesWhatItCannotDecode) {
   refused({{1}, std::vector<std::int32_t>(25, 2)}, {}, "source 2 has 25 tokens");
   refused({{1, 2, 6}}, {}, "source 1 has the token 6: expected 0 to 5");
   refused({{1}}, {.beams = 0}, "the number of beams is 0: expected 1 to 1024");
-  refused({{1}}, {.beams = 2, .best = 3}, "the number of hypotheses is 3: expected 1 to 2");
-  refused({{1}}, {.longest = 25}, "the longest length is 25: expected 0 to 24");
+  refused({{1}}, {.beams = 2, .n_best = 3}, "the number of hypotheses is 3: expected 1 to 2");
+  refused({{1}}, {.max_length = 25}, "the maximum length is 25: expected 0 to 24");
   refused({{1}}, {.length_penalty = std::nan("")}, "the length penalty is nan");
   refused({{1}}, {.batch_tokens = 0}, "the batch size in tokens is 0");
   Architecture silent = model.architecture();

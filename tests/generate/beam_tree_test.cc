@@ -1,5 +1,5 @@
 // The tree that a beam search writes down, against searches by full passes.
-#include "generate/beam_tree.h"
+#include "generate/beam_search.h"
 
 #include <gtest/gtest.h>
 
@@ -59,8 +59,9 @@ TEST(BeamTree, IsWhatAPlainSearchLooksAt) {
     std::vector<UncachedNext> next = uncached(model, sources);
     for (const std::int64_t beams : {1, 2, 3, 5}) {
       std::vector<BeamTree> trees;
-      const auto found = beam_search(
-          model, sources.rows(), {.beams = beams, .best = beams, .longest = 9, .trees = &trees});
+      const auto found =
+          beam_search(model, sources.rows(),
+                      {.beams = beams, .n_best = beams, .max_length = 9, .trees = &trees});
       ASSERT_EQ(trees.size(), next.size());
       for (std::size_t b = 0; b < next.size(); ++b) {
         const BeamTree& tree = trees[b];
@@ -92,7 +93,7 @@ TEST(BeamTree, WithEnoughBeamsItHoldsEveryOutput) {
   const ToySources sources{{4, 1, 2, 0}};
   std::vector<BeamTree> trees;
   const auto found = beam_search(model, sources.rows(),
-                                 {.beams = 200, .best = 200, .longest = 3, .trees = &trees});
+                                 {.beams = 200, .n_best = 200, .max_length = 3, .trees = &trees});
   expect_sound(trees.front(), found.front());
   // Four tokens go on and one ends: 5, then 4·5, then 16·5 candidates, and no more.
   EXPECT_EQ(trees.front().nodes.size(), 1U + 5 + 20 + 80);
@@ -113,7 +114,7 @@ TEST(BeamTree, RecordingChangesNothing) {
   for (std::int32_t i = 0; i < 12; ++i) sources.add({(7 * i) % 90, (11 * i + 3) % 90, i, 0});
   for (const CacheType type : {CacheType::f32, CacheType::int8}) {
     BeamOptions options{
-        .beams = 3, .best = 3, .longest = 12, .batch_tokens = 60, .cache_type = type};
+        .beams = 3, .n_best = 3, .max_length = 12, .batch_tokens = 60, .cache_type = type};
     const auto alone = beam_search(model, sources.rows(), options);
     std::vector<BeamTree> trees;
     options.trees = &trees;
@@ -167,7 +168,7 @@ TEST(BeamSearchWithEdits, FindsWhatFullPassesWithThemFind) {
       const ToySources one{sources.source(b)};
       UncachedNext next(model, sources.source(b), &editor);
       for (const std::int64_t beams : {1, 3}) {
-        BeamOptions options{.beams = beams, .best = beams, .longest = 9};
+        BeamOptions options{.beams = beams, .n_best = beams, .max_length = 9};
         const auto plain = beam_search(model, one.rows(), options).front();
         options.editor = &editor;
         std::vector<BeamTree> trees;

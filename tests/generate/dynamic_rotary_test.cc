@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "formats/model_files.h"
-#include "generate/batch_session.h"
 #include "generate/session.h"
 #include "model/comparison.h"
 #include "support/golden.h"

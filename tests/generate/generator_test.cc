@@ -60,7 +60,7 @@ std::vector<std::int32_t> ids(const std::string& text) {
 }
 
 GenerateOptions greedy(std::int64_t max_new_tokens) {
-  return {.max_new_tokens = max_new_tokens, .sampling = {.greedy = true}};
+  return {.max_new_tokens = max_new_tokens, .sampling = {.temperature = 0}};
 }
 
 TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
@@ -280,7 +280,7 @@ TEST(Generate, RefusesInvalidOptions) {
   refuse(std::vector<std::int32_t>{61}, greedy(1), "token id 61 at position 0");
   refuse(prompt, greedy(-1), "0 or more, not -1");
   refuse(prompt, {.stop_strings = {"x"}}, "stop strings need a tokenizer");
-  refuse(prompt, {.sampling = {.top_p = 2.0}}, "top-p");
+  refuse(prompt, {.sampling = {.top_p = 2.0}}, "top_p");
   EXPECT_TRUE(generate(gpt, nullptr, prompt, greedy(0)).tokens.empty());
 }
 

@@ -18,7 +18,7 @@ using testing::expect_error;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Nothing but the plain distribution.
-SamplingOptions plain() { return {.temperature = 1.0, .top_k = 0, .top_p = 1.0, .min_p = 0.0}; }
+SamplingOptions plain() { return SamplingOptions::unmodified(); }
 
 std::vector<float> random_logits(std::size_t count, std::uint64_t seed) {
   RandomStream random(seed, 1);
@@ -54,13 +54,12 @@ TEST(Sampler, TopOneIsGreedyAndSoIsTemperatureZero) {
     top_one.seed = seed;
     EXPECT_EQ(Sampler(top_one).sample(logits, {}), likeliest);
     EXPECT_EQ(Sampler({.temperature = 0.0}).sample(logits, {}), likeliest);
-    EXPECT_EQ(Sampler({.greedy = true}).sample(logits, {}), likeliest);
   }
 }
 
 TEST(Sampler, TheLowestIdWinsAmongEquals) {
   const std::vector<float> logits{1.0F, 2.0F, 2.0F, 2.0F, 0.0F};
-  EXPECT_EQ(Sampler({.greedy = true}).sample(logits, {}), 1);
+  EXPECT_EQ(Sampler({.temperature = 0}).sample(logits, {}), 1);
 }
 
 TEST(Sampler, DrawsEachTokenAsOftenAsItsProbabilitySays) {
@@ -115,6 +114,29 @@ TEST(Filters, KeepWhatTheirDefinitionsSay) {
   EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1, 3, 4));
   options.min_p = 1.0;
   EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1));
+}
+
+TEST(Filters, TopNSigmaKeepsLogitsNearTheLargest) {
+  // Without the forbidden token: mean 2, variance (4 + 1 + 1 + 4) / 4, deviation 1.58.
+  const std::vector<float> logits{1, 4, -infinity, 3, 0};
+  SamplingOptions options = plain();
+  options.top_n_sigma = 0.5;
+  EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1));
+  options.top_n_sigma = 1;
+  EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1, 3));
+  options.temperature = 50;
+  EXPECT_THAT(kept_tokens(trace_candidates(logits, options, {})), ElementsAre(1, 3));
+  options.top_n_sigma = 2;
+  const auto candidates = trace_candidates(logits, options, {});
+  EXPECT_THAT(kept_tokens(candidates), ElementsAre(1, 3, 0));
+  EXPECT_EQ(candidates[3].removed_by, SamplingStage::top_n_sigma);
+  EXPECT_NEAR(candidates[0].probability(SamplingStage::top_n_sigma),
+              1 / (1 + std::exp(-1) + std::exp(-3)), 1e-7);
+  options.top_n_sigma = 0;
+  EXPECT_EQ(kept_tokens(trace_candidates(logits, options, {})).size(), 5U);
+  const std::vector<float> equal{2, 2, 2};
+  options.top_n_sigma = 1;
+  EXPECT_EQ(kept_tokens(trace_candidates(equal, options, {})).size(), 3U);
 }
 
 TEST(Filters, TopPLooksAtWhatTopKLeftAndBothBeforeTheTemperature) {
@@ -194,7 +216,7 @@ TEST(Penalties, TakeFromTheLogitsOfRecentTokens) {
 TEST(Penalties, LookAtTheLastTokensOnly) {
   const std::vector<float> logits{4.0F, 3.0F, 2.0F};
   const std::vector<std::int32_t> history{0, 1, 1};
-  SamplingOptions options{.repeat_penalty = 10.0, .greedy = true};
+  SamplingOptions options{.temperature = 0, .repeat_penalty = 10.0};
   const auto with_last = [&](std::int64_t last_n) {
     options.repeat_last_n = last_n;
     return Sampler(options).sample(logits, history);
@@ -208,7 +230,7 @@ TEST(Penalties, LookAtTheLastTokensOnly) {
 TEST(Penalties, IgnoreTokensThatMayNotBeDrawn) {
   const std::vector<float> logits{1.0F, 2.0F};
   const std::vector<std::int32_t> history{99};
-  EXPECT_EQ(Sampler({.repeat_penalty = 2.0, .greedy = true}).sample(logits, history), 1);
+  EXPECT_EQ(Sampler({.temperature = 0, .repeat_penalty = 2.0}).sample(logits, history), 1);
 }
 
 TEST(Sampler, NeverDrawsAForbiddenToken) {
@@ -243,14 +265,38 @@ TEST(SamplingOptions, NameTheValueThatCannotBe) {
         [&] { trace_candidates(std::vector<float>{1.0F}, options, {}); }, part);
   };
   refuse({.temperature = -0.5}, "not -0.5");
-  refuse({.temperature = NAN}, "temperature");
-  refuse({.top_k = -1}, "top-k");
-  refuse({.top_p = 1.5}, "top-p must be between 0 and 1, not 1.5");
-  refuse({.min_p = -0.1}, "min-p");
-  refuse({.repeat_penalty = 0.0}, "repeat penalty");
+  refuse({.temperature = NAN}, "temperature must be a number from 0 to 100, not nan");
+  refuse({.top_k = -2}, "top_k must be a whole number from -1 to 2147483647, not -2");
+  refuse({.top_p = 1.5}, "top_p must be a number from 0 to 1, not 1.5");
+  refuse({.min_p = -0.1}, "min_p");
+  refuse({.repeat_penalty = 0.0}, "repeat_penalty must be a number from 0.01 to 100, not 0");
   refuse({.repeat_last_n = -2}, "not -2");
-  refuse({.presence_penalty = INFINITY}, "presence penalty");
-  refuse({.frequency_penalty = NAN}, "frequency penalty");
+  refuse({.presence_penalty = INFINITY}, "presence_penalty must be a number from -2 to 2, not inf");
+  refuse({.frequency_penalty = NAN}, "frequency_penalty");
+}
+
+std::vector<Candidate> candidates_of(const std::vector<double>& probabilities) {
+  std::vector<float> logits;
+  for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
+  return trace_candidates(logits, {}, {});
+}
+
+TEST(CandidateMeasures, EntropyIsThatOfTheModelsDistribution) {
+  EXPECT_NEAR(entropy_nats(candidates_of({0.25, 0.25, 0.25, 0.25})), std::log(4.0), 1e-6);
+  EXPECT_NEAR(entropy_nats(candidates_of({0.5, 0.25, 0.25})), 1.5 * std::log(2.0), 1e-6);
+  EXPECT_NEAR(entropy_nats(candidates_of({1.0, 0.0})), 0, 1e-12);
+}
+
+// The candidates of the two are in different orders: tokens are compared, not places.
+TEST(CandidateMeasures, DivergenceComparesTokens) {
+  const auto before = candidates_of({0.5, 0.3, 0.2});
+  const auto after = candidates_of({0.2, 0.5, 0.3});
+  const double expected =
+      0.5 * std::log(0.5 / 0.2) + 0.3 * std::log(0.3 / 0.5) + 0.2 * std::log(0.2 / 0.3);
+  EXPECT_NEAR(divergence_nats(before, after), expected, 1e-6);
+  EXPECT_EQ(divergence_nats(before, before), 0);
+  EXPECT_EQ(divergence_nats(candidates_of({0.5, 0.5}), candidates_of({1.0, 0.0})),
+            std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

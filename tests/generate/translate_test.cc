@@ -55,7 +55,8 @@ TEST(Translate, TextsHaveOnlyWhatTheTokenizerKnows) {
   SourceTokens sources;
   sources.add(encode_source(model.architecture(), *tokenizers.source, "the dog", "a"));
   sources.add(encode_source(model.architecture(), *tokenizers.source, "a bird sees", "b"));
-  const auto found = translate_tokens(model, *tokenizers.target, sources, {.beams = 3, .best = 3});
+  const auto found =
+      translate_tokens(model, *tokenizers.target, sources, {.beams = 3, .n_best = 3});
   ASSERT_EQ(found.size(), 2U);
   for (const auto& hypotheses : found) {
     ASSERT_EQ(hypotheses.size(), 3U);

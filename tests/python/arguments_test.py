@@ -47,10 +47,10 @@ class Arguments(TestCase):
 
     def test_seeds(self):
         for seed in (-1, 2**70, 2**64, 1.5, "a"):
-            with self.assertRaisesRegex(Wrong, "seed is .*expected a whole number from 0"):
+            with self.assertRaisesRegex(Wrong, "seed must be a whole number from 0 to 18446744073709551615"):
                 self.model.generate(PROMPT, 1, seed=seed)
         self.model.generate(PROMPT, 1, seed=2**64 - 1).finish()
-        with self.assertRaisesRegex(Wrong, "temperature is 'hot', expected a number"):
+        with self.assertRaisesRegex(Wrong, "temperature must be a number from 0 to 100, not 'hot'"):
             self.model.generate(PROMPT, 1, temperature="hot")
 
     def test_names(self):

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "engine/loaded_model.h"
-#include "server/field_error.h"
+#include "server/fields.h"
 #include "server/test_server.h"
 #include "support/small_model.h"
 

@@ -384,7 +384,7 @@ TEST(Completions, StopTokensEndTheTextAndAreNoPartOfIt) {
   const auto prompt = starter_model().encode(starter_prompt);
   const std::vector<std::int32_t> drawn =
       generate(starter_model().gpt, starter_model().tokenizer.get(), prompt,
-               {.max_new_tokens = 12, .sampling = {.greedy = true}})
+               {.max_new_tokens = 12, .sampling = {.temperature = 0}})
           .tokens;
   ASSERT_EQ(drawn.size(), 12U);
   const std::int32_t stop = drawn[4];
@@ -425,6 +425,15 @@ TEST(Completions, UnderstandTheNamesOfOtherServers) {
       "/v1/completions", {{"prompt", "a"}, {"repetition_penalty", 1.9}, {"repeat_penalty", 1.2}},
       400)["error"];
   EXPECT_EQ(error["param"], "repetition_penalty");
+}
+
+TEST(Completions, TopNSigmaIsAFilter) {
+  const auto text_of = [](Json fields) {
+    fields.update({{"prompt", starter_prompt}, {"max_tokens", 20}, {"seed", 4}});
+    return starter_server().post("/v1/completions", fields)["choices"][0]["text"];
+  };
+  EXPECT_EQ(text_of({{"top_n_sigma", 1e-6}, {"temperature", 2}}), text_of({{"temperature", 0}}));
+  EXPECT_EQ(text_of({{"top_n_sigma", -1}}), text_of(Json::object()));
 }
 
 TEST(Completions, SeedMinusOneIsRandom) {

@@ -6,7 +6,7 @@
 
 #include "base/expect_error.h"
 #include "server/compute.h"
-#include "server/field_error.h"
+#include "server/fields.h"
 #include "server/gate.h"
 #include "server/router.h"
 

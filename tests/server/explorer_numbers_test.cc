@@ -45,6 +45,14 @@ TEST_F(ExplorerNumbers, NextIsTheTableOfHeedPredict) {
     drawn += row["drawn"].get<double>();
   }
   EXPECT_NEAR(drawn, 1.0, 1e-9);
+  // Every option is one of the query, and is told.
+  std::string query = "/next?limit=1";
+  for (const SamplingOption& option : sampling_options()) {
+    if (!option.is_seed()) query += fmt::format("&{}=1", option.name);
+  }
+  for (const auto& [name, value] : explorer_.get(at(query))["sampling"].items()) {
+    EXPECT_EQ(value, 1) << name;
+  }
   const Json second = explorer_.get(at("/next?temperature=0.7&top_k=30&limit=2&offset=2"));
   ASSERT_EQ(second["candidates"].size(), 2);
   EXPECT_EQ(second["candidates"][0], next["candidates"][2]);

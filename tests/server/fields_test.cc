@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
-#include "server/field_error.h"
 
 namespace heed::server {
 namespace {

@@ -9,7 +9,8 @@
 namespace heed::server::testing {
 
 // Knows the part of OpenAPI 3.0's schemas that the document uses: type, nullable, enum, properties,
-// required, additionalProperties, items, minItems, maxItems, oneOf and $ref. Stricter in one way:
+// required, additionalProperties, items, minimum, maximum, minItems,
+// maxItems, oneOf and $ref. Stricter in one way:
 // fields that a schema does not name are faults, unless it has additionalProperties.
 class SchemaChecker {
  public:

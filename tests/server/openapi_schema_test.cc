@@ -11,9 +11,9 @@ namespace {
 
 const std::set<std::string>& known_keywords() {
   static const std::set<std::string> keywords{
-      "type",   "nullable", "enum",     "properties", "required", "additionalProperties",
-      "items",  "minItems", "maxItems", "oneOf",      "$ref",     "description",
-      "default"};
+      "type",    "nullable", "enum",     "properties", "required", "additionalProperties",
+      "items",   "minItems", "maxItems", "oneOf",      "$ref",     "description",
+      "default", "minimum",  "maximum"};
   return keywords;
 }
 
@@ -49,6 +49,10 @@ void SchemaChecker::check(const Json& value, const Json& reference, const std::s
   }
   if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end()) {
     faults.push_back(place + ": " + beginning(value) + " is none of " + schema["enum"].dump());
+  }
+  if (value.is_number() &&
+      (value < schema.value("minimum", value) || value > schema.value("maximum", value))) {
+    faults.push_back(place + ": " + beginning(value) + " is out of range");
   }
   if (schema.contains("oneOf")) {
     const auto fits = std::ranges::count_if(

@@ -170,7 +170,7 @@ TEST_F(PairRoutesTest, BeamsAreTheSearchAsATree) {
   const std::string pair = make(texts());
   const std::vector<std::int32_t> source = model_.encode_source("the queen met the mole");
   const SearchedBeams searched =
-      search_beams(model_, source, {.beams = 3, .length_penalty = 0.5, .longest = 6});
+      search_beams(model_, source, {.beams = 3, .length_penalty = 0.5, .max_length = 6});
   const Json reply =
       answer("POST", pair + "/beams", {{"beams", 3}, {"length_penalty", 0.5}, {"longest", 6}});
   ASSERT_EQ(reply["nodes"].size(), searched.tree.nodes.size());

@@ -25,7 +25,7 @@ TEST(Translations, AreThoseOfTheSearch) {
   SourceTokens sources;
   sources.add(translator.encode("the dog", "a"));
   sources.add(translator.encode("a bird sees the cat", "b"));
-  const auto found = translator.translate(sources, {.beams = 3, .best = 2});
+  const auto found = translator.translate(sources, {.beams = 3, .n_best = 2});
   ASSERT_EQ(reply["choices"].size(), 4U);
   std::int64_t written = 0;
   for (std::size_t i = 0; i < 4; ++i) {

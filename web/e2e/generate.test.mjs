@@ -107,6 +107,7 @@ test('generates, pauses, and gives the same text with the same seed', async () =
 test('the settings change the distribution before a token is drawn, and a token can be chosen by hand', async () => {
   const trace = await (await post('/api/traces', { text })).json();
   const page = await session.open(link());
+  for (const { label } of (await session.get('/props')).sampling_options) await page.getByRole('slider', { name: label, exact: true }).waitFor();
   await page.getByRole('slider', { name: 'Top-k' }).focus();
   await page.keyboard.press('Home');
   for (let step = 0; step < 3; ++step) await page.keyboard.press('ArrowRight');

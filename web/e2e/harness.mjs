@@ -75,9 +75,9 @@ export function useExplorer(serverOptions, model) {
 
   /** A query with the server's default sampling, changed by `changes`. */
   session.sampling = async (changes = {}) => {
-    const { default_generation_settings: { params } } = await session.get('/props');
-    const { temperature, top_k, top_p, min_p, repeat_penalty } = params;
-    return new URLSearchParams({ temperature, top_k, top_p, min_p, repeat_penalty, ...changes }).toString();
+    const { sampling_options } = await session.get('/props');
+    const defaults = Object.fromEntries(sampling_options.map(({ name, default: value }) => [name, value]));
+    return new URLSearchParams({ ...defaults, ...changes }).toString();
   };
 
   session.open = async (link = '', { width = 1280, height = 900, dark = false, motion = 'reduce', ...options } = {}) => {

@@ -35,6 +35,9 @@ HWY_INLINE Float Activate(Floats d, Float x) {
     // below −86 the logistic function is clamped, which a large x would enlarge
     const auto vanishing = hn::Lt(x, hn::Set(d, -86.0F));
     return hn::IfThenZeroElse(vanishing, hn::Mul(x, Logistic(d, x).value));
+  } else if constexpr (activation == Activation::relu2) {
+    const Float positive = AtLeast(d, 0.0F, x);
+    return hn::Mul(positive, positive);
   } else {
     return AtLeast(d, 0.0F, x);
   }
@@ -57,9 +60,29 @@ HWY_INLINE Float Derivative(Floats d, Float x) {
     const auto vanishing = hn::Lt(x, hn::Set(d, -86.0F));
     const LogisticValue logistic = Logistic(d, x);
     return hn::IfThenZeroElse(vanishing, hn::MulAdd(x, logistic.derivative, logistic.value));
+  } else if constexpr (activation == Activation::relu2) {
+    const Float positive = AtLeast(d, 0.0F, x);
+    return hn::Add(positive, positive);
   } else {
     return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0F));
   }
+}
+
+// body(kind) of an activation that is known when it is compiled: kind() is the activation.
+template <class Body, std::size_t... kinds>
+HWY_INLINE void WithActivationOf(Activation activation, const Body& body,
+                                 std::index_sequence<kinds...>) {
+  const auto is_done = [&](auto kind) HEED_INLINE_LAMBDA {
+    if (activation != kind()) return false;
+    body(kind);
+    return true;
+  };
+  (void)(is_done(std::integral_constant<Activation, activations[kinds].activation>()) || ...);
+}
+
+template <class Body>
+HWY_INLINE void WithActivation(Activation activation, const Body& body) {
+  WithActivationOf(activation, body, std::make_index_sequence<activation_count>());
 }
 
 }  // namespace HWY_NAMESPACE

@@ -30,23 +30,12 @@ HWY_INLINE void DifferentiateAll(const float* x, const float* d_out, std::size_t
 }
 
 void ActivateRange(Activation activation, const float* x, std::size_t count, float* out) {
-  switch (activation) {
-    case Activation::gelu_tanh: return ActivateAll<Activation::gelu_tanh>(x, count, out);
-    case Activation::gelu_erf: return ActivateAll<Activation::gelu_erf>(x, count, out);
-    case Activation::relu: return ActivateAll<Activation::relu>(x, count, out);
-    case Activation::silu: return ActivateAll<Activation::silu>(x, count, out);
-  }
+  WithActivation(activation, [&](auto kind) { ActivateAll<kind()>(x, count, out); });
 }
 
 void DifferentiateRange(Activation activation, const float* x, const float* d_out,
                         std::size_t count, float* d_x) {
-  switch (activation) {
-    case Activation::gelu_tanh:
-      return DifferentiateAll<Activation::gelu_tanh>(x, d_out, count, d_x);
-    case Activation::gelu_erf: return DifferentiateAll<Activation::gelu_erf>(x, d_out, count, d_x);
-    case Activation::relu: return DifferentiateAll<Activation::relu>(x, d_out, count, d_x);
-    case Activation::silu: return DifferentiateAll<Activation::silu>(x, d_out, count, d_x);
-  }
+  WithActivation(activation, [&](auto kind) { DifferentiateAll<kind()>(x, d_out, count, d_x); });
 }
 
 void DropRow(const float* x, std::size_t count, std::uint32_t row_key, float rate, float* out) {

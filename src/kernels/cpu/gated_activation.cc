@@ -26,18 +26,6 @@ struct GatedElementGradients {
   float* d_up;
 };
 
-template <class Body>
-HWY_INLINE void WithActivation(Activation activation, Body&& body) {
-  switch (activation) {
-    case Activation::gelu_tanh:
-      return body(std::integral_constant<Activation, Activation::gelu_tanh>());
-    case Activation::gelu_erf:
-      return body(std::integral_constant<Activation, Activation::gelu_erf>());
-    case Activation::relu: return body(std::integral_constant<Activation, Activation::relu>());
-    case Activation::silu: return body(std::integral_constant<Activation, Activation::silu>());
-  }
-}
-
 template <Activation activation>
 void GateAll(const GatedElements& elements, float* out) {
   ForEachVector(elements.count, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {

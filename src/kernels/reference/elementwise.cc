@@ -21,6 +21,7 @@ T activation_value(T x, Activation activation) {
     case Activation::gelu_erf: return T(0.5) * x * (T(1) + std::erf(x / std::numbers::sqrt2_v<T>));
     case Activation::relu: return x > T(0) ? x : T(0);
     case Activation::silu: return x / (T(1) + std::exp(-x));
+    case Activation::relu2: return x > T(0) ? x * x : T(0);
   }
   return x;
 }
@@ -44,6 +45,7 @@ T activation_derivative(T x, Activation activation) {
       const T logistic = T(1) / (T(1) + std::exp(-x));
       return logistic * (T(1) + x * (T(1) - logistic));
     }
+    case Activation::relu2: return x > T(0) ? T(2) * x : T(0);
   }
   return T(1);
 }

@@ -134,7 +134,7 @@ Figure next_figure(const StoredTrace& trace, const Request& request) {
   const std::int64_t position = position_of(request, trace);
   const Tensor<float> logits = trace.pass->logits(position, position + 1);
   const std::vector<Candidate> all =
-      trace_candidates(logits.span(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, {});
+      trace_candidates(logits.span(), SamplingOptions::unmodified(), {});
   BarFigure figure{.value_name = "probability"};
   for (const Candidate& candidate : std::span(all).first(std::min(bars, all.size()))) {
     figure.labels.push_back(token_text(trace.model(), candidate.token));

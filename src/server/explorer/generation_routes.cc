@@ -1,6 +1,5 @@
 // Text generation, token by token, as server-sent events; other requests run between the steps.
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/error.h"
@@ -8,7 +7,6 @@
 #include "engine/token_json.h"
 #include "generate/generator.h"
 #include "generate/session.h"
-#include "generate/text_stream.h"
 #include "model/input_checks.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
@@ -19,8 +17,8 @@ namespace heed::server {
 namespace {
 
 // As in other requests, but without "seed" the text is the same every time.
-SamplingOptions sampling_of(const Fields& fields, std::int64_t vocabulary) {
-  SamplingOptions sampling = read_sampling(fields, vocabulary);
+SamplingOptions sampling_of(const Fields& fields) {
+  SamplingOptions sampling = read_sampling(fields);
   if (!fields.has("seed")) sampling.seed = 0;
   return sampling;
 }
@@ -31,7 +29,7 @@ class Writing {
   Writing(State& state, const Json& body, StopFlag stop) : Writing(state, Fields(body)) {
     const LoadedModel& model = *source_.model;
     const StackSpecification& config = model.gpt.config();
-    const std::int64_t length = std::min(std::ssize(tokens_) + most_, config.context);
+    const std::int64_t length = std::min(std::ssize(tokens_) + max_new_tokens_, config.context);
     state.traces.require_room(config, length);
     const auto given = body.find("interventions");
     const Json list_of_none, &list = given != body.end() ? *given : list_of_none;
@@ -47,29 +45,31 @@ class Writing {
                                         .take_memory = take,
                                         .stop = stop});
     session_.emplace(model.gpt, length);
-    session_->set_editor(editor_.get());
+    generation_.emplace(*session_, model.tokenizer.get(),
+                        GenerateOptions{.max_new_tokens = length - std::ssize(tokens_),
+                                        .sampling = sampling_,
+                                        .end_tokens = model.end_tokens(),
+                                        .editor = editor_.get()});
   }
 
   bool is_done() const { return finish_reason_ != nullptr; }
 
   // Generates one token and sends it as an event.
   std::string step() {
-    const auto unread = std::span<const std::int32_t>(tokens_).subspan(
-        static_cast<std::size_t>(session_->length()));
-    const std::span<const float> read =
-        session_->length() == 0 ? session_->feed(unread) : session_->step(unread.front());
-    std::vector<float> logits(read.begin(), read.end());
-    forbid_nameless(logits);
-    const std::vector<Candidate> candidates = trace_candidates(logits, sampling_, tokens_);
-    const std::int32_t token = sampler_.sample(logits, tokens_);
-    tokens_.push_back(token);
-
+    if (steps_ == 0) generation_->begin(tokens_);
+    const std::optional<GenerationEvent> drawn_event = generation_->next();
+    if (!drawn_event) return end();  // the prompt fills the context
     const LoadedModel& model = *source_.model;
-    const bool ends = std::ranges::count(end_tokens_, token) > 0;
+    const std::vector<Candidate> candidates =
+        trace_candidates(drawn_event->logits.first(nameable()), sampling_, tokens_);
+    const std::int32_t token = *drawn_event->token;
     const auto drawn = std::ranges::find(candidates, token, &Candidate::token);
-    std::string text = ends ? stream_.finish() : stream_.push(model.token_bytes(token));
-    finish_reason_ = reason_to_end(ends);
-    if (finish_reason_ != nullptr && !ends) text += stream_.finish();
+    tokens_.push_back(token);
+    std::string text(drawn_event->text);
+    if (generation_->is_over()) {
+      if (const auto held_back = generation_->next()) text += held_back->text;
+      end();
+    }
     OrderedJson event{{"step", steps_++},
                       {"token", token_json(model, token)},
                       {"text", text},
@@ -85,6 +85,7 @@ class Writing {
 
   // Runs the model on the whole text and stores the trace.
   std::string finish(StopFlag stop) {
+    generation_.reset();
     session_.reset();
     session_memory_ = {};
     const std::string id = state_.traces
@@ -105,14 +106,11 @@ class Writing {
       : state_(state),
         source_(state.models.explored()),
         tokens_(prompt_of(fields)),
-        prompt_length_(tokens_.size()),
-        sampling_(sampling_of(fields, source_.model->gpt.config().vocabulary_size)),
-        sampler_(sampling_),
-        end_tokens_(source_.model->end_tokens()) {
+        sampling_(sampling_of(fields)) {
     const StackSpecification& config = source_.model->gpt.config();
     require_text_fits(config, tokens_);
-    most_ = fields.integer("max_new_tokens", 1, config.context)
-                .value_or(std::min<std::int64_t>(32, config.context));
+    max_new_tokens_ = fields.integer("max_new_tokens", 1, config.context)
+                          .value_or(std::min<std::int64_t>(32, config.context));
     top_ = fields.integer("top", 0, config.vocabulary_size).value_or(10);
   }
 
@@ -129,40 +127,35 @@ class Writing {
   }
 
   // A model's vocabulary may be padded beyond that of its tokenizer.
-  void forbid_nameless(std::vector<float>& logits) const {
-    if (source_.model->tokenizer == nullptr) return;
-    const auto named = static_cast<std::size_t>(source_.model->tokenizer->vocabulary_size());
-    for (std::size_t i = named; i < logits.size(); ++i) {
-      logits[i] = -std::numeric_limits<float>::infinity();
-    }
+  std::size_t nameable() const {
+    const LoadedModel& model = *source_.model;
+    const std::int64_t all = model.gpt.config().vocabulary_size;
+    return static_cast<std::size_t>(
+        model.tokenizer == nullptr
+            ? all
+            : std::min<std::int64_t>(all, model.tokenizer->vocabulary_size()));
   }
 
-  const char* reason_to_end(bool ends) const {
-    const auto length = std::ssize(tokens_);
-    if (ends) return finish_reason_name(FinishReason::stop_token);
-    if (length - static_cast<std::int64_t>(prompt_length_) >= most_) {
-      return finish_reason_name(FinishReason::length);
-    }
-    if (length >= source_.model->gpt.config().context) {
-      return finish_reason_name(FinishReason::context_full);
-    }
-    return nullptr;
+  // Says why the text ends; sends nothing.
+  std::string end() {
+    const FinishReason reason = generation_->result().finish_reason;
+    const bool is_full = reason == FinishReason::length &&
+                         std::ssize(generation_->result().tokens) < max_new_tokens_;
+    finish_reason_ = finish_reason_name(is_full ? FinishReason::context_full : reason);
+    return {};
   }
 
   State& state_;
   ChosenModel source_;
   std::vector<std::int32_t> tokens_;
-  std::size_t prompt_length_;
   SamplingOptions sampling_;
-  Sampler sampler_;
   RequestedList interventions_;
   std::shared_ptr<Interventions> editor_;
   MemoryBudget::Share held_;  // by the two above
   MemoryBudget::Share session_memory_;
   std::optional<Session> session_;
-  std::vector<std::int32_t> end_tokens_;  // any of them ends the text
-  TextStream stream_;
-  std::int64_t most_ = 0;
+  std::optional<Generation> generation_;
+  std::int64_t max_new_tokens_ = 0;
   std::int64_t top_ = 0;
   std::int64_t steps_ = 0;
   const char* finish_reason_ = nullptr;
@@ -180,9 +173,9 @@ Reply generate(State& state, const Request& request) {
   state.traces.take(in_flight, document_bytes(request.body),
                     state.traces.keep(names_in(request.body, 't')));
   const Json body = request.json();
-  Fields(body).expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p",
-                            "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
-                            "frequency_penalty", "seed", "interventions", "top"});
+  std::vector<std::string_view> names{"text", "tokens", "max_new_tokens", "interventions", "top"};
+  for (const SamplingOption& option : sampling_options()) names.emplace_back(option.name);
+  Fields(body).expect_only(names);
   auto writing = std::make_shared<Writing>(state, body, request.stop);
   Reply reply;
   reply.content_type = "text/event-stream";

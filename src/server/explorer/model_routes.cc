@@ -13,7 +13,6 @@
 #include "server/explorer/model_json.h"
 #include "server/explorer/shape_query.h"
 #include "server/explorer/state.h"
-#include "server/field_error.h"
 #include "server/fields.h"
 #include "server/openapi.h"
 

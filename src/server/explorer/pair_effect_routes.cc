@@ -127,7 +127,7 @@ Reply pair_beams(PairState& state, const Request& request) {
   options.beams = fields.integer("beams", 1, most_beams).value_or(4);
   options.length_penalty =
       fields.number("length_penalty", -highest_penalty, highest_penalty).value_or(1.0);
-  options.longest =
+  options.max_length =
       fields.integer("longest", 1, most_steps).value_or(std::min<std::int64_t>(64, most_steps));
   return json_reply(searched_beams_json(
       *state.model, search_beams(*state.model, pair.pass->tokens().source, options)));

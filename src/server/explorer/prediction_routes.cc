@@ -4,27 +4,18 @@
 #include "base/error.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"
-#include "generate/candidate_measures.h"
+#include "generate/sampler.h"
 #include "microscope/explain/logit_lens.h"
 #include "server/explorer/state.h"
+#include "server/sampling_fields.h"
 
 namespace heed::server {
 namespace {
 
-SamplingOptions sampling_of(const Request& request) {
-  SamplingOptions sampling{.temperature = request.number("temperature", 1.0),
-                           .top_k = request.integer("top_k", 40),
-                           .top_p = request.number("top_p", 0.95),
-                           .min_p = request.number("min_p", 0.05),
-                           .repeat_penalty = request.number("repeat_penalty", 1.0)};
-  sampling.validate();
-  return sampling;
-}
-
 Reply next(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::int64_t position = position_of(request, trace);
-  const SamplingOptions sampling = sampling_of(request);
+  const SamplingOptions sampling = read_sampling(request);
   const std::int64_t vocabulary = trace.config().vocabulary_size;
   const std::int64_t limit = bounded(request, "limit", 20, 0, vocabulary);
   const std::int64_t offset = bounded(request, "offset", 0, 0, vocabulary);
@@ -46,11 +37,7 @@ Reply next(State& state, const Request& request) {
     ++found;
   }
   return json_reply({{"position", position},
-                     {"temperature", sampling.temperature},
-                     {"top_k", sampling.top_k},
-                     {"top_p", sampling.top_p},
-                     {"min_p", sampling.min_p},
-                     {"repeat_penalty", sampling.repeat_penalty},
+                     {"sampling", sampling_json(sampling)},
                      {"vocabulary", vocabulary},
                      {"kept", std::ranges::count_if(all, &Candidate::kept)},
                      {"entropy", json_number(entropy_nats(all))},
@@ -65,8 +52,7 @@ struct Prediction {
 
   Prediction(const StoredTrace& trace, std::int64_t position) {
     const Tensor<float> logits = trace.pass->logits(position, position + 1);
-    ranked =
-        trace_candidates(logits.span(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}, {});
+    ranked = trace_candidates(logits.span(), SamplingOptions::unmodified(), {});
     rank_of.resize(ranked.size());
     for (std::size_t i = 0; i < ranked.size(); ++i) {
       rank_of[static_cast<std::size_t>(ranked[i].token)] = i;

@@ -4,7 +4,6 @@
 
 #include "base/expect_error.h"
 #include "formats/model_files.h"
-#include "generate/batch_session.h"
 #include "generate/session.h"
 #include "generate/token_scores.h"
 #include "microscope/attention/head_scan.h"

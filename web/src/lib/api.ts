@@ -2,7 +2,6 @@
 
 import { connection } from './connection.svelte';
 import { readEvents, type ServerEvent } from './events';
-import { samplingFields } from './sampling';
 import type * as Pairs from './pair_types';
 import type * as Types from './types';
 
@@ -102,11 +101,7 @@ export const api = {
     return card;
   },
   status: () => json<Types.ServerStatus>('/api/status'),
-  /** The server's sampling defaults. */
-  sampling: async (): Promise<Types.Sampling> => {
-    const { default_generation_settings: { params } } = await json<{ default_generation_settings: { params: Types.Sampling } }>('/props');
-    return Object.fromEntries(samplingFields.map((field) => [field, params[field]])) as unknown as Types.Sampling;
-  },
+  samplingOptions: async () => (await json<{ sampling_options: Types.SamplingOption[] }>('/props')).sampling_options,
   tokenize: async (text: string, signal?: AbortSignal): Promise<Types.Token[]> => {
     if (!hasTokenizer) return idsOf(text).map((id) => ({ id, text: `#${id}` }));
     return (await (await post('/api/tokenize', { text }, signal)).json()).tokens;
@@ -153,7 +148,7 @@ export const api = {
     binary(`${head(id, layer, index)}/tiles/${level}/${row}/${column}`, { pooling }, signal),
   walk: (id: string, layer: number, index: number, position: number, signal?: AbortSignal) =>
     json<Types.Walk>(`${trace(id)}/walk`, { layer, head: index, position }, signal),
-  next: (id: string, query: Partial<Types.Sampling> & { position?: number; limit?: number; offset?: number; find?: string }, signal?: AbortSignal) =>
+  next: (id: string, query: Query, signal?: AbortSignal) =>
     json<Types.NextTokens>(`${trace(id)}/next`, query, signal),
   lens: (id: string, top = 3, positions?: string) => json<Types.Lens>(`${trace(id)}/lens`, { top, positions }),
   attribution: (id: string, query: Query) => json<Types.Attribution>(`${trace(id)}/attribution`, query),

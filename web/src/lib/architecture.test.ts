@@ -1,21 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  activationName, addsPositions, architectureOf, asRead, attentionFormula, blockFormulas, embeddingFormula, features, firstSeen, headOfPart, isMasked, isPooledMasked, maskReason, normWords, positionedFormula, sharers,
+  addsPositions, asRead, attentionFormula, blockFormulas, embeddingFormula, features, firstSeen, headOfPart, isMasked, isPooledMasked, maskReason, normWords, positionedFormula, sharers,
   windowOf,
 } from './architecture';
 import { families, llama, mistral, neox, qwen2, qwen3 } from './families';
 import { render } from './typeset';
-import type { Dimensions } from './types';
-
-const dimensions = { heads: 4 } as Dimensions;
 
 describe('a model', () => {
-  it('is GPT-2 where the server does not say what it is', () => {
-    const described = architectureOf({ dimensions, activation: 'relu' });
-    expect(described).toMatchObject({ norm: 'layer', positions: 'learned', key_value_heads: 4, windows: [], gated: false, activation: 'relu', residual: 'sequential' });
-    expect(architectureOf({ dimensions, activation: 'silu', architecture: llama })).toBe(llama);
-  });
-
   it('is named by its parts', () => {
     expect(features(families.gpt2, 4)).toEqual(['layer norms', 'learned positions', 'GELU']);
     expect(features(qwen2, 4)).toEqual(['RMS norms', 'rotary positions', '4 query heads on 1 key/value head', 'windows of 5 tokens in some blocks', 'SiLU with gates']);
@@ -91,7 +82,4 @@ describe('formulas', () => {
     expect([addsPositions(llama), addsPositions(families.gpt2)]).toEqual([false, true]);
   });
 
-  it('name activations as papers do', () => {
-    expect(['gelu_new', 'gelu', 'silu', 'relu', 'other'].map(activationName)).toEqual(['GELU', 'GELU', 'SiLU', 'ReLU', 'other']);
-  });
 });

@@ -1,17 +1,13 @@
 // What the model is made of, and the words and formulas that differ between families.
 
-import type { Architecture, ModelCard } from './types';
+import type { Architecture } from './types';
 
-/** Of a server that does not describe its model. */
-export function gpt2(heads: number, activation = 'gelu_new'): Architecture {
+/** GPT-2, which stands for a model that is not known yet. */
+export function gpt2(heads: number): Architecture {
   return {
-    family: 'gpt2', norm: 'layer', positions: 'learned', key_value_heads: heads, windows: [], gated: false, activation, query_key_norm: false, residual: 'sequential',
+    family: 'gpt2', norm: 'layer', positions: 'learned', key_value_heads: heads, windows: [], gated: false, activation_label: 'GELU', query_key_norm: false, residual: 'sequential',
     biases: { norm: true, query: true, output: true, feed_forward: true },
   };
-}
-
-export function architectureOf({ architecture, dimensions, activation }: Pick<ModelCard, 'architecture' | 'dimensions' | 'activation'>): Architecture {
-  return architecture ?? gpt2(dimensions.heads, activation);
 }
 
 /** Whether attention reads queries and keys that differ from their projections. */
@@ -111,17 +107,10 @@ export function normWords({ norm, biases }: Architecture): NormWords {
   };
 }
 
-/** The usual name of an activation, which Hugging Face's configs spell in several ways. */
-export function activationName(activation: string): string {
-  if (activation.startsWith('gelu')) return 'GELU';
-  return { silu: 'SiLU', swish: 'SiLU', relu: 'ReLU' }[activation] ?? activation;
-}
-
-const operator = (activation: string) => `\\operatorname{${activationName(activation)}}`;
-
 /** The output of the feed-forward network for x. */
-export function feedForwardFormula({ gated, activation }: Architecture): string {
-  return gated ? `W_{\\text{down}}\\big(${operator(activation)}(W_{\\text{gate}}\\,x)\\odot W_{\\text{up}}\\,x\\big)` : `W_2\\,${operator(activation)}\\big(W_1\\,x\\big)`;
+export function feedForwardFormula({ gated, activation_label }: Architecture): string {
+  const operator = `\\operatorname{${activation_label}}`;
+  return gated ? `W_{\\text{down}}\\big(${operator}(W_{\\text{gate}}\\,x)\\odot W_{\\text{up}}\\,x\\big)` : `W_2\\,${operator}\\big(W_1\\,x\\big)`;
 }
 
 /** A block's changes of the stream, each with what it says. */
@@ -182,7 +171,7 @@ export function features(architecture: Architecture, heads: number): string[] {
     ...(isGrouped(architecture, heads) ? [`${heads} query heads on ${architecture.key_value_heads} key/value ${architecture.key_value_heads === 1 ? 'head' : 'heads'}`] : []),
     ...(windows.length > 0 ? [`windows of ${windows.join(' and ')} tokens${architecture.windows.some((window) => window === 0) ? ' in some blocks' : ''}`] : []),
     ...(architecture.query_key_norm ? ['norms of queries and keys'] : []),
-    `${activationName(architecture.activation)}${architecture.gated ? ' with gates' : ''}`,
+    `${architecture.activation_label}${architecture.gated ? ' with gates' : ''}`,
     ...(isParallel(architecture) ? ['attention and feed-forward in parallel'] : []),
   ];
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chanceOf, guessOf, probabilityOf, scaledOf } from './chances';
+import { samplingOptions as options } from './sampling_fixture';
 import type { Candidate, NextTokens } from './types';
 
 const candidate = (id: number, probability: number, drawn: number, more: Partial<Candidate> = {}): Candidate => ({
@@ -8,9 +9,9 @@ const candidate = (id: number, probability: number, drawn: number, more: Partial
 });
 const out = candidate(2, 0.1, 0, { removed_by: 'top-p', after: { penalties: 0.1, 'top-k': 0.1 / 0.9, 'top-p': 0, 'min-p': 0 } });
 const next = {
-  temperature: 0.5, top_k: 3, top_p: 0.8, min_p: 0, repeat_penalty: 1, vocabulary: 100, kept: 2,
+  sampling: { temperature: 0.5, top_k: 3, top_p: 0.8, min_p: 0, repeat_penalty: 1 }, vocabulary: 100, kept: 2, entropy: 0,
   candidates: [candidate(0, 0.5, 0.7), candidate(1, 0.3, 0.3), out],
-} as NextTokens;
+} satisfies NextTokens;
 const sum = (terms: { value: number }[]) => terms.reduce((total, { value }) => total + value, 0);
 
 describe('a probability', () => {
@@ -30,25 +31,25 @@ describe('a probability', () => {
 
 describe('the probability of being drawn', () => {
   it('goes through the active filters, the temperature last', () => {
-    const { terms, value } = chanceOf(next.candidates[0], next);
+    const { terms, value } = chanceOf(next.candidates[0], next, options);
     expect(terms.map(({ label }) => label)).toEqual(['model', 'top-k 3', 'top-p 0.8', 'temperature 0.5']);
     expect([terms[0].value, terms.at(-1)!.value, value]).toEqual([0.5, 0.7, 0.7]);
   });
 
   it('ends at the filter that removes a token', () => {
-    const { terms, value, formula } = chanceOf(out, next);
+    const { terms, value, formula } = chanceOf(out, next, options);
     expect([terms.at(-1)!.label, terms.at(-1)!.value, value, formula]).toEqual(['top-p 0.8', 0, 0, 'removed by top-p']);
   });
 });
 
 describe('a scaled logit', () => {
   it('is the logit divided by the temperature', () => {
-    const [{ left, right, value }] = scaledOf(next.candidates[0], next).terms;
+    const [{ left, right, value }] = scaledOf(next.candidates[0], next, options).terms;
     expect(left! * right!).toBeCloseTo(value, 12);
   });
 
   it('is the logit itself for greedy decoding', () => {
-    const { terms, value, latex } = scaledOf(candidate(0, 0.5, 1, { scaled: Math.log(0.5) }), { ...next, temperature: 0 });
+    const { terms, value, latex } = scaledOf(candidate(0, 0.5, 1, { scaled: Math.log(0.5) }), { ...next, sampling: { ...next.sampling, temperature: 0 } }, options);
     expect([terms[0].right, value, latex]).toEqual([null, Math.log(0.5), '']);
   });
 });

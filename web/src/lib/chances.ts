@@ -2,7 +2,7 @@
 // The server filters first (top-k, top-p, min-p) and applies the temperature last.
 
 import { tokenText } from './numbers';
-import type { Candidate, Derivation, NextTokens, Token } from './types';
+import type { Candidate, Derivation, NextTokens, Sampling, SamplingOption, Token } from './types';
 
 type Term = Derivation['terms'][number];
 const term = (label: string, value: number, left: number | null = null, right: number | null = null): Term => ({ label, left, right, value });
@@ -27,9 +27,15 @@ export function guessOf(tokens: Token[], probabilities: number[], index: number,
   return shareOfAll('guess', all[index], all.filter((_, at) => at !== index), vocabulary, 'p = softmax(W_U · norm(x))', 'p=\\operatorname{softmax}(W_U\\operatorname{norm}(x))');
 }
 
+/** The options of a stage that change something. */
+function active(options: SamplingOption[], sampling: Sampling, stage: string): SamplingOption[] {
+  return options.filter((option) => option.stage === stage && sampling[option.name] !== option.unmodified);
+}
+
 /** The logit, after penalties, divided by the temperature. */
-export function scaledOf({ logit, scaled }: Candidate, { temperature, repeat_penalty }: NextTokens): Derivation {
-  const penalised = repeat_penalty !== 1;
+export function scaledOf({ logit, scaled }: Candidate, { sampling }: NextTokens, options: SamplingOption[]): Derivation {
+  const { temperature } = sampling;
+  const penalised = active(options, sampling, 'penalties').length > 0;
   const score = temperature === 0 ? scaled : scaled * temperature;
   const label = penalised ? 'logit, after penalties' : 'logit';
   const by = temperature === 0 ? null : 1 / temperature;
@@ -41,14 +47,12 @@ export function scaledOf({ logit, scaled }: Candidate, { temperature, repeat_pen
 }
 
 /** The probability after each active filter and the temperature. */
-export function chanceOf({ probability, drawn, after, removed_by }: Candidate, { temperature, top_k, top_p, min_p, repeat_penalty }: NextTokens): Derivation {
-  const filters: [string, string, boolean][] = [
-    ['penalties', 'repeat penalty', repeat_penalty !== 1],
-    ['top-k', `top-k ${top_k}`, top_k > 0],
-    ['top-p', `top-p ${top_p}`, top_p < 1],
-    ['min-p', `min-p ${min_p}`, min_p > 0],
-  ];
-  const steps = filters.filter(([stage, , on]) => on && after[stage] !== undefined).map(([stage, label]) => term(label, after[stage]));
+export function chanceOf({ probability, drawn, after, removed_by }: Candidate, { sampling }: NextTokens, options: SamplingOption[]): Derivation {
+  const { temperature } = sampling;
+  const steps = Object.entries(after).flatMap(([stage, value]) => {
+    const names = active(options, sampling, stage).map(({ name, label }) => `${label.toLowerCase()} ${sampling[name]}`);
+    return names.length > 0 ? [term(names.join(', '), value)] : [];
+  });
   const taken = steps.findIndex(({ value }) => value === 0);
   const until = taken < 0 ? steps : steps.slice(0, taken + 1);
   const last = taken < 0 ? [term(temperature === 0 ? 'temperature 0 (greedy)' : `temperature ${temperature}`, drawn)] : [];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { defaultView, formatLink, opened, parseLink, keptExtras } from './link';
+import { samplingOptions as options } from './sampling_fixture';
 
 describe('the link of a view', () => {
   it('is bare for the default view', () => {
@@ -11,11 +12,12 @@ describe('the link of a view', () => {
     Object.assign(view, { mode: 'change', text: 'a fox & a “hare”?\n100 %', layer: 2, head: 5, position: 7 });
     Object.assign(view.sampling, { temperature: 0.7, top_k: 0, top_p: 0.5 });
     view.extra = { step: '500' };
-    expect(parseLink(formatLink(view))).toEqual(view);
+    expect(parseLink(formatLink(view), options)).toEqual(view);
+    expect(parseLink(formatLink(parseLink(formatLink(view))), options)).toEqual(view);
   });
 
   it('keeps the defaults for invalid values', () => {
-    const view = parseLink('#/follow?layer=two&head=-5&position=1.5&temperature=hot');
+    const view = parseLink('#/follow?layer=two&head=-5&position=1.5&temperature=hot&top-k=-3', options);
     expect(view).toEqual(defaultView());
   });
 

@@ -1,7 +1,7 @@
 // Every view is a link: the part behind the # describes it, and holds only what differs from the defaults.
 
-import { samplingFields } from './sampling';
-import type { Example, Sampling } from './types';
+import { linkName } from './sampling';
+import type { Example, Sampling, SamplingOption } from './types';
 
 export interface View {
   mode: string;
@@ -11,7 +11,7 @@ export interface View {
   /** −1: the last token. */
   position: number;
   /** The settings that differ from the server's defaults. */
-  sampling: Partial<Sampling>;
+  sampling: Sampling;
   /** Settings of a single mode, such as Count's shape, and the shared ones below; names must not clash with the fields. */
   extra: Record<string, string>;
 }
@@ -20,9 +20,7 @@ export function defaultView(): View {
   return { mode: 'follow', text: '', layer: 0, head: 0, position: -1, sampling: {}, extra: {} };
 }
 
-/** Sampling settings by field and by their name in a link: "top_k", "top-k". */
-const samplingNames = samplingFields.map((field) => [field, field.replace('_', '-')] as const);
-const known = new Set(['text', 'layer', 'head', 'position', ...samplingNames.map(([, name]) => name)]);
+const known = ['text', 'layer', 'head', 'position'];
 
 /** The extra `pick=effect`: the head is picked by its effect. So it is, too, where a link has a text and names no head. */
 export const byEffect = 'effect';
@@ -36,16 +34,14 @@ export function formatLink(view: View): string {
   }
   const namesNoHead = view.text !== '' && !query.has('layer') && !query.has('head');
   if (namesNoHead && view.extra.pick !== byEffect) query.set('head', '0');
-  for (const [field, name] of samplingNames) {
-    if (view.sampling[field] !== undefined) query.set(name, String(view.sampling[field]));
-  }
+  for (const [name, value] of Object.entries(view.sampling)) query.set(linkName(name), String(value));
   for (const [name, value] of Object.entries(view.extra)) if (value !== '' && !(namesNoHead && name === 'pick')) query.set(name, value);
   const text = query.toString();
   return `#/${view.mode}${text ? `?${text}` : ''}`;
 }
 
-/** Parses a link; a setting that is missing or invalid has its default. */
-export function parseLink(hash: string): View {
+/** Parses a link; a setting that is missing or invalid has its default. While the options are not known, those of sampling are extras, which the link of the view has again. */
+export function parseLink(hash: string, options: SamplingOption[] = []): View {
   const view = defaultView();
   const [path, query = ''] = splitOnce(hash.replace(/^#\/?/, ''), '?');
   if (path) view.mode = path;
@@ -55,11 +51,12 @@ export function parseLink(hash: string): View {
     const number = Number(given.get(name) ?? NaN);
     if (Number.isInteger(number) && number >= -1) view[name] = number;
   }
-  for (const [field, name] of samplingNames) {
-    const number = Number(given.get(name) ?? NaN);
-    if (Number.isFinite(number) && number >= 0) view.sampling[field] = number;
+  for (const { name, min } of options) {
+    const number = Number(given.get(linkName(name)) || NaN);
+    if (Number.isFinite(number) && number >= Math.min(min, 0)) view.sampling[name] = number;
+    given.delete(linkName(name));
   }
-  for (const [name, value] of given) if (!known.has(name)) view.extra[name] = value;
+  for (const [name, value] of given) if (!known.includes(name)) view.extra[name] = value;
   if (view.text !== '' && !given.has('layer') && !given.has('head')) view.extra.pick = byEffect;
   return view;
 }

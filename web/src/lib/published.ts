@@ -15,17 +15,17 @@ const proportions = (layers: number, heads: number, channels: number, context: n
 
 /** Vaswani et al. 2017: 6 + 6 blocks whose norms come after what they add. */
 const transformer = (name: string, heads: number, channels: number) =>
-  pairOf(name, { ...proportions(6, heads, channels, 1024, 37000), norm: 'layer', norm_placement: 'post', positions: 'sinusoidal', gated: false, activation: 'relu', biases: all });
+  pairOf(name, { ...proportions(6, heads, channels, 1024, 37000), norm: 'layer', norm_placement: 'post', positions: 'sinusoidal', gated: false, activation_label: 'ReLU', biases: all });
 
 /** Raffel et al. 2020: no biases, and positions only as biases of the scores. */
 const t5 = (name: string, layers: number, heads: number, channels: number) =>
-  pairOf(name, { ...proportions(layers, heads, channels, 512, 32128), norm: 'rms', norm_placement: 'pre', positions: 'relative', buckets: 32, gated: false, activation: 'relu', biases: none, final_norm: true });
+  pairOf(name, { ...proportions(layers, heads, channels, 512, 32128), norm: 'rms', norm_placement: 'pre', positions: 'relative', buckets: 32, gated: false, activation_label: 'ReLU', biases: none, final_norm: true });
 
 /** Devlin et al. 2019, with the head of its masked language model. */
 const bert: StackedModel = {
   name: 'bert-base-uncased',
   encoder: {
-    ...proportions(12, 12, 768, 512, 30522), norm: 'layer', norm_placement: 'post', positions: 'learned', gated: false, activation: 'gelu', biases: all, cross_attention: false,
+    ...proportions(12, 12, 768, 512, 30522), norm: 'layer', norm_placement: 'post', positions: 'learned', gated: false, activation_label: 'GELU', biases: all, cross_attention: false,
     embedding_norm: true, token_types: 2, prediction_head: true, unembedding: 'tied', unembedding_bias: true,
   },
   decoder: null,

@@ -37,8 +37,8 @@ describe('published encoders and decoders', () => {
 });
 
 describe('a server’s translator', () => {
-  const described = ({ norm, positions, key_value_heads, gated, activation, biases, ...sizes }: Stack): DescribedStack =>
-    ({ ...sizes, architecture: { family: 'custom', norm, positions, key_value_heads, windows: [], gated, activation, query_key_norm: false, residual: 'sequential', biases } });
+  const described = ({ norm, positions, key_value_heads, gated, activation_label, biases, ...sizes }: Stack): DescribedStack =>
+    ({ ...sizes, architecture: { family: 'custom', norm, positions, key_value_heads, windows: [], gated, activation_label, query_key_norm: false, residual: 'sequential', biases } });
 
   it('has the parts that its number of parameters leaves no doubt about', () => {
     for (const { encoder, decoder } of published) {

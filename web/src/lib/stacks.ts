@@ -10,7 +10,7 @@ export interface Stack extends Omit<Dimensions, 'parameters'> {
   /** Relative: scores get a learned bias for each of `buckets` distances and each head. */
   positions: Architecture['positions'] | 'relative';
   gated: boolean;
-  activation: string;
+  activation_label: string;
   biases: Architecture['biases'];
   /** Whether its blocks attend to the other stack's result. */
   cross_attention: boolean;
@@ -132,9 +132,9 @@ export interface DescribedStack extends Omit<Dimensions, 'parameters'> {
 const usualBuckets = 32;
 
 function stackOf({ layers, heads, head_size, channels, feed_forward, vocabulary, context, architecture }: DescribedStack, role: 'encoder' | 'decoder'): Stack {
-  const { key_value_heads, norm, positions, gated, activation, biases } = architecture;
+  const { key_value_heads, norm, positions, gated, activation_label, biases } = architecture;
   return {
-    layers, heads, head_size, channels, feed_forward, vocabulary, context, key_value_heads, norm, positions, gated, activation, biases,
+    layers, heads, head_size, channels, feed_forward, vocabulary, context, key_value_heads, norm, positions, gated, activation_label, biases,
     cross_attention: role === 'decoder', unembedding: 'none', ...(positions === 'relative' && { buckets: usualBuckets }),
   };
 }

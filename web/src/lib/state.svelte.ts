@@ -2,11 +2,11 @@
 
 import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
-import { architectureOf, gpt2 } from './architecture';
+import { gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
-import { differing, unmodified } from './sampling';
+import { defaultsOf, differing, unmodifiedOf } from './sampling';
 import type { ServedTranslator } from './pair_types';
-import type { Architecture, Example, ModelCard, NumberArray, Sampling, TraceMeta } from './types';
+import type { Architecture, Example, ModelCard, NumberArray, Sampling, SamplingOption, TraceMeta } from './types';
 
 /** For a model without examples. */
 const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox waited in the forest, and the hare saw the fox' };
@@ -20,7 +20,7 @@ class Page {
   /** The served model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
   translator: ServedTranslator | null = $state.raw(null);
   /** The server's; known once `model` is. */
-  defaultSampling: Sampling = $state.raw(unmodified);
+  samplingOptions: SamplingOption[] = $state.raw([]);
   /** Why the model could not be loaded. */
   failure: string | null = $state(null);
   /** Announced by screen readers when it changes. */
@@ -33,15 +33,20 @@ class Page {
   }
 
   get architecture(): Architecture {
-    return this.model ? architectureOf(this.model) : gpt2(1);
+    return this.model?.architecture ?? gpt2(1);
   }
 
   get sampling(): Sampling {
-    return { ...this.defaultSampling, ...this.view.sampling };
+    return { ...defaultsOf(this.samplingOptions), ...this.view.sampling };
   }
 
-  setSampling(changes: Partial<Sampling>): void {
-    this.view.sampling = differing({ ...this.view.sampling, ...changes }, this.defaultSampling);
+  /** The model's own distribution. */
+  get unmodified(): Sampling {
+    return unmodifiedOf(this.samplingOptions);
+  }
+
+  setSampling(changes: Sampling): void {
+    this.view.sampling = differing({ ...this.view.sampling, ...changes }, this.samplingOptions);
   }
 
   get link(): string {
@@ -72,10 +77,10 @@ class Page {
         this.translator = model;
         return;
       }
-      this.defaultSampling = await api.sampling();
+      this.samplingOptions = await api.samplingOptions();
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
-      this.view = opened(this.view, this.#opening);
+      this.view = opened(parseLink(this.link, this.samplingOptions), this.#opening);
     } catch (error) {
       this.failure = messageOf(error);
     }
@@ -112,7 +117,7 @@ class Page {
 
   #follow(): void {
     if (location.hash === this.link) return;
-    const view = parseLink(location.hash);
+    const view = parseLink(location.hash, this.samplingOptions);
     this.view = this.model ? opened(view, this.#opening) : view;
   }
 }

@@ -28,7 +28,8 @@ export interface Architecture {
   windows: number[];
   /** Whether each neuron is multiplied by a second projection. */
   gated: boolean;
-  activation: string;
+  /** As papers call it: GELU. */
+  activation_label: string;
   query_key_norm: boolean;
   /** Parallel: attention and feed-forward read the same stream. */
   residual: 'sequential' | 'parallel';
@@ -62,10 +63,8 @@ export interface ModelCard {
   name: string;
   version: string;
   dimensions: Dimensions;
-  activation: string;
   tied: boolean;
-  /** Absent where the server does not describe its model. */
-  architecture?: Architecture;
+  architecture: Architecture;
   dtype: string;
   has_tokenizer: boolean;
   examples: Example[];
@@ -230,23 +229,31 @@ export interface Candidate {
 }
 
 export interface NextTokens {
-  temperature: number;
-  top_k: number;
-  top_p: number;
-  min_p: number;
-  repeat_penalty: number;
+  sampling: Sampling;
   vocabulary: number;
   kept: number;
   entropy: number;
   candidates: Candidate[];
 }
 
-export interface Sampling {
-  temperature: number;
-  top_k: number;
-  top_p: number;
-  min_p: number;
-  repeat_penalty: number;
+/** By the name of the option. */
+export type Sampling = Record<string, number>;
+
+/** A row of the server's table of sampling options. */
+export interface SamplingOption {
+  name: string;
+  /** As candidates call the stage of sampling that it belongs to. */
+  stage: string;
+  label: string;
+  help: string;
+  default: number;
+  /** The value that changes nothing. */
+  unmodified: number;
+  min: number;
+  max: number;
+  step: number;
+  /** What 0 means, or empty. */
+  at_zero: string;
 }
 
 export interface LensCell {
@@ -315,7 +322,7 @@ export interface Derivation {
   formula: string;
   latex: string;
   /** Made by the page itself: `shares` is a sum of percentages, `steps` are successive values that are not summed. */
-  operation: 'sum' | 'softmax' | 'norm' | 'gelu' | 'silu' | 'relu' | 'rotation' | 'mean' | 'shares' | 'steps';
+  operation: 'sum' | 'softmax' | 'norm' | 'activation' | 'rotation' | 'mean' | 'shares' | 'steps';
   terms: DerivationTerm[];
   count: number;
   rest: number;
@@ -423,7 +430,7 @@ export interface GeneratedToken {
   candidates: Candidate[];
 }
 
-export interface GenerateRequest extends Partial<Sampling> {
+export interface GenerateRequest {
   text?: string;
   tokens?: number[];
   max_new_tokens: number;

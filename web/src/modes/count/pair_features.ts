@@ -1,6 +1,5 @@
 // What an encoder and a decoder are made of, in words.
 
-import { activationName } from '../../lib/architecture';
 import type { Stack, StackedModel } from '../../lib/stacks';
 
 const positionWords: Record<Stack['positions'], string> = { learned: 'learned positions', rotary: 'rotary positions', sinusoidal: 'sinusoidal positions', relative: 'positions as biases of the scores, by distance', none: 'no positions' };
@@ -12,7 +11,7 @@ export function featuresOf({ encoder, decoder, shared_embedding }: StackedModel)
   return [
     `${norm}${last.norm_placement ? place[last.norm_placement] : ''}`,
     positionWords[encoder.positions],
-    `${activationName(last.activation)}${last.gated ? ' with gates' : ''}`,
+    `${last.activation_label}${last.gated ? ' with gates' : ''}`,
     ...(last.biases.query ? [] : ['no biases']),
     ...(decoder ? [shared_embedding ? `one embedding for both texts${last.unembedding === 'tied' ? ' and the output' : ''}` : 'an embedding for each text'] : ['no mask']),
   ];

@@ -1,7 +1,7 @@
 // The parts of a GPT as a tree, generated from its shape. Each part has a box in the units of the part around
 // it and units of its own for what is inside, so that all blocks share one inside, and all heads another.
 
-import { activationName, changesQueryAndKey, groupSize, isGrouped, isParallel, normWords } from '../../lib/architecture';
+import { changesQueryAndKey, groupSize, isGrouped, isParallel, normWords } from '../../lib/architecture';
 import type { Architecture } from '../../lib/types';
 import type { Shape } from '../count/shape';
 
@@ -176,7 +176,7 @@ function attentionPart(subject: Subject): Part {
 function feedForwardPart({ shape, architecture, tokens }: Subject): Part {
   const { channels: width, feed_forward } = shape;
   const { gated } = architecture;
-  const activated = activationName(architecture.activation);
+  const activated = architecture.activation_label;
   const bias = (count: number) => (architecture.biases.feed_forward ? { biases: count } : {});
   const widening = (key: 'gate' | 'up', y: number, height: number, title: string, term: string) =>
     part('matrix', key, box(18, y, 150, height), title, term, { source: { from: 'weights', of: key }, rows: width, columns: feed_forward, counted: { [key]: width * feed_forward, ...bias(feed_forward) } });

@@ -1,0 +1,53 @@
+#include "server/openapi.h"
+
+#include "base/json.h"
+#include "server/sampling_fields.h"
+
+namespace heed::server {
+namespace {
+
+constexpr const char* sampling = "x-sampling";
+
+// `shared`: what each placeholder stands for. In a list it stands for names of required fields, or
+// for parameters of a query.
+OrderedJson expanded(const OrderedJson& json, const OrderedJson& shared) {
+  if (!json.is_structured()) return json;
+  OrderedJson whole = json.is_array() ? OrderedJson::array() : OrderedJson::object();
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if (shared.contains(key)) {
+        whole.update(expanded(shared[key], shared));
+      } else {
+        whole[key] = expanded(value, shared);
+      }
+    }
+    return whole;
+  }
+  for (const OrderedJson& item : json) {
+    const bool is_name = item == sampling;
+    if (!is_name && !(item.is_object() && item.contains(sampling))) {
+      whole.push_back(expanded(item, shared));
+      continue;
+    }
+    for (const auto& [name, schema] : shared[sampling].items()) {
+      whole.push_back(is_name ? OrderedJson(name)
+                              : OrderedJson{{"name", name}, {"in", "query"}, {"schema", schema}});
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::string_view openapi_document() {
+  static const std::string document = [] {
+    OrderedJson json = OrderedJson::parse(embedded_openapi());
+    const OrderedJson shared{{sampling, sampling_schemas()},
+                             {"x-completion", json["x-completion"]}};
+    json.erase("x-completion");
+    return expanded(json, shared).dump(1);
+  }();
+  return document;
+}
+
+}  // namespace heed::server
