@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/tensor_source.h"
-#include "download/partial_file.h"
+#include "download/download_file.h"
 #include "engine/embedded_models.h"
 #include "engine/pulled_models.h"
 #include "formats/model_files.h"

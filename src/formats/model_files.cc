@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_source.h"
 #include "formats/config_file.h"
 #include "formats/format.h"

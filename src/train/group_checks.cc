@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "heed/version.h"
 #include "train/absolute_path.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/content_hash.h"
 #include "base/error.h"
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 
 namespace heed {
 namespace {

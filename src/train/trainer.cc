@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/threads.h"
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "kernels/kernels.h"
 #include "train/absolute_path.h"
 #include "train/group_checks.h"

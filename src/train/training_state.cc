@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "train/earlier_state.h"
 
 namespace heed {
