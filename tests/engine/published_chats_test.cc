@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "chat/find_chat_template.h"
+#include "chat/chat_template.h"
 #include "engine/model_chat.h"
 #include "tokenizer/utf8.h"
 
