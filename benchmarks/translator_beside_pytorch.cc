@@ -32,7 +32,6 @@
 #include "scoring/metric.h"
 #include "train/optimizer.h"
 #include "train/pair_order.h"
-#include "train/pair_rows.h"
 
 namespace heed {
 namespace {

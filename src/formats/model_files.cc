@@ -13,7 +13,6 @@
 #include "checkpoint/tensor_source.h"
 #include "formats/config_file.h"
 #include "formats/format.h"
-#include "formats/source_files.h"
 #include "formats/stored_tensors.h"
 
 namespace heed {

@@ -7,7 +7,6 @@
 
 #include "base/temporary_directory.h"
 #include "tokenizer/joint_vocabulary.h"
-#include "train/pair_rows.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/pair_text.h"
+#include "train/pair_data.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include "base/temporary_directory.h"
 #include "tokenizer/joint_vocabulary.h"
 #include "tokenizer/tokenizer_files.h"
-#include "train/pair_data.h"
 
 namespace heed {
 namespace {

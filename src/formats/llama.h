@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "formats/config_fields.h"
 #include "formats/format.h"
-#include "formats/rotary_fields.h"
 #include "formats/text_ends.h"
 
 namespace heed {
@@ -21,11 +21,6 @@ OrderedJson write_llama_like(const StackSpecification& stack, const char* model_
 
 // Whether the fields above say all of the stack but what the caller reads itself.
 bool is_llama_like(const StackSpecification& stack);
-
-// `max_window_layers`, `use_sliding_window`, `sliding_window` and `layer_types`, as Qwen has them.
-void read_windows_of_qwen(const ConfigFields& fields, StackSpecification& stack);
-void write_windows_of_qwen(const StackSpecification& stack, OrderedJson& json);
-bool has_windows_of_qwen(const StackSpecification& stack);  // or none
 
 std::vector<StoredTensor> llama_like_tensors(const StackSpecification& stack);
 bool is_llama_like_buffer(std::string_view name);  // rotary frequencies, in older files
