@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 #include "train/pair_data.h"
 
 namespace {

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "base/ascii.h"
+#include "base/utf8.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/attend.h"
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -23,7 +24,6 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "microscope/attention/head_scan.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {

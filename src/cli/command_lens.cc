@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"
@@ -13,7 +14,6 @@
 #include "cli/terminal/text.h"
 #include "engine/token_json.h"
 #include "microscope/traces/kept_pass.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {

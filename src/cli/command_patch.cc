@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -26,7 +27,6 @@
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
 #include "microscope/patch/patch_grid.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/index_list.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/list_option.h"
@@ -17,7 +18,6 @@
 #include "engine/load_options.h"
 #include "kernels/prepared_weight.h"
 #include "model/input_checks.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/terminal/text.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::cli {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "generate/text_stream.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

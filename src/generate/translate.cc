@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "generate/text_stream.h"
 #include "model/probe.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace heed::server {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
@@ -10,7 +11,6 @@
 #include "server/operation.h"
 #include "server/sampling_fields.h"
 #include "server/translations.h"
-#include "tokenizer/utf8.h"
 
 namespace heed::server {
 namespace {

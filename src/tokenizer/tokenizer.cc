@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 #include "tokenizer/words.h"
 
 namespace heed {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/gzip_file.h"
 #include "base/text_lines.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {

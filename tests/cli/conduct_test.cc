@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "base/temporary_directory.h"
+#include "base/utf8.h"
 #include "cli/run_heed.h"
 #include "support/small_model.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "chat/chat_template.h"
 #include "engine/model_chat.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

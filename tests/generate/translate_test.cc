@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/expect_error.h"
+#include "base/utf8.h"
 #include "support/small_translator.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

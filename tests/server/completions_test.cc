@@ -4,9 +4,9 @@
 #include <numeric>
 #include <set>
 
+#include "base/utf8.h"
 #include "generate/generator.h"
 #include "server/test_server.h"
-#include "tokenizer/utf8.h"
 #include "train/evaluation.h"
 
 namespace heed::server {

@@ -7,8 +7,8 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "base/json.h"
 #include "base/random.h"
+#include "base/utf8.h"
 #include "tokenizer/small_metaspace.h"
 #include "tokenizer/small_tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

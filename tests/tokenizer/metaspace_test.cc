@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "base/utf8.h"
 #include "tokenizer/small_metaspace.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "base/random.h"
+#include "base/utf8.h"
 #include "tokenizer/small_tokenizer.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

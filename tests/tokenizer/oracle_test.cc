@@ -6,11 +6,11 @@
 #include <iostream>
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "tokenizer/character_class.h"
 #include "tokenizer/records.h"
 #include "tokenizer/test_data.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

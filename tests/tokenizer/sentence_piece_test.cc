@@ -9,9 +9,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
+#include "base/utf8.h"
 #include "tokenizer/sentence_piece_directories.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/temporary_directory.h"
-#include "tokenizer/joint_vocabulary.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {

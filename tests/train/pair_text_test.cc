@@ -7,8 +7,8 @@
 #include "base/expect_error.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
-#include "tokenizer/joint_vocabulary.h"
 #include "tokenizer/tokenizer_files.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace heed::cli {
 namespace {

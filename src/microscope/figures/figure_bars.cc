@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "microscope/figures/figure_layout.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

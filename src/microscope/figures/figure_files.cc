@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/utf8.h"
 #include "microscope/figures/figure.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "microscope/figures/figure_layout.h"
 #include "tensor/tensor.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

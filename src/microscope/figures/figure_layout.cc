@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace heed {
 

@@ -5,8 +5,8 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "microscope/figures/figure.h"
-#include "tokenizer/utf8.h"
 
 namespace heed {
 namespace {

@@ -8,7 +8,7 @@
 #include "microscope/microworld/marked_pair.h"
 #include "microscope/toy_pairs.h"
 #include "microworld/bilingual/bilingual.h"
-#include "tokenizer/joint_vocabulary.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {
