@@ -28,7 +28,7 @@
 #include "microscope/microworld/evidence_check.h"
 #include "microscope/microworld/microworld_causal.h"
 #include "microscope/microworld/microworld_check.h"
-#include "microworld/corpus.h"
+#include "microworld/microworld.h"
 
 namespace heed::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "microscope/attention/pair_statistics.h"
 #include "microscope/traces/pair_pass.h"
-#include "microworld/bilingual/pair.h"
+#include "microworld/bilingual/bilingual.h"
 #include "scoring/alignment_error.h"
 #include "tokenizer/tokenizer.h"
 
